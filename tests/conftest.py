@@ -1,0 +1,6 @@
+"""The tests run from a checkout: the package need not be installed."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
