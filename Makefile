@@ -1,0 +1,53 @@
+# make table1 [ARGS="..."] [GPU=12|13]    sets up .venv, then reproduces Table 1
+# make test   [ARGS="..."] [GPU=12|13]    sets up .venv, then runs the whole test suite
+# GPU=12 or 13 adds what a GPU with CUDA 12 or 13 needs.
+
+PYTHON ?= python3
+VENV   ?= .venv
+ARGS   ?=
+GPU    ?=
+
+VARIANT      := $(if $(GPU),-gpu$(GPU))
+REQUIREMENTS := requirements$(VARIANT).txt
+STAMP        := $(VENV)/.stamp$(VARIANT)
+BIN          := $(VENV)/bin
+PIP          := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: table1 test lint setup requirements clean
+
+table1: $(STAMP)
+	$(BIN)/python reproduce/table1.py $(ARGS)
+
+test: $(STAMP)
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(STAMP)
+	$(BIN)/python -m ruff check .
+
+setup: $(STAMP)
+
+# Chainer comes as source only and its build imports pkg_resources: setuptools < 81 goes in first,
+# and the build has to see it.
+$(STAMP): requirements-build.txt $(REQUIREMENTS) pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Python 3.11 or newer is needed, $(PYTHON) is not: try make PYTHON=python3.12" >&2; exit 2; }
+	@echo "Setting up $(VENV) from $(REQUIREMENTS)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) --require-hashes -r requirements-build.txt
+	@$(PIP) --require-hashes --no-build-isolation -r $(REQUIREMENTS)
+	@$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# Chooses the pins anew, with uv: one version for all Pythons, the hashes of all its files.
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
+           --generate-hashes --no-emit-index-url --no-annotate --no-header
+ALWAYS  := --extra cpu --extra test
+
+requirements:
+	printf 'setuptools<81\nwheel\n' | $(COMPILE) --upgrade -o requirements-build.txt -
+	$(COMPILE) --upgrade pyproject.toml $(ALWAYS) -c requirements-build.txt -o requirements.txt
+	$(COMPILE) pyproject.toml $(ALWAYS) --extra gpu -c requirements.txt -o requirements-gpu12.txt
+	$(COMPILE) pyproject.toml $(ALWAYS) --extra gpu13 -c requirements.txt -o requirements-gpu13.txt
+
+clean:
+	rm -rf $(VENV)
