@@ -1,0 +1,7 @@
+"""What the networks are made of, each one function over interchangeable providers (see `providers`)."""
+
+from chainer_jo.functions.batch_norm_relu import batch_norm_relu
+from chainer_jo.functions.borders import as_activation, spatial_mean
+from chainer_jo.functions.conv2d import conv2d
+
+__all__ = ["as_activation", "batch_norm_relu", "conv2d", "spatial_mean"]

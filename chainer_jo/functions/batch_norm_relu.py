@@ -1,0 +1,139 @@
+"""Batch normalisation followed by ReLU, the pair that a pre-activation network is made of, as one function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import chainer
+from chainer import FunctionNode, Variable
+from chainer import functions as F
+
+from chainer_jo.functions import providers
+
+
+def batch_norm_relu(
+    x: Any,
+    gamma: Any,
+    beta: Any,
+    running_mean: Any,
+    running_var: Any,
+    decay: float = 0.9,
+    eps: float = 2e-5,
+) -> Variable:
+    """relu(gamma (x - mean) / sqrt(var + eps) + beta), per channel.
+
+    In training (`chainer.config.train`) mean and var are the batch's, and the running ones are
+    updated in place as `chainer.functions.batch_normalization` does:
+    running <- decay running + (1 - decay) batch, the variance taken unbiased. Otherwise the running
+    ones are used as they are.
+
+    Parameters
+    ----------
+    x : activation (n, c, h, w).
+    gamma, beta : float32 (c,).
+    running_mean, running_var : float32 arrays (c,).
+    """
+    provider = providers.current()
+    if provider is None:
+        return F.relu(_stock(x, gamma, beta, running_mean, running_var, decay, eps))
+    if not chainer.config.train:
+        node = FixedBatchNormReLU(provider, running_mean, running_var, eps)
+        return node.apply((x, gamma, beta))[0]
+    node = BatchNormReLU(provider, eps)
+    y = node.apply((x, gamma, beta))[0]
+    samples = x.size // x.shape[1]
+    running_mean *= decay
+    running_mean += (1 - decay) * node.mean
+    running_var *= decay
+    running_var += (1 - decay) * samples / max(samples - 1, 1) * node.var
+    return y
+
+
+class BatchNormReLU(FunctionNode):
+    """Training mode by a provider.
+
+    Backward runs once: it lets go of what forward kept, so that the memory is reused at once.
+    """
+
+    def __init__(self, provider: providers.Provider, eps: float) -> None:
+        super().__init__()
+        self._provider = provider
+        self._eps = eps
+
+    def forward(self, inputs: tuple) -> tuple:
+        self.retain_inputs(())
+        x, gamma, beta = inputs
+        y, self.mean, self.var, saved = self._provider.batch_norm_relu_train(
+            x, gamma, beta, self._eps
+        )
+        if chainer.config.enable_backprop:
+            self._kept = x, y, gamma, saved
+        return (y,)
+
+    def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs) -> tuple:
+        (x, y, gamma, saved), self._kept = self._kept, None
+        existing = dict(zip(target_input_indexes, grad_inputs, strict=True))
+        accumulate = existing.pop(0, None)
+        gradients = self._provider.batch_norm_relu_grad(
+            x,
+            y,
+            gamma,
+            grad_outputs[0].array,
+            saved,
+            None if accumulate is None else accumulate.array,
+        )
+        return tuple(
+            Variable(_plus(gradients[i], existing.get(i)), requires_grad=False)
+            for i in target_input_indexes
+        )
+
+
+class FixedBatchNormReLU(FunctionNode):
+    """Test mode by a provider; its gradient, which no training step needs, is plain arithmetic."""
+
+    def __init__(self, provider: providers.Provider, mean: Any, var: Any, eps: float) -> None:
+        super().__init__()
+        self._provider = provider
+        self._statistics = mean, var, eps
+
+    def forward(self, inputs: tuple) -> tuple:
+        self.retain_inputs((0, 1))
+        self.retain_outputs((0,))
+        return (self._provider.batch_norm_relu_test(*inputs, *self._statistics),)
+
+    def backward(self, target_input_indexes, grad_outputs) -> tuple:
+        provider = self._provider
+        x, gamma = (v.array for v in self.get_retained_inputs())
+        y, gy = self.get_retained_outputs()[0].array, grad_outputs[0].array
+        mean, var, eps = self._statistics
+        inverse_std = (var + eps) ** -0.5
+        gz = provider.to_float32(gy) * (provider.to_float32(y) > 0)
+        x_hat = (provider.to_float32(x) - _per_channel(mean)) * _per_channel(inverse_std)
+        gradients = (
+            provider.as_activation(gz * _per_channel(gamma * inverse_std)),
+            (gz * x_hat).sum(axis=(0, 2, 3)),
+            gz.sum(axis=(0, 2, 3)),
+        )
+        return tuple(Variable(gradients[i], requires_grad=False) for i in target_input_indexes)
+
+
+def _stock(x, gamma, beta, running_mean, running_var, decay, eps) -> Variable:
+    if not chainer.config.train:
+        return F.fixed_batch_normalization(x, gamma, beta, running_mean, running_var, eps=eps)
+    return F.batch_normalization(
+        x,
+        gamma,
+        beta,
+        eps=eps,
+        running_mean=running_mean,
+        running_var=running_var,
+        decay=decay,
+    )
+
+
+def _per_channel(vector: Any) -> Any:
+    return vector[None, :, None, None]
+
+
+def _plus(gradient: Any, existing: Variable | None) -> Any:
+    return gradient if existing is None else gradient + existing.array

@@ -1,0 +1,187 @@
+"""Who computes convolutions and batch normalisations: a provider, or stock Chainer when there is none.
+
+`conv2d`, `batch_norm_relu`, `spatial_mean` and `as_activation` ask `current()` at every call and
+keep the answer for the backward pass. A provider is a set of operations on arrays; it knows nothing
+of Variables or graphs.
+"""
+
+from __future__ import annotations
+
+import abc
+import logging
+from typing import Any
+
+import chainer
+import numpy
+
+from chainer_jo.errors import UserError
+
+PRECISIONS = ("fp32", "tf32", "mixed")
+ENGINES = ("auto", "onednn", "cudnn", "stock")
+
+chainer.global_config.jo_provider = None
+
+_logger = logging.getLogger(__name__)
+_noticed: set[str] = set()
+
+
+class Unavailable(Exception):
+    """A provider cannot work on this machine; the message says what is missing and which package has it."""
+
+
+class Provider(abc.ABC):
+    """Array operations behind `chainer_jo.functions`; subclass it once per library.
+
+    Arrays are NumPy's or CuPy's. Activations have the logical shape (n, c, h, w) and channels-last
+    memory, that is, they are `nhwc.transpose(0, 3, 1, 2)`; something else is accepted and copied
+    once. Their dtype is the provider's own (float32 for "fp32" and "tf32", a half precision for
+    "mixed"). Weights are float32 (o, c, kh, kw), C-contiguous; statistics, gamma, beta and all
+    gradients of parameters are float32. Results are new arrays. Arguments are never written to, and
+    neither is `accumulate`: the gradient that is there already, of the result's shape and dtype, or
+    None. A dtype that an operation does not know raises TypeError.
+    """
+
+    name: str
+    precision: str
+
+    @abc.abstractmethod
+    def as_activation(self, x: Any) -> Any:
+        """x (n, c, h, w) of any float dtype, as an activation of this provider."""
+
+    @abc.abstractmethod
+    def to_float32(self, x: Any) -> Any:
+        """An activation as float32, of the same shape."""
+
+    @abc.abstractmethod
+    def conv2d(self, x: Any, W: Any, stride: int, pad: int, residual: Any | None) -> Any:
+        """Cross-correlation of x and W, (n, o, h', w'), plus `residual` of that shape if given."""
+
+    @abc.abstractmethod
+    def conv2d_grad_input(
+        self,
+        gy: Any,
+        W: Any,
+        x_shape: tuple[int, ...],
+        stride: int,
+        pad: int,
+        accumulate: Any | None,
+    ) -> Any:
+        """Gradient with respect to x, of shape x_shape, plus `accumulate` if given."""
+
+    @abc.abstractmethod
+    def conv2d_grad_weight(
+        self, x: Any, gy: Any, W_shape: tuple[int, ...], stride: int, pad: int
+    ) -> Any:
+        """Gradient with respect to W: float32, shape W_shape, C-contiguous."""
+
+    @abc.abstractmethod
+    def batch_norm_relu_train(
+        self, x: Any, gamma: Any, beta: Any, eps: float
+    ) -> tuple[Any, Any, Any, Any]:
+        """max(0, gamma (x - mean) / sqrt(var + eps) + beta) with the batch's own statistics.
+
+        Returns y, mean (c,), var (c,; biased, the mean of squared deviations), and `saved`,
+        whatever `batch_norm_relu_grad` wants to be handed back.
+        """
+
+    @abc.abstractmethod
+    def batch_norm_relu_test(
+        self, x: Any, gamma: Any, beta: Any, mean: Any, var: Any, eps: float
+    ) -> Any:
+        """The same with given statistics."""
+
+    @abc.abstractmethod
+    def batch_norm_relu_grad(
+        self, x: Any, y: Any, gamma: Any, gy: Any, saved: Any, accumulate: Any | None
+    ) -> tuple[Any, Any, Any]:
+        """Gradients of `batch_norm_relu_train`: of x (plus `accumulate` if given), gamma, beta."""
+
+    def spatial_mean(self, x: Any) -> Any:
+        """Mean over the pixels of an activation (n, c, h, w): float32 (n, c)."""
+        return self.to_float32(x).mean(axis=(2, 3))
+
+    def spatial_mean_grad(self, gy: Any, x_shape: tuple[int, ...]) -> Any:
+        """Gradient of `spatial_mean`: an activation of shape x_shape from gy, float32 (n, c)."""
+        n, c, h, w = x_shape
+        xp = chainer.backend.get_array_module(gy)
+        per_pixel = (gy / numpy.float32(h * w))[:, None, None, :]
+        return self.as_activation(xp.broadcast_to(per_pixel, (n, h, w, c)).transpose(0, 3, 1, 2))
+
+    def add(self, a: Any, b: Any) -> Any:
+        """Sum of two activations."""
+        return a + b
+
+
+def current() -> Provider | None:
+    """The provider in use; None means stock Chainer functions."""
+    return chainer.config.jo_provider
+
+
+def use(provider: Provider | None) -> None:
+    """Make `provider` the one of this process.
+
+    For a block of code alone there is `chainer.using_config("jo_provider", provider)`.
+    """
+    chainer.global_config.jo_provider = provider
+
+
+def choose(device: Any, precision: str = "fp32", engine: str = "auto") -> Provider | None:
+    """The best provider for a device, or None where stock Chainer has to do.
+
+    Parameters
+    ----------
+    device : chainer.backend.Device or anything `chainer.get_device` takes, or "cpu", or "cuda".
+    precision : one of PRECISIONS.
+    engine : one of ENGINES. "auto" takes the device's own library, or else stock Chainer, with one
+        notice.
+
+    Raises
+    ------
+    UserError
+        Unknown precision or engine, an engine asked for by name that cannot work here, or a
+        precision that neither the engine nor stock Chainer has on this machine.
+    """
+    if precision not in PRECISIONS:
+        raise UserError(f"precision: {precision!r}, expected one of {', '.join(PRECISIONS)}")
+    if engine not in ENGINES:
+        raise UserError(f"engine: {engine!r}, expected one of {', '.join(ENGINES)}")
+    native = "onednn" if _is_cpu(device) else "cudnn"
+    if engine == "stock":
+        reason = "stock Chainer computes in fp32"
+    elif engine not in ("auto", native):
+        raise UserError(f"engine: {engine!r} on device {device}, expected {native!r} or 'stock'")
+    else:
+        try:
+            return _load(native, precision)
+        except Unavailable as error:
+            if engine == native:
+                raise UserError(f"engine: {engine!r} is not available: {error}") from error
+            reason = str(error)
+    if precision != "fp32":
+        raise UserError(f"precision: {precision!r} needs the {native} engine, and {reason}")
+    if engine == "auto":
+        _notice_once(f"{reason}; using stock Chainer functions: same results, slower")
+    return None
+
+
+def _is_cpu(device: Any) -> bool:
+    if device in ("cpu", "cuda"):
+        return device == "cpu"
+    return chainer.get_device(device).xp is numpy
+
+
+def _load(engine: str, precision: str) -> Provider:
+    try:
+        if engine == "onednn":
+            from chainer_jo.functions.providers.onednn import load
+        else:
+            from chainer_jo.functions.providers.cudnn import load
+    except ImportError as error:
+        raise Unavailable(f"the {engine} engine cannot be imported ({error})") from error
+    return load(precision)
+
+
+def _notice_once(text: str) -> None:
+    if text not in _noticed:
+        _noticed.add(text)
+        _logger.warning(text)
