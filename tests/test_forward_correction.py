@@ -1,0 +1,96 @@
+import chainer
+import numpy as np
+import pytest
+from chainer import gradient_check
+
+from chainer_jo.errors import UserError
+from chainer_jo.functions.forward_correction import forward_correction_loss
+from chainer_jo.links.forward_correction import ForwardCorrection
+
+
+def symmetric(c, r):
+    return (1 - r) * np.eye(c) + r / c
+
+
+def asymmetric(c, r):
+    """Half of the classes move to the next one; the matrix is mostly zeros."""
+    transition = np.eye(c)
+    for source in range(0, c - 1, 2):
+        transition[source, source] = 1 - r
+        transition[source, source + 1] = r
+    return transition
+
+
+def batch(n=7, c=5, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, c)) * 3, np.eye(c)[rng.integers(c, size=n)]
+
+
+def reference(logits, labels, transition):
+    """The loss as printed, row by row in float64."""
+    losses = []
+    for z, y in zip(logits, labels, strict=True):
+        s = np.exp(z) / np.exp(z).sum()
+        losses.append(-np.log(y @ transition.T @ s))
+    return np.mean(losses)
+
+
+@pytest.mark.parametrize("transition", [np.eye(5), symmetric(5, 0.7), asymmetric(5, 0.4)])
+@pytest.mark.parametrize("soft", [False, True])
+def test_value_is_the_printed_formula(transition, soft):
+    logits, labels = batch()
+    if soft:
+        labels = np.random.default_rng(1).dirichlet(np.ones(5), size=7)
+    loss = forward_correction_loss(logits, labels, transition)
+    np.testing.assert_allclose(loss.array, reference(logits, labels, transition), rtol=1e-12)
+
+
+@pytest.mark.parametrize("transition", [symmetric(5, 0.3), asymmetric(5, 0.5)])
+def test_gradient(transition):
+    logits, labels = batch()
+    gradient_check.check_backward(
+        lambda z: forward_correction_loss(z, labels, transition), (logits,), np.array(1.7),
+        atol=1e-7, rtol=1e-6)
+
+
+def test_no_noise_is_the_cross_entropy():
+    logits, labels = batch()
+    plain = chainer.functions.softmax_cross_entropy(logits, labels.argmax(1).astype(np.int32))
+    corrected = forward_correction_loss(logits, labels, np.eye(5))
+    np.testing.assert_allclose(corrected.array, plain.array)
+
+
+def test_an_overconfident_network_and_zeros_in_the_matrix_give_finite_numbers():
+    logits = chainer.Variable(np.array([[1e4, 0, -1e4]], np.float32))
+    labels = np.array([[0, 0, 1]], np.float32)
+    transition = np.array([[1, 0, 0], [0, 0.5, 0.5], [0, 0, 1]], np.float32)
+    with np.errstate(all="raise", under="ignore"):
+        loss = ForwardCorrection(transition)(logits, labels)
+        loss.backward()
+    # Only classes 1 and 2 yield label 2: -log(0.5 e^0 / e^10000).
+    np.testing.assert_allclose(loss.array, 1e4, rtol=1e-3)
+    np.testing.assert_allclose(logits.grad, [[1, -1, 0]], atol=1e-6)
+
+
+def test_link_offers_what_the_trainer_reads():
+    logits, labels = batch()
+    logits = chainer.Variable(logits.astype(np.float32))
+    objective = ForwardCorrection(symmetric(5, 0.5))
+    loss = objective(logits, labels.astype(np.float32))
+    loss.backward()
+    assert loss.dtype == logits.grad.dtype == objective.probabilities.dtype == np.float32
+    assert objective.terms["loss"].shape == ()
+    np.testing.assert_allclose(objective.probabilities.sum(1), 1, rtol=1e-6)
+    np.testing.assert_allclose(objective.probabilities, objective.predict(logits), rtol=1e-6)
+    assert list(objective.params()) == []
+
+
+@pytest.mark.parametrize("transition, words", [
+    (np.ones((2, 3)), "square"),
+    (np.array([[0.5, 0.6], [0, 1]]), "row 0"),
+    (np.array([[1, 0], [1.2, -0.2]]), "row 1"),
+    (np.array([[1, 0], [np.nan, 1]]), "row 1"),
+])
+def test_a_matrix_that_is_no_transition_matrix_is_refused(transition, words):
+    with pytest.raises(UserError, match=words):
+        ForwardCorrection(transition)
