@@ -1,0 +1,121 @@
+"""A printed table as data: numbers looked up by the names of their row and column."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+Key = str | int | float
+Keys = tuple[Key, ...]
+Number = int | float
+
+
+@dataclass(frozen=True)
+class Table:
+    """The numbers of one table of the paper.
+
+    ``names`` are the names of the keys that together address a cell, such as ``("method", "score",
+    "accuracy", "noise_rate")``; ``cells`` maps a tuple of keys, in that order, to the number
+    printed there; ``bold`` holds the keys of the cells printed in bold. Accuracies are in percent,
+    noise rates are fractions. Cells keep the paper's order: row by row, from left to right.
+    """
+
+    number: int
+    label: str
+    caption: str
+    names: tuple[str, ...]
+    cells: Mapping[Keys, Number]
+    bold: frozenset[Keys] = frozenset()
+
+    def value(self, **keys: Key) -> Number | None:
+        """The number printed at `keys`, or None where the paper prints none.
+
+        Raises
+        ------
+        KeyError
+            If `keys` are not exactly the table's `names`.
+        """
+        return self.cells.get(self._ordered(keys))
+
+    def is_bold(self, **keys: Key) -> bool:
+        """Whether the number at `keys` is printed in bold; KeyError as in `value`."""
+        return self._ordered(keys) in self.bold
+
+    def keys(self, name: str, **given: Key) -> tuple[Key, ...]:
+        """The values of the key `name`, in the paper's order, among the cells where `given` hold.
+
+        Raises
+        ------
+        KeyError
+            If `name` or one of `given` is not one of the table's `names`.
+        """
+        for key in (name, *given):
+            if key not in self.names:
+                raise KeyError(f"Table {self.number} has no key {key!r}, only {self.names}")
+        cells = (dict(zip(self.names, cell, strict=True)) for cell in self.cells)
+        found = (cell[name] for cell in cells if all(cell[k] == v for k, v in given.items()))
+        return tuple(dict.fromkeys(found))
+
+    def _ordered(self, keys: Mapping[str, Key]) -> Keys:
+        if set(keys) != set(self.names):
+            raise KeyError(
+                f"Table {self.number} is addressed by {self.names}, not by {tuple(keys)}"
+            )
+        return tuple(keys[name] for name in self.names)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensitivityTable(Table):
+    """Validation accuracy (percent) as one parameter varies and the others stay (Tables 6 to 11).
+
+    Cells are addressed by ``parameter`` and ``value``. ``chosen`` maps each varied parameter to its
+    value in bold; ``fixed`` maps the parameters that the table never varies to their values.
+    """
+
+    noise: str
+    noise_rate: float
+    chosen: Mapping[str, Number]
+    fixed: Mapping[str, Number]
+
+    def others(self, parameter: str) -> dict[str, Number]:
+        """The parameters that stay while `parameter` varies; KeyError if it never does."""
+        if parameter not in self.chosen:
+            raise KeyError(f"Table {self.number} varies {tuple(self.chosen)}, not {parameter!r}")
+        return {**self.fixed, **{k: v for k, v in self.chosen.items() if k != parameter}}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table drawn as text: head, blocks between bars, which cells have a star."""
+
+    head: str
+    blocks: tuple[tuple[str, ...], ...]
+    starred: frozenset[tuple[int, int]]
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        return tuple(cell for block in self.blocks for cell in block)
+
+
+def rows(text: str) -> Iterator[Row]:
+    """Read a table drawn as text: per line ``head : cell *bold_cell ... | cell ...``."""
+    for line in text.strip().splitlines():
+        head, _, rest = line.partition(":")
+        words = [block.split() for block in rest.split("|")]
+        starred = frozenset(
+            (b, c)
+            for b, block in enumerate(words)
+            for c, word in enumerate(block)
+            if word[0] == "*"
+        )
+        yield Row(
+            head.strip(), tuple(tuple(w.lstrip("*") for w in block) for block in words), starred
+        )
+
+
+def number(text: str) -> Number:
+    """An int where the paper prints one, else a float; reads ``10^{-4}`` and ``50k`` as well."""
+    if text.endswith("k"):
+        return 1000 * number(text[:-1])
+    if text.endswith("}"):
+        mantissa, _, exponent = text.rpartition("10^{")
+        return float(f"{mantissa.removesuffix(chr(92) + 'times') or 1}e{exponent[:-1]}")
+    return float(text) if "." in text else int(text)

@@ -1,0 +1,231 @@
+"""The paper's numbers: how they are looked up, and each against the paper's LaTeX source."""
+
+import re
+from dataclasses import astuple
+
+import paper_source
+import pytest
+
+from chainer_jo import paper
+from chainer_jo.paper import settings, text
+from chainer_jo.paper.table import number, rows
+
+TABLES = {i: getattr(paper, f"TABLE{i}") for i in (1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13)}
+SENSITIVITY = [TABLES[i] for i in range(6, 12)]
+PRINTED_PARAMETERS = {
+    "α": "alpha",
+    "β": "beta",
+    "learning rate": "learning_rate",
+    "start epoch": "start_epoch",
+    "stop epoch": "stop_epoch",
+}
+
+
+class TestLookUp:
+    def test_a_number_by_names(self):
+        joint = {"method": "joint", "score": "last", "accuracy": "test", "noise_rate": 0.5}
+        assert paper.TABLE1.value(**joint) == 89.8
+        assert paper.TABLE1.is_bold(**joint)
+        assert not paper.TABLE1.is_bold(**{**joint, "method": "cross_entropy"})
+        assert paper.TABLE3.value(method="forward", score="quoted") == 69.84
+
+    def test_none_where_the_paper_prints_nothing(self):
+        keys = {"method": "joint", "score": "last", "accuracy": "test", "noise_rate": 0.4}
+        assert paper.TABLE1.value(**keys) is None
+        assert paper.TABLE3.value(method="joint", score="quoted") is None
+
+    def test_wrong_names_are_an_error(self):
+        with pytest.raises(KeyError, match="Table 6"):
+            paper.TABLE6.value(parameter="alpha")
+        with pytest.raises(KeyError, match="Table 6"):
+            paper.TABLE6.value(parameter="alpha", value=0.1, score="last")
+        with pytest.raises(KeyError, match="'rate'"):
+            paper.TABLE1.keys("rate")
+        with pytest.raises(KeyError, match="'rate'"):
+            paper.TABLE1.keys("method", rate=0.1)
+        with pytest.raises(KeyError, match="'gamma'"):
+            paper.TABLE6.others("gamma")
+
+    def test_keys_keep_the_order_of_the_paper(self):
+        assert paper.TABLE1.keys("method") == ("cross_entropy", "joint")
+        assert paper.TABLE2.keys("method") == ("cross_entropy", "forward", "cnn_crf", "joint")
+        assert paper.TABLE1.keys("noise_rate") == (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
+        assert paper.TABLE3.keys("score", method="forward") == ("quoted",)
+        assert paper.TABLE8.keys("value", parameter="alpha") == (0.1, 0.2, 0.5, 1.0, 1.2, 2.0, 5.0)
+
+    @pytest.mark.parametrize(
+        ("table", "count", "bold"),
+        [(1, 48, 15), (2, 80, 14), (3, 6, 1), (5, 18, 0), (6, 21, 0), (7, 21, 0), (8, 21, 0)]
+        + [(9, 21, 0), (10, 10, 0), (11, 10, 0), (12, 10, 0), (13, 10, 0)],
+    )
+    def test_shape(self, table, count, bold):
+        assert TABLES[table].number == table
+        assert (len(TABLES[table].cells), len(TABLES[table].bold)) == (count, bold)
+
+    def test_others_are_what_stays_fixed(self):
+        assert paper.TABLE6.others("alpha") == {"beta": 0.4, "learning_rate": 0.03}
+        assert paper.TABLE10.others("start_epoch") == {
+            "alpha": 0.8,
+            "beta": 0.4,
+            "learning_rate": 0.1,
+            "stop_epoch": 200,
+        }
+
+    def test_probability_ranges_tile_the_unit_interval(self):
+        *parts, whole = map(paper.probability_range, paper.TABLE12.keys("range"))
+        assert whole == (1.0, 0.0)
+        assert [upper for upper, _ in parts] == [1.0, *[lower for _, lower in parts[:-1]]]
+        assert parts[-1][1] == 0.0
+
+    @pytest.mark.parametrize("table", [paper.TABLE12, paper.TABLE13])
+    def test_numbers_of_images_add_up(self, table):
+        *parts, whole = (table.value(quantity="number", range=r) for r in table.keys("range"))
+        assert sum(parts) == whole == 45000
+
+    @pytest.mark.parametrize(
+        ("printed", "value"),
+        [("128", 128), ("0.9", 0.9), ("10^{-4}", 1e-4), (r"8\times10^{-4}", 8e-4), ("50k", 50000)],
+    )
+    def test_number(self, printed, value):
+        assert number(printed) == value
+        assert type(number(printed)) is type(value)
+
+    def test_rows_tell_blocks_and_stars(self):
+        (row,) = rows("a b: 1 *2 | *3")
+        assert (row.head, row.blocks, row.cells) == ("a b", (("1", "2"), ("3",)), ("1", "2", "3"))
+        assert row.starred == {(0, 1), (1, 0)}
+
+
+class TestSettings:
+    def test_schedules(self):
+        assert settings.FirstStep(200, 70, 10) == settings.CIFAR_FIRST_STEP
+        assert settings.StepDecay(120, 0.2, 10, (40, 80)) == settings.CIFAR_SECOND_STEP
+        assert settings.StepDecay(600, 0.2, 10, (200, 400)) == settings.FIGURE3_SCHEDULE
+        assert settings.FirstStep(10, 1, None) == settings.CLOTHING1M_FIRST_STEP
+        assert settings.StepDecay(10, 5e-4, 10, (5,)) == settings.CLOTHING1M_SECOND_STEP
+
+    def test_sgd(self):
+        assert astuple(settings.CIFAR_SGD) == (0.9, 1e-4, 128)
+        assert astuple(settings.CLOTHING1M_SGD) == (0.9, 1e-3, 32)
+
+    def test_hyper_parameters(self):
+        assert astuple(settings.hyper_parameters("symmetric", 0.9)) == (0.8, 0.4, 0.12)
+        assert astuple(settings.hyper_parameters("asymmetric")) == (0.8, 0.4, 0.03)
+        assert astuple(settings.hyper_parameters("pseudo")) == (1.2, 0.8, 0.04)
+        assert astuple(settings.CLOTHING1M_PARAMETERS) == (2.4, 0.8, 8e-4)
+        for unknown in [("symmetric", 0.4), ("symmetric", None), ("open", 0.5)]:
+            with pytest.raises(KeyError, match="no hyper parameters"):
+                settings.hyper_parameters(*unknown)
+
+    @pytest.mark.parametrize("table", SENSITIVITY[:4])
+    def test_the_chosen_values_are_the_ones_used(self, table):
+        assert table.chosen == vars(settings.hyper_parameters(table.noise, table.noise_rate))
+
+
+class TestAgainstTheSource:
+    """Cell by cell: what the LaTeX prints, laid out anew from the data."""
+
+    @pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: f"Table {table.number}")
+    def test_caption_and_number(self, table):
+        assert paper_source.caption(table.label) == table.caption
+        assert paper_source.caption(table.label) == paper_source.plain(
+            paper_source.places()[f"Table {table.number}"]
+        )
+
+    @pytest.mark.parametrize("table", [paper.TABLE1, paper.TABLE2], ids=["Table 1", "Table 2"])
+    def test_comparisons(self, table):
+        _, (_, *rates), *lines = paper_source.cells(table.label)
+        accuracies = [
+            (accuracy, rate)
+            for accuracy in table.keys("accuracy")
+            for rate in table.keys("noise_rate")
+        ]
+        assert [int(rate) / 100 for rate, _ in rates] == [rate for _, rate in accuracies]
+        expected = []
+        for i, method in enumerate(table.keys("method"), 1):
+            for score in table.keys("score"):
+                head = [str(i), paper.METHODS[method], score] if score == "best" else [score]
+                keys = [(method, score, *column) for column in accuracies]
+                expected.append((head, [(table.cells[key], key in table.bold) for key in keys]))
+        printed = []
+        for line in lines:
+            head = [cell for cell, _ in line[: -len(accuracies)]]
+            head = [re.sub(r" (Patrini|Vahdat).*", "", cell) for cell in head]
+            printed.append((head, [(float(c), bold) for c, bold in line[-len(accuracies) :]]))
+        assert printed == expected
+
+    def test_clothing1m(self):
+        _, *lines = paper_source.cells(paper.TABLE3.label)
+        heads = [
+            ["1", "Cross Entropy Loss"],
+            ["2", "Forward Patrini et al. (2017)"],
+            ["3", "Cross Entropy Loss", "best"],
+            ["(reproduced)", "last"],
+            ["4", "Our Method", "best"],
+            ["last"],
+        ]
+        assert [[cell for cell, _ in line[:-1]] for line in lines] == heads
+        printed = [(float(line[-1][0]), line[-1][1]) for line in lines]
+        assert printed == [(v, keys in paper.TABLE3.bold) for keys, v in paper.TABLE3.cells.items()]
+
+    def test_architecture(self):
+        assert paper_source.caption(paper.TABLE4_LABEL) == paper.TABLE4_CAPTION
+        described = {}
+        for line in paper_source.cells(paper.TABLE4_LABEL)[1:]:
+            *name, description = (cell for cell, _ in line)
+            key = name[0] if name else list(described)[-1]
+            described[key] = f"{described.get(key, '')} {description}".strip()
+        assert described == paper.TABLE4
+
+    def test_hyper_parameters(self):
+        (_, *rates), *lines = paper_source.cells(paper.TABLE5.label)
+        printed = {
+            (PRINTED_PARAMETERS[name], int(rate) / 100): float(value)
+            for (name, _), *values in lines
+            for (rate, _), (value, _) in zip(rates, values, strict=True)
+        }
+        assert list(printed.items()) == list(paper.TABLE5.cells.items())
+
+    @pytest.mark.parametrize("table", SENSITIVITY, ids=lambda table: f"Table {table.number}")
+    def test_sensitivity(self, table):
+        printed, chosen, fixed = {}, {}, {}
+        stated = {}
+        for line in paper_source.cells(table.label):
+            (head, _), *values = line
+            if "=" in head:
+                stated = dict(part.split("=") for part in head.split(", "))
+            elif head in PRINTED_PARAMETERS:
+                parameter, varied = PRINTED_PARAMETERS[head], values
+                ((bold, _),) = [cell for cell in values if cell[1]]
+                chosen[parameter] = float(bold)
+                fixed[parameter] = {
+                    PRINTED_PARAMETERS[k.strip()]: float(v) for k, v in stated.items()
+                }
+            else:
+                assert head == "val (%)"
+                for (value, _), (accuracy, _) in zip(varied, values, strict=True):
+                    printed[parameter, float(value)] = float(accuracy)
+        assert list(printed.items()) == list(table.cells.items())
+        assert chosen == table.chosen
+        if stated:
+            assert fixed == {parameter: table.others(parameter) for parameter in table.chosen}
+
+    @pytest.mark.parametrize("table", [paper.TABLE12, paper.TABLE13], ids=["Table 12", "Table 13"])
+    def test_probability_ranges(self, table):
+        header, accuracies, numbers = (
+            [cell for cell, _ in line] for line in paper_source.cells(table.label)
+        )
+        assert header == ["p", *table.keys("range")]
+        assert (accuracies[0], numbers[0]) == ("acc (%)", "number")
+        printed = [float(value) for value in accuracies[1:] + numbers[1:]]
+        assert printed == list(table.cells.values())
+
+    @pytest.mark.parametrize("sentence", text.SENTENCES.values(), ids=text.SENTENCES.keys())
+    def test_sentences_stand_where_they_are_said_to(self, sentence):
+        assert sentence.numbers
+        assert paper_source.squeeze(sentence.quote) in paper_source.places()[sentence.place]
+
+    def test_rates_in_the_text_are_those_of_the_tables(self):
+        for place, table in [("Section 5.5", paper.TABLE1), ("Section 5.6", paper.TABLE2)]:
+            listed = re.search(r"the noise rate \$r=([\d.,]+)\$", paper_source.places()[place])[1]
+            assert [float(r) for r in listed.split(",")] == list(table.keys("noise_rate"))
