@@ -1,0 +1,5 @@
+"""Data sets as arrays: their sources, the split, label noise, augmentation."""
+
+from chainer_jo.datasets.image_data import ImageData
+
+__all__ = ["ImageData"]

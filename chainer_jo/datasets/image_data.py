@@ -1,0 +1,109 @@
+"""Labelled images as plain arrays: what every source gives and everything else takes."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from chainer_jo.errors import UserError
+
+
+@dataclass(frozen=True, eq=False)
+class ImageData:
+    """Training and test images with their true labels.
+
+    Attributes
+    ----------
+    name : what results computed from it are labelled with, e.g. ``"cifar10"``.
+    train_images, test_images : uint8, (n, h, w, c), pixels 0..255.
+    train_labels, test_labels : int32, (n,), class indices.
+    class_names : one name per class; a label is an index into it.
+
+    Raises
+    ------
+    UserError
+        if the arrays do not have these types and shapes, or do not fit each other.
+    """
+
+    name: str
+    train_images: np.ndarray
+    train_labels: np.ndarray
+    test_images: np.ndarray
+    test_labels: np.ndarray
+    class_names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for part in ("train", "test"):
+            self._check(part, getattr(self, f"{part}_images"), getattr(self, f"{part}_labels"))
+        if self.train_images.shape[1:] != self.test_images.shape[1:]:
+            raise UserError(
+                f"data {self.name!r}: training images are {self.train_images.shape[1:]}, "
+                f"test images {self.test_images.shape[1:]}, expected one (h, w, c) for both"
+            )
+
+    def _check(self, part: str, images: np.ndarray, labels: np.ndarray) -> None:
+        where = f"data {self.name!r}, {part} part"
+        if images.dtype != np.uint8 or images.ndim != 4:
+            raise UserError(
+                f"{where}: images are {images.dtype} {images.shape}, expected uint8 (n, h, w, c)"
+            )
+        if labels.dtype != np.int32 or labels.shape != images.shape[:1]:
+            raise UserError(
+                f"{where}: labels are {labels.dtype} {labels.shape}, "
+                f"expected int32 ({len(images)},), one per image"
+            )
+        if not len(labels):
+            raise UserError(f"{where}: no images, expected at least one")
+        if labels.min() < 0 or labels.max() >= self.num_classes:
+            raise UserError(
+                f"{where}: labels range over {labels.min()}..{labels.max()}, "
+                f"expected 0..{self.num_classes - 1} for {self.num_classes} classes"
+            )
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.class_names)
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """(h, w, c) of every image."""
+        return self.train_images.shape[1:]
+
+    def subset(
+        self, train_per_class: int | None = None, test_per_class: int | None = None
+    ) -> ImageData:
+        """The first so many images of every class, in their order; None keeps all of that part.
+
+        Raises UserError if a class has fewer images than asked for.
+        """
+        train = self._first("train", self.train_labels, train_per_class)
+        test = self._first("test", self.test_labels, test_per_class)
+        return replace(
+            self,
+            train_images=self.train_images[train],
+            train_labels=self.train_labels[train],
+            test_images=self.test_images[test],
+            test_labels=self.test_labels[test],
+        )
+
+    def _first(self, part: str, labels: np.ndarray, per_class: int | None) -> np.ndarray | slice:
+        if per_class is None:
+            return slice(None)
+        fewest = int(np.bincount(labels, minlength=self.num_classes).min())
+        if not 1 <= per_class <= fewest:
+            raise UserError(
+                f"data {self.name!r}: {per_class} {part} images per class asked for, "
+                f"expected 1 to {fewest}"
+            )
+        chosen = [np.flatnonzero(labels == k)[:per_class] for k in range(self.num_classes)]
+        return np.sort(np.concatenate(chosen))
+
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that follow from pixels, labels and class names (not the name)."""
+        digest = hashlib.sha256("\0".join(self.class_names).encode())
+        for array in (self.train_images, self.train_labels, self.test_images, self.test_labels):
+            digest.update(f"{array.dtype.str}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array))
+        return digest.hexdigest()[:16]

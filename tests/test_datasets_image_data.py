@@ -1,0 +1,126 @@
+"""ImageData's checks at the door, its subsets and fingerprint, and the digits."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from chainer_jo.datasets import ImageData, digits
+from chainer_jo.errors import UserError
+
+
+def small(**changes):
+    rng = np.random.default_rng(0)
+    fields = dict(
+        name="small",
+        train_images=rng.integers(256, size=(12, 4, 5, 3), dtype=np.uint8),
+        train_labels=np.tile([2, 0, 1], 4).astype(np.int32),
+        test_images=rng.integers(256, size=(6, 4, 5, 3), dtype=np.uint8),
+        test_labels=np.tile([0, 1, 2], 2).astype(np.int32),
+        class_names=("a", "b", "c"),
+    )
+    return ImageData(**(fields | changes))
+
+
+def test_what_it_says_about_itself():
+    data = small()
+    assert data.num_classes == 3
+    assert data.image_shape == (4, 5, 3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (dict(train_images=np.zeros((12, 4, 5, 3), np.float32)), "train part: images are float32"),
+        (
+            dict(train_images=np.zeros((12, 4, 5), np.uint8)),
+            r"train part: images are uint8 \(12, 4, 5\)",
+        ),
+        (dict(test_labels=np.zeros(6, np.int64)), r"test part: labels are int64 \(6,\)"),
+        (
+            dict(test_labels=np.zeros(5, np.int32)),
+            r"labels are int32 \(5,\), expected int32 \(6,\)",
+        ),
+        (dict(train_labels=np.full(12, 3, np.int32)), r"range over 3\.\.3, expected 0\.\.2"),
+        (dict(train_labels=np.full(12, -1, np.int32)), r"range over -1\.\.-1, expected 0\.\.2"),
+        (dict(test_images=np.zeros((6, 5, 4, 3), np.uint8)), "test images .* expected one"),
+        (
+            dict(test_images=np.zeros((0, 4, 5, 3), np.uint8), test_labels=np.zeros(0, np.int32)),
+            "test part: no images",
+        ),
+    ],
+)
+def test_arrays_that_do_not_fit(changes, message):
+    with pytest.raises(UserError, match=message):
+        small(**changes)
+
+
+def test_subset_takes_the_first_of_each_class_in_order():
+    data = small()
+    few = data.subset(train_per_class=2, test_per_class=1)
+
+    assert few.train_labels.tolist() == [2, 0, 1, 2, 0, 1]
+    np.testing.assert_array_equal(few.train_images, data.train_images[:6])
+    np.testing.assert_array_equal(few.test_images, data.test_images[:3])
+
+
+def test_subset_of_uneven_order():
+    data = small(train_labels=np.array([0, 0, 0, 0, 1, 2, 1, 2, 0, 1, 2, 2], np.int32))
+    few = data.subset(train_per_class=2)
+
+    np.testing.assert_array_equal(few.train_images, data.train_images[[0, 1, 4, 5, 6, 7]])
+    assert few.test_images is data.test_images or np.shares_memory(
+        few.test_images, data.test_images
+    )
+
+
+@pytest.mark.parametrize("per_class", [0, 5])
+def test_subset_larger_than_a_class(per_class):
+    with pytest.raises(
+        UserError, match=f"{per_class} train images per class asked for, expected 1 to 4"
+    ):
+        small().subset(train_per_class=per_class)
+
+
+def test_fingerprint_follows_the_content():
+    data = small()
+    pixel, label = data.train_images.copy(), data.test_labels.copy()
+    pixel[3, 1, 1, 0] ^= 1
+    label[:2] = label[1::-1]
+    others = [
+        replace(data, train_images=pixel),
+        replace(data, test_labels=label),
+        replace(data, class_names=("a", "b", "d")),
+        data.subset(train_per_class=3),
+    ]
+
+    prints = {data.fingerprint(), *(other.fingerprint() for other in others)}
+
+    assert len(prints) == 5
+    assert all(len(p) == 16 and int(p, 16) >= 0 for p in prints)
+    assert (
+        replace(data, name="renamed", train_images=data.train_images.copy()).fingerprint()
+        == data.fingerprint()
+    )
+
+
+def test_digits():
+    data = digits.load()
+
+    assert data.name == "digits"
+    assert data.class_names == tuple("0123456789")
+    assert data.train_images.shape == (1498, 8, 8, 1)
+    assert data.test_images.shape == (299, 8, 8, 1)
+    assert data.train_images.min() == 0 and data.train_images.max() == 255
+    assert np.bincount(data.test_labels).min() >= 25
+
+
+def test_digits_every_sixth_is_a_test_image():
+    from sklearn.datasets import load_digits
+
+    original = load_digits()
+    data = digits.load()
+
+    np.testing.assert_array_equal(data.test_labels, original.target[5::6])
+    np.testing.assert_allclose(data.test_images[..., 0], original.images[5::6] * 255 / 16, atol=0.5)
+    np.testing.assert_array_equal(data.train_labels[:6], original.target[[0, 1, 2, 3, 4, 6]])

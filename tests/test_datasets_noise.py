@@ -1,0 +1,154 @@
+"""Label noise against its definition, over many seeds."""
+
+import numpy as np
+import pytest
+
+from chainer_jo.datasets import noise
+from chainer_jo.errors import UserError
+
+CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+DIGITS = tuple("0123456789")
+RATES = [0.0, 0.07, 0.1, 0.3, 0.5, 0.7, 1.0]
+
+
+def true_labels(per_class=100, num_classes=10):
+    return (
+        np.random.default_rng(9)
+        .permutation(np.repeat(np.arange(num_classes), per_class))
+        .astype(np.int32)
+    )
+
+
+def observed_matrix(labels, noisy_draws, num_classes=10):
+    """How often true class i carried label j, over all draws; rows sum to 1."""
+    counts = np.zeros((num_classes, num_classes))
+    for noisy in noisy_draws:
+        np.add.at(counts, (labels, noisy), 1)
+    return counts / counts.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_symmetric_redraws_ceil_rate_n_uniformly(rate):
+    labels = true_labels()
+    draws = [noise.symmetric(labels, rate, 10, np.random.default_rng(seed)) for seed in range(200)]
+
+    expected = noise.transition_matrix("symmetric", rate, 10)
+    # 200 draws of 100 images per cell: a standard deviation of at most 0.5 / sqrt(20,000) = 0.0035.
+    np.testing.assert_allclose(observed_matrix(labels, draws), expected, atol=0.018)
+    assert max((noisy != labels).sum() for noisy in draws) <= np.ceil(round(rate * 1000, 6))
+    wrong = np.mean([noisy != labels for noisy in draws])
+    assert wrong == pytest.approx(0.9 * rate, abs=0.005)
+
+
+def test_symmetric_takes_the_rate_up_to_a_whole_image():
+    """A redrawn label is right half the time; the most wrong ones over many seeds show how many."""
+    labels = np.zeros(10, dtype=np.int32)
+    most = max(
+        (noise.symmetric(labels, 0.31, 2, np.random.default_rng(s)) != 0).sum() for s in range(300)
+    )
+    assert most == 4
+
+
+def test_rates_are_not_misled_by_binary_rounding():
+    labels = np.zeros(100, dtype=np.int32)
+    assert 0.07 * 100 > 7
+    moved = noise.asymmetric(labels, 0.07, {0: 1}, np.random.default_rng(0))
+    assert (moved == 1).sum() == 7
+
+
+def test_symmetric_reaches_every_image():
+    labels = true_labels(per_class=5)
+    draws = [
+        noise.symmetric(labels, 0.3, 10, np.random.default_rng(seed)) != labels
+        for seed in range(300)
+    ]
+    assert np.any(draws, axis=0).all()
+
+
+@pytest.mark.parametrize("names", [CIFAR10, DIGITS])
+@pytest.mark.parametrize("rate", RATES)
+def test_asymmetric_moves_exactly_the_fraction_of_each_source_class(names, rate):
+    labels = true_labels()
+    transitions = noise.transitions_of(names)
+    moved_images = np.zeros(len(labels), dtype=int)
+    for seed in range(50):
+        noisy = noise.asymmetric(labels, rate, transitions, np.random.default_rng(seed))
+        np.testing.assert_allclose(
+            observed_matrix(labels, [noisy]),
+            noise.transition_matrix("asymmetric", rate, 10, transitions),
+            atol=1e-12,
+        )
+        moved_images += noisy != labels
+    if 0.3 <= rate <= 0.7:
+        assert (
+            moved_images[np.isin(labels, list(transitions))].min() > 0
+        )  # not always the same images
+        assert moved_images.max() < 50
+
+
+def test_asymmetric_pairs_of_the_paper():
+    named = {CIFAR10[i]: CIFAR10[j] for i, j in noise.transitions_of(CIFAR10).items()}
+    assert named == {
+        "truck": "automobile",
+        "bird": "airplane",
+        "deer": "horse",
+        "cat": "dog",
+        "dog": "cat",
+    }
+
+
+def test_transitions_follow_the_names_not_the_order():
+    backwards = CIFAR10[::-1]
+    assert noise.transitions_of(backwards)[backwards.index("truck")] == backwards.index(
+        "automobile"
+    )
+
+
+def test_transitions_of_unknown_classes():
+    with pytest.raises(UserError, match="asymmetric noise for the classes apple, pear: expected"):
+        noise.transitions_of(("apple", "pear"))
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "asymmetric"])
+@pytest.mark.parametrize("rate", RATES)
+def test_transition_matrix_rows_are_distributions(kind, rate):
+    matrix = noise.transition_matrix(kind, rate, 10, noise.transitions_of(CIFAR10))
+    np.testing.assert_allclose(matrix.sum(axis=1), 1)
+    assert matrix.min() >= 0
+
+
+def test_noise_leaves_its_input_alone_and_keeps_the_dtype():
+    labels = true_labels()
+    before = labels.copy()
+    for noisy in (
+        noise.symmetric(labels, 0.5, 10, np.random.default_rng(0)),
+        noise.asymmetric(labels, 0.5, {0: 1}, np.random.default_rng(0)),
+    ):
+        assert noisy.dtype == np.int32
+    np.testing.assert_array_equal(labels, before)
+
+
+def test_same_seed_same_noise():
+    labels = true_labels()
+    one, two, other = (
+        noise.symmetric(labels, 0.5, 10, np.random.default_rng(s)) for s in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(one, two)
+    assert (one != other).any()
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.01, float("nan")])
+def test_rates_outside_0_1(rate):
+    labels, rng = true_labels(), np.random.default_rng(0)
+    for call in (
+        lambda: noise.symmetric(labels, rate, 10, rng),
+        lambda: noise.asymmetric(labels, rate, {0: 1}, rng),
+        lambda: noise.transition_matrix("symmetric", rate, 10),
+    ):
+        with pytest.raises(UserError, match=rf"noise rate {rate}: expected a number in \[0, 1\]"):
+            call()
+
+
+def test_unknown_kind_of_matrix():
+    with pytest.raises(UserError, match="noise 'pairwise'"):
+        noise.transition_matrix("pairwise", 0.1, 10)
