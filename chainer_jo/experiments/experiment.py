@@ -1,0 +1,175 @@
+"""What determines a result, and nothing else: the description of one training run."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import types
+import typing
+from dataclasses import dataclass
+
+from chainer_jo.errors import UserError
+
+NOISE_KINDS = ("none", "symmetric", "asymmetric", "pseudo")
+OBJECTIVES = ("cross_entropy", "joint", "forward", "cnn_crf")
+PRECISIONS = ("fp32", "tf32", "mixed")
+
+
+@dataclass(frozen=True)
+class Data:
+    """Which images: all of the data set ``name``, or the first so many of every class."""
+
+    name: str
+    train_per_class: int | None = None
+    test_per_class: int | None = None
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The label noise: its kind and rate r; for pseudo labels the features that were clustered."""
+
+    kind: str = "none"
+    rate: float = 0.0
+    features: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in NOISE_KINDS:
+            raise UserError(f"noise {self.kind!r}: expected one of {', '.join(NOISE_KINDS)}")
+        if not 0 <= self.rate <= 1:
+            raise UserError(f"noise rate {self.rate:g}: expected a number in [0, 1]")
+        if self.rate == 0 and self.kind in ("symmetric", "asymmetric"):
+            object.__setattr__(self, "kind", "none")  # no noise is the same run, whatever its kind
+
+    @property
+    def short(self) -> str:
+        """As in file names and progress lines: ``sn30``, ``an40``, ``pl``, ``clean``."""
+        prefix = {"none": "clean", "symmetric": "sn", "asymmetric": "an", "pseudo": "pl"}[self.kind]
+        return prefix + (f"{100 * self.rate:g}" if self.rate else "")
+
+
+@dataclass(frozen=True)
+class Network:
+    """Units and filters of each stage of the `PreActResNet`."""
+
+    units: tuple[int, ...] = (5, 5, 5)
+    widths: tuple[int, ...] = (32, 64, 128)
+
+
+@dataclass(frozen=True)
+class Optimization:
+    """Momentum SGD: the learning rate is divided by 10 after each of the epochs ``drops``."""
+
+    epochs: int
+    learning_rate: float
+    drops: tuple[int, ...] = ()
+    batch_size: int = 128
+    momentum: float = 0.9
+    weight_decay: float = 1e-4
+    pad: int = 4
+    flip: bool = True
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1:
+            raise UserError(f"{self.epochs} epochs: expected at least 1")
+        if not self.learning_rate > 0:
+            raise UserError(f"learning rate {self.learning_rate:g}: expected a positive number")
+
+
+@dataclass(frozen=True)
+class Relabelling:
+    """How and when the labels are updated: t1, t2 and the rule (see `LabelStore`)."""
+
+    start: int
+    stop: int
+    rule: str = "soft"
+    top: int | None = None
+    average: int | None = 10
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One training run.
+
+    Parameters
+    ----------
+    objective : ``cross_entropy``, ``joint`` (eq. 5, with alpha and beta), ``forward`` or ``cnn_crf``.
+    relabelling : set for the first step of the method, in which the labels are updated.
+    first_step : set for the second step, which trains afresh on the labels that this run ends with.
+    seed : the trial; split and noise depend on it alone, so that runs of one trial share them.
+    """
+
+    data: Data
+    noise: Noise
+    network: Network
+    optimization: Optimization
+    objective: str
+    seed: int
+    alpha: float = 0.0
+    beta: float = 0.0
+    relabelling: Relabelling | None = None
+    first_step: Experiment | None = None
+    precision: str = "fp32"
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise UserError(
+                f"objective {self.objective!r}: expected one of {', '.join(OBJECTIVES)}"
+            )
+        if self.precision not in PRECISIONS:
+            raise UserError(
+                f"precision {self.precision!r}: expected one of {', '.join(PRECISIONS)}"
+            )
+
+    @property
+    def kind(self) -> str:
+        """``first_step``, ``second_step``, or the objective of a baseline."""
+        if self.relabelling:
+            return "first_step"
+        return "second_step" if self.first_step else self.objective
+
+    @property
+    def id(self) -> str:
+        """Readable and unique: kind, noise, seed, and a digest of the whole description."""
+        text = json.dumps(self.to_dict(), sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:10]
+        return f"{self.kind.replace('_', '-')}-{self.noise.short}-s{self.seed}-{digest}"
+
+    def to_dict(self) -> dict:
+        """The description as JSON values; fields that say nothing (None) are left out."""
+        return _without_none(dataclasses.asdict(self))
+
+    @staticmethod
+    def from_dict(description: dict) -> Experiment:
+        """The inverse of `to_dict`. Raises UserError for unknown or missing fields."""
+        return _build(Experiment, description)
+
+
+def _without_none(value):
+    if isinstance(value, dict):
+        return {key: _without_none(item) for key, item in value.items() if item is not None}
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _build(cls, description):
+    """A dataclass, with dataclasses within, from JSON values."""
+    if not isinstance(description, dict):
+        raise UserError(f"description {description!r}: expected the fields of {cls.__name__}")
+    hints = typing.get_type_hints(cls)
+    unknown = set(description) - set(hints)
+    if unknown:
+        raise UserError(f"description of a run: unknown field {min(unknown)!r} of {cls.__name__}")
+    fields = {}
+    for name, value in description.items():
+        inner = hints[name]
+        if isinstance(inner, types.UnionType):
+            inner = typing.get_args(inner)[0]
+        if dataclasses.is_dataclass(inner):
+            value = _build(inner, value)
+        elif isinstance(value, list):
+            value = tuple(value)
+        fields[name] = value
+    try:
+        return cls(**fields)
+    except TypeError as error:
+        raise UserError(f"description of a run: {error}") from None

@@ -1,0 +1,44 @@
+"""Files that appear whole or not at all."""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from chainer_jo.errors import UserError
+
+
+def write(path: Path, save: Callable[[IO[bytes]], None]) -> None:
+    """Writes what ``save`` puts into a binary file: beside ``path``, synchronised, then renamed.
+
+    Raises
+    ------
+    UserError
+        if the folder cannot be written to, or is full; ``path`` is then as it was.
+    """
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
+        with os.fdopen(descriptor, "wb") as file:
+            save(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary and os.path.exists(temporary):
+            os.unlink(temporary)
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes text as UTF-8; see `write`."""
+    write(path, lambda file: file.write(text.encode()))
+
+
+def write_json(path: Path, value) -> None:
+    """Writes a JSON value, indented; see `write`."""
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")

@@ -1,0 +1,107 @@
+"""Where runs are kept: one folder each, written whole, locked while it is worked on."""
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from chainer_jo.errors import UserError
+from chainer_jo.experiments import files
+from chainer_jo.experiments.experiment import Experiment
+
+
+class RunStore:
+    """The runs below ``root/runs``: ``<id>/experiment.json``, ``log.json``, ``result.json``, ``labels.npz``.
+
+    Any number of processes may use one store: a run belongs to whoever holds its lock, and the operating system gives
+    the lock back when its holder dies.
+    """
+
+    def __init__(self, root: Path | str) -> None:
+        self.root = Path(root)
+
+    def folder(self, experiment: Experiment) -> Path:
+        return self.root / "runs" / experiment.id
+
+    def open(self, experiment: Experiment) -> Path:
+        """The folder of a run, made if need be, with its description in it.
+
+        Raises
+        ------
+        UserError
+            if the folder cannot be written to, or holds another description.
+        """
+        folder = self.folder(experiment)
+        path = folder / "experiment.json"
+        if path.exists():
+            found = Experiment.from_dict(_read_json(path))
+            if found != experiment:
+                raise UserError(
+                    f"{path}: its description has the id {found.id}, expected {experiment.id}"
+                )
+        else:
+            files.write_json(path, experiment.to_dict())
+        return folder
+
+    def result(self, experiment: Experiment) -> dict | None:
+        """What a finished run came to, or None; ``state`` is ``finished`` or ``diverged``."""
+        path = self.folder(experiment) / "result.json"
+        if not path.exists():
+            return None
+        result = _read_json(path)
+        if result.get("id") != experiment.id:
+            raise UserError(f"{path}: result of {result.get('id')}, expected {experiment.id}")
+        return result
+
+    def log(self, experiment: Experiment) -> list[dict]:
+        """The epochs so far, one dict each; empty before the first."""
+        path = self.folder(experiment) / "log.json"
+        return _read_json(path) if path.exists() else []
+
+    def labels(self, experiment: Experiment) -> np.ndarray | None:
+        """The labels (n, c) float32 that a first step ended with, or None if they are not here."""
+        path = self.folder(experiment) / "labels.npz"
+        if not path.exists():
+            return None
+        with np.load(path) as archive:
+            return archive["labels"]
+
+    def save_labels(self, experiment: Experiment, labels: np.ndarray) -> None:
+        files.write(
+            self.folder(experiment) / "labels.npz",
+            lambda file: np.savez_compressed(file, labels=labels),
+        )
+
+    def save_result(self, experiment: Experiment, result: dict) -> None:
+        files.write_json(self.folder(experiment) / "result.json", result)
+
+    @contextlib.contextmanager
+    def lock(self, experiment: Experiment) -> Iterator[bool]:
+        """Holds the run while the body runs; gives False if another process holds it."""
+        folder = self.open(experiment)
+        with open(folder / "lock", "w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                yield False
+                return
+            yield True
+
+    def forget(self, experiment: Experiment) -> None:
+        """Removes everything of a run but its description and its lock."""
+        folder = self.folder(experiment)
+        if folder.exists():
+            for path in folder.iterdir():
+                if path.name not in ("experiment.json", "lock") and path.is_file():
+                    os.unlink(path)
+
+
+def _read_json(path: Path):
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: not readable as JSON ({error}); remove it to repeat the run") from None

@@ -1,0 +1,95 @@
+"""The objective of the paper (eqs. 5 to 11) as one function of the logits, with its gradient in closed form."""
+
+import chainer
+from chainer import backend
+
+
+def log_softmax(xp, logits):
+    """log s and s, each (n, c), of logits (n, c); computed without overflow."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    s = xp.exp(shifted)
+    total = s.sum(axis=1, keepdims=True)
+    s /= total
+    shifted -= xp.log(total)
+    return shifted, s
+
+
+class JointLoss(chainer.FunctionNode):
+    """L = L_c + alpha L_p + beta L_e (eq. 5), of logits z (n, c).
+
+    Args:
+        labels: soft or one-hot labels y, (n, c) float32, constant; None leaves L_c out.
+        prior: class prior p, (c,) float32, all positive; used if alpha is not 0.
+        alpha, beta: weights of L_p (eq. 9) and L_e (eq. 11).
+
+    After the call ``probabilities`` holds s = softmax(z), (n, c), and ``terms`` the 0-d arrays ``classification``
+    (KL(y || s), eq. 6), ``cross_entropy`` (the same without the entropy of y), ``prior`` and ``entropy``.
+    A class that no image of the batch is given any probability of makes L_p infinite, as eq. 9 says.
+    """
+
+    def __init__(self, labels, prior=None, alpha=0.0, beta=0.0):
+        self.labels = labels
+        self.prior = prior
+        self.alpha = alpha
+        self.beta = beta
+
+    def forward(self, inputs):
+        logits, = inputs
+        xp = backend.get_array_module(logits)
+        self.retain_inputs(())
+        n = logits.shape[0]
+        self.log_s, s = log_softmax(xp, logits)
+        self.probabilities = s
+        self.terms = {}
+        loss = xp.zeros((), logits.dtype)
+        if self.labels is not None:
+            y = self.labels
+            cross_entropy = -(y * self.log_s).sum() / n
+            # 0 log 0 = 0: the tiny constant changes no other term, the smallest normal float32 being far below eps.
+            negative_entropy = (y * xp.log(xp.maximum(y, 1e-38))).sum() / n
+            self.terms["cross_entropy"] = cross_entropy
+            self.terms["classification"] = cross_entropy + negative_entropy
+            loss += self.terms["classification"]
+        if self.alpha:
+            self.mean_s = s.mean(axis=0)
+            self.terms["prior"] = (self.prior * xp.log(self.prior / self.mean_s)).sum()
+            loss += self.alpha * self.terms["prior"]
+        if self.beta:
+            # s log s is 0 where s underflows to 0, since log s stays finite.
+            self.row_entropy = -(s * self.log_s).sum(axis=1, keepdims=True)
+            self.terms["entropy"] = self.row_entropy.mean()
+            loss += self.beta * self.terms["entropy"]
+        return loss,
+
+    def backward(self, indexes, grad_outputs):
+        s = self.probabilities
+        n = s.shape[0]
+        gradient = 0.0
+        if self.labels is not None:
+            gradient = s * self.labels.sum(axis=1, keepdims=True) - self.labels
+        if self.alpha:
+            ratio = self.prior / self.mean_s
+            gradient = gradient - self.alpha * s * (ratio - (s * ratio).sum(axis=1, keepdims=True))
+        if self.beta:
+            gradient = gradient - self.beta * s * (self.log_s + self.row_entropy)
+        return chainer.as_variable(gradient * (grad_outputs[0].array / n)),
+
+
+def joint_loss(logits, labels, prior, alpha: float, beta: float) -> chainer.Variable:
+    """L_c + alpha L_p + beta L_e (eq. 5), a scalar; see `JointLoss`."""
+    return JointLoss(labels, prior, alpha, beta).apply((logits,))[0]
+
+
+def classification_loss(logits, labels) -> chainer.Variable:
+    """L_c (eqs. 6 and 7): mean KL(y_i || s_i), a scalar, of logits (n, c) and labels (n, c) whose rows sum to 1."""
+    return JointLoss(labels).apply((logits,))[0]
+
+
+def prior_loss(logits, prior) -> chainer.Variable:
+    """L_p (eqs. 8 and 9): KL(p || mean s), a scalar, of logits (n, c) and the prior p (c,)."""
+    return JointLoss(None, prior, alpha=1.0).apply((logits,))[0]
+
+
+def entropy_loss(logits) -> chainer.Variable:
+    """L_e (eq. 11): mean entropy of s_i in nats, a scalar, of logits (n, c)."""
+    return JointLoss(None, beta=1.0).apply((logits,))[0]

@@ -1,0 +1,102 @@
+"""The order of the training images and their augmentation, drawn for a whole epoch at a time."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import chainer
+import numpy as np
+
+from chainer_jo import seeds
+from chainer_jo.datasets import augmentation
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Which images, and how each is cropped and flipped: arrays of shape (batch size,).
+
+    ``indices`` int64 into the training images; ``dy``, ``dx`` crop offsets in pixels; ``flips`` bool.
+    """
+
+    indices: np.ndarray
+    dy: np.ndarray
+    dx: np.ndarray
+    flips: np.ndarray
+
+    def __getitem__(self, part: slice) -> "Batch":
+        return Batch(self.indices[part], self.dy[part], self.dx[part], self.flips[part])
+
+    @staticmethod
+    def join(first: "Batch", second: "Batch") -> "Batch":
+        return Batch(*(np.concatenate(pair) for pair in zip(vars(first).values(), vars(second).values(), strict=True)))
+
+
+class BatchIterator(chainer.dataset.Iterator):
+    """Yields `Batch` es of always ``batch_size`` images, epoch after epoch without end.
+
+    The batch that reaches the end of an epoch is filled from the order of the next one, as in Chainer's
+    ``SerialIterator``. What an epoch draws depends on (seed, step, epoch) alone, so that a continued run needs no
+    state of a random number generator.
+
+    Args:
+        size: number n of training images, at least ``batch_size``.
+        batch_size: images per batch.
+        seed, step: the run's seed, and 1 or 2 for the first or second step of the method.
+        pad: zero pixels on each side before the random crop.
+        flip: whether half of the images are flipped horizontally.
+    """
+
+    def __init__(self, size: int, batch_size: int, seed: int, step: int, pad: int, flip: bool) -> None:
+        self.size = size
+        self.batch_size = batch_size
+        self._draws = (seed, step)
+        self._pad = pad
+        self._flip = flip
+        self.reset()
+
+    def reset(self) -> None:
+        self.epoch = 0
+        self.position = 0
+        self.is_new_epoch = False
+        self._previous_epoch_detail = -1.0
+        self._plan = self._draw(0)
+
+    def _draw(self, epoch: int) -> Batch:
+        """The whole of one epoch, as one batch of n images."""
+        order = seeds.generator(self._draws[0], "order", self._draws[1], epoch).permutation(self.size)
+        rng = seeds.generator(self._draws[0], "augmentation", self._draws[1], epoch)
+        return Batch(order, *augmentation.draw(rng, self.size, self._pad, self._flip))
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
+        self._previous_epoch_detail = self.epoch_detail
+        stop = self.position + self.batch_size
+        batch = self._plan[self.position:stop]
+        self.is_new_epoch = stop >= self.size
+        if self.is_new_epoch:
+            self.epoch += 1
+            stop -= self.size
+            self._plan = self._draw(self.epoch)
+            if stop:
+                batch = Batch.join(batch, self._plan[:stop])
+        self.position = stop
+        return batch
+
+    next = __next__
+
+    @property
+    def epoch_detail(self) -> float:
+        return self.epoch + self.position / self.size
+
+    @property
+    def previous_epoch_detail(self) -> float | None:
+        return None if self._previous_epoch_detail < 0 else self._previous_epoch_detail
+
+    def serialize(self, serializer) -> None:
+        self.epoch = serializer("epoch", self.epoch)
+        self.position = serializer("position", self.position)
+        self.is_new_epoch = serializer("is_new_epoch", self.is_new_epoch)
+        self._previous_epoch_detail = serializer("previous_epoch_detail", self._previous_epoch_detail)
+        if isinstance(serializer, chainer.serializer.Deserializer):
+            self._plan = self._draw(self.epoch)

@@ -1,0 +1,68 @@
+"""Momentum SGD with weight decay as one pass over one flat buffer that holds every parameter."""
+
+import chainer
+import numpy as np
+from chainer import backend
+
+#: Elements updated at a time on a CPU: all five operands of the update stay in a core's cache.
+CHUNK = 1 << 15
+
+
+class FlatMomentumSGD(chainer.Optimizer):
+    """Chainer's ``MomentumSGD`` with its ``WeightDecay`` hook: g += wd p, v = momentum v - lr g, p += v.
+
+    ``setup`` moves the parameters of the link into one flat float32 array, ``parameters``, of which each parameter
+    then is a view; ``velocity`` (v) and ``gradients`` have the same layout. The learning rate ``lr`` may be changed
+    at any time, by ``chainer.training.extensions`` for instance. Weight decay is for every parameter.
+    """
+
+    def __init__(self, lr: float, momentum: float = 0.9, weight_decay: float = 0.0) -> None:
+        super().__init__()
+        self.lr = lr
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+
+    def setup(self, link: chainer.Link) -> "FlatMomentumSGD":
+        super().setup(link)
+        self._params = [param for _, param in sorted(link.namedparams())]
+        xp = backend.get_array_module(self._params[0].array)
+        self.parameters = xp.concatenate([param.array.reshape(-1) for param in self._params])
+        self.gradients = xp.zeros_like(self.parameters)
+        self.velocity = xp.zeros_like(self.parameters)
+        self._scratch = xp.empty(min(CHUNK, self.parameters.size), np.float32)
+        start = 0
+        for param in self._params:
+            stop = start + param.size
+            param.array = self.parameters[start:stop].reshape(param.shape)
+            start = stop
+        return self
+
+    def update(self, lossfun=None, *args, **kwargs) -> None:
+        """One step: computes the gradients of ``lossfun(*args)`` if it is given, then updates every parameter."""
+        if lossfun is not None:
+            loss = lossfun(*args, **kwargs)
+            self.target.cleargrads()
+            loss.backward()
+        xp = backend.get_array_module(self.parameters)
+        xp.concatenate([param.grad.reshape(-1) for param in self._params], out=self.gradients)
+        self.step()
+        self.t += 1
+
+    def step(self) -> None:
+        """Applies ``gradients``."""
+        for start in range(0, self.parameters.size, CHUNK):
+            p = self.parameters[start:start + CHUNK]
+            v = self.velocity[start:start + CHUNK]
+            scratch = self._scratch[:p.size]
+            np.multiply(p, self.weight_decay, out=scratch)
+            scratch += self.gradients[start:start + CHUNK]
+            scratch *= self.lr
+            v *= self.momentum
+            v -= scratch
+            p += v
+
+    def serialize(self, serializer) -> None:
+        """Saves or loads the number of steps, the learning rate and the velocity; the parameters are the link's."""
+        super().serialize(serializer)
+        self.lr = serializer("lr", self.lr)
+        self.velocity = serializer("velocity", self.velocity)
