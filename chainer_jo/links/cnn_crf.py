@@ -11,9 +11,10 @@ from chainer_jo.functions.crf import (
     joint_probabilities,
 )
 from chainer_jo.links.forward_correction import check_transition
+from chainer_jo.links.objective import Objective
 
 
-class CNNCRF(chainer.Link):
+class CNNCRF(Objective):
     """One step of regularised EM on p(z, y | x), proportional to exp(a(x)_z + b(x)_y + W_zy).
 
     Called on logits (n, 2c) float32, the outputs [a, b] of the network's two heads, and noisy
@@ -36,7 +37,7 @@ class CNNCRF(chainer.Link):
         UserError: if an argument is not as described.
     """
 
-    #: Outputs of the network per class: the heads a and b.
+    #: The heads a and b.
     heads = 2
 
     def __init__(self, transition: np.ndarray, prior: np.ndarray, epochs: int,

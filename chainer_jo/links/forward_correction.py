@@ -1,11 +1,11 @@
 """Forward correction (Table 2, row 2; Patrini et al. 2017) as a Link."""
 
 import chainer
-import chainer.functions as F
 import numpy as np
 
 from chainer_jo.errors import UserError
 from chainer_jo.functions.forward_correction import ForwardCorrectionLoss
+from chainer_jo.links.objective import Objective
 
 
 def check_transition(transition: np.ndarray) -> np.ndarray:
@@ -24,7 +24,7 @@ def check_transition(transition: np.ndarray) -> np.ndarray:
     return transition
 
 
-class ForwardCorrection(chainer.Link):
+class ForwardCorrection(Objective):
     """-log(y^T T^T s) as in `chainer_jo.functions.forward_correction.ForwardCorrectionLoss`.
 
     Called on logits (n, c) float32 and labels (n, c) float32, one-hot or soft. After a call
@@ -38,9 +38,6 @@ class ForwardCorrection(chainer.Link):
         UserError: if a row of T is no probability distribution.
     """
 
-    #: Outputs of the network per class.
-    heads = 1
-
     def __init__(self, transition: np.ndarray) -> None:
         super().__init__()
         self.add_persistent("transition", check_transition(transition))
@@ -51,7 +48,3 @@ class ForwardCorrection(chainer.Link):
         self.probabilities = function.probabilities
         self.terms = {"loss": loss.array}
         return loss
-
-    def predict(self, logits: chainer.Variable):
-        """Probabilities of the true classes (n, c) of logits (n, c), as an array: s itself."""
-        return F.softmax(logits).array
