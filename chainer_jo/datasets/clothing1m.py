@@ -1,0 +1,282 @@
+"""Clothing1M in its published layout: list files are parsed, checked and joined.
+
+The folder holds `images/`, `category_names_eng.txt` (14 lines), the labels `noisy_label_kv.txt` and
+`clean_label_kv.txt` (`key label` per line), and the lists `noisy_train_key_list.txt`,
+`clean_train_key_list.txt`, `clean_val_key_list.txt` and `clean_test_key_list.txt` (one key per
+line). A key is an image's path inside the folder, such as `images/0/00/1,2.jpg`.
+
+Section 4.1: training uses the million noisy images alone, validation and test the clean ones; the
+clean training images stay unused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from chainer_jo.errors import UserError
+
+CLASS_NAMES = (
+    "T-shirt", "Shirt", "Knitwear", "Chiffon", "Sweater", "Hoodie", "Windbreaker",
+    "Jacket", "Down Coat", "Suit", "Shawl", "Dress", "Vest", "Underwear",
+)  # fmt: skip
+CATEGORY_FILE = "category_names_eng.txt"
+NOISY_LABELS, CLEAN_LABELS = "noisy_label_kv.txt", "clean_label_kv.txt"
+NOISY_TRAIN, CLEAN_TRAIN = "noisy_train_key_list.txt", "clean_train_key_list.txt"
+CLEAN_VALIDATION, CLEAN_TEST = "clean_val_key_list.txt", "clean_test_key_list.txt"
+KEY_LISTS = {  # each list, and where the labels of its keys are
+    NOISY_TRAIN: NOISY_LABELS,
+    CLEAN_TRAIN: CLEAN_LABELS,
+    CLEAN_VALIDATION: CLEAN_LABELS,
+    CLEAN_TEST: CLEAN_LABELS,
+}
+LAYOUT = (CATEGORY_FILE, NOISY_LABELS, CLEAN_LABELS, *KEY_LISTS)
+PUBLISHED_COUNTS = {  # section 4.1, rounded there
+    NOISY_TRAIN: 1_000_000,
+    CLEAN_TRAIN: 50_000,
+    CLEAN_VALIDATION: 14_000,
+    CLEAN_TEST: 10_000,
+}
+UNKNOWN = -1  # the true label of a training image that has none
+
+
+class Problems:
+    """What is wrong with a data set, kind by kind: a million bad lines still make a short text."""
+
+    EXAMPLES = 3
+
+    def __init__(self) -> None:
+        self._examples: dict[str, list[str]] = {}
+        self._counts: dict[str, int] = {}
+
+    def add(self, what: str, example: str = "") -> None:
+        self._counts[what] = self._counts.get(what, 0) + 1
+        examples = self._examples.setdefault(what, [])
+        if example and len(examples) < self.EXAMPLES:
+            examples.append(example)
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def lines(self) -> list[str]:
+        """One line per kind: what, how often, and the first examples."""
+        lines = []
+        for what, count in self._counts.items():
+            examples = self._examples[what]
+            often = f" ({count} times)" if count > 1 else ""
+            lines.append(what + often + (": " + ", ".join(examples) if examples else ""))
+        return lines
+
+    def raise_if_any(self, root: Path) -> None:
+        if self._counts:
+            found = self.lines()
+            raise UserError(f"Clothing1M folder {str(root)!r}: " + "; ".join(found))
+
+
+class KeyList(Sequence):
+    """Image paths in two flat arrays, about half of what a list of str takes.
+
+    Slices and index arrays give a KeyList, integers a str.
+    """
+
+    def __init__(self, keys: Iterable[bytes]) -> None:
+        keys = list(keys)
+        self._text = np.frombuffer(b"".join(keys), np.uint8)
+        self._ends = np.cumsum(np.fromiter(map(len, keys), np.int64, len(keys)))
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __getitem__(self, index):
+        if isinstance(index, slice | np.ndarray | list):
+            return KeyList(self._bytes(i) for i in np.arange(len(self))[index])
+        return self._bytes(range(len(self))[index]).decode()
+
+    def _bytes(self, i: int) -> bytes:
+        return self._text[self._ends[i - 1] if i else 0 : self._ends[i]].tobytes()
+
+    @property
+    def nbytes(self) -> int:
+        return self._text.nbytes + self._ends.nbytes
+
+
+@dataclass(frozen=True)
+class LabelledKeys:
+    """Images of one split.
+
+    Attributes
+    ----------
+    keys : n image paths below the data set's folder.
+    labels : int32 (n,), what the list's own label file says.
+    true_labels : int32 (n,), from the clean label file; UNKNOWN where it has none.
+    """
+
+    keys: KeyList
+    labels: np.ndarray
+    true_labels: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, indices: np.ndarray) -> LabelledKeys:
+        return LabelledKeys(self.keys[indices], self.labels[indices], self.true_labels[indices])
+
+    @property
+    def nbytes(self) -> int:
+        return self.keys.nbytes + self.labels.nbytes + self.true_labels.nbytes
+
+
+@dataclass(frozen=True)
+class Clothing1M:
+    """The parsed set: `train` has noisy labels, the rest clean ones. Images are `root / key`."""
+
+    root: Path
+    class_names: tuple[str, ...]
+    train: LabelledKeys
+    clean_train: LabelledKeys
+    validation: LabelledKeys
+    test: LabelledKeys
+
+
+def load(root: str | Path) -> Clothing1M:
+    """Parse the list files below `root`; images are not touched.
+
+    Raises
+    ------
+    UserError
+        naming every kind of problem at once: missing or empty file, duplicate key, unknown label,
+        key without a label, key in two lists.
+    """
+    problems = Problems()
+    parsed = parse(Path(root), problems)
+    problems.raise_if_any(Path(root))
+    return parsed
+
+
+def parse(root: Path, problems: Problems) -> Clothing1M:
+    """What `load` does with the problems gathered; the result is whole only if there are none."""
+    class_names = _read_class_names(root, problems)
+    labels = {name: _read_labels(root, name, problems) for name in (NOISY_LABELS, CLEAN_LABELS)}
+    keys = {name: _read_keys(root, name, problems) for name in KEY_LISTS}
+    _check_disjoint(keys, problems)
+    for name, source in KEY_LISTS.items():
+        if labels[source]:  # a label file that is missing or empty is one problem, not a million
+            for key in keys[name]:
+                if key not in labels[source]:
+                    problems.add(f"{name}: key without a label in {source}", _show(key))
+
+    def split(name: str) -> LabelledKeys:
+        return LabelledKeys(
+            KeyList(keys[name]),
+            labels=_look_up(labels[KEY_LISTS[name]], keys[name]),
+            true_labels=_look_up(labels[CLEAN_LABELS], keys[name]),
+        )
+
+    return Clothing1M(
+        root,
+        class_names,
+        train=split(NOISY_TRAIN),
+        clean_train=split(CLEAN_TRAIN),
+        validation=split(CLEAN_VALIDATION),
+        test=split(CLEAN_TEST),
+    )
+
+
+def class_index(name: str, class_names: Sequence[str]) -> int:
+    """Index of a class by its name; only letters and digits count ("T-Shirt" is "tshirt").
+
+    Raises
+    ------
+    UserError
+        for a name that no class has.
+    """
+
+    def plain(text: str) -> str:
+        return "".join(filter(str.isalnum, text)).lower()
+
+    for i, candidate in enumerate(class_names):
+        if plain(candidate) == plain(name):
+            return i
+    raise UserError(f"class {name!r}: expected one of {', '.join(class_names)}")
+
+
+def _look_up(labels: dict[bytes, int], keys: list[bytes]) -> np.ndarray:
+    return np.fromiter((labels.get(key, UNKNOWN) for key in keys), np.int32, len(keys))
+
+
+def _check_disjoint(keys: dict[str, list[bytes]], problems: Problems) -> None:
+    owner: dict[bytes, str] = {}
+    for name, listed in keys.items():
+        for key in listed:
+            if (other := owner.setdefault(key, name)) != name:
+                problems.add(f"key both in {other} and in {name}", _show(key))
+
+
+def _show(line: bytes) -> str:
+    return repr(line.decode(errors="replace"))
+
+
+def _read_lines(root: Path, name: str, problems: Problems) -> list[bytes]:
+    try:
+        lines = (root / name).read_bytes().splitlines()
+    except FileNotFoundError:
+        problems.add("file missing", name)
+        return []
+    except OSError as error:
+        problems.add(f"{name}: {error.strerror}")
+        return []
+    lines = [line.strip() for line in lines if line.strip()]
+    if not lines:
+        problems.add("file empty", name)
+    return lines
+
+
+def _read_class_names(root: Path, problems: Problems) -> tuple[str, ...]:
+    lines = _read_lines(root, CATEGORY_FILE, problems)
+    names = tuple(line.decode(errors="replace") for line in lines)
+    if names and len(names) != len(CLASS_NAMES):
+        problems.add(f"{CATEGORY_FILE}: {len(names)} classes, expected {len(CLASS_NAMES)}")
+    if len(set(names)) != len(names):
+        problems.add(f"{CATEGORY_FILE}: a class is named twice", ", ".join(names))
+    return names
+
+
+def _read_labels(root: Path, name: str, problems: Problems) -> dict[bytes, int]:
+    known = {str(i).encode(): i for i in range(len(CLASS_NAMES))}
+    labels: dict[bytes, int] = {}
+    for number, line in enumerate(_read_lines(root, name, problems), 1):
+        key, _, label = line.rpartition(b" ")
+        if not key or label not in known:
+            problems.add(
+                f"{name}: not 'key label' with a label from 0 to {len(CLASS_NAMES) - 1}",
+                f"line {number}, {_show(line)}",
+            )
+        elif key in labels:
+            problems.add(f"{name}: duplicate key", _show(key))
+        else:
+            labels[key] = known[label]
+    return labels
+
+
+def _read_keys(root: Path, name: str, problems: Problems) -> list[bytes]:
+    keys: dict[bytes, None] = {}
+    for key in _read_lines(root, name, problems):
+        if key in keys:
+            problems.add(f"{name}: duplicate key", _show(key))
+        elif not _stays_inside(key):
+            problems.add(f"{name}: key is not a path inside the folder", _show(key))
+        else:
+            keys[key] = None
+    return list(keys)
+
+
+def _stays_inside(key: bytes) -> bool:
+    try:
+        text = key.decode()
+    except UnicodeDecodeError:
+        return False
+    parts = text.split("/") if ".." in text else ()
+    return text[0] != "/" and "\0" not in text and ".." not in parts

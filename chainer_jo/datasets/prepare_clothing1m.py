@@ -1,0 +1,145 @@
+"""Check a whole Clothing1M folder before training and, once, write its images at 256 x 256 pixels.
+
+    python -m chainer_jo.datasets.prepare_clothing1m FOLDER [--write SMALL_FOLDER]
+
+Everything that is wrong is reported in one go. SMALL_FOLDER has the same layout and takes the place
+of FOLDER from then on; a run that was interrupted goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+from chainer_jo.datasets import clothing1m
+from chainer_jo.datasets.clothing1m import LAYOUT, PUBLISHED_COUNTS, Problems
+from chainer_jo.datasets.decoding import open_resized
+from chainer_jo.datasets.progress import Progress
+from chainer_jo.errors import UserError
+
+JPEG_QUALITY = 95
+
+
+def prepare(
+    root: str | Path,
+    write: str | Path | None = None,
+    *,
+    size: int = 256,
+    processes: int | None = None,
+    published_counts: bool = True,
+) -> dict[str, int]:
+    """Check the list files and decode every image; with `write`, also leave small copies there.
+
+    Parameters
+    ----------
+    root
+        Folder in the published layout.
+    write
+        Folder for JPEGs of `size` x `size` pixels and copies of the list files. The list files
+        come last, so that a folder with all of them is whole.
+    processes
+        Decoding processes; one per CPU core when None.
+    published_counts
+        Whether the numbers of images must be the published ones within 10 %.
+
+    Returns
+    -------
+    Number of keys in each key list.
+
+    Raises
+    ------
+    UserError
+        naming every kind of problem of the whole set at once.
+    """
+    root, small = Path(root), None if write is None else Path(write)
+    if small is not None and small.resolve() == root.resolve():
+        raise UserError(f"--write {str(write)!r}: expected another folder than the one read")
+    problems = Problems()
+    data = clothing1m.parse(root, problems)
+    splits = [data.train, data.clean_train, data.validation, data.test]
+    counts = dict(zip(PUBLISHED_COUNTS, map(len, splits), strict=True))
+    if published_counts:
+        for name, count in counts.items():
+            if count and abs(count - PUBLISHED_COUNTS[name]) > PUBLISHED_COUNTS[name] // 10:
+                problems.add(f"{name}: {count} keys, published are about {PUBLISHED_COUNTS[name]}")
+    total = sum(counts.values())
+    progress = Progress(f"checking {root}", "images", total)
+    keys = (split.keys[i] for split in splits for i in range(len(split)))
+    for done, complaint in enumerate(_each_image(root, keys, small, size, processes), 1):
+        if complaint:
+            problems.add(*complaint)
+        progress.update(done)
+    progress.finish(total)
+    problems.raise_if_any(root)
+    if small is not None:
+        for name in LAYOUT:
+            _write_whole(small / name, (root / name).read_bytes())
+    return counts
+
+
+def _each_image(
+    root: Path, keys: Iterator[str], small: Path | None, size: int, processes: int | None
+) -> Iterator[tuple[str, str] | None]:
+    """For every key None or (what is wrong, the key), in order."""
+    work = partial(_check_image, root, small, size)
+    if processes == 1:
+        yield from map(work, keys)
+        return
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(work, keys, chunksize=256)
+
+
+def _check_image(root: Path, small: Path | None, size: int, key: str) -> tuple[str, str] | None:
+    try:
+        if small is not None and (small / key).exists():  # written whole by an earlier run
+            return None
+        image = open_resized(root / key, size)
+    except UserError:
+        return ("image cannot be decoded" if (root / key).exists() else "image missing"), repr(key)
+    if small is not None:
+        (small / key).parent.mkdir(parents=True, exist_ok=True)
+        beside = (small / key).with_name(f".{os.getpid()}.tmp")
+        image.save(beside, "JPEG", quality=JPEG_QUALITY)
+        beside.rename(small / key)
+    return None
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    beside = path.with_name(path.name + ".tmp")
+    with beside.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.rename(path)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line; 0 when the set is sound, 2 when it is not."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="for the small copy")
+    parser.add_argument("--processes", type=int, help="default: one per core")
+    parser.add_argument("--any-size", action="store_true", help="accept any number of images")
+    options = parser.parse_args(arguments)
+    try:
+        counts = prepare(
+            options.folder,
+            options.write,
+            processes=options.processes,
+            published_counts=not options.any_size,
+        )
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"{options.folder}: sound;", ", ".join(f"{n} {name}" for name, n in counts.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

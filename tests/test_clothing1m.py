@@ -1,0 +1,260 @@
+"""Clothing1M's layout read, checked and prepared; every kind of damage has its own words."""
+
+import shutil
+
+import numpy as np
+import pytest
+from clothing1m_like import CLASSES, SMALL, append, first_line, make_clothing1m_like
+from PIL import Image
+
+from chainer_jo.datasets import clothing1m, clothing1m_standin
+from chainer_jo.datasets.clothing1m import KeyList, load
+from chainer_jo.datasets.decoding import decode
+from chainer_jo.datasets.prepare_clothing1m import main, prepare
+from chainer_jo.errors import UserError
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory):
+    return make_clothing1m_like(tmp_path_factory.mktemp("data") / "clothing1m")
+
+
+@pytest.fixture
+def folder(whole, tmp_path):
+    """A copy to damage."""
+    return shutil.copytree(whole, tmp_path / "clothing1m")
+
+
+def test_splits_and_labels(whole):
+    data = load(whole)
+    assert data.class_names == clothing1m.CLASS_NAMES
+    sizes = [len(s) for s in (data.train, data.clean_train, data.validation, data.test)]
+    assert sizes == [CLASSES * n for n in SMALL.values()]
+    for split in (data.train, data.validation, data.test):
+        assert split.labels.dtype == np.int32
+        assert len(split.keys) == len(split.labels)
+    np.testing.assert_array_equal(data.validation.labels, data.validation.true_labels)
+    noisy = dict(line.split() for line in (whole / clothing1m.NOISY_LABELS).open())
+    assert [noisy[key] for key in data.train.keys] == list(map(str, data.train.labels))
+
+
+def test_labels_are_confused_in_pairs_only():
+    rng = np.random.default_rng(0)
+    labels = rng.permutation(np.repeat(np.arange(CLASSES), 1000))
+    noisy = clothing1m_standin.noisy_labels(labels, 0.6154, rng)
+    assert np.mean(noisy == labels) == pytest.approx(0.615)
+    names = clothing1m.CLASS_NAMES
+    seen = {frozenset((names[a], names[b])) for a, b in zip(labels, noisy, strict=True) if a != b}
+    assert seen == set(map(frozenset, clothing1m_standin.CONFUSED))
+    assert frozenset(("Knitwear", "Sweater")) in seen
+
+
+def test_the_stand_in_is_reproducible_and_never_overwritten(whole, tmp_path):
+    again = make_clothing1m_like(tmp_path / "again")
+    for path in whole.rglob("*.*"):
+        assert path.read_bytes() == (again / path.relative_to(whole)).read_bytes(), path
+    marker = again / "mine.txt"
+    marker.write_text("kept")
+    make_clothing1m_like(again, train=9)
+    assert marker.read_text() == "kept" and len(load(again).train) == CLASSES * SMALL["train"]
+
+
+def test_training_image_without_a_true_label(folder):
+    labels = folder / clothing1m.CLEAN_LABELS
+    key = first_line(folder / clothing1m.NOISY_TRAIN)
+    kept = [line for line in labels.read_text().splitlines() if not line.startswith(key)]
+    labels.write_text("\n".join(kept))
+    truth = load(folder).train.true_labels
+    assert truth[0] == clothing1m.UNKNOWN and (truth[1:] != clothing1m.UNKNOWN).all()
+
+
+def cut_all(path):
+    path.write_text("\n")
+
+
+DAMAGE = {
+    "missing file": (
+        lambda f: (f / clothing1m.CLEAN_LABELS).unlink(),
+        ["file missing: clean_label_kv.txt"],
+    ),
+    "missing list": (
+        lambda f: (f / clothing1m.CLEAN_TEST).unlink(),
+        ["file missing: clean_test_key_list.txt"],
+    ),
+    "empty list": (
+        lambda f: cut_all(f / clothing1m.CLEAN_VALIDATION),
+        ["file empty: clean_val_key_list.txt"],
+    ),
+    "duplicate key in a list": (
+        lambda f: append(f / clothing1m.NOISY_TRAIN, "images/0/00001.jpg\n"),
+        ["noisy_train_key_list.txt: duplicate key: 'images/0/00001.jpg'"],
+    ),
+    "duplicate key among the labels": (
+        lambda f: append(f / clothing1m.NOISY_LABELS, "images/0/00001.jpg 3\n"),
+        ["noisy_label_kv.txt: duplicate key: 'images/0/00001.jpg'"],
+    ),
+    "label out of range": (
+        lambda f: append(f / clothing1m.NOISY_LABELS, "images/0/x.jpg 14\n"),
+        ["noisy_label_kv.txt: not 'key label' with a label from 0 to 13: line 141, 'images/0/x"],
+    ),
+    "label that is no number": (
+        lambda f: append(f / clothing1m.CLEAN_LABELS, "images/0/x.jpg Dress\n"),
+        ["clean_label_kv.txt: not 'key label'", "'images/0/x.jpg Dress'"],
+    ),
+    "line without a label": (
+        lambda f: append(f / clothing1m.CLEAN_LABELS, "7\n"),
+        ["clean_label_kv.txt: not 'key label'", "'7'"],
+    ),
+    "key without a label": (
+        lambda f: append(f / clothing1m.CLEAN_TEST, "images/3/none.jpg\n"),
+        ["clean_test_key_list.txt: key without a label in clean_label_kv.txt: 'images/3/none.jpg'"],
+    ),
+    "key in two lists": (
+        lambda f: append(f / clothing1m.CLEAN_TEST, "images/0/00002.jpg\n"),
+        ["key both in noisy_train_key_list.txt and in clean_test_key_list.txt"],
+    ),
+    "key that leaves the folder": (
+        lambda f: append(f / clothing1m.CLEAN_TEST, "../secret.jpg\n"),
+        ["clean_test_key_list.txt: key is not a path inside the folder: '../secret.jpg'"],
+    ),
+    "absolute key": (
+        lambda f: append(f / clothing1m.CLEAN_TEST, "/etc/secret.jpg\n"),
+        ["key is not a path inside the folder: '/etc/secret.jpg'"],
+    ),
+    "a class too few": (
+        lambda f: (f / clothing1m.CATEGORY_FILE).write_text("T-shirt\nShirt\n"),
+        ["category_names_eng.txt: 2 classes, expected 14"],
+    ),
+    "a class twice": (
+        lambda f: (f / clothing1m.CATEGORY_FILE).write_text("Shirt\n" * 14),
+        ["category_names_eng.txt: a class is named twice"],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_damage(kind, folder):
+    damage, words = DAMAGE[kind]
+    damage(folder)
+    with pytest.raises(UserError) as error:
+        load(folder)
+    message = str(error.value)
+    assert str(folder) in message and "\n" not in message
+    for expected in words:
+        assert expected in message
+    assert message.count(";") == 0, "one damage is one problem"
+
+
+def test_all_damage_is_reported_at_once_and_briefly(folder):
+    append(folder / clothing1m.NOISY_TRAIN, "images/0/00001.jpg\n" * 1000)
+    (folder / clothing1m.CLEAN_TEST).unlink()
+    append(folder / clothing1m.CLEAN_LABELS, "images/0/x.jpg 99\n")
+    with pytest.raises(UserError) as error:
+        load(folder)
+    message = str(error.value)
+    assert "duplicate key (1000 times)" in message
+    assert "file missing" in message and "99" in message
+    assert len(message) < 600
+
+
+def test_no_folder(tmp_path):
+    with pytest.raises(UserError, match="file missing .7 times.: category_names_eng.txt"):
+        load(tmp_path / "nowhere")
+
+
+def test_prepare_writes_a_small_copy_that_loads_the_same(whole, tmp_path):
+    counts = prepare(whole, tmp_path / "small", size=16, processes=2, published_counts=False)
+    assert counts[clothing1m.NOISY_TRAIN] == CLASSES * SMALL["train"]
+    data, small = load(whole), load(tmp_path / "small")
+    assert list(small.train.keys) == list(data.train.keys)
+    np.testing.assert_array_equal(small.train.labels, data.train.labels)
+    for split in (small.train, small.clean_train, small.validation, small.test):
+        for key in split.keys:
+            with Image.open(small.root / key) as image:
+                assert image.size == (16, 16) and image.format == "JPEG"
+
+
+def test_prepare_goes_on_where_it_stopped(whole, tmp_path):
+    small = tmp_path / "small"
+    prepare(whole, small, size=16, processes=1, published_counts=False)
+    keys = list(load(small).test.keys)
+    (small / keys[0]).unlink()
+    (small / clothing1m.CLEAN_TEST).unlink()
+    before = (small / keys[1]).stat().st_mtime_ns
+    prepare(whole, small, size=16, processes=1, published_counts=False)
+    assert (small / keys[0]).exists() and (small / clothing1m.CLEAN_TEST).exists()
+    assert (small / keys[1]).stat().st_mtime_ns == before
+
+
+def test_prepare_reports_images_and_lists_together(folder, tmp_path):
+    keys = load(folder).train.keys
+    (folder / keys[0]).unlink()
+    (folder / keys[1]).write_bytes(b"no image")
+    picture = (folder / keys[2]).read_bytes()
+    (folder / keys[2]).write_bytes(picture[: len(picture) // 2])
+    append(folder / clothing1m.CLEAN_TEST, "images/3/none.jpg\n")
+    with pytest.raises(UserError) as error:
+        prepare(folder, tmp_path / "small", processes=1)
+    message = str(error.value)
+    assert f"image missing (2 times): '{keys[0]}', 'images/3/none.jpg'" in message
+    assert f"image cannot be decoded (2 times): '{keys[1]}', '{keys[2]}'" in message
+    assert "key without a label" in message
+    assert "noisy_train_key_list.txt: 56 keys, published are about 1000000" in message
+    assert not (tmp_path / "small" / clothing1m.CATEGORY_FILE).exists(), "not whole, not loadable"
+
+
+def test_prepare_from_the_command_line(whole, tmp_path, capsys):
+    assert main([str(whole), "--any-size", "--processes", "1"]) == 0
+    assert "56 noisy_train_key_list.txt" in capsys.readouterr().out
+    assert main([str(whole), "--processes", "1"]) == 2
+    assert main([str(whole), "--write", str(whole)]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "expected another folder" in error
+
+
+def test_decode_resizes_and_cuts_the_centre(tmp_path):
+    pixels = np.zeros((100, 60, 3), np.uint8)
+    pixels[40:60, 20:40] = 255  # the middle, whatever the shape
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    image = decode(tmp_path / "a.png", resize=30, crop=10)
+    assert image.shape == (10, 10, 3) and image.dtype == np.uint8
+    assert image[3:-3, 2:-2].min() > 200
+    whole = decode(tmp_path / "a.png", resize=30, crop=30)
+    np.testing.assert_array_equal(image, whole[10:20, 10:20])
+
+
+def test_decode_grey_and_transparent_images(tmp_path):
+    for mode in ("L", "RGBA", "P", "CMYK"):
+        path = tmp_path / f"{mode}.{'jpg' if mode == 'CMYK' else 'png'}"
+        Image.new("RGB", (8, 8), (204, 204, 204)).convert(mode).save(path)
+        assert abs(decode(path, 8, 8).astype(int) - 204).max() < 9
+
+
+@pytest.mark.parametrize("content", [b"", b"text", b"\xff\xd8\xff\xe0 a jpeg's first bytes"])
+def test_decode_names_a_bad_image(content, tmp_path):
+    (tmp_path / "bad.jpg").write_bytes(content)
+    with pytest.raises(UserError, match="bad.jpg.*cannot be decoded"):
+        decode(tmp_path / "bad.jpg")
+    with pytest.raises(UserError, match="none.jpg.*no such file"):
+        decode(tmp_path / "none.jpg")
+
+
+def test_key_list():
+    keys = KeyList([b"a/1.jpg", b"", b"long/2.jpg", "\u00e9".encode()])
+    assert len(keys) == 4 and list(keys) == ["a/1.jpg", "", "long/2.jpg", "\u00e9"]
+    assert keys[-1] == "\u00e9" and keys[0] == "a/1.jpg"
+    assert list(keys[1:3]) == ["", "long/2.jpg"]
+    assert list(keys[np.array([2, 0])]) == ["long/2.jpg", "a/1.jpg"]
+    with pytest.raises(IndexError):
+        keys[4]
+
+
+@pytest.mark.parametrize("name", ["T-shirt", "T-Shirt", "tshirt"])
+def test_class_names_are_matched_loosely(name):
+    assert clothing1m.class_index(name, clothing1m.CLASS_NAMES) == 0
+    assert clothing1m.class_index("DownCoat", clothing1m.CLASS_NAMES) == 8
+
+
+def test_unknown_class():
+    with pytest.raises(UserError, match="class 'Hat': expected one of T-shirt, Shirt"):
+        clothing1m.class_index("Hat", clothing1m.CLASS_NAMES)

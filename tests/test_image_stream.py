@@ -1,0 +1,134 @@
+"""The stream gives what decoding one by one gives, in order, and says when a worker cannot."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from chainer_jo.datasets.decoding import decode
+from chainer_jo.datasets.image_stream import ImageStream
+from chainer_jo.errors import UserError
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("images")
+    rng = np.random.default_rng(0)
+    for i in range(20):
+        pixels = rng.integers(256, size=(12 + i, 30 - i, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"{i:02}.png")
+    return [str(folder / f"{i:02}.png") for i in range(20)]
+
+
+@pytest.fixture(scope="module", params=[0, 1, 3])
+def stream(request):
+    stream = ImageStream(4, resize=16, crop=12, workers=request.param, ahead=2)
+    yield stream
+    stream.close()
+
+
+def split(paths, sizes):
+    paths = iter(paths)
+    return [list(itertools.islice(paths, n)) for n in sizes]
+
+
+def test_batches_in_order_whatever_their_size(stream, paths):
+    batches = split(paths, [4, 4, 1, 4, 3, 4])
+    expected = [np.stack([decode(path, 16, 12) for path in batch]) for batch in batches]
+    seen = [images.copy() for images in stream.batches(batches)]
+    assert len(seen) == len(expected)
+    for images, right in zip(seen, expected, strict=True):
+        np.testing.assert_array_equal(images, right)
+
+
+def test_a_batch_stays_while_the_next_ones_are_decoded(stream, paths):
+    batches = stream.batches(itertools.repeat(paths[:4], 8))
+    first = next(batches)
+    kept = first.copy()
+    time.sleep(0.2)  # the workers run ahead meanwhile
+    np.testing.assert_array_equal(first, kept)
+
+
+def test_it_reads_no_further_ahead_than_asked(stream, paths):
+    taken = []
+
+    def endless():
+        for i in itertools.count():
+            taken.append(i)
+            yield paths[:4]
+
+    batches = stream.batches(endless())
+    for _ in range(5):
+        next(batches)
+    assert len(taken) <= 5 + 2
+
+
+def test_stopping_early_leaves_nothing_behind(stream, paths):
+    batches = stream.batches(split(paths, [4] * 5))
+    next(batches)
+    batches.close()
+    again = next(stream.batches([paths[8:12]]))
+    np.testing.assert_array_equal(again, [decode(path, 16, 12) for path in paths[8:12]])
+
+
+def test_a_bad_image_is_named_when_its_batch_is_due(stream, paths, tmp_path):
+    bad = tmp_path / "bad.jpg"
+    bad.write_bytes(b"no image")
+    batches = stream.batches([paths[:4], [*paths[:3], str(bad)], paths[:4]])
+    next(batches)
+    with pytest.raises(UserError, match="bad.jpg.*cannot be decoded"):
+        next(batches)
+    assert len(next(stream.batches([paths[:2]]))) == 2, "the stream itself goes on"
+
+
+def test_a_dead_worker_is_noticed(paths):
+    stream = ImageStream(4, resize=16, crop=12, workers=2, ahead=1)
+    batches = stream.batches(itertools.repeat(paths[:4]))
+    next(batches)
+    os.kill(stream._workers[1]._process.pid, signal.SIGKILL)
+    with pytest.raises(RuntimeError, match=r"decoding process died \(exit code -9\)"):
+        for _ in range(5):
+            next(batches)
+
+
+def test_workers_end_with_a_killed_parent(paths, tmp_path):
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "import sys\n"
+        "from chainer_jo.datasets.image_stream import ImageStream\n"
+        "if __name__ == '__main__':\n"
+        "    stream = ImageStream(4, resize=16, crop=12, workers=2)\n"
+        "    next(stream.batches([sys.argv[1:]]))\n"
+        "    print(*(w._process.pid for w in stream._workers), flush=True)\n"
+        "    input()\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, script, *paths[:4]],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    workers = [int(pid) for pid in parent.stdout.readline().split()]
+    assert len(workers) == 2
+    parent.kill()
+    parent.wait()
+    deadline = time.monotonic() + 20
+    while any(_runs(pid) for pid in workers) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(_runs(pid) for pid in workers)
+
+
+def _runs(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
