@@ -1,0 +1,151 @@
+"""ResNet-50 (He et al. 2016), in the two forms for which ImageNet weights are given away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import chainer
+import chainer.functions as F
+import chainer.links as L
+import numpy as np
+from chainer import initializers
+
+from chainer_jo.errors import UserError
+
+FEATURES = 2048
+
+#: Name, bottleneck units, width of the 3x3 convolution; every stage ends with four times its width.
+STAGES = (("res2", 3, 64), ("res3", 4, 128), ("res4", 6, 256), ("res5", 3, 512))
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What the forms differ in, and how their images are prepared.
+
+    Attributes
+    ----------
+    stride_in_3x3 : whether a stage halves its input in the 3x3 convolution or in the 1x1 before it.
+    pool_pad : zero padding of the first max pooling; with 0 its last window may be cut off instead.
+    eps : of the batch normalisations.
+    channels : order of the colour channels.
+    mean, std : per channel, on the scale of 0 to 255; subtracted, then divided by.
+    """
+
+    stride_in_3x3: bool
+    pool_pad: int
+    eps: float
+    channels: str
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+
+
+VARIANTS = {
+    # The authors' Caffe model, and Chainer's ResNet50Layers, which takes its weights.
+    "original": Variant(
+        stride_in_3x3=False, pool_pad=0, eps=2e-5, channels="BGR",
+        mean=(103.063, 115.903, 123.152), std=(1.0, 1.0, 1.0)),
+    "torchvision": Variant(
+        stride_in_3x3=True, pool_pad=1, eps=1e-5, channels="RGB",
+        mean=(123.675, 116.28, 103.53), std=(58.395, 57.12, 57.375)),
+}
+
+
+class Bottleneck(chainer.Chain):
+    """1x1, 3x3 and 1x1 convolution, each batch-normalised, plus a shortcut.
+
+    The first unit of a stage (``project``) has a 1x1 convolution, ``conv4``, in its shortcut.
+    """
+
+    def __init__(self, in_channels: int, width: int, stride: int, project: bool, variant: Variant,
+                 rng: np.random.RandomState | None) -> None:
+        super().__init__()
+        self.project = project
+        stride_1x1, stride_3x3 = (1, stride) if variant.stride_in_3x3 else (stride, 1)
+        initial = {"nobias": True, "initialW": initializers.HeNormal(rng=rng)}
+        out_channels = 4 * width
+        with self.init_scope():
+            self.conv1 = L.Convolution2D(in_channels, width, 1, stride_1x1, **initial)
+            self.bn1 = L.BatchNormalization(width, eps=variant.eps)
+            self.conv2 = L.Convolution2D(width, width, 3, stride_3x3, 1, **initial)
+            self.bn2 = L.BatchNormalization(width, eps=variant.eps)
+            self.conv3 = L.Convolution2D(width, out_channels, 1, **initial)
+            self.bn3 = L.BatchNormalization(out_channels, eps=variant.eps)
+            if project:
+                self.conv4 = L.Convolution2D(in_channels, out_channels, 1, stride, **initial)
+                self.bn4 = L.BatchNormalization(out_channels, eps=variant.eps)
+
+    def forward(self, x: chainer.Variable) -> chainer.Variable:
+        h = F.relu(self.bn1(self.conv1(x)))
+        h = F.relu(self.bn2(self.conv2(h)))
+        h = self.bn3(self.conv3(h))
+        shortcut = self.bn4(self.conv4(x)) if self.project else x
+        return F.relu(h + shortcut)
+
+
+class Stage(chainer.Chain):
+    """Bottleneck units ``a``, ``b1``, ``b2``, ..., the first with stride and projection."""
+
+    def __init__(self, units: int, in_channels: int, width: int, stride: int, variant: Variant,
+                 rng: np.random.RandomState | None) -> None:
+        super().__init__()
+        self.names = ["a"] + [f"b{unit}" for unit in range(1, units)]
+        with self.init_scope():
+            for name in self.names:
+                first = name == "a"
+                unit = Bottleneck(in_channels if first else 4 * width, width,
+                                  stride if first else 1, first, variant, rng)
+                setattr(self, name, unit)
+
+    def forward(self, x: chainer.Variable) -> chainer.Variable:
+        for name in self.names:
+            x = self[name](x)
+        return x
+
+
+class ResNet50(chainer.Chain):
+    """ResNet-50, with the parameter names of `chainer.links.ResNet50Layers`.
+
+    The first convolution has no bias, which the batch normalisation after it would take away again.
+
+    Parameters
+    ----------
+    num_classes : outputs of the last layer.
+    variant : ``original`` (stride in the 1x1 convolutions) or ``torchvision`` (in the 3x3).
+    rng : for the initial weights; None takes NumPy's global one.
+
+    Raises
+    ------
+    UserError
+        for an unknown variant.
+    """
+
+    def __init__(self, num_classes: int = 1000, variant: str = "original",
+                 rng: np.random.RandomState | None = None) -> None:
+        super().__init__()
+        if variant not in VARIANTS:
+            raise UserError(f"ResNet-50 variant {variant!r}: expected one of {', '.join(VARIANTS)}")
+        self.num_classes = num_classes
+        self.variant = VARIANTS[variant]
+        in_channels = 64
+        with self.init_scope():
+            self.conv1 = L.Convolution2D(3, in_channels, 7, 2, 3, nobias=True,
+                                         initialW=initializers.HeNormal(rng=rng))
+            self.bn1 = L.BatchNormalization(in_channels, eps=self.variant.eps)
+            for name, units, width in STAGES:
+                stride = 1 if name == "res2" else 2
+                setattr(self, name, Stage(units, in_channels, width, stride, self.variant, rng))
+                in_channels = 4 * width
+            self.fc6 = L.Linear(FEATURES, num_classes, initialW=initializers.LeCunNormal(rng=rng))
+
+    def pool5(self, x: chainer.Variable) -> chainer.Variable:
+        """Features (n, 2048) of prepared images (n, 3, h, w) float32, h and w at least 32."""
+        h = F.relu(self.bn1(self.conv1(x)))
+        pad = self.variant.pool_pad
+        h = F.max_pooling_2d(h, 3, stride=2, pad=pad, cover_all=pad == 0)
+        for name, _, _ in STAGES:
+            h = self[name](h)
+        return F.mean(h, axis=(2, 3))
+
+    def forward(self, x: chainer.Variable) -> chainer.Variable:
+        """Logits (n, num_classes) of prepared images (n, 3, h, w) float32."""
+        return self.fc6(self.pool5(x))
