@@ -1,4 +1,4 @@
-"""What the networks are made of, each one function over interchangeable providers (see `providers`)."""
+"""What networks are made of, each one function over interchangeable providers."""
 
 from chainer_jo.functions.batch_norm_relu import batch_norm_relu
 from chainer_jo.functions.borders import as_activation, spatial_mean

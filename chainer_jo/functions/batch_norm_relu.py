@@ -1,4 +1,4 @@
-"""Batch normalisation followed by ReLU, the pair that a pre-activation network is made of, as one function."""
+"""Batch normalisation and ReLU, the pair of a pre-activation network, as one function."""
 
 from __future__ import annotations
 

@@ -10,9 +10,7 @@ from chainer import FunctionNode, Variable
 from chainer_jo.functions import providers
 
 
-def conv2d(
-    x: Any, W: Any, stride: int = 1, pad: int = 0, residual: Any | None = None
-) -> Variable:
+def conv2d(x: Any, W: Any, stride: int = 1, pad: int = 0, residual: Any | None = None) -> Variable:
     """Two-dimensional cross-correlation, y = x * W [+ residual].
 
     Parameters

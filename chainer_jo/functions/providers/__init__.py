@@ -1,4 +1,4 @@
-"""Who computes convolutions and batch normalisations: a provider, or stock Chainer when there is none.
+"""Who computes convolutions and batch normalisations: a provider, or else stock Chainer.
 
 `conv2d`, `batch_norm_relu`, `spatial_mean` and `as_activation` ask `current()` at every call and
 keep the answer for the backward pass. A provider is a set of operations on arrays; it knows nothing
@@ -26,7 +26,7 @@ _noticed: set[str] = set()
 
 
 class Unavailable(Exception):
-    """A provider cannot work on this machine; the message says what is missing and which package has it."""
+    """A provider cannot work here; the message says what is missing and which package has it."""
 
 
 class Provider(abc.ABC):

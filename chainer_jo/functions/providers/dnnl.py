@@ -1,0 +1,227 @@
+"""oneDNN's C interface through ctypes: the library, memory descriptors, primitives."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import site
+import sys
+from collections.abc import Sequence
+from ctypes import byref, c_char_p, c_int, c_int64, c_size_t, c_uint, c_void_p
+from pathlib import Path
+
+from chainer_jo.functions.providers import Unavailable
+
+OLDEST = (3, 2)
+PACKAGE = "onednn-cpu-gomp"
+
+# Values of dnnl_types.h and dnnl_common_types.h; they are the same in every 3.x.
+BF16, F32 = 2, 3
+FORWARD_TRAINING, FORWARD_INFERENCE, BACKWARD = 64, 96, 128
+CONVOLUTION_DIRECT = 0x1
+BINARY_ADD = 0x1FFF0
+USE_GLOBAL_STATISTICS, USE_SCALE, USE_SHIFT, FUSE_RELU = 0x1, 0x2, 0x4, 0x8
+SRC, SRC_1, DST, WEIGHTS, MEAN, VARIANCE, SCALE, SHIFT, WORKSPACE = 1, 2, 17, 33, 49, 50, 51, 52, 64
+DIFF_SRC, DIFF_DST, DIFF_WEIGHTS, DIFF_SCALE, DIFF_SHIFT = 129, 145, 161, 255, 256
+FIRST_POST_OP_SRC_1 = 32768 | SRC_1
+QUERY_IMPLEMENTATION, QUERY_WEIGHTS, QUERY_DIFF_WEIGHTS, QUERY_WORKSPACE = 8, 131, 132, 135
+_FORMAT_ANY, _CPU, _IN_ORDER, _UNIMPLEMENTED, _OPENMP = 1, 1, 1, 3, 2
+_MAX_DIMS = 12
+_STATUS = {
+    1: "out of memory",
+    2: "invalid arguments",
+    3: "not implemented",
+    5: "runtime error",
+    6: "not required",
+}
+
+
+class DnnlError(RuntimeError):
+    """A call that oneDNN refused."""
+
+
+class NotImplementedByDnnl(DnnlError):
+    """oneDNN has no implementation of a primitive for these shapes and data types."""
+
+
+class _Version(ctypes.Structure):
+    _fields_ = [
+        ("major", c_int),
+        ("minor", c_int),
+        ("patch", c_int),
+        ("hash", c_char_p),
+        ("cpu_runtime", c_uint),
+        ("gpu_runtime", c_uint),
+    ]
+
+
+class _Argument(ctypes.Structure):
+    _fields_ = [("index", c_int), ("memory", c_void_p)]
+
+
+class Library:
+    """A loaded libdnnl with a CPU engine and a stream.
+
+    Raises Unavailable if the file is not a oneDNN of version 3.2 or later with OpenMP threads.
+    """
+
+    def __init__(self, path: str) -> None:
+        try:
+            self._lib = ctypes.CDLL(path)
+            # These return at once: cheaper without giving up the interpreter's lock in between.
+            quick = ctypes.PyDLL(path)
+            self._lib.dnnl_version.restype = ctypes.POINTER(_Version)
+            version = self._lib.dnnl_version().contents
+        except (OSError, AttributeError) as error:
+            raise Unavailable(f"{path} cannot be loaded as oneDNN ({error})") from error
+        self.path = path
+        self.version = (version.major, version.minor, version.patch)
+        if self.version < OLDEST:
+            raise Unavailable(f"{path} is oneDNN {version.major}.{version.minor}, older than 3.2")
+        if version.cpu_runtime != _OPENMP:
+            raise Unavailable(f"{path} is a oneDNN that does not use OpenMP threads")
+        self._lib.dnnl_primitive_desc_query_md.restype = c_void_p
+        self._lib.dnnl_memory_desc_get_size.restype = c_size_t
+        self._lib.omp_set_num_threads.restype = None
+        self.execute = self._lib.dnnl_primitive_execute
+        self.execute.argtypes = [c_void_p, c_void_p, c_int, c_void_p]
+        self.set_address = quick.dnnl_memory_set_data_handle
+        self.set_address.argtypes = [c_void_p, c_void_p]
+        self.engine = self.create("dnnl_engine_create", c_int(_CPU), c_size_t(0))
+        self.stream = self.create("dnnl_stream_create", self.engine, c_uint(_IN_ORDER))
+
+    def set_threads(self, count: int) -> None:
+        """Let primitives that are created from now on use `count` threads."""
+        self._lib.omp_set_num_threads(c_int(count))
+
+    def threads(self) -> int:
+        """How many threads a primitive created now would use."""
+        return self._lib.omp_get_max_threads()
+
+    def strided(self, shape: Sequence[int], strides: Sequence[int], data_type: int) -> c_void_p:
+        """Memory descriptor of an array; strides in elements."""
+        return self.create(
+            "dnnl_memory_desc_create_with_strides",
+            c_int(len(shape)),
+            dims(shape),
+            c_int(data_type),
+            dims(strides),
+        )
+
+    def any_layout(self, shape: Sequence[int], data_type: int) -> c_void_p:
+        """Memory descriptor that leaves the layout to the primitive."""
+        return self.create(
+            "dnnl_memory_desc_create_with_tag",
+            c_int(len(shape)),
+            dims(shape),
+            c_int(data_type),
+            c_int(_FORMAT_ANY),
+        )
+
+    def size(self, descriptor: c_void_p) -> int:
+        """Bytes that a memory descriptor describes."""
+        return self._lib.dnnl_memory_desc_get_size(descriptor)
+
+    def descriptor_of(self, primitive_desc: c_void_p, query: int) -> c_void_p:
+        """The layout that a primitive has chosen for one of its arguments."""
+        return c_void_p(self._lib.dnnl_primitive_desc_query_md(primitive_desc, c_int(query), 0))
+
+    def implementation(self, primitive_desc: c_void_p) -> str:
+        """Name of the implementation that oneDNN has chosen."""
+        name = c_char_p()
+        self._lib.dnnl_primitive_desc_query(
+            primitive_desc, c_int(QUERY_IMPLEMENTATION), 0, byref(name)
+        )
+        return name.value.decode()
+
+    def adding(self, descriptor: c_void_p) -> c_void_p:
+        """Attributes of a primitive that adds an array, FIRST_POST_OP_SRC_1, to its result."""
+        operations = self.create("dnnl_post_ops_create")
+        self._call("dnnl_post_ops_append_binary", operations, c_int(BINARY_ADD), descriptor)
+        attributes = self.create("dnnl_primitive_attr_create")
+        self._call("dnnl_primitive_attr_set_post_ops", attributes, operations)
+        self._lib.dnnl_post_ops_destroy(operations)
+        return attributes
+
+    def describe(self, kind: str, *arguments) -> c_void_p:
+        """Primitive descriptor of some kind; the arguments are those after the engine."""
+        return self.create(f"dnnl_{kind}_primitive_desc_create", self.engine, *arguments)
+
+    def describe_reorder(self, source: c_void_p, target: c_void_p) -> c_void_p:
+        """Primitive descriptor of a change of layout or data type."""
+        return self.create(
+            "dnnl_reorder_primitive_desc_create", source, self.engine, target, self.engine, None
+        )
+
+    def create(self, function: str, *arguments) -> c_void_p:
+        """The object that a function of oneDNN makes, in its first argument, from the others."""
+        result = c_void_p()
+        self._call(function, byref(result), *arguments)
+        return result
+
+    def _call(self, function: str, *arguments) -> None:
+        status = getattr(self._lib, function)(*arguments)
+        if status:
+            error = NotImplementedByDnnl if status == _UNIMPLEMENTED else DnnlError
+            raise error(f"{function}: {_STATUS.get(status, status)}")
+
+
+class Primitive:
+    """A primitive with everything fixed but addresses: `primitive(*addresses)` runs it.
+
+    Parameters
+    ----------
+    arguments : for each its index (SRC, DST, ...), its memory descriptor and, if it is always the
+        same, its address. The others are given, in this order, when the primitive is called.
+    """
+
+    def __init__(self, library: Library, primitive_desc: c_void_p, *arguments: tuple) -> None:
+        self.implementation = library.implementation(primitive_desc)
+        self._execute = library.execute
+        self._set_address = library.set_address
+        self._stream = library.stream
+        self._primitive = library.create("dnnl_primitive_create", primitive_desc)
+        self._arguments = (_Argument * len(arguments))()
+        self._count = len(arguments)
+        self._memories = []
+        for slot, (index, descriptor, *fixed) in zip(self._arguments, arguments, strict=True):
+            address = c_void_p(fixed[0] if fixed else None)
+            memory = library.create("dnnl_memory_create", descriptor, library.engine, address)
+            slot.index, slot.memory = index, memory.value
+            if not fixed:
+                self._memories.append(memory)
+
+    def __call__(self, *addresses: int) -> None:
+        set_address = self._set_address
+        for memory, address in zip(self._memories, addresses, strict=True):
+            set_address(memory, address)
+        status = self._execute(self._primitive, self._stream, self._count, self._arguments)
+        if status:
+            raise DnnlError(f"dnnl_primitive_execute: {_STATUS.get(status, status)}")
+
+
+def find() -> Library:
+    """The newest oneDNN among those of the Python environment and the system; the former on a tie.
+
+    Raises Unavailable, saying what is wrong with each one that was found.
+    """
+    candidates = []
+    for folder in (Path(sys.prefix), Path(site.getuserbase())):
+        candidates += (folder / "lib").glob("libdnnl.so.3*")
+    newest_first = sorted({path.resolve() for path in candidates}, key=_version_in, reverse=True)
+    reasons = []
+    for path in [*map(str, newest_first), "libdnnl.so.3"]:
+        try:
+            return Library(path)
+        except Unavailable as error:
+            reasons.append(str(error))
+    raise Unavailable(f"no usable oneDNN (package {PACKAGE}): {'; '.join(reasons)}")
+
+
+def _version_in(path: Path) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", path.name))
+
+
+def dims(values: Sequence[int]) -> ctypes.Array:
+    """Lengths, strides or paddings as oneDNN takes them."""
+    return (c_int64 * _MAX_DIMS)(*values)

@@ -1,0 +1,192 @@
+"""The oneDNN provider: convolutions and batch normalisations on a CPU, in float32 or bfloat16."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy
+
+from chainer_jo.errors import UserError
+from chainer_jo.functions.providers import Provider, Unavailable, dnnl
+from chainer_jo.functions.providers import onednn_plans as plans
+from chainer_jo.functions.providers.buffers import Buffers
+
+FLOAT32 = numpy.dtype(numpy.float32)
+BYTE = numpy.dtype(numpy.uint8)
+
+
+def load(precision: str) -> OneDNN:
+    """The provider for "fp32" or "mixed".
+
+    Raises
+    ------
+    Unavailable
+        No usable oneDNN, or for "mixed" no ml_dtypes, is installed.
+    UserError
+        The processor cannot compute in this precision.
+    """
+    if precision == "tf32":
+        raise UserError("precision: 'tf32' is for GPUs, expected 'fp32' or 'mixed' on a CPU")
+    if precision == "mixed" and not has_bfloat16_instructions():
+        raise UserError(
+            "precision: 'mixed' needs a CPU with bfloat16 instructions (avx512_bf16 or amx_bf16), "
+            "and this one has none; expected 'fp32'"
+        )
+    return OneDNN(dnnl.find(), precision)
+
+
+def has_bfloat16_instructions() -> bool:
+    """Whether the processor multiplies bfloat16 numbers itself, as far as the system tells."""
+    try:
+        with open("/proc/cpuinfo") as lines:
+            flags = next((line for line in lines if line.startswith("flags")), "").split()
+    except OSError:
+        return False
+    return "avx512_bf16" in flags or "amx_bf16" in flags
+
+
+class OneDNN(Provider):
+    """Operations on NumPy arrays by oneDNN primitives that are created once per shape.
+
+    Results are channels-last arrays in memory from a pool. Calls from several threads are taken one
+    after the other, since the arguments of a primitive belong to it.
+    """
+
+    name = "onednn"
+
+    def __init__(self, library: dnnl.Library, precision: str) -> None:
+        self.precision = precision
+        self.library = library
+        self.buffers = Buffers()
+        self._dtype = FLOAT32 if precision == "fp32" else _bfloat16()
+        self._planner = plans.Planner(
+            library, self.buffers, dnnl.F32 if precision == "fp32" else dnnl.BF16
+        )
+        self._plans: dict[tuple, Any] = {}
+        self._lock = threading.Lock()
+
+    def set_threads(self, count: int) -> None:
+        """Compute with `count` threads from now on; results are reproducible for a fixed count."""
+        with self._lock:
+            self.library.set_threads(count)
+            self._plans.clear()
+
+    def as_activation(self, x):
+        if x.dtype != self._dtype and x.dtype.kind != "f":
+            raise TypeError(f"activation: dtype {x.dtype}, expected float32")
+        if x.dtype == self._dtype and _is_channels_last(x):
+            return x
+        y = self._empty(x.shape)
+        y[...] = x
+        return y
+
+    def to_float32(self, x):
+        return x.astype(numpy.float32, copy=False)
+
+    def conv2d(self, x, W, stride, pad, residual):
+        x, W = self._activation(x), _float32("W", W)
+        with self._lock:
+            plan = self._plan(plans.Conv2D, x.shape, W.shape, stride, pad, residual is not None)
+            arrays = [x, W, self._empty(plan.y_shape)]
+            if residual is not None:
+                arrays.append(self._activation(residual, plan.y_shape))
+            plan(*map(_address, arrays))
+        return arrays[2]
+
+    def conv2d_grad_input(self, gy, W, x_shape, stride, pad, accumulate):
+        gy, W = self._activation(gy), _float32("W", W)
+        gx = self._empty(x_shape)
+        with self._lock:
+            plan = self._plan(plans.Conv2DGradInput, x_shape, W.shape, stride, pad)
+            plan(_address(gy), _address(W), _address(gx))
+            return self._accumulate(gx, accumulate)
+
+    def conv2d_grad_weight(self, x, gy, W_shape, stride, pad):
+        x, gy = self._activation(x), self._activation(gy)
+        gW = self.buffers.empty(W_shape, FLOAT32)
+        with self._lock:
+            plan = self._plan(plans.Conv2DGradWeight, x.shape, W_shape, stride, pad)
+            plan(_address(x), _address(gy), _address(gW))
+        return gW
+
+    def batch_norm_relu_train(self, x, gamma, beta, eps):
+        x, gamma, beta = self._activation(x), _float32("gamma", gamma), _float32("beta", beta)
+        mean, var = numpy.empty_like(gamma), numpy.empty_like(gamma)
+        with self._lock:
+            plan = self._plan(plans.BatchNormReLU, x.shape, eps)
+            y, mask = self._empty(x.shape), self.buffers.empty((plan.mask_size,), BYTE)
+            plan.forward(*map(_address, (x, y, gamma, beta, mean, var, mask)))
+        return y, mean, var, (mean, var, mask, eps)
+
+    def batch_norm_relu_test(self, x, gamma, beta, mean, var, eps):
+        x = self._activation(x)
+        names = ("gamma", "beta", "mean", "var")
+        vectors = [_float32(*named) for named in zip(names, (gamma, beta, mean, var), strict=True)]
+        y = self._empty(x.shape)
+        with self._lock:
+            plan = self._plan(plans.fixed_batch_norm_relu, x.shape, eps)
+            plan(*map(_address, (x, y, *vectors)))
+        return y
+
+    def batch_norm_relu_grad(self, x, y, gamma, gy, saved, accumulate):
+        mean, var, mask, eps = saved
+        x, gy, gamma = self._activation(x), self._activation(gy), _float32("gamma", gamma)
+        gx, ggamma, gbeta = self._empty(x.shape), numpy.empty_like(gamma), numpy.empty_like(gamma)
+        with self._lock:
+            plan = self._plan(plans.BatchNormReLU, x.shape, eps)
+            plan.backward(*map(_address, (x, gy, gamma, mean, var, mask, gx, ggamma, gbeta)))
+            return self._accumulate(gx, accumulate), ggamma, gbeta
+
+    def add(self, a, b):
+        a = self._activation(a)
+        total, b = self._empty(a.shape), self._activation(b, a.shape)
+        with self._lock:
+            self._plan(plans.addition, a.shape)(_address(a), _address(b), _address(total))
+        return total
+
+    def _accumulate(self, gx, existing):
+        if existing is not None:
+            target, existing = _address(gx), self._activation(existing, gx.shape)
+            self._plan(plans.addition, gx.shape)(target, _address(existing), target)
+        return gx
+
+    def _plan(self, kind: Any, *options) -> Any:
+        key = (kind, *options)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = kind(self._planner, *options)
+        return plan
+
+    def _empty(self, shape: tuple[int, ...]) -> numpy.ndarray:
+        n, c, h, w = shape
+        return self.buffers.empty((n, h, w, c), self._dtype).transpose(0, 3, 1, 2)
+
+    def _activation(self, x, shape: tuple[int, ...] | None = None) -> numpy.ndarray:
+        if x.dtype != self._dtype:
+            raise TypeError(f"activation: dtype {x.dtype}, expected {self._dtype}")
+        if shape is not None and x.shape != shape:
+            raise ValueError(f"activation: shape {x.shape}, expected {shape}")
+        return x if _is_channels_last(x) else self.as_activation(x)
+
+
+def _bfloat16() -> numpy.dtype:
+    try:
+        import ml_dtypes
+    except ImportError as error:
+        raise Unavailable(f"bfloat16 arrays need the package ml_dtypes ({error})") from error
+    return numpy.dtype(ml_dtypes.bfloat16)
+
+
+def _float32(name: str, x: numpy.ndarray) -> numpy.ndarray:
+    if x.dtype != FLOAT32:
+        raise TypeError(f"{name}: dtype {x.dtype}, expected float32")
+    return numpy.ascontiguousarray(x)
+
+
+def _is_channels_last(x: numpy.ndarray) -> bool:
+    return x.transpose(0, 2, 3, 1).flags.c_contiguous
+
+
+def _address(x: numpy.ndarray) -> int:
+    return x.ctypes.data

@@ -1,0 +1,247 @@
+"""What oneDNN has to be told about an operation, worked out once per shape.
+
+A plan holds the primitives of one operation with everything fixed but the addresses of its arrays,
+and is called with these. Activations are channels-last; weights and their gradients pass between
+Chainer's plain (o, c, kh, kw) and the layout that a primitive prefers through a buffer of the plan.
+"""
+
+from __future__ import annotations
+
+from ctypes import c_float, c_int, c_uint, c_void_p
+
+import numpy
+
+from chainer_jo.functions.providers import dnnl
+from chainer_jo.functions.providers.buffers import Buffers
+from chainer_jo.functions.providers.dnnl import Library, Primitive
+
+Shape = tuple[int, ...]
+
+_NORMALIZE = dnnl.USE_SCALE | dnnl.USE_SHIFT | dnnl.FUSE_RELU
+
+
+class Planner:
+    """What all plans of a provider share; `data_type` (dnnl.F32 or BF16) is that of activations."""
+
+    def __init__(self, library: Library, buffers: Buffers, data_type: int) -> None:
+        self.library = library
+        self.buffers = buffers
+        self.data_type = data_type
+
+    def activation(self, shape: Shape) -> c_void_p:
+        """Descriptor of channels-last memory of the logical shape (n, c, h, w)."""
+        n, c, h, w = shape
+        return self.library.strided(shape, (c * h * w, 1, w * c, c), self.data_type)
+
+    def vector(self, length: int) -> c_void_p:
+        """Descriptor of a float32 vector."""
+        return self.library.strided((length,), (1,), dnnl.F32)
+
+    def plain_weights(self, shape: Shape) -> c_void_p:
+        """Descriptor of float32 weights as Chainer has them."""
+        _, c, kh, kw = shape
+        return self.library.strided(shape, (c * kh * kw, kh * kw, kw, 1), dnnl.F32)
+
+    def scratch(self, descriptor: c_void_p) -> numpy.ndarray:
+        """Memory for what a descriptor describes."""
+        return self.buffers.empty((self.library.size(descriptor),), numpy.dtype(numpy.uint8))
+
+
+class Conv2D:
+    """`plan(x, W, y)`, or `plan(x, W, y, residual)` if it `adds`; `y_shape` is y's shape."""
+
+    def __init__(
+        self, planner: Planner, x_shape: Shape, W_shape: Shape, stride: int, pad: int, adds: bool
+    ) -> None:
+        library = planner.library
+        self.y_shape, *geometry = _geometry(x_shape, W_shape, stride, pad)
+        x, y = planner.activation(x_shape), planner.activation(self.y_shape)
+        attributes = library.adding(y) if adds else None
+        desc = _describe_forward(planner, x, y, W_shape, geometry, attributes)
+        W = library.descriptor_of(desc, dnnl.QUERY_WEIGHTS)
+        self._scratch = planner.scratch(W)
+        fixed = self._scratch.ctypes.data
+        residual = [(dnnl.FIRST_POST_OP_SRC_1, y)] if adds else []
+        self._reorder = _reorder(library, (planner.plain_weights(W_shape),), (W, fixed))
+        self._convolve = Primitive(
+            library, desc, (dnnl.WEIGHTS, W, fixed), (dnnl.SRC, x), (dnnl.DST, y), *residual
+        )
+
+    def __call__(self, x: int, W: int, *y_and_residual: int) -> None:
+        self._reorder(W)
+        self._convolve(x, *y_and_residual)
+
+
+class Conv2DGradInput:
+    """`plan(gy, W, gx)`."""
+
+    def __init__(
+        self, planner: Planner, x_shape: Shape, W_shape: Shape, stride: int, pad: int
+    ) -> None:
+        library = planner.library
+        y_shape, *geometry = _geometry(x_shape, W_shape, stride, pad)
+        x, y = planner.activation(x_shape), planner.activation(y_shape)
+        desc = library.describe(
+            "convolution_backward_data",
+            c_int(dnnl.CONVOLUTION_DIRECT),
+            x,
+            library.any_layout(W_shape, planner.data_type),
+            y,
+            *geometry,
+            _describe_forward(planner, x, y, W_shape, geometry),
+            None,
+        )
+        W = library.descriptor_of(desc, dnnl.QUERY_WEIGHTS)
+        self._scratch = planner.scratch(W)
+        fixed = self._scratch.ctypes.data
+        self._reorder = _reorder(library, (planner.plain_weights(W_shape),), (W, fixed))
+        self._convolve = Primitive(
+            library, desc, (dnnl.WEIGHTS, W, fixed), (dnnl.DIFF_DST, y), (dnnl.DIFF_SRC, x)
+        )
+
+    def __call__(self, gy: int, W: int, gx: int) -> None:
+        self._reorder(W)
+        self._convolve(gy, gx)
+
+
+class Conv2DGradWeight:
+    """`plan(x, gy, gW)`."""
+
+    def __init__(
+        self, planner: Planner, x_shape: Shape, W_shape: Shape, stride: int, pad: int
+    ) -> None:
+        library = planner.library
+        y_shape, *geometry = _geometry(x_shape, W_shape, stride, pad)
+        x, y = planner.activation(x_shape), planner.activation(y_shape)
+        desc = library.describe(
+            "convolution_backward_weights",
+            c_int(dnnl.CONVOLUTION_DIRECT),
+            x,
+            library.any_layout(W_shape, dnnl.F32),
+            None,
+            y,
+            *geometry,
+            _describe_forward(planner, x, y, W_shape, geometry),
+            None,
+        )
+        gW = library.descriptor_of(desc, dnnl.QUERY_DIFF_WEIGHTS)
+        self._scratch = planner.scratch(gW)
+        fixed = self._scratch.ctypes.data
+        self._convolve = Primitive(
+            library, desc, (dnnl.DIFF_WEIGHTS, gW, fixed), (dnnl.SRC, x), (dnnl.DIFF_DST, y)
+        )
+        self._reorder = _reorder(library, (gW, fixed), (planner.plain_weights(W_shape),))
+
+    def __call__(self, x: int, gy: int, gW: int) -> None:
+        self._convolve(x, gy)
+        self._reorder(gW)
+
+
+class BatchNormReLU:
+    """Training mode.
+
+    `forward(x, y, gamma, beta, mean, var, mask)` writes y and the last three;
+    `backward(x, gy, gamma, mean, var, mask, gx, ggamma, gbeta)` writes the last three. The mask, of
+    `mask_size` bytes, says where ReLU was active.
+    """
+
+    def __init__(self, planner: Planner, shape: Shape, eps: float) -> None:
+        library = planner.library
+        x, vector = planner.activation(shape), planner.vector(shape[1])
+        options = c_float(eps), c_uint(_NORMALIZE)
+        forward = library.describe(
+            "batch_normalization_forward", c_int(dnnl.FORWARD_TRAINING), x, x, *options, None
+        )
+        backward = library.describe(
+            "batch_normalization_backward", c_int(dnnl.BACKWARD), x, x, x, *options, forward, None
+        )
+        mask = library.descriptor_of(forward, dnnl.QUERY_WORKSPACE)
+        self.mask_size = library.size(mask)
+        self.forward = Primitive(
+            library,
+            forward,
+            (dnnl.SRC, x),
+            (dnnl.DST, x),
+            (dnnl.SCALE, vector),
+            (dnnl.SHIFT, vector),
+            (dnnl.MEAN, vector),
+            (dnnl.VARIANCE, vector),
+            (dnnl.WORKSPACE, mask),
+        )
+        self.backward = Primitive(
+            library,
+            backward,
+            (dnnl.SRC, x),
+            (dnnl.DIFF_DST, x),
+            (dnnl.SCALE, vector),
+            (dnnl.MEAN, vector),
+            (dnnl.VARIANCE, vector),
+            (dnnl.WORKSPACE, mask),
+            (dnnl.DIFF_SRC, x),
+            (dnnl.DIFF_SCALE, vector),
+            (dnnl.DIFF_SHIFT, vector),
+        )
+
+
+def fixed_batch_norm_relu(planner: Planner, shape: Shape, eps: float) -> Primitive:
+    """Test mode: `plan(x, y, gamma, beta, mean, var)`."""
+    library = planner.library
+    x, vector = planner.activation(shape), planner.vector(shape[1])
+    desc = library.describe(
+        "batch_normalization_forward",
+        c_int(dnnl.FORWARD_INFERENCE),
+        x,
+        x,
+        c_float(eps),
+        c_uint(_NORMALIZE | dnnl.USE_GLOBAL_STATISTICS),
+        None,
+    )
+    vectors = (dnnl.SCALE, dnnl.SHIFT, dnnl.MEAN, dnnl.VARIANCE)
+    return Primitive(
+        library, desc, (dnnl.SRC, x), (dnnl.DST, x), *((index, vector) for index in vectors)
+    )
+
+
+def addition(planner: Planner, shape: Shape) -> Primitive:
+    """`plan(a, b, sum)`; the sum may be a or b itself."""
+    x = planner.activation(shape)
+    desc = planner.library.describe("binary", c_int(dnnl.BINARY_ADD), x, x, x, None)
+    return Primitive(planner.library, desc, (dnnl.SRC, x), (dnnl.SRC_1, x), (dnnl.DST, x))
+
+
+def _geometry(x_shape: Shape, W_shape: Shape, stride: int, pad: int) -> list:
+    """Shape of y; strides, dilations, left and right padding in oneDNN's terms."""
+    n, c, *size = x_shape
+    o, c_of_W, *kernel = W_shape
+    output = [(length + 2 * pad - k) // stride + 1 for length, k in zip(size, kernel, strict=True)]
+    if c != c_of_W or min(output) < 1:
+        raise ValueError(f"convolution of x {x_shape} with W {W_shape}, stride {stride}, pad {pad}")
+    end = [
+        (y - 1) * stride + k - length - pad
+        for y, k, length in zip(output, kernel, size, strict=True)
+    ]
+    parameters = ((stride, stride), (0, 0), (pad, pad), end)
+    return [(n, o, *output), *map(dnnl.dims, parameters)]
+
+
+def _describe_forward(
+    planner: Planner, x: c_void_p, y: c_void_p, W_shape: Shape, geometry: list, attributes=None
+) -> c_void_p:
+    weights = planner.library.any_layout(W_shape, planner.data_type)
+    return planner.library.describe(
+        "convolution_forward",
+        c_int(dnnl.FORWARD_TRAINING),
+        c_int(dnnl.CONVOLUTION_DIRECT),
+        x,
+        weights,
+        None,
+        y,
+        *geometry,
+        attributes,
+    )
+
+
+def _reorder(library: Library, source: tuple, target: tuple) -> Primitive:
+    """Copies from one layout to another; each is a descriptor and, if it is fixed, an address."""
+    desc = library.describe_reorder(source[0], target[0])
+    return Primitive(library, desc, (dnnl.SRC, *source), (dnnl.DST, *target))
