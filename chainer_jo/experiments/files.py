@@ -42,3 +42,11 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value) -> None:
     """Writes a JSON value, indented; see `write`."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path):
+    """The JSON value in a file. Raises UserError if it is not readable."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: not readable as JSON ({error})") from None

@@ -16,11 +16,16 @@ import chainer_jo
 def commit() -> str | None:
     """The commit of the source tree, with ``-dirty`` if its code was changed since; None outside git."""
     root = Path(chainer_jo.__file__).parent.parent
+
     def git(*words: str) -> str:
-        return subprocess.run(["git", "-C", str(root), *words], check=True, capture_output=True,
-                              text=True).stdout.strip()
+        return subprocess.run(
+            ["git", "-C", str(root), *words], check=True, capture_output=True, text=True
+        ).stdout.strip()
+
     try:
-        changed = git("status", "--porcelain", "--untracked-files=no", "--", "chainer_jo", "reproduce")
+        changed = git(
+            "status", "--porcelain", "--untracked-files=no", "--", "chainer_jo", "reproduce"
+        )
         return git("rev-parse", "--short=12", "HEAD") + ("-dirty" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return None
@@ -31,7 +36,9 @@ def cpu_name() -> str:
     """The processor as the system names it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+        return next(
+            line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
+        )
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
 
@@ -52,4 +59,9 @@ def provenance(device: chainer.backend.Device, engine: str) -> dict:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return {"commit": commit(), "versions": versions, "device": device_name(device), "engine": engine}
+    return {
+        "commit": commit(),
+        "versions": versions,
+        "device": device_name(device),
+        "engine": engine,
+    }

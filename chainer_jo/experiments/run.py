@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -71,15 +70,24 @@ class Run:
         if the data do not fit the description, or the labels of the first step are missing.
     """
 
-    def __init__(self, experiment: Experiment, data: ImageData, store: RunStore, settings: Settings,
-                 on_epoch: Callable[[int], None] = lambda epoch: None) -> None:
+    def __init__(
+        self,
+        experiment: Experiment,
+        data: ImageData,
+        store: RunStore,
+        settings: Settings,
+        on_epoch: Callable[[int], None] = lambda epoch: None,
+    ) -> None:
         self.experiment = experiment
         self.store = store
         self.settings = settings
         self.folder = store.open(experiment)
         self.task = Task(experiment, data)
-        self.device = chainer.get_device("@numpy" if settings.device == "cpu" else
-                                         f"@cupy:{settings.device.partition(':')[2] or 0}")
+        self.device = chainer.get_device(
+            "@numpy"
+            if settings.device == "cpu"
+            else f"@cupy:{settings.device.partition(':')[2] or 0}"
+        )
         self.provider = providers.choose(self.device, experiment.precision, settings.engine)
         self._on_epoch = on_epoch
         self._build()
@@ -90,48 +98,88 @@ class Run:
         step = 1 if experiment.relabelling else 2
         objective = make_objective(task)
         network = PreActResNet(
-            task.train.shape[-1], objective.heads * task.num_classes, experiment.network.units,
-            experiment.network.widths, seeds.random_state(experiment.seed, "weights", step))
+            task.train.shape[-1],
+            objective.heads * task.num_classes,
+            experiment.network.units,
+            experiment.network.widths,
+            seeds.random_state(experiment.seed, "weights", step),
+        )
         self.model = Classifier(network, objective)
         self.model.to_device(self.device)
-        optimizer = FlatMomentumSGD(optimization.learning_rate, optimization.momentum,
-                                    optimization.weight_decay).setup(self.model)
+        optimizer = FlatMomentumSGD(
+            optimization.learning_rate, optimization.momentum, optimization.weight_decay
+        ).setup(self.model)
         relabelling = experiment.relabelling
         labels = LabelStore(
-            task.labels(self.store), task.num_classes, relabelling and relabelling.rule,
-            relabelling and relabelling.top, relabelling and relabelling.average, self.device.xp)
+            task.labels(self.store),
+            task.num_classes,
+            relabelling and relabelling.rule,
+            relabelling and relabelling.top,
+            relabelling and relabelling.average,
+            self.device.xp,
+        )
         self.train_images = NetworkInput(send(task.train), send(task.mean), optimization.pad)
-        iterator = BatchIterator(len(task.train), optimization.batch_size, experiment.seed, step,
-                                 optimization.pad, optimization.flip)
-        self.updater = JointUpdater(iterator, optimizer, self.train_images, labels,
-                                    send(task.noisy_labels), send(task.true_labels), self.device)
+        iterator = BatchIterator(
+            len(task.train),
+            optimization.batch_size,
+            experiment.seed,
+            step,
+            optimization.pad,
+            optimization.flip,
+        )
+        self.updater = JointUpdater(
+            iterator,
+            optimizer,
+            self.train_images,
+            labels,
+            send(task.noisy_labels),
+            send(task.true_labels),
+            self.device,
+        )
         self.trainer = training.Trainer(self.updater, (optimization.epochs, "epoch"), self.folder)
         self._extend()
 
     def _extend(self) -> None:
         experiment, task, trainer, send = self.experiment, self.task, self.trainer, self.device.send
         relabelling, optimization = experiment.relabelling, experiment.optimization
-        trainer.extend(extensions.Evaluation(self.model, {
-            name: (NetworkInput(send(images), self.train_images.mean), send(labels))
-            for name, images, labels in task.evaluation_sets}), name="Evaluation")
+        trainer.extend(
+            extensions.Evaluation(
+                self.model,
+                {
+                    name: (NetworkInput(send(images), self.train_images.mean), send(labels))
+                    for name, images, labels in task.evaluation_sets
+                },
+            ),
+            name="Evaluation",
+        )
         entries = ["loss", "accuracy/noisy", "validation", "test"]
         if relabelling:
-            trainer.extend(extensions.LabelUpdate(
-                relabelling.start, relabelling.stop, send(task.true_labels)), name="LabelUpdate")
+            trainer.extend(
+                extensions.LabelUpdate(relabelling.start, relabelling.stop, send(task.true_labels)),
+                name="LabelUpdate",
+            )
             entries.append("recovery")
         self.best = extensions.BestEpoch(self.model, keep_weights=self._recovers_by_prediction)
         trainer.extend(self.best, name="BestEpoch")
         trainer.extend(extensions.StopWhenDiverged(), name="StopWhenDiverged")
         if optimization.drops:
-            trainer.extend(chainer_extensions.ExponentialShift("lr", 0.1),
-                           trigger=ManualScheduleTrigger(list(optimization.drops), "epoch"))
+            trainer.extend(
+                chainer_extensions.ExponentialShift("lr", 0.1),
+                trigger=ManualScheduleTrigger(list(optimization.drops), "epoch"),
+            )
         trainer.extend(chainer_extensions.observe_lr())
         trainer.extend(chainer_extensions.LogReport(filename="log.json"))
         if self.settings.verbose:
-            trainer.extend(chainer_extensions.PrintReport(["epoch", *entries, "lr", "elapsed_time"]))
+            trainer.extend(
+                chainer_extensions.PrintReport(["epoch", *entries, "lr", "elapsed_time"])
+            )
             trainer.extend(chainer_extensions.ProgressBar(update_interval=10))
-        trainer.extend(lambda trainer: self._on_epoch(trainer.updater.epoch), name="on_epoch",
-                       trigger=(1, "epoch"), priority=0)
+        trainer.extend(
+            lambda trainer: self._on_epoch(trainer.updater.epoch),
+            name="on_epoch",
+            trigger=(1, "epoch"),
+            priority=0,
+        )
         save = snapshot()
         trainer.extend(save, name="snapshot", trigger=EpochEnd(self.settings.snapshot_seconds))
         if self.settings.deadline is not None:
@@ -162,8 +210,11 @@ class Run:
                 result["confidence"] = self._confidence(labels)
                 self.store.save_labels(self.experiment, labels)
         result = {
-            "id": self.experiment.id, **result, "iterations": self.updater.iteration,
-            "seconds": round(self.trainer.elapsed_time, 1), "noisy_labels_right": self._noisy_right,
+            "id": self.experiment.id,
+            **result,
+            "iterations": self.updater.iteration,
+            "seconds": round(self.trainer.elapsed_time, 1),
+            "noisy_labels_right": self._noisy_right,
             "data": self.task.fingerprint,
             "provenance": provenance(self.device, self.provider.name if self.provider else "stock"),
         }
@@ -182,11 +233,15 @@ class Run:
         scores = {}
         for name, epoch in (("best", self.best.epoch), ("last", len(log))):
             entry = log[epoch - 1]
-            scores[name] = {key: entry[key] for key in ("epoch", "validation", "test", "recovery")
-                            if key in entry}
+            scores[name] = {
+                key: entry[key]
+                for key in ("epoch", "validation", "test", "recovery")
+                if key in entry
+            }
         _, test, labels = self.task.evaluation_sets[1]
-        predicted = extensions.predict(self.model, NetworkInput(
-            self.device.send(test), self.train_images.mean))
+        predicted = extensions.predict(
+            self.model, NetworkInput(self.device.send(test), self.train_images.mean)
+        )
         scores["last"]["test_by_class"] = self._by_class(predicted, labels)
         if self._recovers_by_prediction:
             for name in ("last", "best"):
@@ -211,6 +266,8 @@ class Run:
         rows, upper = [], np.inf
         for lower in CONFIDENCE_BOUNDS:
             inside = (highest >= lower) & (highest < upper)
-            rows.append({"from": lower, "number": int(inside.sum()), "right": int(right[inside].sum())})
+            rows.append(
+                {"from": lower, "number": int(inside.sum()), "right": int(right[inside].sum())}
+            )
             upper = lower
         return rows

@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,7 +37,7 @@ class RunStore:
         folder = self.folder(experiment)
         path = folder / "experiment.json"
         if path.exists():
-            found = Experiment.from_dict(_read_json(path))
+            found = Experiment.from_dict(files.read_json(path))
             if found != experiment:
                 raise UserError(
                     f"{path}: its description has the id {found.id}, expected {experiment.id}"
@@ -52,7 +51,7 @@ class RunStore:
         path = self.folder(experiment) / "result.json"
         if not path.exists():
             return None
-        result = _read_json(path)
+        result = files.read_json(path)
         if result.get("id") != experiment.id:
             raise UserError(f"{path}: result of {result.get('id')}, expected {experiment.id}")
         return result
@@ -60,7 +59,7 @@ class RunStore:
     def log(self, experiment: Experiment) -> list[dict]:
         """The epochs so far, one dict each; empty before the first."""
         path = self.folder(experiment) / "log.json"
-        return _read_json(path) if path.exists() else []
+        return files.read_json(path) if path.exists() else []
 
     def labels(self, experiment: Experiment) -> np.ndarray | None:
         """The labels (n, c) float32 that a first step ended with, or None if they are not here."""
@@ -98,10 +97,3 @@ class RunStore:
             for path in folder.iterdir():
                 if path.name not in ("experiment.json", "lock") and path.is_file():
                     os.unlink(path)
-
-
-def _read_json(path: Path):
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: not readable as JSON ({error}); remove it to repeat the run") from None

@@ -33,7 +33,9 @@ class Task:
     def __init__(self, experiment: Experiment, data: ImageData) -> None:
         wanted = experiment.data
         if data.name != wanted.name:
-            raise UserError(f"data set {data.name!r}: the run {experiment.id} needs {wanted.name!r}")
+            raise UserError(
+                f"data set {data.name!r}: the run {experiment.id} needs {wanted.name!r}"
+            )
         data = data.subset(wanted.train_per_class, wanted.test_per_class)
         self.experiment = experiment
         self.num_classes = data.num_classes
@@ -43,8 +45,10 @@ class Task:
         train, validation = splits.split(data.train_labels, self.num_classes, rng)
         batch_size = experiment.optimization.batch_size
         if len(train) < batch_size:
-            raise UserError(f"data set {data.name!r}: {len(train)} training images, "
-                            f"expected at least one batch of {batch_size}")
+            raise UserError(
+                f"data set {data.name!r}: {len(train)} training images, "
+                f"expected at least one batch of {batch_size}"
+            )
         self.train = data.train_images[train]
         self.true_labels = data.train_labels[train]
         self.mean = augmentation.mean_image(self.train)
@@ -87,5 +91,7 @@ class Task:
             return self.noisy_labels
         labels = store.labels(first_step)
         if labels is None:
-            raise UserError(f"labels of {first_step.id}: not there; the first step has to run first")
+            raise UserError(
+                f"labels of {first_step.id}: not there; the first step has to run first"
+            )
         return labels

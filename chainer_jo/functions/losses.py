@@ -34,7 +34,7 @@ class JointLoss(chainer.FunctionNode):
         self.beta = beta
 
     def forward(self, inputs):
-        logits, = inputs
+        (logits,) = inputs
         xp = backend.get_array_module(logits)
         self.retain_inputs(())
         n = logits.shape[0]
@@ -59,7 +59,7 @@ class JointLoss(chainer.FunctionNode):
             self.row_entropy = -(s * self.log_s).sum(axis=1, keepdims=True)
             self.terms["entropy"] = self.row_entropy.mean()
             loss += self.beta * self.terms["entropy"]
-        return loss,
+        return (loss,)
 
     def backward(self, indexes, grad_outputs):
         s = self.probabilities
@@ -72,7 +72,7 @@ class JointLoss(chainer.FunctionNode):
             gradient = gradient - self.alpha * s * (ratio - (s * ratio).sum(axis=1, keepdims=True))
         if self.beta:
             gradient = gradient - self.beta * s * (self.log_s + self.row_entropy)
-        return chainer.as_variable(gradient * (grad_outputs[0].array / n)),
+        return (chainer.as_variable(gradient * (grad_outputs[0].array / n)),)
 
 
 def joint_loss(logits, labels, prior, alpha: float, beta: float) -> chainer.Variable:

@@ -7,4 +7,11 @@ from chainer_jo.links.joint_objective import JointObjective
 from chainer_jo.links.objective import Objective
 from chainer_jo.links.preact_resnet import PreActResNet
 
-__all__ = ["CNNCRF", "Classifier", "ForwardCorrection", "JointObjective", "Objective", "PreActResNet"]
+__all__ = [
+    "CNNCRF",
+    "Classifier",
+    "ForwardCorrection",
+    "JointObjective",
+    "Objective",
+    "PreActResNet",
+]

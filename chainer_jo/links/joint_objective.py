@@ -26,16 +26,20 @@ class JointObjective(Objective):
         super().__init__()
         prior = np.asarray(prior, np.float32)
         if prior.ndim != 1 or prior.min() <= 0 or abs(prior.sum() - 1) > 1e-4:
-            raise UserError(f"prior {prior.tolist()}: expected positive probabilities that sum to 1")
+            raise UserError(
+                f"prior {prior.tolist()}: expected positive probabilities that sum to 1"
+            )
         if alpha < 0 or beta < 0:
-            raise UserError(f"alpha {alpha:g}, beta {beta:g}: expected weights that are not negative")
+            raise UserError(
+                f"alpha {alpha:g}, beta {beta:g}: expected weights that are not negative"
+            )
         self.alpha = alpha
         self.beta = beta
         self.add_persistent("prior", prior)
 
     def forward(self, logits: chainer.Variable, labels) -> chainer.Variable:
         function = JointLoss(labels, self.prior, self.alpha, self.beta)
-        loss, = function.apply((logits,))
+        (loss,) = function.apply((logits,))
         self.probabilities = function.probabilities
         self.terms = {"loss": loss.array, **function.terms}
         return loss

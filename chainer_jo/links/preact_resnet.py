@@ -17,16 +17,25 @@ class Convolution(chainer.Link):
     Called on (n, in_channels, h, w), and optionally on a residual of the output's shape that is added to it.
     """
 
-    def __init__(self, in_channels: int, out_channels: int, ksize: int, stride: int = 1,
-                 rng: np.random.RandomState | None = None) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        ksize: int,
+        stride: int = 1,
+        rng: np.random.RandomState | None = None,
+    ) -> None:
         super().__init__()
         self.stride = stride
         self.pad = ksize // 2
         with self.init_scope():
-            self.W = chainer.Parameter(initializers.HeNormal(rng=rng),
-                                       (out_channels, in_channels, ksize, ksize))
+            self.W = chainer.Parameter(
+                initializers.HeNormal(rng=rng), (out_channels, in_channels, ksize, ksize)
+            )
 
-    def forward(self, x: chainer.Variable, residual: chainer.Variable | None = None) -> chainer.Variable:
+    def forward(
+        self, x: chainer.Variable, residual: chainer.Variable | None = None
+    ) -> chainer.Variable:
         return conv2d(x, self.W, self.stride, self.pad, residual)
 
 
@@ -51,8 +60,14 @@ class BatchNormReLU(chainer.Link):
 class PreActUnit(chainer.Chain):
     """BN-ReLU-conv3x3-BN-ReLU-conv3x3 plus a shortcut; the first unit of a stage projects its first BN-ReLU by a 1x1."""
 
-    def __init__(self, in_channels: int, out_channels: int, stride: int, project: bool,
-                 rng: np.random.RandomState | None) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        stride: int,
+        project: bool,
+        rng: np.random.RandomState | None,
+    ) -> None:
         super().__init__()
         self.project = project
         with self.init_scope():
@@ -85,17 +100,27 @@ class PreActResNet(chainer.Chain):
         UserError: if units and widths are empty, of unequal length or not positive.
     """
 
-    def __init__(self, in_channels: int = 3, num_classes: int = 10, units: Sequence[int] = (5, 5, 5),
-                 widths: Sequence[int] = (32, 64, 128), rng: np.random.RandomState | None = None) -> None:
+    def __init__(
+        self,
+        in_channels: int = 3,
+        num_classes: int = 10,
+        units: Sequence[int] = (5, 5, 5),
+        widths: Sequence[int] = (32, 64, 128),
+        rng: np.random.RandomState | None = None,
+    ) -> None:
         if not units or len(units) != len(widths) or min(*units, *widths) < 1:
-            raise UserError(f"units {tuple(units)} and widths {tuple(widths)}: "
-                            "expected as many positive widths as stages")
+            raise UserError(
+                f"units {tuple(units)} and widths {tuple(widths)}: "
+                "expected as many positive widths as stages"
+            )
         super().__init__()
         with self.init_scope():
             self.conv = Convolution(in_channels, widths[0], 3, 1, rng)
             self.stages = chainer.ChainList()
             self.pool = BatchNormReLU(widths[-1])
-            self.dense = L.Linear(widths[-1], num_classes, initialW=initializers.LeCunNormal(rng=rng))
+            self.dense = L.Linear(
+                widths[-1], num_classes, initialW=initializers.LeCunNormal(rng=rng)
+            )
         channels = widths[0]
         for stage, (count, width) in enumerate(zip(units, widths, strict=True)):
             for unit in range(count):

@@ -25,7 +25,9 @@ class NetworkInput:
 
     def augmented(self, batch: Batch) -> np.ndarray:
         """The images of a training batch, cropped and flipped as it says."""
-        x = augmentation.apply(self.images[batch.indices], self.mean, batch.dy, batch.dx, batch.flips, self.pad)
+        x = augmentation.apply(
+            self.images[batch.indices], self.mean, batch.dy, batch.dx, batch.flips, self.pad
+        )
         return x.transpose(0, 3, 1, 2)
 
     def plain(self, part: slice) -> np.ndarray:

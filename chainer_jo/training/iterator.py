@@ -27,7 +27,12 @@ class Batch:
 
     @staticmethod
     def join(first: "Batch", second: "Batch") -> "Batch":
-        return Batch(*(np.concatenate(pair) for pair in zip(vars(first).values(), vars(second).values(), strict=True)))
+        return Batch(
+            *(
+                np.concatenate(pair)
+                for pair in zip(vars(first).values(), vars(second).values(), strict=True)
+            )
+        )
 
 
 class BatchIterator(chainer.dataset.Iterator):
@@ -45,7 +50,9 @@ class BatchIterator(chainer.dataset.Iterator):
         flip: whether half of the images are flipped horizontally.
     """
 
-    def __init__(self, size: int, batch_size: int, seed: int, step: int, pad: int, flip: bool) -> None:
+    def __init__(
+        self, size: int, batch_size: int, seed: int, step: int, pad: int, flip: bool
+    ) -> None:
         self.size = size
         self.batch_size = batch_size
         self._draws = (seed, step)
@@ -62,7 +69,9 @@ class BatchIterator(chainer.dataset.Iterator):
 
     def _draw(self, epoch: int) -> Batch:
         """The whole of one epoch, as one batch of n images."""
-        order = seeds.generator(self._draws[0], "order", self._draws[1], epoch).permutation(self.size)
+        order = seeds.generator(self._draws[0], "order", self._draws[1], epoch).permutation(
+            self.size
+        )
         rng = seeds.generator(self._draws[0], "augmentation", self._draws[1], epoch)
         return Batch(order, *augmentation.draw(rng, self.size, self._pad, self._flip))
 
@@ -72,7 +81,7 @@ class BatchIterator(chainer.dataset.Iterator):
     def __next__(self) -> Batch:
         self._previous_epoch_detail = self.epoch_detail
         stop = self.position + self.batch_size
-        batch = self._plan[self.position:stop]
+        batch = self._plan[self.position : stop]
         self.is_new_epoch = stop >= self.size
         if self.is_new_epoch:
             self.epoch += 1
@@ -97,6 +106,8 @@ class BatchIterator(chainer.dataset.Iterator):
         self.epoch = serializer("epoch", self.epoch)
         self.position = serializer("position", self.position)
         self.is_new_epoch = serializer("is_new_epoch", self.is_new_epoch)
-        self._previous_epoch_detail = serializer("previous_epoch_detail", self._previous_epoch_detail)
+        self._previous_epoch_detail = serializer(
+            "previous_epoch_detail", self._previous_epoch_detail
+        )
         if isinstance(serializer, chainer.serializer.Deserializer):
             self._plan = self._draw(self.epoch)

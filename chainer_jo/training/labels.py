@@ -29,8 +29,15 @@ class LabelStore:
         UserError: for an unknown rule, or a rule ``"top"`` without a positive number.
     """
 
-    def __init__(self, labels: np.ndarray, num_classes: int, rule: str | None = None, top: int | None = None,
-                 average: int | None = 10, xp=np) -> None:
+    def __init__(
+        self,
+        labels: np.ndarray,
+        num_classes: int,
+        rule: str | None = None,
+        top: int | None = None,
+        average: int | None = 10,
+        xp=np,
+    ) -> None:
         if rule is not None and rule not in RULES:
             raise UserError(f"label rule {rule!r}: expected one of {', '.join(RULES)}")
         if rule == "top" and not (top and top > 0):
@@ -67,7 +74,7 @@ class LabelStore:
         """Mean (n, c) of the probabilities over the last epochs, or over those there are while these are fewer."""
         if self._mean is not None:
             return self._mean.copy()
-        return self._ring[:min(self.epochs_seen, len(self._ring))].mean(axis=0)
+        return self._ring[: min(self.epochs_seen, len(self._ring))].mean(axis=0)
 
     def update(self) -> None:
         """Replaces the labels as the rule says."""
@@ -82,7 +89,7 @@ class LabelStore:
             current = self.labels.argmax(axis=1)
             agreement = mean[chosen, current]
             agreement[predicted == current] = np.inf
-            chosen = xp.argsort(agreement, kind="stable")[:self.top]
+            chosen = xp.argsort(agreement, kind="stable")[: self.top]
             chosen = chosen[agreement[chosen] < np.inf]
         self.labels[chosen] = xp.eye(mean.shape[1], dtype=np.float32)[predicted[chosen]]
 

@@ -51,11 +51,11 @@ class FlatMomentumSGD(chainer.Optimizer):
     def step(self) -> None:
         """Applies ``gradients``."""
         for start in range(0, self.parameters.size, CHUNK):
-            p = self.parameters[start:start + CHUNK]
-            v = self.velocity[start:start + CHUNK]
-            scratch = self._scratch[:p.size]
+            p = self.parameters[start : start + CHUNK]
+            v = self.velocity[start : start + CHUNK]
+            scratch = self._scratch[: p.size]
             np.multiply(p, self.weight_decay, out=scratch)
-            scratch += self.gradients[start:start + CHUNK]
+            scratch += self.gradients[start : start + CHUNK]
             scratch *= self.lr
             v *= self.momentum
             v -= scratch

@@ -26,4 +26,6 @@ class DurableWriter(snapshot_writers.Writer):
 
 def snapshot() -> extensions.snapshot:
     """A snapshot extension that keeps the latest snapshot only and starts from it if there is one."""
-    return extensions.snapshot(filename=FILENAME, writer=DurableWriter(), n_retains=1, autoload=True)
+    return extensions.snapshot(
+        filename=FILENAME, writer=DurableWriter(), n_retains=1, autoload=True
+    )

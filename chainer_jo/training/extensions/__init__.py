@@ -6,4 +6,13 @@ from chainer_jo.training.extensions.evaluation import Evaluation, predict
 from chainer_jo.training.extensions.label_update import LabelUpdate
 from chainer_jo.training.extensions.pause import Pause, Paused
 
-__all__ = ["BestEpoch", "Diverged", "Evaluation", "LabelUpdate", "Pause", "Paused", "StopWhenDiverged", "predict"]
+__all__ = [
+    "BestEpoch",
+    "Diverged",
+    "Evaluation",
+    "LabelUpdate",
+    "Pause",
+    "Paused",
+    "StopWhenDiverged",
+    "predict",
+]

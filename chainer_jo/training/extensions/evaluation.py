@@ -15,8 +15,10 @@ BATCH = 500
 
 def predict(model: Classifier, images: NetworkInput) -> np.ndarray:
     """The class (n,) that the model gives to each image, in test mode, without augmentation; a NumPy array."""
-    classes = [model.predict(images.plain(slice(start, start + BATCH))).argmax(axis=1)
-               for start in range(0, len(images), BATCH)]
+    classes = [
+        model.predict(images.plain(slice(start, start + BATCH))).argmax(axis=1)
+        for start in range(0, len(images), BATCH)
+    ]
     xp = backend.get_array_module(classes[0])
     return backend.CpuDevice().send(xp.concatenate(classes))
 
@@ -32,10 +34,16 @@ class Evaluation(training.Extension):
     trigger = 1, "epoch"
     priority = training.PRIORITY_WRITER
 
-    def __init__(self, model: Classifier, sets: Mapping[str, tuple[NetworkInput, np.ndarray]]) -> None:
+    def __init__(
+        self, model: Classifier, sets: Mapping[str, tuple[NetworkInput, np.ndarray]]
+    ) -> None:
         self.model = model
         self.sets = sets
 
     def __call__(self, trainer: training.Trainer) -> None:
-        chainer.report({name: float((predict(self.model, images) == labels).mean())
-                        for name, (images, labels) in self.sets.items()})
+        chainer.report(
+            {
+                name: float((predict(self.model, images) == labels).mean())
+                for name, (images, labels) in self.sets.items()
+            }
+        )

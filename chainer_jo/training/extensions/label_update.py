@@ -28,4 +28,6 @@ class LabelUpdate(training.Extension):
         store.end_epoch()
         if self.start <= trainer.updater.epoch <= self.stop:
             store.update()
-        chainer.report({"recovery": float((store.labels.argmax(axis=1) == self.true_labels).mean())})
+        chainer.report(
+            {"recovery": float((store.labels.argmax(axis=1) == self.true_labels).mean())}
+        )

@@ -26,8 +26,16 @@ class JointUpdater(StandardUpdater):
         device: as in Chainer.
     """
 
-    def __init__(self, iterator: BatchIterator, optimizer: FlatMomentumSGD, images: NetworkInput, labels: LabelStore,
-                 noisy_labels, true_labels, device=None) -> None:
+    def __init__(
+        self,
+        iterator: BatchIterator,
+        optimizer: FlatMomentumSGD,
+        images: NetworkInput,
+        labels: LabelStore,
+        noisy_labels,
+        true_labels,
+        device=None,
+    ) -> None:
         super().__init__(iterator, optimizer, device=device)
         self.images = images
         self.labels = labels
@@ -53,7 +61,9 @@ class JointUpdater(StandardUpdater):
         """Forward, backward, update; no host synchronisation."""
         optimizer = self.get_optimizer("main")
         objective = self.model.objective
-        optimizer.update(self.model, self.images.augmented(batch), self.labels.labels[batch.indices])
+        optimizer.update(
+            self.model, self.images.augmented(batch), self.labels.labels[batch.indices]
+        )
         self.labels.write(batch.indices, objective.probabilities)
         for name, value in objective.terms.items():
             self._sums[name] = self._sums.get(name, 0.0) + value

@@ -1,0 +1,257 @@
+"""The settings the paper's experiments can be run in: as in the paper, or smaller in stated ways."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from chainer_jo.errors import UserError
+from chainer_jo.experiments.experiment import (
+    Data,
+    Experiment,
+    Network,
+    Noise,
+    Optimization,
+    Relabelling,
+)
+from chainer_jo.paper import settings as paper
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A setting of all experiments.
+
+    Parameters
+    ----------
+    summary : what it is, in one line, for people.
+    reference_data : name of the data set whose results are kept in a folder of the preset's own name;
+        those of other data sets go to ``<preset>-<data>``.
+    default_data : what ``--data`` is when it is not given; see `chainer_jo.datasets.source`.
+    time_scale : length of every schedule relative to the paper's.
+    average : epochs that new labels are averaged over.
+    trials : trials of Tables 1 and 2, and of everything else ("triple test" in the paper).
+    train_images : training images of a run, to which the paper's numbers of labels are scaled.
+    seconds_per_iteration : on one core of a current CPU; what estimates start from.
+    """
+
+    name: str
+    summary: str
+    reference_data: str
+    default_data: str
+    network: Network
+    train_images: int
+    train_per_class: int | None = None
+    test_per_class: int | None = None
+    time_scale: float = 1.0
+    average: int = paper.CIFAR_FIRST_STEP.averaged_epochs
+    batch_size: int = paper.CIFAR_SGD.batch_size
+    pad: int = 4
+    flip: bool = True
+    seconds_per_iteration: float = 1.5
+    trials: tuple[int, int] = (paper.COMPARISON_TRIALS, paper.SENSITIVITY_TRIALS)
+
+
+PAPER = Preset(
+    name="paper",
+    summary="exactly the paper: all of CIFAR-10, 200 + 120 epochs",
+    reference_data="cifar10",
+    default_data="cifar10",
+    network=Network(),
+    train_images=45000,
+)
+SHORT = replace(
+    PAPER,
+    name="short",
+    time_scale=0.1,
+    trials=(1, 1),
+    summary="the paper's network and data, every schedule a tenth as long, one trial",
+)
+MINI = Preset(
+    name="mini",
+    summary="CIFAR-10 with 500 training images per class, narrow network, schedules a tenth as long",
+    reference_data="cifar10-jpeg",
+    default_data="cifar10",
+    network=Network((2, 2, 2), (16, 32, 64)),
+    train_images=4500,
+    train_per_class=500,
+    test_per_class=200,
+    time_scale=0.15,
+    average=5,
+    trials=(3, 3),
+    seconds_per_iteration=0.1,
+)
+DIGITS = Preset(
+    name="digits",
+    summary="scikit-learn's 8x8 digits, a small network, schedules a fifth as long",
+    reference_data="digits",
+    default_data="digits",
+    network=Network((1, 1, 1), (16, 32, 64)),
+    train_images=1348,
+    time_scale=0.2,
+    average=5,
+    batch_size=64,
+    pad=0,
+    flip=False,
+    trials=(3, 2),
+    seconds_per_iteration=0.005,
+)
+PRESETS = {preset.name: preset for preset in (PAPER, SHORT, MINI, DIGITS)}
+
+
+@dataclass(frozen=True)
+class Study:
+    """The paper's experiments in one preset, on one data set: what the scripts build their tables from.
+
+    Every method gives an `Experiment`. Noise is ``symmetric`` (SN-CIFAR), ``asymmetric`` (AN-CIFAR) or
+    ``pseudo`` (PL-CIFAR); noise rates, epochs and numbers of labels are given as the paper prints them and
+    scaled here.
+
+    Parameters
+    ----------
+    data : name of the data set.
+    trials : trials of every cell; None: as many as the preset has.
+    seed : seed of trial 0; trial t has ``seed + t``.
+    noise_rates : the only ones that tables over noise rates are made of; None: the paper's.
+    features : what pseudo labels are clustered from, as recorded with the run.
+    """
+
+    preset: Preset
+    data: str
+    trials: int | None = None
+    seed: int = 0
+    precision: str = "fp32"
+    noise_rates: tuple[float, ...] | None = None
+    features: str | None = None
+
+    def comparison_trials(self) -> range:
+        """The trials of Tables 1 and 2."""
+        return range(self.trials or self.preset.trials[0])
+
+    def sensitivity_trials(self) -> range:
+        """The trials of Tables 6 to 13 and of the figures."""
+        return range(self.trials or self.preset.trials[1])
+
+    def epochs(self, paper_epochs: int) -> int:
+        """A length of the paper's, in this preset's epochs: at least 1."""
+        return max(1, round(paper_epochs * self.preset.time_scale))
+
+    def noise(self, kind: str, rate: float = 0.0) -> Noise:
+        return Noise(kind, rate, self.features if kind == "pseudo" else None)
+
+    def second_step_schedule(self) -> tuple[int, tuple[int, ...]]:
+        """Epochs of the second step, and after which the learning rate is divided by 10."""
+        step = paper.CIFAR_SECOND_STEP
+        return self.epochs(step.epochs), tuple(self.epochs(drop) for drop in step.drops)
+
+    def baseline(self, objective: str, kind: str, rate: float, trial: int) -> Experiment:
+        """A method of Tables 1 and 2 that trains on the noisy labels, in the protocol of the second step."""
+        return self._experiment(objective, self.noise(kind, rate), trial, self._second_step())
+
+    def joint(self, kind: str, rate: float, trial: int, **first_step) -> Experiment:
+        """The second step on the labels of the first step; the keywords are `first_step`'s."""
+        first = self.first_step(kind, rate, trial, **first_step)
+        return self._experiment(
+            "cross_entropy", first.noise, trial, self._second_step(), first_step=first
+        )
+
+    def first_step(
+        self,
+        kind: str,
+        rate: float,
+        trial: int,
+        *,
+        alpha: float | None = None,
+        beta: float | None = None,
+        learning_rate: float | None = None,
+        start_epoch: int = paper.CIFAR_FIRST_STEP.start_epoch,
+        stop_epoch: int | None = None,
+        epochs: int | None = None,
+        rule: str = "soft",
+        top: int | None = None,
+    ) -> Experiment:
+        """The first step of the method; what is not given is as in the paper for this noise.
+
+        With ``stop_epoch`` (t2) the first step ends there: nothing after the last update reaches the second step.
+        """
+        try:
+            chosen = paper.hyper_parameters(kind, rate)
+        except KeyError:
+            raise UserError(
+                f"noise rate {rate:g}: the paper has no hyper parameters for it"
+            ) from None
+        length = self.epochs(epochs or stop_epoch or paper.CIFAR_FIRST_STEP.epochs)
+        relabelling = Relabelling(
+            start=self.epochs(start_epoch) if start_epoch else 0,
+            stop=length,
+            rule=rule,
+            top=top and self.labels(top),
+            average=self.preset.average,
+        )
+        optimization = self._sgd(length, learning_rate or chosen.learning_rate)
+        return self._experiment(
+            "joint",
+            self.noise(kind, rate),
+            trial,
+            optimization,
+            relabelling=relabelling,
+            alpha=chosen.alpha if alpha is None else alpha,
+            beta=chosen.beta if beta is None else beta,
+        )
+
+    def plain(
+        self,
+        kind: str,
+        rate: float,
+        trial: int,
+        learning_rate: float,
+        epochs: int,
+        drops: tuple[int, ...] = (),
+    ) -> Experiment:
+        """Cross entropy on the noisy labels with a schedule of its own (Figures 2 and 3)."""
+        schedule = self._sgd(
+            self.epochs(epochs), learning_rate, tuple(self.epochs(d) for d in drops)
+        )
+        return self._experiment("cross_entropy", self.noise(kind, rate), trial, schedule)
+
+    def labels(self, paper_labels: int) -> int:
+        """A number of labels updated per epoch: the same share of all labels over the whole schedule."""
+        share = paper_labels / PAPER.train_images
+        return max(1, round(share * self.preset.train_images / self.preset.time_scale))
+
+    def _second_step(self) -> Optimization:
+        epochs, drops = self.second_step_schedule()
+        return self._sgd(epochs, paper.CIFAR_SECOND_STEP.learning_rate, drops)
+
+    def _sgd(self, epochs: int, learning_rate: float, drops: tuple[int, ...] = ()) -> Optimization:
+        preset, sgd = self.preset, paper.CIFAR_SGD
+        return Optimization(
+            epochs,
+            learning_rate,
+            drops,
+            preset.batch_size,
+            sgd.momentum,
+            sgd.weight_decay,
+            preset.pad,
+            preset.flip,
+        )
+
+    def _experiment(
+        self, objective: str, noise: Noise, trial: int, optimization: Optimization, **fields
+    ) -> Experiment:
+        preset = self.preset
+        data = Data(self.data, preset.train_per_class, preset.test_per_class)
+        return Experiment(
+            data,
+            noise,
+            preset.network,
+            optimization,
+            objective,
+            self.seed + trial,
+            precision=self.precision,
+            **fields,
+        )
+
+    @property
+    def folder(self) -> str:
+        """Name of the folder for results and figures: nothing of one data set is taken for another's."""
+        preset = self.preset
+        return preset.name if self.data == preset.reference_data else f"{preset.name}-{self.data}"

@@ -1,0 +1,185 @@
+"""What every script does: read the flags, run what is missing, write the tables and figures."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from chainer_jo.datasets import source
+from chainer_jo.errors import UserError
+from chainer_jo.experiments import files
+from chainer_jo.experiments.cost import Cost, duration
+from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.presets import Study
+from chainer_jo.experiments.run import Settings
+from chainer_jo.experiments.scheduler import Event, Scheduler, pending, with_first_steps
+from chainer_jo.experiments.store import RunStore
+from chainer_jo.report.options import Options, parse
+from chainer_jo.report.status import Status
+
+
+class Output(Protocol):
+    """A table or figure: the runs that it needs, and how it is written from those that have finished."""
+
+    name: str
+    experiments: Sequence[Experiment]
+
+    def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]: ...
+
+    def text(self, store: RunStore, origin: dict) -> str: ...
+
+
+Build = Callable[[Study], Output]
+
+
+def main(builds: Build | Sequence[Build], description: str, argv: list[str] | None = None) -> None:
+    """Entry point of a script; ends the process with 0, 2 (bad input) or 130 (interrupted)."""
+    logging.basicConfig(level=logging.WARNING, format="note: %(message)s")
+    try:
+        options = parse(description, argv)
+        App(options, builds if isinstance(builds, Sequence) else [builds]).main()
+    except UserError as error:
+        sys.exit(_fail(f"error: {error}", 2))
+    except KeyboardInterrupt:
+        sys.exit(_fail("\ninterrupted; the same command continues where this one stopped", 130))
+
+
+def _fail(line: str, code: int) -> int:
+    print(line, file=sys.stderr)
+    return code
+
+
+class App:
+    """One invocation of a script."""
+
+    def __init__(self, options: Options, builds: Sequence[Build]) -> None:
+        self.options = options
+        self.started = time.monotonic()
+        found = source.find(options.data)
+        self.load_data = found.load
+        self.study = Study(
+            options.preset,
+            found.name,
+            options.trials,
+            options.seed,
+            options.precision,
+            options.noise_rates,
+        )
+        self.store = RunStore(options.results / self.study.folder)
+        self.figures = options.figures / self.study.folder
+        self.outputs = [build(self.study) for build in builds]
+        self.experiments = with_first_steps(
+            [e for output in self.outputs for e in output.experiments]
+        )
+        self.origin = {
+            "preset": options.preset.name,
+            "data": found.name,
+            "precision": options.precision,
+        }
+
+    def main(self) -> None:
+        self._print_head()
+        if self.options.dry_run:
+            self._print_plan()
+            return
+        if self.options.fresh:
+            for experiment in self.experiments:
+                self.store.forget(experiment)
+        self._bind_data()
+        if self._run_pending():
+            self._write(self.outputs, show=True)
+        else:
+            self._write(self.outputs, show=False)
+            print("time is up; the same command continues where this one stopped")
+
+    def _cost(self) -> Cost:
+        preset = self.options.preset
+        return Cost(
+            self.store,
+            self.experiments,
+            preset.train_images / preset.batch_size,
+            preset.seconds_per_iteration,
+        )
+
+    def _print_head(self) -> None:
+        options, study = self.options, self.study
+        waiting = pending(self.experiments, self.store) if not options.fresh else self.experiments
+        cost = self._cost()
+        seconds = sum(map(cost.seconds, waiting)) / options.jobs
+        about = (
+            f", about {duration(seconds)}"
+            if waiting and (cost.measured or options.device == "cpu")
+            else ""
+        )
+        print(
+            f"preset {study.preset.name} ({study.preset.summary}) | data {study.data} | device {options.device}"
+            f" | {options.precision} | {len(self.experiments)} runs, {len(waiting)} to do{about}",
+            flush=True,
+        )
+
+    def _print_plan(self) -> None:
+        cost, waiting = self._cost(), set(pending(self.experiments, self.store))
+        for experiment in self.experiments:
+            result = self.store.result(experiment)
+            state = "to do" if experiment in waiting else result["state"]
+            print(f"{state:9} {duration(cost.seconds(experiment)):>8}  {experiment.id}")
+        total, left = (sum(map(cost.seconds, part)) for part in (self.experiments, waiting))
+        basis = "measured here" if cost.measured else "a guess until the first run has finished"
+        print(
+            f"{len(self.experiments)} runs, {len(waiting)} to do; {duration(left)} of {duration(total)} "
+            f"of computing, {self.options.jobs} at a time ({basis})"
+        )
+
+    def _bind_data(self) -> None:
+        """Loads the data once, early, and makes sure that the results folder is this data set's."""
+        path = self.store.root / "data.json"
+        data = self.load_data()
+        found = {"data": data.name, "fingerprint": data.fingerprint()}
+        if path.exists():
+            bound = files.read_json(path)
+            if bound != found:
+                raise UserError(
+                    f"{path}: the results there are of {bound.get('data')} with fingerprint "
+                    f"{bound.get('fingerprint')}, the data are {data.name} {found['fingerprint']}; "
+                    "expected the same data, or another --results folder"
+                )
+        else:
+            files.write_json(path, found)
+
+    def _run_pending(self) -> bool:
+        options = self.options
+        waiting = pending(self.experiments, self.store)
+        if not waiting:
+            return True
+        deadline = None if options.time_budget is None else self.started + 60 * options.time_budget
+        settings = Settings(options.device, options.engine, deadline, verbose=options.jobs == 1)
+        self.status = Status(len(waiting), self._cost(), options.jobs, live=not settings.verbose)
+        scheduler = Scheduler(
+            self.store, self.load_data, settings, options.jobs, options.threads, self._on_event
+        )
+        try:
+            return scheduler.work(self.experiments)
+        finally:
+            self.status.close()
+
+    def _on_event(self, event: Event) -> None:
+        self.status.show(event)
+        if event.result:
+            concerned = [
+                output
+                for output in self.outputs
+                if any(event.experiment in (e, e.first_step) for e in output.experiments)
+            ]
+            self._write(concerned, show=False)
+
+    def _write(self, outputs: Sequence[Output], show: bool) -> None:
+        for output in outputs:
+            paths = output.write(self.store, self.origin, self.store.root, self.figures)
+            if show:
+                print(
+                    f"\n{output.text(self.store, self.origin)}\nwritten: {' '.join(map(str, paths))}"
+                )

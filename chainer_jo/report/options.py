@@ -1,0 +1,180 @@
+"""The flags that every script takes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import chainer
+
+from chainer_jo.errors import UserError
+from chainer_jo.experiments.experiment import PRECISIONS
+from chainer_jo.experiments.presets import PRESETS, Preset
+from chainer_jo.functions.providers import ENGINES
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports a wrong flag in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message} (--help lists the flags)")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The flags, checked and with their defaults resolved; see `parse` for what each one means."""
+
+    preset: Preset
+    data: str
+    trials: int | None
+    noise_rates: tuple[float, ...] | None
+    device: str
+    engine: str
+    precision: str
+    jobs: int
+    threads: int
+    results: Path
+    figures: Path
+    seed: int
+    time_budget: float | None
+    dry_run: bool
+    fresh: bool
+    features: str | None
+    resnet50_weights: str | None
+
+
+def parse(description: str, argv: list[str] | None = None) -> Options:
+    """Reads the command line.
+
+    Raises
+    ------
+    UserError
+        for an unknown flag, or a value that is not what the flag expects.
+    """
+    parser = _Parser(
+        description=description,
+        allow_abbrev=False,
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add = parser.add_argument
+    add(
+        "--preset",
+        default="auto",
+        help=f"{', '.join(PRESETS)}; auto: paper with a CUDA GPU, else digits",
+    )
+    add(
+        "--data",
+        help="digits, cifar10, the official CIFAR-10 archive or its folder, or a folder or tar of images "
+        "in train/<class> and test/<class>; default: the preset's",
+    )
+    add("--trials", type=int, help="trials of every cell; default: the preset's")
+    add(
+        "--noise-rates",
+        type=float,
+        nargs="+",
+        metavar="RATE",
+        help="only these, in [0, 1]; default: the paper's",
+    )
+    add("--device", default="auto", help="cpu, cuda or cuda:N; auto: cuda if there is one")
+    add(
+        "--engine",
+        default="auto",
+        choices=ENGINES,
+        help="what computes convolutions; stock is Chainer's own",
+    )
+    add("--precision", default="fp32", choices=PRECISIONS, help="mixed: half-precision activations")
+    add("--jobs", type=int, help="runs side by side; default: one per core on a CPU, one on a GPU")
+    add(
+        "--threads",
+        type=int,
+        help="threads of each run on a CPU; default: the cores divided by the jobs",
+    )
+    add("--results", type=Path, default=Path("results"), help="folder for runs and tables")
+    add("--figures", type=Path, default=Path("figures"), help="folder for figures")
+    add("--seed", type=int, default=0, help="seed of the first trial; the next one's is one more")
+    add(
+        "--time-budget",
+        type=float,
+        metavar="MINUTES",
+        help="stop between two epochs after so many minutes, with everything saved",
+    )
+    add("--features", metavar="NPZ", help="features of the training images, for pseudo labels")
+    add(
+        "--resnet50-weights",
+        metavar="FILE",
+        help="ImageNet ResNet-50, npz or safetensors, for pseudo labels",
+    )
+    add(
+        "--dry-run",
+        action="store_true",
+        help="list runs, which are finished, and the estimated cost; run nothing",
+    )
+    add("--fresh", action="store_true", help="forget this script's finished runs and do them again")
+    return _checked(parser.parse_args(argv))
+
+
+def _checked(flags: argparse.Namespace) -> Options:
+    device = _device(flags.device)
+    name = flags.preset
+    if name == "auto":
+        name = "digits" if device == "cpu" else "paper"
+    if name not in PRESETS:
+        raise UserError(f"--preset {name}: expected auto, {', '.join(PRESETS)}")
+    preset = PRESETS[name]
+    for flag in ("trials", "jobs", "threads"):
+        value = getattr(flags, flag)
+        if value is not None and value < 1:
+            raise UserError(f"--{flag} {value}: expected at least 1")
+    if flags.seed < 0:
+        raise UserError(f"--seed {flags.seed}: expected a number that is not negative")
+    if flags.time_budget is not None and not flags.time_budget > 0:
+        raise UserError(
+            f"--time-budget {flags.time_budget:g}: expected a positive number of minutes"
+        )
+    for rate in flags.noise_rates or ():
+        if not 0 <= rate <= 1:
+            raise UserError(f"--noise-rates {rate:g}: expected numbers in [0, 1]")
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    jobs = flags.jobs or (cores if device == "cpu" else 1)
+    if device == "cpu":
+        jobs = min(jobs, max(1, cores // (flags.threads or 1)))
+    threads = min(flags.threads or max(1, cores // jobs), cores)
+    return Options(
+        preset,
+        flags.data or preset.default_data,
+        flags.trials,
+        flags.noise_rates and tuple(dict.fromkeys(flags.noise_rates)),
+        device,
+        flags.engine,
+        flags.precision,
+        jobs,
+        threads,
+        flags.results,
+        flags.figures,
+        flags.seed,
+        flags.time_budget,
+        flags.dry_run,
+        flags.fresh,
+        flags.features,
+        flags.resnet50_weights,
+    )
+
+
+def _device(name: str) -> str:
+    """``cpu``, or ``cuda:N`` for a GPU that is there."""
+    if name == "cpu" or (name == "auto" and not chainer.backends.cuda.available):
+        return "cpu"
+    kind, _, number = ("cuda" if name == "auto" else name).partition(":")
+    if kind != "cuda" or not (number.isdigit() or not number):
+        raise UserError(f"--device {name}: expected auto, cpu, cuda or cuda:N")
+    if not chainer.backends.cuda.available:
+        raise UserError(f"--device {name}: no CUDA GPU that CuPy can use; expected cpu here")
+    count = chainer.backends.cuda.cupy.cuda.runtime.getDeviceCount()
+    if int(number or 0) >= count:
+        raise UserError(f"--device {name}: expected cuda:0 to cuda:{count - 1}")
+    return f"cuda:{number or 0}"

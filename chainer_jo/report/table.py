@@ -1,0 +1,224 @@
+"""Tables in the paper's layout, written as Markdown, CSV, LaTeX and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from chainer_jo.experiments import files
+from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.store import RunStore
+from chainer_jo.report.cells import Cell
+
+
+@dataclass(frozen=True)
+class Block:
+    """A grid of cells: a header for every column, labels for every row; ``None`` where there is no cell.
+
+    ``groups`` are headings above the columns, each with the number of columns that it spans.
+    """
+
+    headers: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[Cell | None]]]
+    title: str = ""
+    groups: Sequence[tuple[str, int]] = ()
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [cell for _, cells in self.rows for cell in cells if cell]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the paper, to be filled from a store.
+
+    Parameters
+    ----------
+    number : as in the paper.
+    caption : the paper's.
+    blocks : the grids it consists of.
+    digits : decimals that its numbers are printed with.
+    note : what a reader of these numbers has to know besides preset and data set.
+    """
+
+    number: int
+    caption: str
+    blocks: Sequence[Block]
+    digits: int = 1
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"table{self.number}"
+
+    @property
+    def experiments(self) -> list[Experiment]:
+        """Every run it needs, each once, in reading order."""
+        cells = (cell for block in self.blocks for cell in block.cells)
+        return list(dict.fromkeys(e for cell in cells for e in cell.experiments))
+
+    def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
+        """Writes ``table<number>.{md,csv,tex,json}`` from the runs that have finished; returns their paths."""
+        path = folder / self.name
+        texts = {
+            "md": self._markdown(store, origin),
+            "csv": self._csv(store, origin),
+            "tex": self._latex(store, origin),
+        }
+        for suffix, text in texts.items():
+            files.write_text(path.with_suffix(f".{suffix}"), text)
+        files.write_json(path.with_suffix(".json"), self._json(store, origin))
+        return [path.with_suffix(f".{suffix}") for suffix in (*texts, "json")]
+
+    def text(self, store: RunStore, origin: dict) -> str:
+        """As Markdown, for the terminal too."""
+        return self._markdown(store, origin)
+
+    def _json(self, store: RunStore, origin: dict) -> dict:
+        cells, complete = [], True
+        for block in self.blocks:
+            for cell in block.cells:
+                value = cell.value(store)
+                complete &= value.complete
+                cells.append(
+                    {
+                        "row": dict(cell.row),
+                        "column": dict(cell.column),
+                        "paper": cell.paper,
+                        "mean": value.mean,
+                        "std": value.std,
+                        "trials": list(value.trials),
+                        "diverged": value.diverged,
+                        "runs": [e.id for e in cell.experiments],
+                    }
+                )
+        return {
+            "table": self.number,
+            **origin,
+            "complete": complete,
+            "caption": self.caption,
+            "cells": cells,
+        }
+
+    def _grid(self, block: Block, store: RunStore, show) -> list[list[str]]:
+        return [
+            [label, *("" if cell is None else show(cell, cell.value(store)) for cell in cells)]
+            for label, cells in block.rows
+        ]
+
+    def _markdown(self, store: RunStore, origin: dict) -> str:
+        def show(cell: Cell, value) -> str:
+            text = value.text(digits=self.digits)
+            paper = "" if cell.paper is None else f" [{cell.paper:.{self.digits}f}]"
+            return f"**{text}**{paper}" if cell.bold else text + paper
+
+        lines = [
+            f"**Table {self.number}.** {self.caption}",
+            "",
+            _origin_line(origin, self.note),
+            "",
+        ]
+        for block in self.blocks:
+            if block.title:
+                lines += [f"*{block.title}*", ""]
+            spread = [name for name, span in block.groups for name in [name] * span] or [""] * len(
+                block.headers
+            )
+            headers = [
+                f"{group} {header}".strip()
+                for group, header in zip(spread, block.headers, strict=True)
+            ]
+            lines += _aligned([["", *headers], *self._grid(block, store, show)])
+            lines.append("")
+        return "\n".join(lines)
+
+    def _csv(self, store: RunStore, origin: dict) -> str:
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(
+            ["preset", "data", *self._keys, "paper", "mean", "std", "trials", "planned"]
+        )
+        for block in self.blocks:
+            for cell in block.cells:
+                value, keys = cell.value(store), {**cell.row, **cell.column}
+                writer.writerow(
+                    [
+                        origin["preset"],
+                        origin["data"],
+                        *(keys.get(key, "") for key in self._keys),
+                        cell.paper,
+                        value.mean,
+                        value.std,
+                        len(value.trials),
+                        value.planned,
+                    ]
+                )
+        return out.getvalue()
+
+    @property
+    def _keys(self) -> list[str]:
+        cells = (cell for block in self.blocks for cell in block.cells)
+        return list(dict.fromkeys(key for cell in cells for key in (*cell.row, *cell.column)))
+
+    def _latex(self, store: RunStore, origin: dict) -> str:
+        def show(cell: Cell, value) -> str:
+            text = _escape(value.text("PLUSMINUS", self.digits)).replace("PLUSMINUS", r"$\pm$")
+            text = rf"\textbf{{{text}}}" if cell.bold else text
+            return text if cell.paper is None else rf"{text} [{cell.paper:.{self.digits}f}]"
+
+        lines = [
+            r"\begin{table}",
+            rf"\caption{{{_escape(self.caption)} {_escape(_origin_line(origin, self.note))}}}",
+        ]
+        for block in self.blocks:
+            if block.title:
+                lines.append(rf"\par {_escape(block.title)}\par")
+            lines.append(rf"\begin{{tabular}}{{l{'c' * len(block.headers)}}}\hline")
+            if block.groups:
+                lines.append(
+                    " & ".join(
+                        [
+                            "",
+                            *(
+                                rf"\multicolumn{{{span}}}{{c}}{{{_escape(name)}}}"
+                                for name, span in block.groups
+                            ),
+                        ]
+                    )
+                    + r"\\"
+                )
+            lines.append(" & ".join(["", *map(_escape, block.headers)]) + r"\\ \hline")
+            lines += [
+                " & ".join([_escape(row[0]), *row[1:]]) + r"\\"
+                for row in self._grid(block, store, show)
+            ]
+            lines += [r"\hline", r"\end{tabular}"]
+        return "\n".join([*lines, r"\end{table}", ""])
+
+
+def _origin_line(origin: dict, note: str) -> str:
+    line = (
+        f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}; mean ± standard "
+        "deviation over trials, [the paper's number], bold where the paper's is."
+    )
+    return f"{line} {note}".strip()
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    """A Markdown table whose columns also line up as plain text."""
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    lines = [
+        "| " + " | ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) + " |"
+        for row in rows
+    ]
+    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    return [lines[0], rule, *lines[1:]]
+
+
+def _escape(text: str) -> str:
+    for character in "&%#_":
+        text = text.replace(character, "\\" + character)
+    return text.replace("±", r"$\pm$").replace("…", r"\dots{}")

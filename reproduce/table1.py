@@ -1,0 +1,12 @@
+"""Table 1: cross entropy and the joint method on CIFAR-10 with symmetric noise (SN-CIFAR)."""
+
+from chainer_jo import paper
+from chainer_jo.report import Study, Table, comparison_table, main
+
+
+def table(study: Study) -> Table:
+    return comparison_table(study, paper.TABLE1, "symmetric")
+
+
+if __name__ == "__main__":
+    main(table, __doc__)
