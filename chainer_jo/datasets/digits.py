@@ -7,6 +7,7 @@ from sklearn.datasets import load_digits
 
 from chainer_jo.datasets.image_data import ImageData
 
+NAME = "digits"
 _LEVELS = 16  # the originals are ink counts 0..16
 
 
@@ -20,7 +21,7 @@ def load() -> ImageData:
     labels = digits.target.astype(np.int32)
     is_test = np.arange(len(labels)) % 6 == 5
     return ImageData(
-        name="digits",
+        name=NAME,
         train_images=images[~is_test],
         train_labels=labels[~is_test],
         test_images=images[is_test],

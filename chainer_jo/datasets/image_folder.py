@@ -1,0 +1,170 @@
+"""Images from a folder or tar laid out as train/<class>/* and test/<class>/*, decoded once."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import lzma
+import re
+import tarfile
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from PIL import Image
+
+from chainer_jo.datasets.array_cache import decoded_once
+from chainer_jo.datasets.image_data import ImageData
+from chainer_jo.datasets.progress import Progress
+from chainer_jo.errors import UserError
+
+PARTS = ("train", "test")
+_SUFFIXES = (".png", ".jpg", ".jpeg")
+_GREY_MODES = ("1", "L")
+_RGB_MODES = (
+    "RGB",
+    "RGBA",
+    "P",
+    "PA",
+    "LA",
+    "CMYK",
+    "YCbCr",
+)  # what converts without loss of range
+_DAMAGED = (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError)
+
+
+def load(path: Path, name: str) -> ImageData:
+    """The images of a folder, or of a tar, compressed or not, in which that folder was packed.
+
+    Classes are sorted by name and images by file name within their class, numbers in names by
+    value. Images are grey, (h, w, 1), if all of them are, otherwise RGB, (h, w, 3).
+
+    Raises
+    ------
+    UserError
+        naming the file or class at fault: no train or test classes, a class that only one of them
+        has, a file that is not a png or jpg image, images of different sizes, a damaged tar.
+    """
+    if path.is_dir():
+        files = _list(path)
+        key = _digest_of_listing(files, path)
+        contents = _folder_contents(files, path)
+    else:
+        with open(path, "rb") as file:
+            key = hashlib.file_digest(file, "sha256").hexdigest()
+        contents = _tar_contents(path)
+    return decoded_once(name, key, lambda: _assemble(name, str(path), contents))
+
+
+def _list(root: Path) -> list[Path]:
+    return sorted(f for part in PARTS for f in (root / part).glob("*/*") if f.is_file())
+
+
+def _digest_of_listing(files: list[Path], root: Path) -> str:
+    """Changes when a file comes, goes or is written, which shows without reading them."""
+    digest = hashlib.sha256()
+    for file in files:
+        status = file.stat()
+        entry = (file.relative_to(root).as_posix(), status.st_size, status.st_mtime_ns)
+        digest.update(repr(entry).encode())
+    return digest.hexdigest()
+
+
+def _folder_contents(files: list[Path], root: Path) -> Iterator[tuple[str, bytes]]:
+    for file in files:
+        yield file.relative_to(root).as_posix(), file.read_bytes()
+
+
+def _tar_contents(path: Path) -> Iterator[tuple[str, bytes]]:
+    try:
+        with tarfile.open(path) as archive:
+            for member in archive:
+                if member.isfile():
+                    yield member.name, archive.extractfile(member).read()
+            # tarfile takes a cut or garbled header for the end; the real end is two zero blocks.
+            if archive.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+                raise tarfile.ReadError("its end is missing")
+    except _DAMAGED as error:
+        raise UserError(
+            f"image archive {str(path)!r} is damaged ({error}), expected a whole tar file"
+        ) from error
+
+
+def _assemble(name: str, place: str, contents: Iterable[tuple[str, bytes]]) -> ImageData:
+    """Put the files in order, check that they fit together, decode them."""
+    encoded: dict[tuple[str, str, str], bytes] = {}
+    for file_name, content in contents:
+        # The last three components: whether the tar begins with "./" or a folder does not matter.
+        part, class_name, image_name = ("", "", *PurePosixPath(file_name).parts)[-3:]
+        if part in PARTS and not image_name.startswith("."):
+            encoded[part, class_name, image_name] = content
+    class_names = _class_names(encoded.keys(), place)
+    order = sorted(encoded, key=lambda key: (PARTS.index(key[0]), *map(_by_value, key[1:])))
+    images = _decode_all(name, place, {"/".join(key): encoded[key] for key in order})
+    labels = np.array([class_names.index(class_name) for _, class_name, _ in order], np.int32)
+    n = sum(part == "train" for part, _, _ in order)
+    return ImageData(name, images[:n], labels[:n], images[n:], labels[n:], class_names)
+
+
+def _class_names(files: Iterable[tuple[str, str, str]], place: str) -> tuple[str, ...]:
+    classes: dict[str, set[str]] = {part: set() for part in PARTS}
+    for part, class_name, _ in files:
+        classes[part].add(class_name)
+    for part in PARTS:
+        if not classes[part]:
+            raise UserError(
+                f"images in {place!r}: none under {part}/, expected {part}/<class>/*.png or *.jpg"
+            )
+    for one, other in (PARTS, PARTS[::-1]):
+        for class_name in sorted(classes[one] - classes[other]):
+            raise UserError(
+                f"images in {place!r}: class {class_name!r} is in {one}/ but not in {other}/, "
+                "expected the same classes in both"
+            )
+    return tuple(sorted(classes["train"], key=_by_value))
+
+
+def _by_value(name: str) -> tuple[list[tuple[int, str]], str]:
+    """Sorting key by which "9" comes before "10"; the name itself tells "09" from "9"."""
+    runs = re.findall(r"[0-9]+|[^0-9]+", name)
+    return [(int(r), "") if r.isdecimal() else (-1, r) for r in runs], name
+
+
+def _decode_all(name: str, place: str, encoded: dict[str, bytes]) -> np.ndarray:
+    """uint8 (n, h, w, c) of all files, in their order."""
+    decoded: list[np.ndarray] = []
+    bar = Progress(f"Decoding {name}", "images", len(encoded))
+    for file_name, content in encoded.items():
+        decoded.append(_decode(file_name, place, content))
+        size, expected = decoded[-1].shape[:2], decoded[0].shape[:2]
+        if size != expected:
+            raise UserError(
+                f"image {file_name!r} in {place!r} has {size[0]} x {size[1]} pixels, expected "
+                f"{expected[0]} x {expected[1]} (height x width) like {next(iter(encoded))!r}"
+            )
+        bar.update(len(decoded))
+    bar.finish(len(decoded))
+    images = np.empty(
+        (len(decoded), *expected, max(image.shape[2] for image in decoded)), dtype=np.uint8
+    )
+    for i, image in enumerate(decoded):
+        images[i] = image  # a grey one among coloured ones fills all three channels
+    return images
+
+
+def _decode(file_name: str, place: str, content: bytes) -> np.ndarray:
+    if not file_name.lower().endswith(_SUFFIXES):
+        raise UserError(f"file {file_name!r} in {place!r}: expected {', '.join(_SUFFIXES)}")
+    try:
+        with Image.open(io.BytesIO(content), formats=("PNG", "JPEG")) as image:
+            if image.mode in _GREY_MODES:
+                return np.asarray(image.convert("L"))[..., np.newaxis]
+            if image.mode in _RGB_MODES:
+                return np.asarray(image.convert("RGB"))
+            problem = f"pixels of mode {image.mode}"
+    except Exception as error:  # on a damaged file the decoders raise all kinds
+        problem = str(error) or type(error).__name__
+    raise UserError(
+        f"image {file_name!r} in {place!r}: {problem}, expected a whole png or jpg of 8 bits"
+    )

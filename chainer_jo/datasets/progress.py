@@ -1,0 +1,54 @@
+"""One line on stderr that says how far a long job is."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+_WIDTH = 30
+
+
+class Progress:
+    """A bar where stderr is a terminal, a line every ten seconds where it is not.
+
+    Parameters
+    ----------
+    what : what is going on, first on the line.
+    unit : what is counted, e.g. "images".
+    total : the count at the end, or None where it is not known beforehand.
+    scale : how many make one of the unit, e.g. 10**6 for bytes shown as "MB".
+    """
+
+    def __init__(self, what: str, unit: str, total: int | None = None, scale: int = 1) -> None:
+        self._what = what
+        self._unit = unit
+        self._total = total
+        self._scale = scale
+        self._live = sys.stderr.isatty()
+        self._interval = 0.1 if self._live else 10.0
+        self._next = time.monotonic() + self._interval
+
+    def update(self, done: int) -> None:
+        """Show how much is done; cheap, so call it often."""
+        if time.monotonic() >= self._next:
+            self._show(done)
+            self._next = time.monotonic() + self._interval
+
+    def finish(self, done: int) -> None:
+        """Show the last state and end the line."""
+        self._show(done)
+        if self._live:
+            print(file=sys.stderr)
+
+    def _show(self, done: int) -> None:
+        line = f"{self._what}: {done // self._scale:,}"
+        if self._total:
+            part = min(done / self._total, 1)
+            line += f" of {self._total // self._scale:,} {self._unit}"
+            line += f" [{'#' * int(part * _WIDTH):.<{_WIDTH}}] {part:.0%}"
+        else:
+            line += f" {self._unit}"
+        if self._live:
+            print(f"\r{line}\033[K", end="", file=sys.stderr, flush=True)
+        else:
+            print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,89 @@
+"""What --data can name: a data set known by name, or a path to one."""
+
+from __future__ import annotations
+
+import os
+import re
+import tarfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from lzma import LZMAError
+from pathlib import Path, PurePosixPath
+
+from chainer_jo.datasets import cifar10, digits, image_folder
+from chainer_jo.datasets.image_data import ImageData
+from chainer_jo.errors import UserError
+
+_BY_NAME = {digits.NAME: digits.load, cifar10.NAME: cifar10.load}
+_TAR_ENDING = re.compile(r"\.(tar(\.\w+)?|t[a-z]z2?)$", re.IGNORECASE)
+_EXPECTED = (
+    f"{', '.join(map(repr, _BY_NAME))}, or a path to the official CIFAR-10 python archive, its "
+    "unpacked folder, or a folder or tar of images in train/<class>/ and test/<class>/"
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where data come from: their name, and what loads them."""
+
+    name: str
+    load: Callable[[], ImageData]
+
+
+def find(spec: str) -> Source:
+    """The source that `spec` names; opens it no further than needed to tell what it is.
+
+    'digits' and 'cifar10' name these data sets (the latter is downloaded when loaded); anything
+    else is a path. A folder or tar of images is named after its file name, without its endings.
+
+    Raises UserError if there is nothing of that name, or it is none of these.
+    """
+    if spec in _BY_NAME:
+        return Source(spec, _BY_NAME[spec])
+    path = Path(os.path.abspath(os.path.expanduser(spec)))
+    try:
+        return _in_folder(path) if path.is_dir() else _in_archive(path)
+    except OSError as error:
+        raise UserError(
+            f"data {spec!r}: {error.strerror or error}, expected {_EXPECTED}"
+        ) from error
+
+
+def load(spec: str | None, default: str = digits.NAME) -> ImageData:
+    """The data that `spec` names, or `default` where it is None; UserError if there are none."""
+    return find(spec or default).load()
+
+
+def data_name(spec: str | None, default: str = digits.NAME) -> str:
+    """The name that `load` would give the data, without loading or downloading them."""
+    return find(spec or default).name
+
+
+def _in_folder(path: Path) -> Source:
+    for folder in (path, path / cifar10.FOLDER):
+        if cifar10.is_unpacked(folder):
+            return Source(cifar10.NAME, partial(cifar10.load_folder, folder))
+    if any((path / part).is_dir() for part in image_folder.PARTS):
+        return _images(path, path.name)
+    raise UserError(f"data {str(path)!r}: an unknown folder, expected {_EXPECTED}")
+
+
+def _in_archive(path: Path) -> Source:
+    try:
+        with tarfile.open(path) as archive:
+            first = archive.next()
+    except (tarfile.TarError, LZMAError, zlib.error, EOFError) as error:
+        raise UserError(
+            f"data {str(path)!r}: not a tar, or damaged; expected {_EXPECTED}"
+        ) from error
+    if first is not None and cifar10.FOLDER in PurePosixPath(first.name).parts:
+        return Source(cifar10.NAME, partial(cifar10.load_archive, path))
+    return _images(path, _TAR_ENDING.sub("", path.name))
+
+
+def _images(path: Path, stem: str) -> Source:
+    # Images called "cifar10" are not the official ones, and their results must not pass for those.
+    name = f"{stem}-images" if stem in _BY_NAME else stem
+    return Source(name, partial(image_folder.load, path, name))

@@ -1,0 +1,219 @@
+"""CIFAR-10's files, rebuilt small as the official ones are: protocol 2 as Python 2 wrote it."""
+
+import io
+import os
+import pickle
+import tarfile
+
+import numpy as np
+import pytest
+
+from chainer_jo.datasets import cifar10, data_name, downloading, load
+from chainer_jo.datasets.downloading import download
+from chainer_jo.errors import UserError
+
+NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+PER_BATCH = 20
+
+
+class Python2Pickler(pickle._Pickler):
+    """Strings and bytes both as BINSTRING, modules by their names in the NumPy of then."""
+
+    dispatch = dict(pickle._Pickler.dispatch)
+
+    def save_string(self, text):
+        raw = text.encode("latin-1") if isinstance(text, str) else text
+        self.write(pickle.BINSTRING + len(raw).to_bytes(4, "little") + raw)
+        self.memoize(text)
+
+    dispatch[str] = dispatch[bytes] = save_string
+
+    def save_global(self, obj, name=None):
+        module = obj.__module__.replace("numpy._core", "numpy.core")
+        self.write(pickle.GLOBAL + f"{module}\n{obj.__name__}\n".encode())
+        self.memoize(obj)
+
+    dispatch[type] = save_global
+
+
+def dump(content):
+    stream = io.BytesIO()
+    Python2Pickler(stream, protocol=2).dump(content)
+    return stream.getvalue()
+
+
+def batch(seed):
+    rng = np.random.default_rng(seed)
+    return {
+        "batch_label": f"batch {seed}",
+        "labels": [int(k) for k in rng.permutation(np.arange(PER_BATCH) % 10)],
+        "data": rng.integers(256, size=(PER_BATCH, 3072), dtype=np.uint8),
+        "filenames": [f"image_{i}.png" for i in range(PER_BATCH)],
+    }
+
+
+BATCHES = {f"data_batch_{i}": batch(i) for i in range(1, 6)} | {"test_batch": batch(6)}
+FILES = {name: dump(content) for name, content in BATCHES.items()}
+FILES["batches.meta"] = dump({"num_cases_per_batch": PER_BATCH, "label_names": NAMES})
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    path = tmp_path / "cifar-10-batches-py"
+    path.mkdir()
+    for name, content in FILES.items():
+        (path / name).write_bytes(content)
+    (path / "readme.html").write_text("<html></html>")
+    return path
+
+
+@pytest.fixture
+def archive(folder, monkeypatch):
+    path = folder.parent / "cifar-10-python.tar.gz"
+    with tarfile.open(path, "w:gz") as tar:
+        tar.add(folder, folder.name)
+    monkeypatch.setattr(cifar10, "MD5", downloading.md5_of(path))
+    return path
+
+
+def check(data):
+    assert data.name == "cifar10"
+    assert data.class_names == tuple(NAMES)
+    assert data.train_images.shape == (5 * PER_BATCH, 32, 32, 3)
+    assert data.test_images.shape == (PER_BATCH, 32, 32, 3)
+    for i in range(5):
+        source = BATCHES[f"data_batch_{i + 1}"]
+        part = slice(i * PER_BATCH, (i + 1) * PER_BATCH)
+        assert data.train_labels[part].tolist() == source["labels"]
+        # The files keep a whole red plane, then green, then blue, row by row.
+        red, green, blue = np.split(source["data"], 3, axis=1)
+        np.testing.assert_array_equal(
+            data.train_images[part, 1, 2], np.stack([red, green, blue], 2)[:, 34]
+        )
+    assert data.test_labels.tolist() == BATCHES["test_batch"]["labels"]
+
+
+def test_the_rebuilt_files_look_like_the_official_ones():
+    """Protocol 2, NumPy under its name of then, and byte strings that need no codec."""
+    content = FILES["data_batch_1"]
+    assert content.startswith(b"\x80\x02}")
+    assert b"cnumpy.core.multiarray\n_reconstruct\n" in content
+    assert b"_codecs" not in content
+
+
+def test_folder(folder):
+    check(load(str(folder)))
+    check(load(str(folder.parent)))
+
+
+def test_archive(archive):
+    check(load(str(archive)))
+
+
+def test_archive_is_decoded_once(archive, monkeypatch):
+    first = load(str(archive))
+    monkeypatch.setattr(cifar10, "_from_archive", lambda path: pytest.fail("decoded again"))
+    assert load(str(archive)).fingerprint() == first.fingerprint()
+
+
+def test_download(archive, monkeypatch):
+    asked = []
+    monkeypatch.setattr(downloading, "fetch", lambda url, md5: asked.append((url, md5)) or archive)
+
+    check(load("cifar10"))
+    check(load("cifar10"))
+
+    assert asked == [("https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz", cifar10.MD5)]
+
+
+def test_official_md5():
+    assert cifar10.MD5 == "c58f30108f718f92721af3b95e74349a"
+
+
+def test_name_without_loading(folder, archive, cache):
+    names = [data_name(str(spec)) for spec in ("cifar10", folder, folder.parent, archive)]
+    assert names == ["cifar10"] * 4
+    assert not cache.exists()
+
+
+def test_damaged_archive(archive, cache):
+    archive.write_bytes(archive.read_bytes()[:-100])
+    with pytest.raises(UserError, match=r"cifar-10-python\.tar\.gz': md5 .*damaged"):
+        load(str(archive))
+    assert not (cache / "chainer_jo").exists()
+
+
+@pytest.mark.parametrize("name", ["data_batch_3", "test_batch", "batches.meta"])
+def test_missing_file(folder, name):
+    (folder / name).unlink()
+    with pytest.raises(UserError, match=f"{name} is missing"):
+        load(str(folder))
+
+
+def test_truncated_file(folder):
+    (folder / "data_batch_2").write_bytes(FILES["data_batch_2"][:30_000])
+    with pytest.raises(UserError, match="data_batch_2 cannot be read"):
+        load(str(folder))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"data": np.zeros((PER_BATCH, 3000), np.uint8)},
+        {"data": "text"},
+        {"labels": ["x"] * PER_BATCH},
+    ],
+)
+def test_file_with_other_content(folder, change):
+    (folder / "test_batch").write_bytes(dump(batch(6) | change))
+    with pytest.raises(UserError, match="test_batch cannot be read"):
+        load(str(folder))
+
+
+def test_labels_outside_the_classes(folder):
+    (folder / "test_batch").write_bytes(dump(batch(6) | {"labels": [10] * PER_BATCH}))
+    with pytest.raises(UserError, match=r"labels range over 10\.\.10, expected 0\.\.9"):
+        load(str(folder))
+
+
+def test_labels_of_another_number(folder):
+    (folder / "test_batch").write_bytes(dump(batch(6) | {"labels": [1]}))
+    with pytest.raises(UserError, match=r"labels are int32 \(1,\), expected int32 \(20,\)"):
+        load(str(folder))
+
+
+class Attack:
+    def __init__(self, call, *arguments):
+        self.what = call, arguments
+
+    def __reduce__(self):
+        return self.what
+
+
+@pytest.mark.parametrize(
+    ("attack", "name"),
+    [
+        (lambda path: Attack(os.mkdir, path), "mkdir"),
+        (lambda path: Attack(eval, f"__import__('os').mkdir({path!r})"), "eval"),
+        (lambda path: Attack(np.save, path, 1), "save"),
+    ],
+)
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_pickle_that_wants_more_than_arrays(folder, attack, name, protocol):
+    content = pickle.dumps({"batch_label": attack(str(folder / "made"))}, protocol)
+    (folder / "data_batch_1").write_bytes(content)
+
+    with pytest.raises(
+        UserError, match=rf"data_batch_1 cannot be read \(it asks for \w+\.{name}\)"
+    ):
+        load(str(folder))
+
+    assert not list(folder.glob("made*"))
+    pickle.loads(content)  # which shows that the attack is real
+    assert list(folder.glob("made*"))

@@ -1,0 +1,275 @@
+"""Folders and tars of images: what is read, in which order, and what is refused."""
+
+import io
+import tarfile
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from chainer_jo.datasets import data_name, image_folder, load
+from chainer_jo.datasets.downloading import download
+from chainer_jo.errors import UserError
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "chainer_jo"
+
+
+def picture(seed, shape=(5, 7, 3)):
+    return np.random.default_rng(seed).integers(256, size=shape, dtype=np.uint8)
+
+
+def save(path, pixels):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Classes 9 and 10, images 2 and 10 in train, 1 in test; the seeds count in reading order."""
+    root = tmp_path / "toys"
+    names = ("train/9/2", "train/9/10", "train/10/2", "train/10/10", "test/9/1", "test/10/1")
+    for seed, name in enumerate(names):
+        save(root / f"{name}.png", picture(seed))
+    return root
+
+
+def pack(folder, path, mode, prefix=""):
+    with tarfile.open(path, mode) as tar:
+        for part in ("train", "test"):
+            tar.add(folder / part, prefix + part)
+    return path
+
+
+def check(data):
+    assert data.name == "toys"
+    assert data.class_names == ("9", "10")
+    assert data.train_labels.tolist() == [0, 0, 1, 1]
+    assert data.test_labels.tolist() == [0, 1]
+    np.testing.assert_array_equal(data.train_images, [picture(i) for i in range(4)])
+    np.testing.assert_array_equal(data.test_images, [picture(i) for i in (4, 5)])
+
+
+def test_folder(folder):
+    check(load(str(folder)))
+
+
+@pytest.mark.parametrize("ending", ["tar", "tar.gz", "tar.xz", "tar.bz2", "tgz"])
+@pytest.mark.parametrize("prefix", ["", "./", "packed/"])
+def test_tar(folder, tmp_path, ending, prefix):
+    mode = {"tar": "w", "tgz": "w:gz"}.get(ending, f"w:{ending[4:]}")
+    check(load(str(pack(folder, tmp_path / f"toys.{ending}", mode, prefix))))
+
+
+def test_jpeg_and_palette(tmp_path):
+    smooth = np.add.outer(np.arange(8), np.arange(8)).astype(np.uint8)[..., np.newaxis] * np.uint8(
+        10
+    )
+    colours = np.concatenate([smooth, 255 - smooth, smooth // 2], axis=2)
+    for part in ("train", "test"):
+        save(tmp_path / "toys" / part / "a" / "1.jpg", colours)
+        save(tmp_path / "toys" / part / "a" / "2.JPEG", colours)
+    Image.fromarray(colours).quantize(64).save(tmp_path / "toys/train/a/3.png")
+
+    data = load(str(tmp_path / "toys"))
+
+    assert data.train_images.shape == (3, 8, 8, 3)
+    assert np.abs(data.train_images.astype(int) - colours).mean() < 12
+
+
+def test_grey_images_have_one_channel(tmp_path):
+    for part in ("train", "test"):
+        save(tmp_path / "toys" / part / "a" / "1.png", picture(1, (4, 4)))
+
+    data = load(str(tmp_path / "toys"))
+
+    assert data.image_shape == (4, 4, 1)
+    np.testing.assert_array_equal(data.train_images[0, :, :, 0], picture(1, (4, 4)))
+
+
+def test_grey_image_among_coloured_ones(folder):
+    save(folder / "train/9/1.png", picture(8, (5, 7)))
+
+    data = load(str(folder))
+
+    np.testing.assert_array_equal(data.train_images[0], np.stack([picture(8, (5, 7))] * 3, axis=2))
+    np.testing.assert_array_equal(data.train_images[1], picture(0))
+
+
+def test_hidden_and_unrelated_files_do_not_matter(folder):
+    (folder / "train/9/.DS_Store").write_text("x")
+    (folder / "train/9/._2.png").write_text("x")
+    (folder / "train/list.txt").write_text("x")
+    (folder / "README").write_text("x")
+    (folder / "raw/9").mkdir(parents=True)
+    (folder / "raw/9/1.png").write_text("x")
+    check(load(str(folder)))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_decoded_once_then_mapped(folder, tmp_path, monkeypatch, packed):
+    path = pack(folder, tmp_path / "toys.tar", "w") if packed else folder
+    first = load(str(path))
+    monkeypatch.setattr(image_folder, "_decode", lambda *_: pytest.fail("decoded again"))
+
+    again = load(str(path))
+
+    check(again)
+    assert again.fingerprint() == first.fingerprint()
+    assert isinstance(again.train_images.base, np.memmap)
+    with pytest.raises(ValueError, match="read-only"):
+        again.train_images[0] = 0
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_changed_images_are_decoded_anew(folder, tmp_path, packed):
+    def path():
+        return str(pack(folder, tmp_path / "toys.tar", "w") if packed else folder)
+
+    before = load(path())
+    save(folder / "train/9/2.png", picture(99))
+    save(folder / "train/9/3.png", picture(98))
+
+    after = load(path())
+
+    assert len(before.train_images) == 4
+    np.testing.assert_array_equal(before.train_images[0], picture(0))
+    np.testing.assert_array_equal(after.train_images[:2], [picture(99), picture(98)])
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "gone", "leftover"])
+def test_damaged_cache_is_made_anew(folder, cache, damage):
+    load(str(folder))
+    (made,) = (p for p in cache.iterdir() if p.is_dir())
+    array = made / "train_images.npy"
+    if damage == "cut":
+        array.write_bytes(array.read_bytes()[:-10])
+    elif damage == "empty":
+        array.write_bytes(b"")
+    elif damage == "gone":
+        array.unlink()
+    else:  # as a kill in the middle leaves it
+        made.rename(made.with_name(made.name + ".tmp"))
+
+    check(load(str(folder)))
+    assert [p for p in cache.iterdir() if p.is_dir()] == [made]
+
+
+def test_failed_write_leaves_nothing(folder, cache, monkeypatch):
+    def full(file, array):
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(UserError, match="No space left on device.*CHAINER_DATASET_ROOT"):
+        load(str(folder))
+    assert [p.suffix for p in cache.iterdir()] == [".lock"]
+
+
+def test_unwritable_cache(folder, cache):
+    cache.parent.mkdir()
+    cache.write_text("a file where the folder should be")
+    with pytest.raises(UserError, match="data cache .*CHAINER_DATASET_ROOT"):
+        load(str(folder))
+
+
+def _load_elsewhere(arguments):
+    root, path = arguments
+    download.set_dataset_root(root)
+    return load(path).fingerprint()
+
+
+def test_processes_at_once_share_one_decoding(folder, cache):
+    with get_context("spawn").Pool(3) as pool:
+        prints = pool.map(_load_elsewhere, [(str(cache.parent), str(folder))] * 3, chunksize=1)
+    assert set(prints) == {load(str(folder)).fingerprint()}
+    assert len([p for p in cache.iterdir() if p.is_dir()]) == 1
+
+
+def refuse(path, message, cache):
+    with pytest.raises(UserError, match=message) as caught:
+        load(str(path))
+    assert "\n" not in str(caught.value)
+    assert not cache.exists() or not [p for p in cache.iterdir() if p.suffix != ".lock"]
+
+
+@pytest.mark.parametrize("content", [b"no image", b"", None])
+def test_undecodable_image(folder, cache, content):
+    path = folder / "train/10/2.png"
+    path.write_bytes(path.read_bytes()[:80] if content is None else content)
+    refuse(folder, "image 'train/10/2.png' in .*expected a whole png or jpg", cache)
+
+
+def test_sixteen_bits(folder, cache):
+    save(folder / "train/10/2.png", picture(0, (5, 7)).astype(np.uint16) * 256)
+    refuse(
+        folder,
+        "image 'train/10/2.png' in .*mode I;16, expected a whole png or jpg of 8 bits",
+        cache,
+    )
+
+
+def test_other_kind_of_file(folder, cache):
+    (folder / "test/9/notes.txt").write_text("x")
+    refuse(folder, r"file 'test/9/notes.txt' in .*expected \.png, \.jpg, \.jpeg", cache)
+
+
+def test_different_sizes(folder, cache):
+    save(folder / "test/9/1.png", picture(0, (7, 5, 3)))
+    message = (
+        r"'test/9/1.png' .*7 x 5 pixels, expected 5 x 7 \(height x width\) like 'train/9/2.png'"
+    )
+    refuse(folder, message, cache)
+
+
+def test_class_in_one_part_only(folder, cache):
+    save(folder / "test/11/1.png", picture(0))
+    refuse(folder, "class '11' is in test/ but not in train/", cache)
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_part_without_a_class(folder, cache, part):
+    for file in (folder / part).glob("*/*"):
+        file.unlink()
+    refuse(folder, rf"none under {part}/, expected {part}/<class>/", cache)
+
+
+def test_part_missing(folder, cache):
+    (folder / "test").rename(folder / "tests")
+    refuse(folder, "none under test/", cache)
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
+@pytest.mark.parametrize("part", [0.3, 0.7, 0.95])
+def test_tar_cut_short(folder, tmp_path, cache, mode, part):
+    for i in range(60):  # so that the padding at the end of a tar is a small part of it
+        save(folder / f"train/9/{100 + i}.png", picture(i, (5, 7, 3)))
+    path = pack(folder, tmp_path / "toys.tar", mode)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(part * len(content.rstrip(b"\0")))])
+    refuse(path, "toys.tar'.* damaged", cache)
+
+
+def test_tar_cut_between_two_files(folder, tmp_path, cache):
+    path = pack(folder, tmp_path / "toys.tar", "w")
+    with tarfile.open(path) as tar:
+        last = tar.getmembers()[-1]
+    path.write_bytes(path.read_bytes()[: last.offset])
+    refuse(path, "toys.tar' is damaged", cache)
+
+
+def test_tar_without_images(tmp_path, cache):
+    path = tmp_path / "toys.tar"
+    with tarfile.open(path, "w") as tar:
+        tar.addfile(tarfile.TarInfo("train/a/"), io.BytesIO())
+    refuse(path, "none under train/", cache)
+
+
+def test_name_without_loading(folder, tmp_path, cache):
+    for path in (folder, pack(folder, tmp_path / "toys.tar.xz", "w:xz")):
+        assert data_name(str(path)) == "toys"
+    assert not cache.exists()

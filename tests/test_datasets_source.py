@@ -1,0 +1,92 @@
+"""What --data takes, and the names it gives."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from chainer_jo.datasets import cifar10, data_name, load
+from chainer_jo.datasets.downloading import download
+from chainer_jo.errors import UserError
+
+CIFAR10_JPEG = Path(__file__).parents[2] / "shared/data/cifar10-jpeg.tar.xz"
+needs_cifar10_jpeg = pytest.mark.skipif(
+    not CIFAR10_JPEG.exists(), reason=f"real CIFAR-10 images are not there: {CIFAR10_JPEG}"
+)
+
+
+def test_digits_by_name_and_by_default():
+    prints = {load(spec).fingerprint() for spec in ("digits", None)}
+    assert len(prints) == 1
+    assert data_name(None) == data_name("digits") == "digits"
+
+
+def test_another_default():
+    assert data_name(None, default="cifar10") == "cifar10"
+    assert data_name("digits", default="cifar10") == "digits"
+
+
+@pytest.mark.parametrize("function", [load, data_name])
+def test_path_that_is_not_there(function):
+    with pytest.raises(
+        UserError, match="data 'no/such': No such file .*expected 'digits', 'cifar10'"
+    ):
+        function("no/such")
+
+
+@pytest.mark.parametrize("content", [b"", b"no tar", bytes(2000)])
+def test_file_that_is_no_tar(tmp_path, content):
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(UserError, match="file': "):
+        load(str(tmp_path / "file"))
+
+
+def test_unknown_folder(tmp_path):
+    with pytest.raises(UserError, match="unknown folder, expected 'digits'"):
+        data_name(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("pets", "pets"),
+        ("pets.v2", "pets.v2"),
+        ("cifar10", "cifar10-images"),
+        ("digits", "digits-images"),
+    ],
+)
+def test_images_never_pass_for_the_official_data(tmp_path, folder, name):
+    (tmp_path / folder / "train").mkdir(parents=True)
+    assert data_name(str(tmp_path / folder)) == name
+
+
+def test_folder_named_by_the_way_to_it(tmp_path, monkeypatch):
+    (tmp_path / "pets/train").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "pets")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert data_name(".") == data_name("../pets/") == data_name("~/pets") == "pets"
+
+
+def test_incomplete_cifar10_folder_is_known_as_such(tmp_path):
+    (tmp_path / "data_batch_1").write_bytes(b"")
+    assert data_name(str(tmp_path)) == cifar10.NAME
+
+
+@needs_cifar10_jpeg
+def test_real_cifar10_images(tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "cache"))
+
+    assert data_name(str(CIFAR10_JPEG)) == "cifar10-jpeg"
+    data = load(str(CIFAR10_JPEG))
+
+    assert data.name == "cifar10-jpeg"
+    assert data.class_names[0] == "airplane" and data.class_names[9] == "truck"
+    assert data.train_images.shape == (50_000, 32, 32, 3)
+    assert data.test_images.shape == (10_000, 32, 32, 3)
+    assert np.bincount(data.train_labels).tolist() == [5000] * 10
+    assert np.bincount(data.test_labels).tolist() == [1000] * 10
+    # The means of CIFAR-10's channels, known from the literature: 0.4914, 0.4822, 0.4465.
+    means = data.train_images.mean(axis=(0, 1, 2)) / 255
+    np.testing.assert_allclose(means, [0.4914, 0.4822, 0.4465], atol=0.002)
+    shutil.rmtree(tmp_path / "cache")  # 180 MB that pytest would keep
