@@ -1,0 +1,199 @@
+"""Descriptions, the store, presets: what is run, and where it is kept."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from chainer_jo.datasets import digits
+from chainer_jo.errors import UserError
+from chainer_jo.experiments.experiment import (
+    Data,
+    Experiment,
+    Network,
+    Noise,
+    Optimization,
+    Relabelling,
+)
+from chainer_jo.experiments.presets import DIGITS, MINI, PAPER, PRESETS, Study
+from chainer_jo.experiments.scheduler import pending, with_first_steps
+from chainer_jo.experiments.store import RunStore
+from chainer_jo.experiments.task import Task
+
+
+@pytest.fixture
+def study():
+    return Study(DIGITS, "digits")
+
+
+def test_description_survives_json(study):
+    for experiment in (
+        study.joint("symmetric", 0.5, 1),
+        study.baseline("cnn_crf", "asymmetric", 0.4, 0),
+    ):
+        text = json.dumps(experiment.to_dict())
+        again = Experiment.from_dict(json.loads(text))
+        assert again == experiment
+        assert again.id == experiment.id
+
+
+def test_every_field_changes_the_id(study):
+    experiment = study.first_step("symmetric", 0.5, 0)
+    others = [
+        dataclasses.replace(experiment, **change)
+        for change in (
+            {"data": Data("other")},
+            {"noise": Noise("asymmetric", 0.5)},
+            {"network": Network((1,), (4,))},
+            {"optimization": dataclasses.replace(experiment.optimization, learning_rate=0.3)},
+            {"objective": "forward"},
+            {"seed": 7},
+            {"alpha": 0.1},
+            {"beta": 0.1},
+            {"relabelling": Relabelling(1, 2)},
+            {"first_step": experiment},
+            {"precision": "mixed"},
+        )
+    ]
+    assert len({e.id for e in others} | {experiment.id}) == len(others) + 1
+
+
+def test_no_noise_is_one_run_whatever_its_kind():
+    assert Noise("symmetric", 0.0) == Noise("asymmetric", 0.0) == Noise()
+
+
+@pytest.mark.parametrize("description", [{"seed": 1}, {"colour": "red"}, [], {"data": 3}])
+def test_damaged_description_is_refused(description):
+    with pytest.raises(UserError):
+        Experiment.from_dict(description)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Noise("symmetric", 1.5),
+        lambda: Noise("pink", 0.1),
+        lambda: Optimization(0, 0.1),
+        lambda: Optimization(1, 0.0),
+    ],
+)
+def test_impossible_values_are_refused(make):
+    with pytest.raises(UserError, match="expected"):
+        make()
+
+
+def test_paper_preset_is_the_paper():
+    study = Study(PAPER, "cifar10")
+    second = study.joint("symmetric", 0.7, 0)
+    first = second.first_step
+    assert (first.alpha, first.beta, first.optimization.learning_rate) == (1.2, 0.8, 0.08)
+    assert (first.optimization.epochs, first.optimization.drops) == (200, ())
+    assert first.relabelling == Relabelling(70, 200, "soft", None, 10)
+    assert (second.optimization.epochs, second.optimization.drops) == (120, (40, 80))
+    assert second.optimization.learning_rate == 0.2
+    assert (second.alpha, second.beta, second.objective) == (0, 0, "cross_entropy")
+    for step in (first, second):
+        o = step.optimization
+        assert (o.batch_size, o.momentum, o.weight_decay, o.pad, o.flip) == (
+            128,
+            0.9,
+            1e-4,
+            4,
+            True,
+        )
+        assert step.network == Network((5, 5, 5), (32, 64, 128))
+    baseline = study.baseline("cross_entropy", "symmetric", 0.7, 0)
+    assert baseline == dataclasses.replace(second, first_step=None)
+    assert [study.labels(k) for k in (50, 500, 5000)] == [50, 500, 5000]
+    assert len(study.comparison_trials()) == 5 and len(study.sensitivity_trials()) == 3
+
+
+def test_stop_epoch_is_where_the_first_step_ends():
+    study = Study(PAPER, "cifar10")
+    assert study.first_step("symmetric", 0.7, 0, stop_epoch=200) == study.first_step(
+        "symmetric", 0.7, 0
+    )
+    longer = study.first_step("symmetric", 0.7, 0, stop_epoch=300)
+    assert longer.optimization.epochs == longer.relabelling.stop == 300
+
+
+def test_folders_keep_data_sets_apart():
+    assert Study(DIGITS, "digits").folder == "digits"
+    assert Study(PAPER, "cifar10").folder == "paper"
+    assert Study(PAPER, "cifar10-jpeg").folder == "paper-cifar10-jpeg"
+    assert Study(MINI, "cifar10-jpeg").folder == "mini"
+    assert len(
+        {Study(p, d).folder for p in PRESETS.values() for d in ("cifar10", "cifar10-jpeg", "x")}
+    ) == 3 * len(PRESETS)
+
+
+def test_rates_without_hyper_parameters_are_refused(study):
+    with pytest.raises(UserError, match="0.45"):
+        study.joint("symmetric", 0.45, 0)
+
+
+def test_runs_of_one_trial_share_split_and_noise(study):
+    data = digits.load()
+    method, baseline, other = (
+        Task(e, data)
+        for e in (
+            study.first_step("symmetric", 0.5, 3),
+            study.baseline("cross_entropy", "symmetric", 0.5, 3),
+            study.baseline("cross_entropy", "symmetric", 0.5, 4),
+        )
+    )
+    np.testing.assert_array_equal(method.train, baseline.train)
+    np.testing.assert_array_equal(method.noisy_labels, baseline.noisy_labels)
+    assert (method.train != other.train).any()
+    assert 0.5 < (method.noisy_labels == method.true_labels).mean() < 0.6
+
+
+def test_another_data_set_is_refused(study):
+    with pytest.raises(UserError, match="needs 'other'"):
+        Task(
+            dataclasses.replace(study.baseline("forward", "symmetric", 0.5, 0), data=Data("other")),
+            digits.load(),
+        )
+
+
+def test_first_steps_come_first_and_once(study):
+    second = study.joint("symmetric", 0.5, 0)
+    assert with_first_steps([second, second.first_step, second]) == [second.first_step, second]
+
+
+def test_finished_runs_are_not_pending_unless_their_labels_are_needed(tmp_path, study):
+    store = RunStore(tmp_path)
+    second = study.joint("symmetric", 0.5, 0)
+    first = second.first_step
+    assert pending([second], store) == [first, second]
+    store.open(first)
+    store.save_result(first, {"id": first.id, "state": "finished"})
+    assert pending([second], store) == [first, second]
+    assert pending([first], store) == []
+    store.save_labels(first, np.ones((3, 2), np.float32))
+    assert pending([second], store) == [second]
+
+
+def test_store_refuses_what_is_not_its_own(tmp_path, study):
+    store = RunStore(tmp_path)
+    experiment, other = (study.baseline("forward", "symmetric", rate, 0) for rate in (0.3, 0.5))
+    folder = store.open(experiment)
+    (folder / "experiment.json").write_text(json.dumps(other.to_dict()))
+    with pytest.raises(UserError, match=f"{other.id}, expected {experiment.id}"):
+        store.open(experiment)
+    (folder / "result.json").write_text(json.dumps({"id": other.id}))
+    with pytest.raises(UserError, match=other.id):
+        store.result(experiment)
+    (folder / "result.json").write_text("{")
+    with pytest.raises(UserError, match="not readable"):
+        store.result(experiment)
+
+
+def test_a_run_has_one_holder(tmp_path, study):
+    experiment = study.baseline("forward", "symmetric", 0.3, 0)
+    lock = RunStore(tmp_path).lock
+    with lock(experiment) as first, lock(experiment) as second:
+        assert first and not second
+    with RunStore(tmp_path).lock(experiment) as third:
+        assert third

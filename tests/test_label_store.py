@@ -1,0 +1,123 @@
+"""Label averaging against a loop written by hand, and the hard rules against their definition."""
+
+import numpy as np
+import pytest
+from chainer import serializers
+
+from chainer_jo.errors import UserError
+from chainer_jo.training.labels import LabelStore
+
+N, C = 30, 4
+
+
+def epochs(count, seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.dirichlet(np.ones(C), N).astype(np.float32) for _ in range(count)]
+
+
+def feed(store, probabilities):
+    """One epoch in two batches, in some order."""
+    order = np.random.default_rng(9).permutation(N)
+    for part in (order[:17], order[17:]):
+        store.write(part, probabilities[part])
+    store.end_epoch()
+
+
+NOISY = np.arange(N) % C
+
+
+@pytest.mark.parametrize("average", [3, 10, None])
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 25])
+def test_soft_labels_are_the_mean_of_the_last_epochs(average, count):
+    history = epochs(count)
+    store = LabelStore(NOISY, C, "soft", average=average)
+    for probabilities in history:
+        feed(store, probabilities)
+    store.update()
+    last = history if average is None else history[-average:]
+    for i in range(N):
+        for j in range(C):
+            expected = sum(float(s[i, j]) for s in last) / len(last)
+            assert store.labels[i, j] == pytest.approx(expected, abs=1e-6)
+
+
+def test_images_not_seen_keep_their_latest_probabilities():
+    first, second = epochs(2)
+    store = LabelStore(NOISY, C, "soft", average=1)
+    feed(store, first)
+    store.write(np.array([4, 5]), second[4:6])
+    store.end_epoch()
+    store.update()
+    np.testing.assert_array_equal(store.labels[4:6], second[4:6])
+    np.testing.assert_array_equal(store.labels[:4], first[:4])
+
+
+def test_hard_labels_are_the_arg_max_of_the_mean():
+    history = epochs(5)
+    store = LabelStore(NOISY, C, "hard", average=3)
+    for probabilities in history:
+        feed(store, probabilities)
+    store.update()
+    expected = np.eye(C)[np.mean(history[-3:], axis=0).argmax(axis=1)]
+    np.testing.assert_array_equal(store.labels, expected)
+
+
+@pytest.mark.parametrize("top", [1, 5, 1000])
+def test_top_replaces_those_that_disagree_most(top):
+    history = epochs(4)
+    store = LabelStore(NOISY, C, "top", top=top, average=10)
+    for probabilities in history:
+        feed(store, probabilities)
+    store.update()
+    mean = np.mean(history, axis=0)
+    disagreeing = [i for i in range(N) if mean[i].argmax() != NOISY[i]]
+    chosen = sorted(disagreeing, key=lambda i: mean[i, NOISY[i]])[:top]
+    for i in range(N):
+        expected = mean[i].argmax() if i in chosen else NOISY[i]
+        np.testing.assert_array_equal(store.labels[i], np.eye(C)[expected])
+    assert 0 < len(chosen) < N
+
+
+def test_labels_stay_until_they_are_updated():
+    store = LabelStore(NOISY, C, "soft")
+    feed(store, epochs(1)[0])
+    np.testing.assert_array_equal(store.labels, np.eye(C)[NOISY])
+
+
+@pytest.mark.parametrize("rule, average", [("soft", 3), ("soft", None), (None, None)])
+def test_continues_from_a_snapshot(tmp_path, rule, average):
+    history = epochs(6)
+    whole = LabelStore(NOISY, C, rule, average=average)
+    for probabilities in history[:4]:
+        feed_maybe(whole, probabilities, rule)
+    serializers.save_npz(tmp_path / "store.npz", whole)
+    continued = LabelStore(np.zeros(N, int), C, rule, average=average)
+    serializers.load_npz(tmp_path / "store.npz", continued)
+    for store in (whole, continued):
+        for probabilities in history[4:]:
+            feed_maybe(store, probabilities, rule)
+        if rule:
+            store.update()
+    np.testing.assert_array_equal(continued.labels, whole.labels)
+    np.testing.assert_array_equal(continued.probabilities, whole.probabilities)
+
+
+def feed_maybe(store, probabilities, rule):
+    if rule:
+        feed(store, probabilities)
+    else:
+        store.write(np.arange(N), probabilities)
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"rule": "softer"},
+        {"rule": "top"},
+        {"rule": "top", "top": 0},
+        {"rule": "soft", "average": 0},
+    ],
+)
+def test_refuses_unknown_rules(keywords):
+    with pytest.raises(UserError, match="expected"):
+        LabelStore(NOISY, C, **keywords)

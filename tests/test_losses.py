@@ -1,0 +1,106 @@
+"""The loss terms against float64 NumPy written from the paper's equations, and their gradients."""
+
+import chainer
+import numpy as np
+import pytest
+from chainer import gradient_check
+
+from chainer_jo.errors import UserError
+from chainer_jo.functions.losses import (
+    JointLoss,
+    classification_loss,
+    entropy_loss,
+    joint_loss,
+    prior_loss,
+)
+from chainer_jo.links import JointObjective
+
+N, C = 7, 5
+
+
+@pytest.fixture
+def case():
+    rng = np.random.default_rng(3)
+    logits = rng.normal(scale=2, size=(N, C))
+    soft = rng.dirichlet(np.ones(C), N)
+    soft[0] = np.eye(C)[2]
+    prior = rng.dirichlet(5 * np.ones(C))
+    return logits, soft, prior
+
+
+def softmax(logits):
+    e = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def kl(p, q):
+    return sum(a * np.log(a / b) for a, b in zip(p, q, strict=True) if a > 0)
+
+
+def reference(logits, labels, prior):
+    """L_c, L_p, L_e of eqs. 6 to 11, term by term."""
+    s = softmax(logits)
+    classification = np.mean([kl(y, row) for y, row in zip(labels, s, strict=True)])
+    entropy = np.mean([-sum(p * np.log(p) for p in row) for row in s])
+    return classification, kl(prior, s.mean(axis=0)), entropy
+
+
+def test_terms_are_those_of_the_paper(case):
+    logits, labels, prior = case
+    l_c, l_p, l_e = reference(logits, labels, prior)
+    z, y, p = (array.astype(np.float32) for array in case)
+    assert classification_loss(z, y).array == pytest.approx(l_c, rel=1e-5)
+    assert prior_loss(z, p).array == pytest.approx(l_p, rel=1e-5)
+    assert entropy_loss(z).array == pytest.approx(l_e, rel=1e-5)
+    expected = l_c + 1.2 * l_p + 0.8 * l_e
+    assert joint_loss(z, y, p, 1.2, 0.8).array == pytest.approx(expected, rel=1e-5)
+
+
+def test_one_hot_labels_give_the_cross_entropy(case):
+    logits, _, _ = case
+    classes = np.arange(N) % C
+    labels = np.eye(C, dtype=np.float32)[classes]
+    expected = -np.log(softmax(logits)[np.arange(N), classes]).mean()
+    assert classification_loss(logits.astype(np.float32), labels).array == pytest.approx(
+        expected, rel=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    "alpha, beta, has_labels",
+    [(0.0, 0.0, True), (1.2, 0.0, False), (0.0, 0.8, False), (1.2, 0.8, True)],
+)
+def test_gradients(case, alpha, beta, has_labels):
+    logits, labels, prior = case
+
+    def loss(z):
+        return JointLoss(labels if has_labels else None, prior, alpha, beta).apply((z,))[0]
+
+    gradient_check.check_backward(loss, logits, np.array(1.7), dtype=np.float64, atol=1e-6)
+
+
+def test_extreme_logits_stay_finite():
+    z = chainer.Variable(np.array([[1000, -1000, 0], [0, 500, 500]], np.float32))
+    loss = joint_loss(
+        z, np.eye(3, dtype=np.float32)[[0, 1]], np.full(3, 1 / 3, np.float32), 1.0, 1.0
+    )
+    loss.backward()
+    assert np.isfinite(z.grad).all()
+
+
+def test_objective_reports_every_term(case):
+    logits, labels, prior = case
+    objective = JointObjective(prior, 1.2, 0.8)
+    loss = objective(chainer.Variable(logits.astype(np.float32)), labels.astype(np.float32))
+    l_c, l_p, l_e = reference(logits, labels, prior)
+    assert set(objective.terms) == {"loss", "cross_entropy", "classification", "prior", "entropy"}
+    assert objective.terms["loss"] == pytest.approx(float(loss.array))
+    assert objective.terms["prior"] == pytest.approx(l_p, rel=1e-5)
+    assert objective.terms["entropy"] == pytest.approx(l_e, rel=1e-5)
+    np.testing.assert_allclose(objective.probabilities, softmax(logits), rtol=1e-5)
+
+
+@pytest.mark.parametrize("prior, alpha", [([0.5, 0.6], 0), ([1.0, 0.0], 0), ([0.5, 0.5], -1)])
+def test_objective_refuses_what_is_no_distribution_or_weight(prior, alpha):
+    with pytest.raises(UserError):
+        JointObjective(np.array(prior), alpha)

@@ -1,0 +1,151 @@
+"""The optimizer against Chainer's, the order of images, the updater against a loop by hand."""
+
+import chainer
+import chainer.functions as F
+import numpy as np
+import pytest
+from chainer import training
+
+from chainer_jo.links import Classifier, JointObjective, PreActResNet
+from chainer_jo.training import extensions
+from chainer_jo.training.images import NetworkInput
+from chainer_jo.training.iterator import BatchIterator
+from chainer_jo.training.labels import LabelStore
+from chainer_jo.training.optimizers import CHUNK, FlatMomentumSGD
+from chainer_jo.training.updaters import JointUpdater
+
+
+def network(seed=0):
+    return PreActResNet(1, 3, (1, 1), (4, 8), np.random.RandomState(seed))
+
+
+def test_network_has_the_shapes_and_parameters_of_the_appendix():
+    net = PreActResNet()
+    assert sum(param.size for param in net.params()) == 1_861_162
+    assert net(np.zeros((2, 3, 32, 32), np.float32)).shape == (2, 10)
+    shapes = [(unit.conv1.W.shape[:2], unit.conv1.stride, unit.project) for unit in net.stages]
+    assert shapes == [
+        *[((32, 32), 1, first) for first in (True, False, False, False, False)],
+        ((64, 32), 2, True),
+        *[((64, 64), 1, False)] * 4,
+        ((128, 64), 2, True),
+        *[((128, 128), 1, False)] * 4,
+    ]
+
+
+def test_weights_follow_from_their_seed():
+    first, second, other = network(1), network(1), network(2)
+    for (_, a), (_, b) in zip(
+        sorted(first.namedparams()), sorted(second.namedparams()), strict=True
+    ):
+        np.testing.assert_array_equal(a.array, b.array)
+    assert (first.conv.W.array != other.conv.W.array).all()
+
+
+@pytest.mark.parametrize("units", [(1, 1), (2, 200)])
+def test_optimizer_is_chainers_momentum_sgd_with_weight_decay(units):
+    def model():
+        chain = chainer.Sequential(
+            chainer.links.Linear(units[0], units[1] * 3), chainer.links.Linear(None, 200)
+        )
+        rng = np.random.RandomState(0)
+        chain(np.zeros((1, units[0]), np.float32))
+        for _, param in sorted(chain.namedparams()):
+            param.array[...] = rng.normal(size=param.shape)
+        return chain
+
+    ours, theirs = model(), model()
+    flat = FlatMomentumSGD(0.1, 0.9, 1e-2).setup(ours)
+    stock = chainer.optimizers.MomentumSGD(0.1, 0.9).setup(theirs)
+    stock.add_hook(chainer.optimizer_hooks.WeightDecay(1e-2))
+    assert units == (1, 1) or flat.parameters.size > 2 * CHUNK
+    rng = np.random.default_rng(0)
+    for step in range(4):
+        x = rng.normal(size=(5, units[0])).astype(np.float32)
+        for optimizer, link in ((flat, ours), (stock, theirs)):
+            optimizer.lr = 0.1 / (1 + step)
+            optimizer.update(lambda x, link=link: F.mean(link(x) ** 2), x)
+    for (_, a), (_, b) in zip(
+        sorted(ours.namedparams()), sorted(theirs.namedparams()), strict=True
+    ):
+        np.testing.assert_allclose(a.array, b.array, rtol=1e-5, atol=1e-7)
+
+
+def test_every_batch_is_full_and_every_epoch_complete():
+    iterator = BatchIterator(10, 4, seed=5, step=1, pad=1, flip=True)
+    batches, ends = [], []
+    for _ in range(5):
+        batches.append(iterator.next())
+        ends.append(iterator.is_new_epoch)
+    assert [len(batch.indices) for batch in batches] == [4] * 5
+    assert ends == [False, False, True, False, True]
+    drawn = np.concatenate([batch.indices for batch in batches])
+    assert sorted(drawn[:10]) == sorted(drawn[10:]) == list(range(10))
+    assert (drawn[:10] != drawn[10:]).any()
+
+
+def test_iterator_continues_where_it_was(tmp_path):
+    def draw(iterator, count):
+        return [vars(iterator.next()) for _ in range(count)]
+
+    whole = BatchIterator(10, 4, seed=5, step=1, pad=2, flip=True)
+    expected = draw(whole, 8)
+    half = BatchIterator(10, 4, seed=5, step=1, pad=2, flip=True)
+    draw(half, 3)
+    chainer.serializers.save_npz(tmp_path / "iterator.npz", half)
+    continued = BatchIterator(10, 4, seed=5, step=1, pad=2, flip=True)
+    chainer.serializers.load_npz(tmp_path / "iterator.npz", continued)
+    for ours, theirs in zip(draw(continued, 5), expected[3:], strict=True):
+        for name in ours:
+            np.testing.assert_array_equal(ours[name], theirs[name])
+
+
+def test_updater_and_label_update_against_a_loop_by_hand(tmp_path):
+    """Algorithm 1 with stock Chainer pieces, from the same weights and the same order of images."""
+    rng = np.random.default_rng(0)
+    n, batch, epochs, start, alpha, beta = 50, 16, 4, 2, 1.2, 0.8
+    images = rng.integers(256, size=(n, 6, 6, 1), dtype=np.uint8)
+    noisy = rng.integers(3, size=n).astype(np.int32)
+    mean = (images / 255).mean(axis=0).astype(np.float32)
+
+    model = Classifier(network(), JointObjective(np.full(3, 1 / 3), alpha, beta))
+    optimizer = FlatMomentumSGD(0.05, 0.9, 1e-4).setup(model)
+    store = LabelStore(noisy, 3, "soft", average=2)
+    updater = JointUpdater(
+        BatchIterator(n, batch, 7, 1, 0, False),
+        optimizer,
+        NetworkInput(images, mean),
+        store,
+        noisy,
+        noisy,
+    )
+    trainer = training.Trainer(updater, (epochs, "epoch"), tmp_path)
+    trainer.extend(extensions.LabelUpdate(start, epochs, noisy))
+    trainer.run()
+
+    net = network()
+    stock = chainer.optimizers.MomentumSGD(0.05, 0.9).setup(net)
+    stock.add_hook(chainer.optimizer_hooks.WeightDecay(1e-4))
+    iterator = BatchIterator(n, batch, 7, 1, 0, False)
+    labels, latest, history = np.eye(3, dtype=np.float32)[noisy], np.zeros((n, 3)), []
+    x_all = (images / 255 - mean).astype(np.float32).transpose(0, 3, 1, 2)
+    for epoch in range(1, epochs + 1):
+        while iterator.epoch < epoch:
+            chosen = iterator.next().indices
+            log_s = F.log_softmax(net(x_all[chosen]))
+            s = F.exp(log_s)
+            loss = (
+                -F.sum(labels[chosen] * log_s) / batch
+                - alpha * F.sum(F.log(F.mean(s, axis=0))) / 3
+                - beta * F.sum(s * log_s) / batch
+            )
+            net.cleargrads()
+            loss.backward()
+            stock.update()
+            latest[chosen] = s.array
+        history.append(latest.copy())
+        if epoch >= start:
+            labels = np.mean(history[-2:], axis=0).astype(np.float32)
+    np.testing.assert_allclose(store.labels, labels, atol=2e-5)
+    np.testing.assert_allclose(net.conv.W.array, model.predictor.conv.W.array, atol=2e-5)
+    assert np.abs(store.labels - np.eye(3)[noisy]).max() > 0.1
