@@ -134,7 +134,7 @@ TABLE5 = _hyper_parameters(
 def _sensitivity(
     table_number: int, label: str, caption: str, noise: str, rate: float, text: str, fixed=()
 ):
-    """Tables 6 to 11: a line of a parameter's values, the chosen one starred, over the accuracies."""
+    """Tables 6 to 11: lines of a parameter's values, one of them starred, and of accuracies."""
     cells, chosen = {}, {}
     lines = list(rows(text))
     for values, accuracies in zip(lines[::2], lines[1::2], strict=True):

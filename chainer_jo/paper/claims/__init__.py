@@ -1,0 +1,45 @@
+"""What the paper says, sentence by sentence, held against results (`Results`: what to supply).
+
+::
+
+    for claim in CLAIMS:
+        verdict = claim.decide(results)
+        print(claim.place, claim.quote, verdict.verdict, verdict.figures, sep="\\n")
+
+A difference within the trials' scatter does not decide: the verdict is "not enough runs". The rule
+is in `scatter`.
+"""
+
+from chainer_jo.paper.claims import (
+    comparison,
+    memorization,
+    pseudo_labels,
+    sensitivity,
+    soft_labels,
+)
+from chainer_jo.paper.claims.claim import (
+    DOES_NOT_HOLD,
+    HOLDS,
+    NOT_ENOUGH_RUNS,
+    Claim,
+    Results,
+    Verdict,
+)
+
+CLAIMS: tuple[Claim, ...] = (
+    *memorization.CLAIMS,
+    *soft_labels.CLAIMS,
+    *comparison.CLAIMS,
+    *sensitivity.CLAIMS,
+    *pseudo_labels.CLAIMS,
+)
+
+__all__ = [
+    "CLAIMS",
+    "DOES_NOT_HOLD",
+    "HOLDS",
+    "NOT_ENOUGH_RUNS",
+    "Claim",
+    "Results",
+    "Verdict",
+]

@@ -1,0 +1,115 @@
+"""Figures 2 and 3: a high learning rate keeps a network from fitting noisy labels."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from chainer_jo.paper.claims import curves
+from chainer_jo.paper.claims.claim import Claim, Results
+from chainer_jo.paper.claims.scatter import NOTABLE, Finding, exceeds
+from chainer_jo.paper.settings import FIGURE2_LEARNING_RATES
+from chainer_jo.paper.tables import TABLE1
+from chainer_jo.paper.text import FIGURE3_NOISE
+
+NOISE_RATES = TABLE1.keys("noise_rate")
+CLOSE_TO_ZERO = 0.1
+"""A training loss is called close to 0 below this part of the first epoch's."""
+
+_HIGH, _LOW = FIGURE2_LEARNING_RATES
+
+
+def _low_rate_falls(results: Results) -> Iterator[Finding]:
+    accuracy = results.curve("figure2", learning_rate=_LOW)
+    what = f"lr = {_LOW}, peak against end"
+    yield exceeds(what, curves.peak(accuracy), curves.end(accuracy), by=NOTABLE)
+
+
+def _high_rate_keeps(results: Results) -> Iterator[Finding]:
+    high = results.curve("figure2", learning_rate=_HIGH)
+    low = results.curve("figure2", learning_rate=_LOW)
+    what = f"lr = {_HIGH}, end against peak"
+    yield exceeds(what, curves.end(high), curves.peak(high), by=-NOTABLE)
+    yield exceeds(f"end, lr = {_HIGH} against {_LOW}", curves.end(high), curves.end(low))
+
+
+def _fits(results: Results, noise_rates: tuple[float, ...]) -> Iterator[Finding]:
+    for rate in noise_rates:
+        loss = results.curve("figure3", noise_rate=rate)
+        first = curves.start(loss)
+        limit = first and first * CLOSE_TO_ZERO
+        yield exceeds(
+            f"r = {rate}, a tenth of the first loss against the last", limit, curves.end(loss)
+        )
+
+
+def _loss_rises(results: Results) -> Iterator[Finding]:
+    schedule = results.schedule("figure3")
+    loss = {
+        rate: curves.before_drop(results.curve("figure3", noise_rate=rate), schedule)
+        for rate in NOISE_RATES
+    }
+    for lower, higher in pairwise(NOISE_RATES):
+        yield exceeds(f"loss at r = {higher} against {lower}", loss[higher], loss[lower])
+
+
+def _high_rate_does_not_fit(results: Results) -> Iterator[Finding]:
+    schedule = results.schedule("figure3")
+    for rate in NOISE_RATES:
+        if rate > 0:
+            loss = results.curve("figure3", noise_rate=rate)
+            first = curves.start(loss)
+            limit = first and first * CLOSE_TO_ZERO
+            what = f"r = {rate}, loss before the drop against a tenth of the first"
+            yield exceeds(what, curves.before_drop(loss, schedule), limit)
+
+
+CLAIMS = [
+    Claim(
+        "low-rate-falls",
+        "Figure 2",
+        "The test accuracy gradually decreases when the learning rate is low (lr=0.02).",
+        f"At the low learning rate, test accuracy ends more than {NOTABLE:g} points under its "
+        "peak.",
+        _low_rate_falls,
+    ),
+    Claim(
+        "high-rate-keeps",
+        "Figure 2",
+        "Conversely, the test accuracy remains high at the end of training when the learning "
+        "rate is high (lr=0.2).",
+        f"At the high learning rate, test accuracy ends within {NOTABLE:g} points of its peak, "
+        "and above where the low learning rate ends.",
+        _high_rate_keeps,
+    ),
+    Claim(
+        "even-0.9-is-fitted",
+        "Figure 3",
+        "At the end of training with a low learning rate, the value of the training loss is "
+        "close to 0 even if the error rate is 0.9.",
+        "At r = 0.9 the training loss ends below a tenth of the first epoch's.",
+        lambda results: _fits(results, (FIGURE3_NOISE["noise_rate"],)),
+    ),
+    Claim(
+        "every-noise-is-fitted",
+        "Section 5.3",
+        "At the end of training, our model fit the noisy labels even if the noise rate was high",
+        "At every noise rate the training loss ends below a tenth of the first epoch's.",
+        lambda results: _fits(results, NOISE_RATES),
+    ),
+    Claim(
+        "loss-rises-with-noise",
+        "Section 5.3",
+        "with respect to training with a high learning rate, the training loss clearly "
+        "increases when the noise rate increases.",
+        "Before the learning rate is first divided, the training loss is higher at each higher "
+        "noise rate.",
+        _loss_rises,
+    ),
+    Claim(
+        "high-rate-does-not-memorize",
+        "Section 6",
+        "training under a high learning rate prevents the network from memorizing noisy labels.",
+        "Before the learning rate is first divided, the training loss stays above a tenth of the "
+        "first epoch's at every noise rate above 0.",
+        _high_rate_does_not_fit,
+    ),
+]

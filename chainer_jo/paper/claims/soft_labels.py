@@ -1,0 +1,135 @@
+"""Figure 4 and the numbers beside it: soft labels against hard labels; Tables 12 and 13."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from chainer_jo.paper.claims import curves
+from chainer_jo.paper.claims.claim import Claim, Results
+from chainer_jo.paper.claims.scatter import Estimate, Finding, estimate, exceeds
+from chainer_jo.paper.settings import FIGURE4_TOPS
+from chainer_jo.paper.tables import TABLE12, TABLE13
+from chainer_jo.paper.text import FIGURE4_HARD
+
+HARD_RULES = (*(f"top{k}" for k in FIGURE4_TOPS), "all")
+BEST_HARD_RULE = f"top{FIGURE4_HARD['top']}"
+NEAR = 1.0
+"""Percentage points under where a curve ends at which it counts as converged."""
+ALMOST_CORRECT = 95.0
+"""Percent of right labels from which on labels are called almost correct."""
+
+
+def _faster(results: Results) -> Iterator[Finding]:
+    soft = results.curve("figure4", rule="soft")
+    for rule in HARD_RULES:
+        hard = results.curve("figure4", rule=rule)
+        last = curves.end(hard)
+        level = last.mean - NEAR if last else 0.0
+        yield exceeds(
+            f"epochs to {level:.1f} %, {rule} against soft"
+            if last
+            else f"epochs, {rule} against soft",
+            curves.epochs_until(hard, level),
+            curves.epochs_until(soft, level),
+        )
+
+
+def _better_recovery(results: Results) -> Iterator[Finding]:
+    soft = curves.end(results.curve("figure4", rule="soft"))
+    for rule in HARD_RULES:
+        hard = curves.end(results.curve("figure4", rule=rule))
+        yield exceeds(f"recovery, soft against {rule}", soft, hard)
+
+
+def _test_accuracy(results: Results, rule: str) -> Estimate | None:
+    return estimate(results.trials("figure4", rule=rule))
+
+
+def _best_hard_rule(results: Results) -> Iterator[Finding]:
+    best = _test_accuracy(results, BEST_HARD_RULE)
+    for rule in HARD_RULES:
+        if rule != BEST_HARD_RULE:
+            what = f"test, {BEST_HARD_RULE} against {rule}"
+            yield exceeds(what, best, _test_accuracy(results, rule))
+
+
+def _better_test(results: Results) -> Iterator[Finding]:
+    soft = _test_accuracy(results, "soft")
+    for rule in HARD_RULES:
+        yield exceeds(f"test, soft against {rule}", soft, _test_accuracy(results, rule))
+
+
+def _by_range(results: Results) -> Iterator[tuple[str, dict[str, Estimate | None]]]:
+    for table in (TABLE12, TABLE13):
+        *ranges, _whole = table.keys("range")
+        yield (
+            f"Table {table.number}",
+            {r: estimate(results.trials(f"table{table.number}", range=r)) for r in ranges},
+        )
+
+
+def _sure_is_right(results: Results) -> Iterator[Finding]:
+    for table, accuracy in _by_range(results):
+        surest = next(iter(accuracy))
+        what = f"{table}, p in {surest} against almost correct"
+        yield exceeds(what, accuracy[surest], Estimate(ALMOST_CORRECT))
+
+
+def _unsure_is_wrong(results: Results) -> Iterator[Finding]:
+    for table, accuracy in _by_range(results):
+        for higher, lower in pairwise(accuracy):
+            what = f"{table}, p in {higher} against {lower}"
+            yield exceeds(what, accuracy[higher], accuracy[lower])
+
+
+_BETTER = (
+    "The soft-label method achieves faster convergence and better recovery accuracy than any "
+    "hard-label methods."
+)
+
+CLAIMS = [
+    Claim(
+        "soft-converges-faster",
+        "Section 5.4",
+        _BETTER,
+        "Soft labels reach the recovery accuracy that a hard-label method ends with (less "
+        f"{NEAR:g} point) in fewer epochs than that method itself.",
+        _faster,
+    ),
+    Claim(
+        "soft-recovers-better",
+        "Section 5.4",
+        _BETTER,
+        "Recovery accuracy at the end, soft labels against every hard-label method.",
+        _better_recovery,
+    ),
+    Claim(
+        "top-500-is-best",
+        "Section 5.4",
+        "In the hard-label methods, updating 500 labels every epoch is optimal",
+        "Test accuracy of the second step, top 500 against every other hard-label method.",
+        _best_hard_rule,
+    ),
+    Claim(
+        "soft-tests-better",
+        "Section 4.1",
+        "we experimentally determined that the performance of the soft-label method exceeded "
+        "that of the hard-label method.",
+        "Test accuracy of the second step, soft labels against every hard-label method.",
+        _better_test,
+    ),
+    Claim(
+        "sure-labels-are-right",
+        "Appendix C",
+        "The soft-labels with high probability are almost correct.",
+        f"More than {ALMOST_CORRECT:g} % of the labels with a maximum probability over 0.99 are "
+        "right.",
+        _sure_is_right,
+    ),
+    Claim(
+        "unsure-labels-are-wrong",
+        "Appendix C",
+        "Conversely, when the probability is low, the label seems to be updated incorrectly.",
+        "Recovery accuracy is lower in each lower range of the maximum probability.",
+        _unsure_is_wrong,
+    ),
+]
