@@ -11,23 +11,31 @@ from dataclasses import dataclass
 
 from chainer_jo.errors import UserError
 
-NOISE_KINDS = ("none", "symmetric", "asymmetric", "pseudo")
+NOISE_KINDS = ("none", "symmetric", "asymmetric", "pseudo", "real")
 OBJECTIVES = ("cross_entropy", "joint", "forward", "cnn_crf")
 PRECISIONS = ("fp32", "tf32", "mixed")
 
 
 @dataclass(frozen=True)
 class Data:
-    """Which images: all of the data set ``name``, or the first so many of every class."""
+    """Which images: all of the data set ``name``, or the first so many of every class.
+
+    Images of many sizes are resized to a square of ``resize`` pixels, whose centre of ``crop`` pixels is used.
+    """
 
     name: str
     train_per_class: int | None = None
     test_per_class: int | None = None
+    resize: int | None = None
+    crop: int | None = None
 
 
 @dataclass(frozen=True)
 class Noise:
-    """The label noise: its kind and rate r; for pseudo labels the features that were clustered."""
+    """The label noise: its kind and rate r; for pseudo labels the features that were clustered.
+
+    ``real`` is that of labels which the images come with.
+    """
 
     kind: str = "none"
     rate: float = 0.0
@@ -43,17 +51,21 @@ class Noise:
 
     @property
     def short(self) -> str:
-        """As in file names and progress lines: ``sn30``, ``an40``, ``pl``, ``clean``."""
-        prefix = {"none": "clean", "symmetric": "sn", "asymmetric": "an", "pseudo": "pl"}[self.kind]
-        return prefix + (f"{100 * self.rate:g}" if self.rate else "")
+        """As in file names and progress lines: ``sn30``, ``an40``, ``pl``, ``real``, ``clean``."""
+        names = {"none": "clean", "symmetric": "sn", "asymmetric": "an", "pseudo": "pl"}
+        return names.get(self.kind, self.kind) + (f"{100 * self.rate:g}" if self.rate else "")
 
 
 @dataclass(frozen=True)
 class Network:
-    """Units and filters of each stage of the `PreActResNet`."""
+    """Units and filters of each stage of the `PreActResNet`, or the `ResNet50` that starts from ``weights``.
+
+    ``weights`` tells files of pretrained weights apart: the variant and a digest of the file.
+    """
 
     units: tuple[int, ...] = (5, 5, 5)
     widths: tuple[int, ...] = (32, 64, 128)
+    weights: str | None = None
 
 
 @dataclass(frozen=True)
@@ -78,13 +90,13 @@ class Optimization:
 
 @dataclass(frozen=True)
 class Relabelling:
-    """How and when the labels are updated: t1, t2 and the rule (see `LabelStore`)."""
+    """How and when the labels are updated: t1, t2, the rule and the epochs averaged (see `LabelStore`)."""
 
     start: int
     stop: int
     rule: str = "soft"
     top: int | None = None
-    average: int | None = 10
+    average: int | None = None
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ class LabelUpdate(training.Extension):
         store.end_epoch()
         if self.start <= trainer.updater.epoch <= self.stop:
             store.update()
-        chainer.report(
-            {"recovery": float((store.labels.argmax(axis=1) == self.true_labels).mean())}
-        )
+        self.report(store.labels)
+
+    def report(self, labels) -> None:
+        """Reports what is known of labels (n, c)."""
+        chainer.report({"recovery": float((labels.argmax(axis=1) == self.true_labels).mean())})
