@@ -42,10 +42,7 @@ def batch_norm_relu(
     node = BatchNormReLU(provider, eps)
     y = node.apply((x, gamma, beta))[0]
     samples = x.size // x.shape[1]
-    running_mean *= decay
-    running_mean += (1 - decay) * node.mean
-    running_var *= decay
-    running_var += (1 - decay) * samples / max(samples - 1, 1) * node.var
+    provider.move_averages(running_mean, running_var, node.mean, node.var, decay, samples)
     return y
 
 

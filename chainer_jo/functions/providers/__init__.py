@@ -96,6 +96,21 @@ class Provider(abc.ABC):
     ) -> tuple[Any, Any, Any]:
         """Gradients of `batch_norm_relu_train`: of x (plus `accumulate` if given), gamma, beta."""
 
+    def move_averages(
+        self,
+        running_mean: Any,
+        running_var: Any,
+        mean: Any,
+        var: Any,
+        decay: float,
+        samples: int,
+    ) -> None:
+        """Moves running statistics, in place, towards a batch's of so many samples (var biased)."""
+        running_mean *= decay
+        running_mean += (1 - decay) * mean
+        running_var *= decay
+        running_var += (1 - decay) * samples / max(samples - 1, 1) * var
+
     def spatial_mean(self, x: Any) -> Any:
         """Mean over the pixels of an activation (n, c, h, w): float32 (n, c)."""
         return self.to_float32(x).mean(axis=(2, 3))
