@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import chainer
 import numpy as np
 from chainer import training
+from chainer.serializers import save_npz
 from chainer.training import extensions as chainer_extensions
 from chainer.training.triggers import ManualScheduleTrigger
 
 from chainer_jo import seeds
 from chainer_jo.datasets import ImageData
+from chainer_jo.experiments import files
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.objectives import make_objective
 from chainer_jo.experiments.provenance import provenance
@@ -204,6 +206,7 @@ class Run:
         except extensions.Diverged as diverged:
             result = {"state": "diverged", "epoch": diverged.epoch}
         else:
+            files.write(self.folder / "model.npz", lambda file: save_npz(file, self.model))
             result = {"state": "finished", **self._scores()}
             if self.experiment.relabelling:
                 labels = chainer.get_device("@numpy").send(self.updater.labels.labels)

@@ -1,0 +1,131 @@
+"""Runs that are killed, interrupted, paused or shared between processes end as if nothing had happened."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny import STUDY
+
+from chainer_jo.datasets import digits
+from chainer_jo.experiments.run import Settings
+from chainer_jo.experiments.scheduler import Scheduler
+from chainer_jo.experiments.store import RunStore
+
+EXPERIMENTS = [
+    STUDY.joint("symmetric", 0.5, 0),
+    STUDY.baseline("cnn_crf", "asymmetric", 0.4, 0),
+    STUDY.first_step("symmetric", 0.7, 1, rule="top", top=500),
+]
+
+#: A whole scheduler as a process of its own, like a script; prints an epoch or state per line.
+PROGRAM = """
+import sys
+import chainer_jo
+from chainer_jo.datasets import digits
+from chainer_jo.experiments.run import Settings
+from chainer_jo.experiments.scheduler import Scheduler
+from chainer_jo.experiments.store import RunStore
+from test_continuing import EXPERIMENTS
+if __name__ == "__main__":
+    Scheduler(RunStore(sys.argv[1]), digits.load, Settings(snapshot_seconds=0), jobs=2, threads=1,
+              on_event=lambda e: print(e.experiment.id, e.state, flush=True)).work(EXPERIMENTS)
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """Starts the program on a results folder, in a process group of its own."""
+    path = tmp_path_factory.mktemp("program") / "program.py"
+    path.write_text(PROGRAM)
+    here = Path(__file__).resolve().parent
+
+    def start(results):
+        environment = {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{here.parent}"}
+        return subprocess.Popen(
+            [sys.executable, path, results],
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def undisturbed(program, tmp_path_factory):
+    results = tmp_path_factory.mktemp("undisturbed")
+    assert program(results).communicate()[0] and outcome(results)
+    return outcome(results)
+
+
+def outcome(results):
+    """Everything that a run leaves behind that may not depend on interruptions: arrays, log, scores."""
+    store, found = RunStore(results), {}
+    for experiment in (*EXPERIMENTS, EXPERIMENTS[0].first_step):
+        folder = store.folder(experiment)
+        for name in ("labels.npz", "model.npz"):
+            if (folder / name).exists():
+                with np.load(folder / name) as archive:
+                    for key in archive.files:
+                        found[experiment.id, name, key] = archive[key].tobytes()
+        for entry in store.log(experiment):
+            entry.pop("elapsed_time")
+            found[experiment.id, "log", entry["epoch"]] = json.dumps(entry, sort_keys=True)
+        result = store.result(experiment)
+        assert result["state"] == "finished"
+        found[experiment.id, "scores"] = (result["best"], result["last"], result.get("confidence"))
+        assert not list(folder.glob("snapshot*")) and not list(folder.glob("*.tmp"))
+    return found
+
+
+def test_killed_at_random_moments(program, undisturbed, tmp_path):
+    rng = random.Random(time.time_ns())
+    kills = 0
+    while True:
+        process = program(tmp_path)
+        try:
+            # The start alone takes about two seconds; later kills fall anywhere in the work.
+            process.wait(timeout=rng.uniform(1.5, 5) if kills < 6 else None)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            kills += 1
+        process.stdout.close()
+        if process.wait() == 0:
+            break
+    assert kills >= 1
+    assert outcome(tmp_path) == undisturbed
+
+
+def test_two_processes_share_the_work(program, undisturbed, tmp_path):
+    lines = [
+        process.communicate()[0].split("\n") for process in (program(tmp_path), program(tmp_path))
+    ]
+    worked_on = [
+        {line.split()[0] for line in part if line and line.split()[1].isdigit()} for part in lines
+    ]
+    assert not worked_on[0] & worked_on[1]
+    assert len(worked_on[0] | worked_on[1]) == len(EXPERIMENTS) + 1
+    assert outcome(tmp_path) == undisturbed
+
+
+def test_paused_by_a_time_budget(undisturbed, tmp_path):
+    """Every slice ends at the first end of an epoch, the deadline being over when the run starts."""
+    paused = 0
+    for _ in range(200):
+
+        def on_event(event):
+            nonlocal paused
+            paused += event.state == "paused"
+
+        settings = Settings(deadline=time.monotonic() + 3, snapshot_seconds=1e9)
+        if Scheduler(RunStore(tmp_path), digits.load, settings, 2, 1, on_event).work(EXPERIMENTS):
+            break
+    assert outcome(tmp_path) == undisturbed

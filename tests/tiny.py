@@ -1,0 +1,20 @@
+"""A preset small enough for tests: a few digits, one unit, some seconds for a whole table."""
+
+from dataclasses import replace
+
+from chainer_jo.experiments.experiment import Network
+from chainer_jo.experiments.presets import DIGITS, Study
+
+TINY = replace(
+    DIGITS,
+    name="tiny",
+    summary="for tests",
+    network=Network((1,), (4,)),
+    train_images=180,
+    train_per_class=20,
+    test_per_class=5,
+    time_scale=0.05,
+    average=3,
+    trials=(2, 2),
+)
+STUDY = Study(TINY, "digits")
