@@ -3,6 +3,7 @@
 import io
 import tarfile
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -168,6 +169,23 @@ def test_failed_write_leaves_nothing(folder, cache, monkeypatch):
     with pytest.raises(UserError, match="No space left on device.*CHAINER_DATASET_ROOT"):
         load(str(folder))
     assert [p.suffix for p in cache.iterdir()] == [".lock"]
+
+
+def test_cache_that_can_only_be_read(folder, cache):
+    first = load(str(folder))
+    for lock in cache.glob("*.lock"):
+        lock.unlink()
+        lock.mkdir()  # no lock can be had, whoever runs the test
+
+    assert load(str(folder)).fingerprint() == first.fingerprint()
+
+
+def test_image_that_cannot_be_read(folder, cache, monkeypatch):
+    def refused(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    refuse(folder, "image '.*png': Permission denied, expected a readable file", cache)
 
 
 def test_unwritable_cache(folder, cache):

@@ -36,12 +36,16 @@ def decoded_once(name: str, key: str, decode: Callable[[], ImageData]) -> ImageD
         if the cache folder cannot be written, and whatever `decode` raises.
     """
     folder = Path(download.get_dataset_root(), "chainer_jo", f"{name}-{key[:16]}")
+    absent_or_damaged = (OSError, EOFError, ValueError)
+    with contextlib.suppress(
+        *absent_or_damaged
+    ):  # first without the lock: the place may be read-only
+        return _read(name, folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(f"{folder}.lock"):
-            with contextlib.suppress(FileNotFoundError, EOFError, ValueError):
+            with contextlib.suppress(*absent_or_damaged):  # made by another process meanwhile
                 return _read(name, folder)
-            # Not there, or damaged from outside.
             _write(decode(), folder)
             return _read(name, folder)
     except OSError as error:

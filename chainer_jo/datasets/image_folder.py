@@ -22,15 +22,8 @@ from chainer_jo.errors import UserError
 PARTS = ("train", "test")
 _SUFFIXES = (".png", ".jpg", ".jpeg")
 _GREY_MODES = ("1", "L")
-_RGB_MODES = (
-    "RGB",
-    "RGBA",
-    "P",
-    "PA",
-    "LA",
-    "CMYK",
-    "YCbCr",
-)  # what converts without loss of range
+# What converts to 8 bits a channel without loss of range.
+_RGB_MODES = ("RGB", "RGBA", "P", "PA", "LA", "CMYK", "YCbCr")
 _DAMAGED = (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError)
 
 
@@ -73,7 +66,13 @@ def _digest_of_listing(files: list[Path], root: Path) -> str:
 
 def _folder_contents(files: list[Path], root: Path) -> Iterator[tuple[str, bytes]]:
     for file in files:
-        yield file.relative_to(root).as_posix(), file.read_bytes()
+        try:
+            content = file.read_bytes()
+        except OSError as error:
+            raise UserError(
+                f"image {str(file)!r}: {error.strerror or error}, expected a readable file"
+            ) from error
+        yield file.relative_to(root).as_posix(), content
 
 
 def _tar_contents(path: Path) -> Iterator[tuple[str, bytes]]:
@@ -135,19 +134,20 @@ def _decode_all(name: str, place: str, encoded: dict[str, bytes]) -> np.ndarray:
     """uint8 (n, h, w, c) of all files, in their order."""
     decoded: list[np.ndarray] = []
     bar = Progress(f"Decoding {name}", "images", len(encoded))
-    for file_name, content in encoded.items():
-        decoded.append(_decode(file_name, place, content))
-        size, expected = decoded[-1].shape[:2], decoded[0].shape[:2]
-        if size != expected:
-            raise UserError(
-                f"image {file_name!r} in {place!r} has {size[0]} x {size[1]} pixels, expected "
-                f"{expected[0]} x {expected[1]} (height x width) like {next(iter(encoded))!r}"
-            )
-        bar.update(len(decoded))
-    bar.finish(len(decoded))
-    images = np.empty(
-        (len(decoded), *expected, max(image.shape[2] for image in decoded)), dtype=np.uint8
-    )
+    try:
+        for file_name, content in encoded.items():
+            decoded.append(_decode(file_name, place, content))
+            (h, w), expected = decoded[-1].shape[:2], decoded[0].shape[:2]
+            if (h, w) != expected:
+                raise UserError(
+                    f"image {file_name!r} in {place!r} has {h} x {w} pixels, expected "
+                    f"{expected[0]} x {expected[1]} (height x width) like {next(iter(encoded))!r}"
+                )
+            bar.update(len(decoded))
+    finally:
+        bar.finish(len(decoded))
+    channels = max(image.shape[2] for image in decoded)
+    images = np.empty((len(decoded), h, w, channels), dtype=np.uint8)
     for i, image in enumerate(decoded):
         images[i] = image  # a grey one among coloured ones fills all three channels
     return images
