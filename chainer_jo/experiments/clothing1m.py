@@ -1,0 +1,162 @@
+"""The experiments of Table 3: what is run on Clothing1M, and on the small stand-in for it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from chainer_jo.experiments.experiment import (
+    Data,
+    Experiment,
+    Network,
+    Noise,
+    Optimization,
+    Relabelling,
+)
+from chainer_jo.links.resnet50_weights import variant_of
+from chainer_jo.paper import settings as paper
+
+STANDIN = "clothing1m-standin"
+
+
+@dataclass(frozen=True)
+class Clothing1MPreset:
+    """A setting of the Clothing1M experiments.
+
+    Parameters
+    ----------
+    summary : what it is, in one line, for people.
+    default_data : what ``--data`` is when it is not given; None: it has to be.
+    network : None: ResNet-50, from weights that have to be given.
+    resize, crop : in pixels, see `Data`.
+    first_rate, second_rate : learning rates that the two steps begin with.
+    alpha, beta : of eq. (5).
+    """
+
+    name: str
+    summary: str
+    default_data: str | None
+    network: Network | None
+    resize: int
+    crop: int
+    first_rate: float
+    second_rate: float
+    alpha: float
+    beta: float
+
+
+PAPER = Clothing1MPreset(
+    name="paper",
+    summary="exactly the paper: ResNet-50, 10 + 10 epochs",
+    default_data=None,
+    network=None,
+    resize=256,
+    crop=224,
+    first_rate=paper.CLOTHING1M_PARAMETERS.learning_rate,
+    second_rate=paper.CLOTHING1M_SECOND_STEP.learning_rate,
+    alpha=paper.CLOTHING1M_PARAMETERS.alpha,
+    beta=paper.CLOTHING1M_PARAMETERS.beta,
+)
+DIGITS = Clothing1MPreset(
+    name="digits",
+    summary="14 classes of real digits and drawn shapes, a small network from scratch",
+    default_data=STANDIN,
+    network=Network((1, 1, 1), (16, 32, 64)),
+    resize=32,
+    crop=28,
+    first_rate=0.02,
+    second_rate=0.05,
+    alpha=PAPER.alpha,
+    beta=PAPER.beta,
+)
+PRESETS = {preset.name: preset for preset in (PAPER, DIGITS)}
+
+
+@dataclass(frozen=True)
+class Clothing1MStudy:
+    """The experiments in one preset, on one data set.
+
+    Parameters
+    ----------
+    data : name of the data set.
+    weights : file of ImageNet weights for ResNet-50, where the preset has no network of its own.
+    batch_size : of the global batch; None: the paper's.
+
+    Raises
+    ------
+    UserError
+        if the weights are needed and not there.
+    """
+
+    preset: Clothing1MPreset
+    data: str
+    weights: str | None = None
+    seed: int = 0
+    precision: str = "fp32"
+    batch_size: int | None = None
+
+    @property
+    def folder(self) -> str:
+        """Name of the folder for results and figures."""
+        return f"{self.preset.name}-{self.data}"
+
+    def baseline(self) -> Experiment:
+        """Row 3: the second step, on the noisy labels."""
+        return self._experiment("cross_entropy", self._second_step())
+
+    def first_step(self) -> Experiment:
+        """Labels from epoch 1 on, as the mean over all past epochs (section 4.2)."""
+        step = paper.CLOTHING1M_FIRST_STEP
+        return self._experiment(
+            "joint",
+            self._sgd(step.epochs, self.preset.first_rate),
+            alpha=self.preset.alpha,
+            beta=self.preset.beta,
+            relabelling=Relabelling(step.start_epoch, step.epochs, average=step.averaged_epochs),
+        )
+
+    def joint(self) -> Experiment:
+        """Row 4: the second step, on the labels of the first."""
+        return self._experiment(
+            "cross_entropy", self._second_step(), first_step=self.first_step()
+        )
+
+    def _second_step(self) -> Optimization:
+        step = paper.CLOTHING1M_SECOND_STEP
+        return self._sgd(step.epochs, self.preset.second_rate, step.drops)
+
+    def _sgd(self, epochs: int, rate: float, drops: tuple[int, ...] = ()) -> Optimization:
+        sgd = paper.CLOTHING1M_SGD
+        return Optimization(
+            epochs,
+            rate,
+            drops,
+            self.batch_size or sgd.batch_size,
+            sgd.momentum,
+            sgd.weight_decay,
+            pad=0,
+            flip=False,
+        )
+
+    def _experiment(
+        self, objective: str, optimization: Optimization, **fields
+    ) -> Experiment:
+        preset = self.preset
+        return Experiment(
+            Data(self.data, resize=preset.resize, crop=preset.crop),
+            Noise("real"),
+            preset.network or _resnet50(self.weights),
+            optimization,
+            objective,
+            self.seed,
+            precision=self.precision,
+            **fields,
+        )
+
+
+def _resnet50(weights: str | None) -> Network:
+    variant = variant_of(weights or "(not given)")
+    with Path(weights).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
+    return Network((), (), weights=f"{variant}-{digest}")
