@@ -15,6 +15,6 @@ TINY = replace(
     test_per_class=5,
     time_scale=0.05,
     average=3,
-    trials=(2, 2),
+    trials=(2, 1, 1),
 )
 STUDY = Study(TINY, "digits")

@@ -74,12 +74,9 @@ class ImageData:
     def subset(
         self, train_per_class: int | None = None, test_per_class: int | None = None
     ) -> ImageData:
-        """The first so many images of every class, in their order; None keeps all of that part.
-
-        Raises UserError if a class has fewer images than asked for.
-        """
-        train = self._first("train", self.train_labels, train_per_class)
-        test = self._first("test", self.test_labels, test_per_class)
+        """The data with the first so many images of every class; see `first`."""
+        train = self.first("train", train_per_class)
+        test = self.first("test", test_per_class)
         return replace(
             self,
             train_images=self.train_images[train],
@@ -88,9 +85,14 @@ class ImageData:
             test_labels=self.test_labels[test],
         )
 
-    def _first(self, part: str, labels: np.ndarray, per_class: int | None) -> np.ndarray | slice:
+    def first(self, part: str, per_class: int | None) -> np.ndarray:
+        """Indices of the first so many images per class of ``train`` or ``test``; of all for None.
+
+        Raises UserError if a class has fewer images than asked for.
+        """
+        labels = getattr(self, f"{part}_labels")
         if per_class is None:
-            return slice(None)
+            return np.arange(len(labels))
         fewest = int(np.bincount(labels, minlength=self.num_classes).min())
         if not 1 <= per_class <= fewest:
             raise UserError(

@@ -12,8 +12,9 @@ from chainer_jo.experiments.store import RunStore
 class Cost:
     """Estimates of seconds per run.
 
-    A finished run with the same network, data and precision tells what an iteration takes here; the median over
-    all such runs counts. Before there is one, ``default`` seconds per iteration are assumed.
+    A finished run with the same network, data and precision tells what an iteration takes here; the
+    median over all such runs counts. Before there is one, ``default`` seconds per iteration are
+    assumed.
 
     Parameters
     ----------

@@ -20,7 +20,8 @@ PRECISIONS = ("fp32", "tf32", "mixed")
 class Data:
     """Which images: all of the data set ``name``, or the first so many of every class.
 
-    Images of many sizes are resized to a square of ``resize`` pixels, whose centre of ``crop`` pixels is used.
+    Images of many sizes are resized to a square of ``resize`` pixels, whose centre of ``crop``
+    pixels is used.
     """
 
     name: str
@@ -58,7 +59,8 @@ class Noise:
 
 @dataclass(frozen=True)
 class Network:
-    """Units and filters of each stage of the `PreActResNet`, or the `ResNet50` that starts from ``weights``.
+    """Units and filters of each stage of the `PreActResNet`, or the `ResNet50` that starts from
+    ``weights``.
 
     ``weights`` tells files of pretrained weights apart: the variant and a digest of the file.
     """
@@ -90,7 +92,8 @@ class Optimization:
 
 @dataclass(frozen=True)
 class Relabelling:
-    """How and when the labels are updated: t1, t2, the rule and the epochs averaged (see `LabelStore`)."""
+    """How and when the labels are updated: t1, t2, the rule and the epochs averaged (see
+    `LabelStore`)."""
 
     start: int
     stop: int
@@ -105,7 +108,8 @@ class Experiment:
 
     Parameters
     ----------
-    objective : ``cross_entropy``, ``joint`` (eq. 5, with alpha and beta), ``forward`` or ``cnn_crf``.
+    objective : ``cross_entropy``, ``joint`` (eq. 5, with alpha and beta), ``forward`` or
+        ``cnn_crf``.
     relabelling : set for the first step of the method, in which the labels are updated.
     first_step : set for the second step, which trains afresh on the labels that this run ends with.
     seed : the trial; split and noise depend on it alone, so that runs of one trial share them.

@@ -6,7 +6,8 @@ from chainer_jo.links.objective import Objective
 
 
 def make_objective(task: Task) -> Objective:
-    """The link of ``task.experiment.objective``; cross entropy is the joint one with alpha = beta = 0."""
+    """The link of ``task.experiment.objective``; cross entropy is the joint one with alpha = beta =
+    0."""
     experiment = task.experiment
     if experiment.objective == "forward":
         return ForwardCorrection(task.transition_matrix)

@@ -1,4 +1,5 @@
-"""The settings the paper's experiments can be run in: as in the paper, or smaller in stated ways."""
+"""The settings the paper's experiments can be run in: as in the paper, or smaller in stated
+ways."""
 
 from __future__ import annotations
 
@@ -23,13 +24,14 @@ class Preset:
     Parameters
     ----------
     summary : what it is, in one line, for people.
-    reference_data : name of the data set whose results are kept in a folder of the preset's own name;
-        those of other data sets go to ``<preset>-<data>``.
+    reference_data : name of the data set whose results are kept in a folder of the preset's own
+        name; those of other data sets go to ``<preset>-<data>``.
     default_data : what ``--data`` is when it is not given; see `chainer_jo.datasets.source`.
     time_scale : length of every schedule relative to the paper's.
     average : epochs that new labels are averaged over.
-    trials : trials of Tables 1 and 2, and of everything else ("triple test" in the paper).
+    trials : trials of Tables 1 and 2, of the figures, and of Tables 6 to 13 ("triple test").
     train_images : training images of a run, to which the paper's numbers of labels are scaled.
+    image_shape : (height, width, channels) of the images.
     seconds_per_iteration : on one core of a current CPU; what estimates start from.
     """
 
@@ -39,6 +41,7 @@ class Preset:
     default_data: str
     network: Network
     train_images: int
+    image_shape: tuple[int, int, int] = (32, 32, 3)
     train_per_class: int | None = None
     test_per_class: int | None = None
     time_scale: float = 1.0
@@ -47,7 +50,11 @@ class Preset:
     pad: int = 4
     flip: bool = True
     seconds_per_iteration: float = 1.5
-    trials: tuple[int, int] = (paper.COMPARISON_TRIALS, paper.SENSITIVITY_TRIALS)
+    trials: tuple[int, int, int] = (
+        paper.COMPARISON_TRIALS,
+        paper.SENSITIVITY_TRIALS,
+        paper.SENSITIVITY_TRIALS,
+    )
 
 
 PAPER = Preset(
@@ -62,12 +69,13 @@ SHORT = replace(
     PAPER,
     name="short",
     time_scale=0.1,
-    trials=(1, 1),
+    trials=(1, 1, 1),
     summary="the paper's network and data, every schedule a tenth as long, one trial",
 )
 MINI = Preset(
     name="mini",
-    summary="CIFAR-10 with 500 training images per class, narrow network, schedules a tenth as long",
+    summary="CIFAR-10 with 500 training images per class, a narrow network, "
+    "schedules 0.15 as long",
     reference_data="cifar10-jpeg",
     default_data="cifar10",
     network=Network((2, 2, 2), (16, 32, 64)),
@@ -76,7 +84,7 @@ MINI = Preset(
     test_per_class=200,
     time_scale=0.15,
     average=5,
-    trials=(3, 3),
+    trials=(3, 3, 3),
     seconds_per_iteration=0.1,
 )
 DIGITS = Preset(
@@ -87,12 +95,13 @@ DIGITS = Preset(
     default_data="digits",
     network=Network((1, 1), (32, 64)),
     train_images=1348,
+    image_shape=(8, 8, 1),
     time_scale=0.3,
     average=5,
     batch_size=64,
     pad=1,
     flip=False,
-    trials=(3, 1),
+    trials=(3, 2, 1),
     seconds_per_iteration=0.008,
 )
 PRESETS = {preset.name: preset for preset in (PAPER, SHORT, MINI, DIGITS)}
@@ -100,11 +109,12 @@ PRESETS = {preset.name: preset for preset in (PAPER, SHORT, MINI, DIGITS)}
 
 @dataclass(frozen=True)
 class Study:
-    """The paper's experiments in one preset, on one data set: what the scripts build their tables from.
+    """The paper's experiments in one preset, on one data set: what the scripts build their tables
+    from.
 
-    Every method gives an `Experiment`. Noise is ``symmetric`` (SN-CIFAR), ``asymmetric`` (AN-CIFAR) or
-    ``pseudo`` (PL-CIFAR); noise rates, epochs and numbers of labels are given as the paper prints them and
-    scaled here.
+    Every method gives an `Experiment`. Noise is ``symmetric`` (SN-CIFAR), ``asymmetric`` (AN-CIFAR)
+    or ``pseudo`` (PL-CIFAR); noise rates, epochs and numbers of labels are given as the paper
+    prints them and scaled here.
 
     Parameters
     ----------
@@ -127,15 +137,31 @@ class Study:
         """The trials of Tables 1 and 2."""
         return range(self.trials or self.preset.trials[0])
 
-    def sensitivity_trials(self) -> range:
-        """The trials of Tables 6 to 13 and of the figures."""
+    def figure_trials(self) -> range:
+        """The trials of the figures' curves."""
         return range(self.trials or self.preset.trials[1])
+
+    def sensitivity_trials(self) -> range:
+        """The trials of Tables 6 to 13."""
+        return range(self.trials or self.preset.trials[2])
+
+    @property
+    def pseudo_available(self) -> bool:
+        """Whether there is anything that pseudo labels can be clustered from."""
+        return self.features is not None
 
     def epochs(self, paper_epochs: int) -> int:
         """A length of the paper's, in this preset's epochs: at least 1."""
         return max(1, round(paper_epochs * self.preset.time_scale))
 
     def noise(self, kind: str, rate: float = 0.0) -> Noise:
+        """The noise of a run. Raises UserError for pseudo labels without features."""
+        if kind == "pseudo" and not self.pseudo_available:
+            raise UserError(
+                f"pseudo labels of {self.data!r}: no features, expected --resnet50-weights FILE "
+                "(Chainer's .npz, or a .safetensors with torchvision's names) "
+                "or --features FILE.npz"
+            )
         return Noise(kind, rate, self.features if kind == "pseudo" else None)
 
     def second_step_schedule(self) -> tuple[int, tuple[int, ...]]:
@@ -144,7 +170,8 @@ class Study:
         return self.epochs(step.epochs), tuple(self.epochs(drop) for drop in step.drops)
 
     def baseline(self, objective: str, kind: str, rate: float, trial: int) -> Experiment:
-        """A method of Tables 1 and 2 that trains on the noisy labels, in the protocol of the second step."""
+        """A method of Tables 1 and 2 that trains on the noisy labels, in the protocol of the second
+        step."""
         return self._experiment(objective, self.noise(kind, rate), trial, self._second_step())
 
     def joint(self, kind: str, rate: float, trial: int, **first_step) -> Experiment:
@@ -171,7 +198,8 @@ class Study:
     ) -> Experiment:
         """The first step of the method; what is not given is as in the paper for this noise.
 
-        With ``stop_epoch`` (t2) the first step ends there: nothing after the last update reaches the second step.
+        With ``stop_epoch`` (t2) the first step ends there: nothing after the last update reaches
+        the second step.
         """
         try:
             chosen = paper.hyper_parameters(kind, rate)
@@ -214,7 +242,8 @@ class Study:
         return self._experiment("cross_entropy", self.noise(kind, rate), trial, schedule)
 
     def labels(self, paper_labels: int) -> int:
-        """A number of labels updated per epoch: the same share of all labels over the whole schedule."""
+        """A number of labels updated per epoch: the same share of all labels over the whole
+        schedule."""
         share = paper_labels / PAPER.train_images
         return max(1, round(share * self.preset.train_images / self.preset.time_scale))
 
@@ -253,6 +282,7 @@ class Study:
 
     @property
     def folder(self) -> str:
-        """Name of the folder for results and figures: nothing of one data set is taken for another's."""
+        """Name of the folder for results and figures: nothing of one data set is taken for
+        another's."""
         preset = self.preset
         return preset.name if self.data == preset.reference_data else f"{preset.name}-{self.data}"

@@ -14,7 +14,8 @@ import chainer_jo
 
 @functools.cache
 def commit() -> str | None:
-    """The commit of the source tree, with ``-dirty`` if its code was changed since; None outside git."""
+    """The commit of the source tree, with ``-dirty`` if its code was changed since; None outside
+    git."""
     root = Path(chainer_jo.__file__).parent.parent
 
     def git(*words: str) -> str:

@@ -18,6 +18,7 @@ from chainer_jo.experiments import files
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.objectives import make_objective
 from chainer_jo.experiments.provenance import provenance
+from chainer_jo.experiments.pseudo import PseudoSource
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.experiments.task import Task
 from chainer_jo.functions import providers
@@ -32,7 +33,8 @@ from chainer_jo.training.snapshot import snapshot
 from chainer_jo.training.triggers import EpochEnd
 from chainer_jo.training.updaters import JointUpdater
 
-#: What the paper's analysis of soft labels divides them by (Tables 12 and 13): lower bounds of the highest probability.
+#: What the paper's analysis of soft labels divides them by (Tables 12 and 13): lower bounds of the
+#: highest probability.
 CONFIDENCE_BOUNDS = (0.99, 0.95, 0.9, 0.0)
 
 
@@ -44,8 +46,10 @@ class Settings:
     ----------
     device : "cpu" or "cuda" or "cuda:N".
     engine : who computes convolutions; see `chainer_jo.functions.providers.choose`.
-    deadline : value of ``time.monotonic()`` after which the run stops at the end of an epoch; None: never.
+    deadline : value of ``time.monotonic()`` after which the run stops at the end of an epoch; None:
+        never.
     snapshot_seconds : least time between two snapshots.
+    pseudo : what pseudo labels are clustered from.
     verbose : whether Chainer's PrintReport and ProgressBar write to the terminal.
     """
 
@@ -53,6 +57,7 @@ class Settings:
     engine: str = "auto"
     deadline: float | None = None
     snapshot_seconds: float = 20.0
+    pseudo: PseudoSource = PseudoSource()
     verbose: bool = False
 
 
@@ -84,7 +89,11 @@ class Run:
         self.store = store
         self.settings = settings
         self.folder = store.open(experiment)
-        self.task = Task(experiment, data)
+        self.task = Task(
+            experiment,
+            data,
+            lambda: settings.pseudo.labels(data, experiment.seed, store.root).labels,
+        )
         self.device = chainer.get_device(
             "@numpy"
             if settings.device == "cpu"
@@ -189,11 +198,13 @@ class Run:
 
     @property
     def _recovers_by_prediction(self) -> bool:
-        """Whether recovery means predictions on the training images; the method's own means its labels."""
+        """Whether recovery means predictions on the training images; the method's own means its
+        labels."""
         return not (self.experiment.relabelling or self.experiment.first_step)
 
     def finish(self) -> dict:
-        """Trains from the latest snapshot, or from the start, to the end, and saves and returns the result.
+        """Trains from the latest snapshot, or from the start, to the end, and saves and returns the
+        result.
 
         Raises
         ------
@@ -264,7 +275,8 @@ class Run:
         return [float((predicted[labels == k] == k).mean()) for k in range(self.task.num_classes)]
 
     def _confidence(self, labels: np.ndarray) -> list[dict]:
-        """Tables 12 and 13: number and accuracy of labels by their highest probability, highest first."""
+        """Tables 12 and 13: number and accuracy of labels by their highest probability, highest
+        first."""
         highest, right = labels.max(axis=1), labels.argmax(axis=1) == self.task.true_labels
         rows, upper = [], np.inf
         for lower in CONFIDENCE_BOUNDS:

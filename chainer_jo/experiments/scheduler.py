@@ -1,4 +1,5 @@
-"""Works through many runs: several at a time, first steps before second ones, each run once on this machine."""
+"""Works through many runs: several at a time, first steps before second ones, each run once on this
+machine."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ POLL = 2.0
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to a run: ``state`` is an epoch's number, ``finished``, ``diverged``, ``paused``."""
+    """Something that happened to a run: ``state`` is an epoch's number, ``finished``, ``diverged``,
+    ``paused``."""
 
     experiment: Experiment
     state: str | int
@@ -29,7 +31,8 @@ class Event:
 
 
 def with_first_steps(experiments: Sequence[Experiment]) -> list[Experiment]:
-    """The experiments and the first steps that they need, each once, a first step before its second."""
+    """The experiments and the first steps that they need, each once, a first step before its
+    second."""
     ordered: dict[Experiment, None] = {}
     for experiment in experiments:
         if experiment.first_step:
@@ -39,7 +42,8 @@ def with_first_steps(experiments: Sequence[Experiment]) -> list[Experiment]:
 
 
 def pending(experiments: Sequence[Experiment], store: RunStore) -> list[Experiment]:
-    """Those (with first steps) that have no result yet, and finished first steps whose labels are needed but gone."""
+    """Those (with first steps) that have no result yet, and finished first steps whose labels are
+    needed but gone."""
     missing = {e for e in experiments if store.result(e) is None}
     needed = {
         e.first_step for e in missing if e.first_step and not _has_labels(e.first_step, store)
@@ -211,7 +215,8 @@ class _environment:
 def _serve(
     connection: Connection, store: RunStore, load_data: Callable, settings: Settings
 ) -> None:
-    """A worker process: takes experiments from the connection until it closes, and tells how they go."""
+    """A worker process: takes experiments from the connection until it closes, and tells how they
+    go."""
     # Ctrl-C reaches the whole process group; the scheduler alone decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     from chainer_jo.experiments.run import Run

@@ -14,10 +14,11 @@ from chainer_jo.experiments.experiment import Experiment
 
 
 class RunStore:
-    """The runs below ``root/runs``: ``<id>/experiment.json``, ``log.json``, ``result.json``, ``labels.npz``.
+    """The runs below ``root/runs``: ``<id>/experiment.json``, ``log.json``, ``result.json``,
+    ``labels.npz``.
 
-    Any number of processes may use one store: a run belongs to whoever holds its lock, and the operating system gives
-    the lock back when its holder dies.
+    Any number of processes may use one store: a run belongs to whoever holds its lock, and the
+    operating system gives the lock back when its holder dies.
     """
 
     def __init__(self, root: Path | str) -> None:

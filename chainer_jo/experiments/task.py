@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +16,9 @@ from chainer_jo.experiments.store import RunStore
 
 class Task:
     """The arrays of one run; everything follows from the data set and the run's seed.
+
+    ``pseudo_labels`` gives labels (N,) of all training images of the data set, for noise of that
+    kind.
 
     Attributes
     ----------
@@ -30,12 +34,18 @@ class Task:
         if the data set is another one than the experiment names, or is too small for it.
     """
 
-    def __init__(self, experiment: Experiment, data: ImageData) -> None:
+    def __init__(
+        self,
+        experiment: Experiment,
+        data: ImageData,
+        pseudo_labels: Callable[[], np.ndarray] | None = None,
+    ) -> None:
         wanted = experiment.data
         if data.name != wanted.name:
             raise UserError(
                 f"data set {data.name!r}: the run {experiment.id} needs {wanted.name!r}"
             )
+        chosen = data.first("train", wanted.train_per_class)
         data = data.subset(wanted.train_per_class, wanted.test_per_class)
         self.experiment = experiment
         self.num_classes = data.num_classes
@@ -49,6 +59,7 @@ class Task:
                 f"data set {data.name!r}: {len(train)} training images, "
                 f"expected at least one batch of {batch_size}"
             )
+        self._pseudo_labels = pseudo_labels and (lambda: pseudo_labels()[chosen][train])
         self.train = data.train_images[train]
         self.true_labels = data.train_labels[train]
         self.mean = augmentation.mean_image(self.train)
@@ -65,6 +76,8 @@ class Task:
             return noise.symmetric(self.true_labels, rate, self.num_classes, rng)
         if kind == "asymmetric":
             return noise.asymmetric(self.true_labels, rate, self._transitions, rng)
+        if kind == "pseudo":
+            return self._pseudo_labels()
         return self.true_labels
 
     @property
@@ -85,7 +98,8 @@ class Task:
         return np.full(self.num_classes, 1 / self.num_classes, np.float32)
 
     def labels(self, store: RunStore) -> np.ndarray:
-        """What the run trains on: the noisy labels (n,), or the (n, c) its first step ended with."""
+        """What the run trains on: the noisy labels (n,), or the (n, c) its first step ended
+        with."""
         first_step = self.experiment.first_step
         if first_step is None:
             return self.noisy_labels

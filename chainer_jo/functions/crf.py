@@ -48,12 +48,13 @@ def e_step(logits, W, labels, log_auxiliary, k: float):
     KL(q || p(z | x, y)) + k KL(q || p_aux(z | y)); q(z, y) = q(z | x, y) labels_y, so that one-hot
     and soft labels are the same case.
 
-    Args:
-        logits: (n, 2c), the heads' outputs [a, b].
-        W: (c, c).
-        labels: (n, c), one-hot noisy labels, or a distribution over them.
-        log_auxiliary: log p_aux(z | y), (c, c) indexed [z, y]; may be -inf.
-        k: weight of p_aux, positive.
+    Parameters
+    ----------
+    logits : (n, 2c), the heads' outputs [a, b].
+    W : (c, c).
+    labels : (n, c), one-hot noisy labels, or a distribution over them.
+    log_auxiliary : log p_aux(z | y), (c, c) indexed [z, y]; may be -inf.
+    k : weight of p_aux, positive.
     """
     xp = backend.get_array_module(logits)
     # p(z | x, y) up to a factor that does not depend on z, which normalising removes.

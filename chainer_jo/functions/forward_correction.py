@@ -10,9 +10,10 @@ from chainer_jo.functions.losses import log_softmax
 class ForwardCorrectionLoss(chainer.FunctionNode):
     """Mean of -log(y^T T^T s) over the batch, s = softmax of the logits (n, c).
 
-    Args:
-        labels: noisy labels y, (n, c) float32, one-hot or soft, constant.
-        transition: T (c, c) float32, T_ij = p(noisy j | true i), constant.
+    Parameters
+    ----------
+    labels : noisy labels y, (n, c) float32, one-hot or soft, constant.
+    transition : T (c, c) float32, T_ij = p(noisy j | true i), constant.
 
     After the call ``probabilities`` holds s (n, c), the posterior of the true class. With u = T y,
     the probability of the noisy label under each true class, the loss is -log sum_z s_z u_z; it is

@@ -17,10 +17,11 @@ def log_softmax(xp, logits):
 class JointLoss(chainer.FunctionNode):
     """L = L_c + alpha L_p + beta L_e (eq. 5), of logits z (n, c).
 
-    Args:
-        labels: soft or one-hot labels y, (n, c) float32, constant; None leaves L_c out.
-        prior: class prior p, (c,) float32, all positive; used if alpha is not 0.
-        alpha, beta: weights of L_p (eq. 9) and L_e (eq. 11).
+    Parameters
+    ----------
+    labels : soft or one-hot labels y, (n, c) float32, constant; None leaves L_c out.
+    prior : class prior p, (c,) float32, all positive; used if alpha is not 0.
+    alpha, beta : weights of L_p (eq. 9) and L_e (eq. 11).
 
     After the call ``probabilities`` holds s = softmax(z), (n, c), and ``terms`` the 0-d arrays ``classification``
     (KL(y || s), eq. 6), ``cross_entropy`` (the same without the entropy of y), ``prior`` and ``entropy``.

@@ -6,10 +6,11 @@ import chainer
 class Classifier(chainer.Chain):
     """The target of the optimizer.
 
-    Args:
-        predictor: maps images (b, c, h, w) to logits (b, classes).
-        objective: a link called on logits and labels, with ``probabilities`` and ``terms`` after the call, and
-            ``predict``; see `JointObjective`.
+    Parameters
+    ----------
+    predictor : maps images (b, c, h, w) to logits (b, classes).
+    objective : a link called on logits and labels, with ``probabilities`` and ``terms`` after the
+        call, and ``predict``; see `JointObjective`.
     """
 
     def __init__(self, predictor: chainer.Link, objective: chainer.Link) -> None:

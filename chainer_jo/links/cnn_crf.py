@@ -25,16 +25,19 @@ class CNNCRF(Objective):
     W (c, c) is a parameter of this Link, so the optimizer has to be set up on it too. It starts at
     zero: clean and noisy label independent given the image, no preference for any pair.
 
-    Args:
-        transition: T (c, c), T_ij = p(noisy j | true i): the true one, of the injected noise.
-        prior: prior of the clean classes (c,), positive and summing to 1.
-        epochs: length of the schedule; k falls linearly over the first ``annealed`` part of it.
-        k_start, k_end: weight of the auxiliary distribution p_aux(z | y) in the E-step, before and
-            after the annealing.
-        annealed: fraction of the schedule over which k falls.
+    Parameters
+    ----------
+    transition : T (c, c), T_ij = p(noisy j | true i): the true one, of the injected noise.
+    prior : prior of the clean classes (c,), positive and summing to 1.
+    epochs : length of the schedule; k falls linearly over the first ``annealed`` part of it.
+    k_start, k_end : weight of the auxiliary distribution p_aux(z | y) in the E-step, before and
+        after the annealing.
+    annealed : fraction of the schedule over which k falls.
 
-    Raises:
-        UserError: if an argument is not as described.
+    Raises
+    ------
+    UserError
+        if an argument is not as described.
     """
 
     #: The heads a and b.

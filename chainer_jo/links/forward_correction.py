@@ -11,8 +11,10 @@ from chainer_jo.links.objective import Objective
 def check_transition(transition: np.ndarray) -> np.ndarray:
     """The transition matrix T (c, c), T_ij = p(noisy j | true i), as float32.
 
-    Raises:
-        UserError: if it is not square, or a row is no probability distribution.
+    Raises
+    ------
+    UserError
+        if it is not square, or a row is no probability distribution.
     """
     transition = np.asarray(transition, np.float32)
     if transition.ndim != 2 or transition.shape[0] != transition.shape[1]:
@@ -31,11 +33,14 @@ class ForwardCorrection(Objective):
     ``probabilities`` holds the batch's s (n, c), the posterior of the true class, without a graph,
     and ``terms`` the 0-d array of the loss.
 
-    Args:
-        transition: T (c, c), T_ij = p(noisy j | true i): the true one, of the injected noise.
+    Parameters
+    ----------
+    transition : T (c, c), T_ij = p(noisy j | true i): the true one, of the injected noise.
 
-    Raises:
-        UserError: if a row of T is no probability distribution.
+    Raises
+    ------
+    UserError
+        if a row of T is no probability distribution.
     """
 
     def __init__(self, transition: np.ndarray) -> None:

@@ -1,4 +1,5 @@
-"""The joint objective (eq. 5) as a Link; with alpha = beta = 0 it is the plain classification loss."""
+"""The joint objective (eq. 5) as a Link; with alpha = beta = 0 it is the plain classification
+loss."""
 
 import chainer
 import numpy as np
@@ -11,15 +12,19 @@ from chainer_jo.links.objective import Objective
 class JointObjective(Objective):
     """L_c + alpha L_p + beta L_e as in `chainer_jo.functions.losses.JointLoss`.
 
-    Called on logits (n, c) float32 and labels (n, c) float32, soft or one-hot. After a call ``probabilities`` holds the
-    batch's s (n, c), without a graph, and ``terms`` the 0-d arrays of the loss and of each of its terms.
+    Called on logits (n, c) float32 and labels (n, c) float32, soft or one-hot. After a call
+    ``probabilities`` holds the batch's s (n, c), without a graph, and ``terms`` the 0-d arrays of
+    the loss and of each of its terms.
 
-    Args:
-        prior: class prior p (c,), positive and summing to 1; the uniform distribution on CIFAR-10.
-        alpha, beta: weights of the two regularisation terms, not negative.
+    Parameters
+    ----------
+    prior : class prior p (c,), positive and summing to 1; the uniform distribution on CIFAR-10.
+    alpha, beta : weights of the two regularisation terms, not negative.
 
-    Raises:
-        UserError: if the prior is no distribution or a weight is negative.
+    Raises
+    ------
+    UserError
+        if the prior is no distribution or a weight is negative.
     """
 
     def __init__(self, prior: np.ndarray, alpha: float = 0.0, beta: float = 0.0) -> None:

@@ -5,10 +5,11 @@ import chainer.functions as F
 
 
 class Objective(chainer.Link):
-    """A loss on logits and labels, called with both; see `JointObjective`, `ForwardCorrection`, `CNNCRF`.
+    """A loss on logits and labels, called with both; see `JointObjective`, `ForwardCorrection`,
+    `CNNCRF`.
 
-    After a call ``probabilities`` holds the batch's class probabilities (b, c), without a graph, and ``terms`` the
-    0-d arrays of the loss and, by name, of its terms.
+    After a call ``probabilities`` holds the batch's class probabilities (b, c), without a graph,
+    and ``terms`` the 0-d arrays of the loss and, by name, of its terms.
     """
 
     #: Outputs of the network per class.

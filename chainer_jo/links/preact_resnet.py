@@ -14,7 +14,8 @@ from chainer_jo.functions import as_activation, batch_norm_relu, conv2d, spatial
 class Convolution(chainer.Link):
     """A convolution without bias, padded so that stride 1 keeps the size; ``ksize`` is odd.
 
-    Called on (n, in_channels, h, w), and optionally on a residual of the output's shape that is added to it.
+    Called on (n, in_channels, h, w), and optionally on a residual of the output's shape that is
+    added to it.
     """
 
     def __init__(
@@ -40,9 +41,11 @@ class Convolution(chainer.Link):
 
 
 class BatchNormReLU(chainer.Link):
-    """Batch normalisation followed by ReLU, with Chainer's defaults (decay 0.9, eps 2e-5) and its parameter names.
+    """Batch normalisation followed by ReLU, with Chainer's defaults (decay 0.9, eps 2e-5) and its
+    parameter names.
 
-    The running variance starts at ``initial_avg_var``: 0 as in Chainer 2.1.0, which the paper used (1 since).
+    The running variance starts at ``initial_avg_var``: 0 as in Chainer 2.1.0, which the paper used
+    (1 since).
     """
 
     def __init__(self, size: int, initial_avg_var: float = 0.0) -> None:
@@ -58,7 +61,8 @@ class BatchNormReLU(chainer.Link):
 
 
 class PreActUnit(chainer.Chain):
-    """BN-ReLU-conv3x3-BN-ReLU-conv3x3 plus a shortcut; the first unit of a stage projects its first BN-ReLU by a 1x1."""
+    """BN-ReLU-conv3x3-BN-ReLU-conv3x3 plus a shortcut; the first unit of a stage projects its first
+    BN-ReLU by a 1x1."""
 
     def __init__(
         self,
@@ -85,19 +89,24 @@ class PreActUnit(chainer.Chain):
 
 
 class PreActResNet(chainer.Chain):
-    """PreAct ResNet of the paper: conv, stages of pre-activation units, BN-ReLU, global average pool, dense.
+    """PreAct ResNet of the paper: conv, stages of pre-activation units, BN-ReLU, global average
+    pool, dense.
 
     The defaults are Table 4's: 1,861,162 trainable parameters.
 
-    Args:
-        in_channels: channels of the images (3 for CIFAR-10).
-        num_classes: size of the output, c.
-        units: number of units of each stage; the first of a stage has a projection shortcut.
-        widths: filters of each stage; every stage but the first halves the image.
-        rng: source of the weights (He-normal, scale 1.0, for convolutions; Chainer's default for the dense layer).
+    Parameters
+    ----------
+    in_channels : channels of the images (3 for CIFAR-10).
+    num_classes : size of the output, c.
+    units : number of units of each stage; the first of a stage has a projection shortcut.
+    widths : filters of each stage; every stage but the first halves the image.
+    rng : source of the weights (He-normal, scale 1.0, for convolutions; Chainer's default for the
+        dense layer).
 
-    Raises:
-        UserError: if units and widths are empty, of unequal length or not positive.
+    Raises
+    ------
+    UserError
+        if units and widths are empty, of unequal length or not positive.
     """
 
     def __init__(

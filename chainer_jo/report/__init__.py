@@ -3,6 +3,18 @@
 from chainer_jo.experiments.presets import Study
 from chainer_jo.report.app import main
 from chainer_jo.report.comparison import comparison_table
+from chainer_jo.report.confidence import confidence_table
+from chainer_jo.report.sensitivity import sensitivity_table
+from chainer_jo.report.static_table import StaticTable, architecture_table
 from chainer_jo.report.table import Table
 
-__all__ = ["Study", "Table", "comparison_table", "main"]
+__all__ = [
+    "StaticTable",
+    "Study",
+    "Table",
+    "architecture_table",
+    "comparison_table",
+    "confidence_table",
+    "main",
+    "sensitivity_table",
+]

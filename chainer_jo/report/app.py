@@ -15,6 +15,7 @@ from chainer_jo.experiments import files
 from chainer_jo.experiments.cost import Cost, duration
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
+from chainer_jo.experiments.pseudo import PseudoSource
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.scheduler import Event, Scheduler, pending, with_first_steps
 from chainer_jo.experiments.store import RunStore
@@ -23,7 +24,8 @@ from chainer_jo.report.status import Status
 
 
 class Output(Protocol):
-    """A table or figure: the runs that it needs, and how it is written from those that have finished."""
+    """A table or figure: the runs that it needs, and how it is written from those that have
+    finished."""
 
     name: str
     experiments: Sequence[Experiment]
@@ -61,6 +63,8 @@ class App:
         self.started = time.monotonic()
         found = source.find(options.data)
         self.load_data = found.load
+        device = "@numpy" if options.device == "cpu" else f"@cupy:{options.device[5:]}"
+        self.pseudo = PseudoSource(options.features, options.resnet50_weights, device)
         self.study = Study(
             options.preset,
             found.name,
@@ -68,6 +72,7 @@ class App:
             options.seed,
             options.precision,
             options.noise_rates,
+            self.pseudo.name(found.name),
         )
         self.store = RunStore(options.results / self.study.folder)
         self.figures = options.figures / self.study.folder
@@ -116,8 +121,9 @@ class App:
             else ""
         )
         print(
-            f"preset {study.preset.name} ({study.preset.summary}) | data {study.data} | device {options.device}"
-            f" | {options.precision} | {len(self.experiments)} runs, {len(waiting)} to do{about}",
+            f"preset {study.preset.name} ({study.preset.summary}) | data {study.data} | "
+            f"device {options.device} | {options.precision} | {len(self.experiments)} runs, "
+            f"{len(waiting)} to do{about}",
             flush=True,
         )
 
@@ -130,8 +136,8 @@ class App:
         total, left = (sum(map(cost.seconds, part)) for part in (self.experiments, waiting))
         basis = "measured here" if cost.measured else "a guess until the first run has finished"
         print(
-            f"{len(self.experiments)} runs, {len(waiting)} to do; {duration(left)} of {duration(total)} "
-            f"of computing, {self.options.jobs} at a time ({basis})"
+            f"{len(self.experiments)} runs, {len(waiting)} to do; {duration(left)} of "
+            f"{duration(total)} of computing, {self.options.jobs} at a time ({basis})"
         )
 
     def _bind_data(self) -> None:
@@ -156,7 +162,13 @@ class App:
         if not waiting:
             return True
         deadline = None if options.time_budget is None else self.started + 60 * options.time_budget
-        settings = Settings(options.device, options.engine, deadline, verbose=options.jobs == 1)
+        settings = Settings(
+            options.device,
+            options.engine,
+            deadline,
+            pseudo=self.pseudo,
+            verbose=options.jobs == 1,
+        )
         self.status = Status(len(waiting), self._cost(), options.jobs, live=not settings.verbose)
         scheduler = Scheduler(
             self.store, self.load_data, settings, options.jobs, options.threads, self._on_event
@@ -180,6 +192,5 @@ class App:
         for output in outputs:
             paths = output.write(self.store, self.origin, self.store.root, self.figures)
             if show:
-                print(
-                    f"\n{output.text(self.store, self.origin)}\nwritten: {' '.join(map(str, paths))}"
-                )
+                print("", output.text(self.store, self.origin), sep="\n")
+                print("written:", *paths)

@@ -1,4 +1,5 @@
-"""Cells of a table: numbers of finished runs, averaged over trials, next to what the paper prints."""
+"""Cells of a table: numbers of finished runs, averaged over trials, next to what the paper
+prints."""
 
 from __future__ import annotations
 
@@ -18,10 +19,11 @@ class Cell:
     ----------
     row, column : what addresses it, as in the table's JSON.
     experiments : one per trial.
-    quantity : (store, experiment) -> the trial's number, in percent unless the table says otherwise; called
-        only when the run and its first step have finished.
+    quantity : (store, experiment) -> the trial's number, in percent unless the table says
+        otherwise; called only when the run and its first step have finished.
     paper : the number that the paper prints there, or None.
     bold : whether the paper prints it in bold.
+    digits : decimals that it is printed with.
     """
 
     row: Mapping
@@ -30,6 +32,7 @@ class Cell:
     quantity: Callable[[RunStore, Experiment], float]
     paper: float | None = None
     bold: bool = False
+    digits: int = 1
 
     def value(self, store: RunStore) -> Value:
         """What the finished trials come to."""
@@ -82,8 +85,9 @@ class Value:
 def score(score_name: str, accuracy: str) -> Callable[[RunStore, Experiment], float]:
     """The quantity ``score_name`` (``best`` or ``last``) of an accuracy, in percent.
 
-    ``validation`` and ``test`` are the run's own; ``recovery`` is that of the reassigned labels, those of the first
-    step, for the method, and of the predictions on the training images for the others (Section 5.4).
+    ``validation`` and ``test`` are the run's own; ``recovery`` is that of the reassigned labels,
+    those of the first step, for the method, and of the predictions on the training images for the
+    others (Section 5.4).
     """
 
     def quantity(store: RunStore, experiment: Experiment) -> float:

@@ -1,4 +1,5 @@
-"""The layout that Tables 1 and 2 share: methods and scores down, accuracies and noise rates across."""
+"""The layout that Tables 1 and 2 share: methods and scores down, accuracies and noise rates
+across."""
 
 from chainer_jo.experiments.presets import Study
 from chainer_jo.paper import METHODS

@@ -67,8 +67,8 @@ def parse(description: str, argv: list[str] | None = None) -> Options:
     )
     add(
         "--data",
-        help="digits, cifar10, the official CIFAR-10 archive or its folder, or a folder or tar of images "
-        "in train/<class> and test/<class>; default: the preset's",
+        help="digits, cifar10, the official CIFAR-10 archive or its folder, or a folder or tar of "
+        "images in train/<class> and test/<class>; default: the preset's",
     )
     add("--trials", type=int, help="trials of every cell; default: the preset's")
     add(

@@ -40,7 +40,8 @@ class Status:
         if event.state != "paused":
             self.done += 1
         print(
-            f"[{self.done:{len(str(self.total))}}/{self.total}] {experiment.id}: {self._outcome(event)}",
+            f"[{self.done:{len(str(self.total))}}/{self.total}] {experiment.id}: "
+            f"{self._outcome(event)}",
             flush=True,
         )
         self._draw()
@@ -55,8 +56,8 @@ class Status:
         if event.state == "diverged":
             optimization = event.experiment.optimization
             return (
-                f"diverged in epoch {result['epoch']} (learning rate {optimization.learning_rate:g}, "
-                f"alpha {event.experiment.alpha:g}, beta {event.experiment.beta:g})"
+                f"diverged in epoch {result['epoch']} "
+                f"(learning rate {optimization.learning_rate:g}, alpha {event.experiment.alpha:g}, beta {event.experiment.beta:g})"
             )
         scores = "  ".join(
             f"{name} {100 * result['best'][name]:.1f} > {100 * result['last'][name]:.1f}"

@@ -12,11 +12,13 @@ from chainer_jo.experiments import files
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report.cells import Cell
+from chainer_jo.report.layout import aligned, escape
 
 
 @dataclass(frozen=True)
 class Block:
-    """A grid of cells: a header for every column, labels for every row; ``None`` where there is no cell.
+    """A grid of cells: a header for every column, labels for every row; ``None`` where there is no
+    cell.
 
     ``groups`` are headings above the columns, each with the number of columns that it spans.
     """
@@ -40,14 +42,12 @@ class Table:
     number : as in the paper.
     caption : the paper's.
     blocks : the grids it consists of.
-    digits : decimals that its numbers are printed with.
     note : what a reader of these numbers has to know besides preset and data set.
     """
 
     number: int
     caption: str
     blocks: Sequence[Block]
-    digits: int = 1
     note: str = ""
 
     @property
@@ -61,7 +61,8 @@ class Table:
         return list(dict.fromkeys(e for cell in cells for e in cell.experiments))
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
-        """Writes ``table<number>.{md,csv,tex,json}`` from the runs that have finished; returns their paths."""
+        """Writes ``table<number>.{md,csv,tex,json}`` from the runs that have finished; returns
+        their paths."""
         path = folder / self.name
         texts = {
             "md": self._markdown(store, origin),
@@ -111,8 +112,8 @@ class Table:
 
     def _markdown(self, store: RunStore, origin: dict) -> str:
         def show(cell: Cell, value) -> str:
-            text = value.text(digits=self.digits)
-            paper = "" if cell.paper is None else f" [{cell.paper:.{self.digits}f}]"
+            text = value.text(digits=cell.digits)
+            paper = "" if cell.paper is None else f" [{cell.paper:.{cell.digits}f}]"
             return f"**{text}**{paper}" if cell.bold else text + paper
 
         lines = [
@@ -131,7 +132,7 @@ class Table:
                 f"{group} {header}".strip()
                 for group, header in zip(spread, block.headers, strict=True)
             ]
-            lines += _aligned([["", *headers], *self._grid(block, store, show)])
+            lines += aligned([["", *headers], *self._grid(block, store, show)])
             lines.append("")
         return "\n".join(lines)
 
@@ -165,17 +166,17 @@ class Table:
 
     def _latex(self, store: RunStore, origin: dict) -> str:
         def show(cell: Cell, value) -> str:
-            text = _escape(value.text("PLUSMINUS", self.digits)).replace("PLUSMINUS", r"$\pm$")
+            text = escape(value.text("PLUSMINUS", cell.digits)).replace("PLUSMINUS", r"$\pm$")
             text = rf"\textbf{{{text}}}" if cell.bold else text
-            return text if cell.paper is None else rf"{text} [{cell.paper:.{self.digits}f}]"
+            return text if cell.paper is None else rf"{text} [{cell.paper:.{cell.digits}f}]"
 
         lines = [
             r"\begin{table}",
-            rf"\caption{{{_escape(self.caption)} {_escape(_origin_line(origin, self.note))}}}",
+            rf"\caption{{{escape(self.caption)} {escape(_origin_line(origin, self.note))}}}",
         ]
         for block in self.blocks:
             if block.title:
-                lines.append(rf"\par {_escape(block.title)}\par")
+                lines.append(rf"\par {escape(block.title)}\par")
             lines.append(rf"\begin{{tabular}}{{l{'c' * len(block.headers)}}}\hline")
             if block.groups:
                 lines.append(
@@ -183,16 +184,16 @@ class Table:
                         [
                             "",
                             *(
-                                rf"\multicolumn{{{span}}}{{c}}{{{_escape(name)}}}"
+                                rf"\multicolumn{{{span}}}{{c}}{{{escape(name)}}}"
                                 for name, span in block.groups
                             ),
                         ]
                     )
                     + r"\\"
                 )
-            lines.append(" & ".join(["", *map(_escape, block.headers)]) + r"\\ \hline")
+            lines.append(" & ".join(["", *map(escape, block.headers)]) + r"\\ \hline")
             lines += [
-                " & ".join([_escape(row[0]), *row[1:]]) + r"\\"
+                " & ".join([escape(row[0]), *row[1:]]) + r"\\"
                 for row in self._grid(block, store, show)
             ]
             lines += [r"\hline", r"\end{tabular}"]
@@ -201,24 +202,7 @@ class Table:
 
 def _origin_line(origin: dict, note: str) -> str:
     line = (
-        f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}; mean ± standard "
-        "deviation over trials, [the paper's number], bold where the paper's is."
+        f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}; "
+        "mean ± standard deviation over trials, [the paper's number], bold where the paper's is."
     )
     return f"{line} {note}".strip()
-
-
-def _aligned(rows: list[list[str]]) -> list[str]:
-    """A Markdown table whose columns also line up as plain text."""
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    lines = [
-        "| " + " | ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) + " |"
-        for row in rows
-    ]
-    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
-    return [lines[0], rule, *lines[1:]]
-
-
-def _escape(text: str) -> str:
-    for character in "&%#_":
-        text = text.replace(character, "\\" + character)
-    return text.replace("±", r"$\pm$").replace("…", r"\dots{}")

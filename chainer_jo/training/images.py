@@ -7,12 +7,14 @@ from chainer_jo.training.iterator import Batch
 
 
 class NetworkInput:
-    """Images uint8 (n, h, w, c) of one set, given out as float32 (b, c, h, w), mean-subtracted, in channels-last memory.
+    """Images uint8 (n, h, w, c) of one set, given out as float32 (b, c, h, w), mean-subtracted, in
+    channels-last memory.
 
-    Args:
-        images: uint8 (n, h, w, c).
-        mean: float32 (h, w, c), the mean of the training images, in [0, 1].
-        pad: zero pixels on each side before a crop.
+    Parameters
+    ----------
+    images : uint8 (n, h, w, c).
+    mean : float32 (h, w, c), the mean of the training images, in [0, 1].
+    pad : zero pixels on each side before a crop.
     """
 
     def __init__(self, images: np.ndarray, mean: np.ndarray, pad: int = 0) -> None:

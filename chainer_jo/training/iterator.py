@@ -14,7 +14,8 @@ from chainer_jo.datasets import augmentation
 class Batch:
     """Which images, and how each is cropped and flipped: arrays of shape (batch size,).
 
-    ``indices`` int64 into the training images; ``dy``, ``dx`` crop offsets in pixels; ``flips`` bool.
+    ``indices`` int64 into the training images; ``dy``, ``dx`` crop offsets in pixels; ``flips``
+    bool.
     """
 
     indices: np.ndarray
@@ -38,16 +39,17 @@ class Batch:
 class BatchIterator(chainer.dataset.Iterator):
     """Yields `Batch` es of always ``batch_size`` images, epoch after epoch without end.
 
-    The batch that reaches the end of an epoch is filled from the order of the next one, as in Chainer's
-    ``SerialIterator``. What an epoch draws depends on (seed, step, epoch) alone, so that a continued run needs no
-    state of a random number generator.
+    The batch that reaches the end of an epoch is filled from the order of the next one, as in
+    Chainer's ``SerialIterator``. What an epoch draws depends on (seed, step, epoch) alone, so that
+    a continued run needs no state of a random number generator.
 
-    Args:
-        size: number n of training images, at least ``batch_size``.
-        batch_size: images per batch.
-        seed, step: the run's seed, and 1 or 2 for the first or second step of the method.
-        pad: zero pixels on each side before the random crop.
-        flip: whether half of the images are flipped horizontally.
+    Parameters
+    ----------
+    size : number n of training images, at least ``batch_size``.
+    batch_size : images per batch.
+    seed, step : the run's seed, and 1 or 2 for the first or second step of the method.
+    pad : zero pixels on each side before the random crop.
+    flip : whether half of the images are flipped horizontally.
     """
 
     def __init__(

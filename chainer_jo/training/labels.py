@@ -1,4 +1,5 @@
-"""The labels that training optimises, the probabilities they are made of, and the rules that make them (Section 4.1)."""
+"""The labels that training optimises, the probabilities they are made of, and the rules that make
+them (Section 4.1)."""
 
 import numpy as np
 from chainer import backend
@@ -9,24 +10,31 @@ RULES = ("soft", "hard", "top")
 
 
 class LabelStore:
-    """Labels Y of n training images and the probabilities s that the network gave them in past epochs.
+    """Labels Y of n training images and the probabilities s that the network gave them in past
+    epochs.
 
-    ``labels`` is (n, c) float32, at first the one-hot noisy labels. During an epoch `write` stores each batch's
-    probabilities in ``probabilities`` (n, c); `end_epoch` puts that matrix into the history, and `update` replaces the
-    labels by the history's mean, as the rule says. All arrays live on the device of ``xp``.
+    ``labels`` is (n, c) float32, at first the one-hot noisy labels. During an epoch `write` stores
+    each batch's probabilities in ``probabilities`` (n, c); `end_epoch` puts that matrix into the
+    history, and `update` replaces the labels by the history's mean, as the rule says. All arrays
+    live on the device of ``xp``.
 
-    Args:
-        labels: (n,) int, the noisy labels that the images come with, or (n, c) float32, soft labels.
-        num_classes: c.
-        rule: None: the labels stay as they are and no history is kept; ``"soft"``: y = mean s (``eq:soft`` of the paper); ``"hard"``: one-hot arg max (``eq:label``);
-            ``"top"``: hard, but only for the ``top`` images that disagree most: among those whose arg max differs from
-            their current label, the ones with the smallest mean s at the current label.
-        top: number of labels that the rule ``"top"`` replaces in one update.
-        average: epochs that the mean is over (the last 10 in the paper); None: all epochs, as a running mean.
-        xp: NumPy or CuPy.
+    Parameters
+    ----------
+    labels : (n,) int, the noisy labels that the images come with, or (n, c) float32, soft labels.
+    num_classes : c.
+    rule : None: the labels stay as they are and no history is kept; ``"soft"``: y = mean s
+        (``eq:soft`` of the paper); ``"hard"``: one-hot arg max (``eq:label``); ``"top"``: hard, but
+        only for the ``top`` images that disagree most: among those whose arg max differs from their
+        current label, the ones with the smallest mean s at the current label.
+    top : number of labels that the rule ``"top"`` replaces in one update.
+    average : epochs that the mean is over (the last 10 in the paper); None for all epochs, as a
+        running mean.
+    xp : NumPy or CuPy.
 
-    Raises:
-        UserError: for an unknown rule, or a rule ``"top"`` without a positive number.
+    Raises
+    ------
+    UserError
+        for an unknown rule, or a rule ``"top"`` without a positive number.
     """
 
     def __init__(
@@ -71,7 +79,8 @@ class LabelStore:
         self.epochs_seen += 1
 
     def mean_probabilities(self):
-        """Mean (n, c) of the probabilities over the last epochs, or over those there are while these are fewer."""
+        """Mean (n, c) of the probabilities over the last epochs, or over those there are while
+        these are fewer."""
         if self._mean is not None:
             return self._mean.copy()
         return self._ring[: min(self.epochs_seen, len(self._ring))].mean(axis=0)
@@ -94,7 +103,8 @@ class LabelStore:
         self.labels[chosen] = xp.eye(mean.shape[1], dtype=np.float32)[predicted[chosen]]
 
     def serialize(self, serializer) -> None:
-        """Saves or loads everything that `update` depends on (a Chainer serializer or deserializer)."""
+        """Saves or loads everything that `update` depends on (a Chainer serializer or
+        deserializer)."""
         self.epochs_seen = serializer("epochs_seen", self.epochs_seen)
         self.labels = serializer("labels", self.labels)
         self.probabilities = serializer("probabilities", self.probabilities)

@@ -9,11 +9,13 @@ CHUNK = 1 << 15
 
 
 class FlatMomentumSGD(chainer.Optimizer):
-    """Chainer's ``MomentumSGD`` with its ``WeightDecay`` hook: g += wd p, v = momentum v - lr g, p += v.
+    """Chainer's ``MomentumSGD`` with its ``WeightDecay`` hook: g += wd p, v = momentum v - lr g, p
+    += v.
 
-    ``setup`` moves the parameters of the link into one flat float32 array, ``parameters``, of which each parameter
-    then is a view; ``velocity`` (v) and ``gradients`` have the same layout. The learning rate ``lr`` may be changed
-    at any time, by ``chainer.training.extensions`` for instance. Weight decay is for every parameter.
+    ``setup`` moves the parameters of the link into one flat float32 array, ``parameters``, of which
+    each parameter then is a view; ``velocity`` (v) and ``gradients`` have the same layout. The
+    learning rate ``lr`` may be changed at any time, by ``chainer.training.extensions`` for
+    instance. Weight decay is for every parameter.
     """
 
     def __init__(self, lr: float, momentum: float = 0.9, weight_decay: float = 0.0) -> None:
@@ -38,7 +40,8 @@ class FlatMomentumSGD(chainer.Optimizer):
         return self
 
     def update(self, lossfun=None, *args, **kwargs) -> None:
-        """One step: computes the gradients of ``lossfun(*args)`` if it is given, then updates every parameter."""
+        """One step: computes the gradients of ``lossfun(*args)`` if it is given, then updates every
+        parameter."""
         if lossfun is not None:
             loss = lossfun(*args, **kwargs)
             self.target.cleargrads()
@@ -62,7 +65,8 @@ class FlatMomentumSGD(chainer.Optimizer):
             p += v
 
     def serialize(self, serializer) -> None:
-        """Saves or loads the number of steps, the learning rate and the velocity; the parameters are the link's."""
+        """Saves or loads the number of steps, the learning rate and the velocity; the parameters
+        are the link's."""
         super().serialize(serializer)
         self.lr = serializer("lr", self.lr)
         self.velocity = serializer("velocity", self.velocity)

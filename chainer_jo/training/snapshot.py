@@ -11,7 +11,8 @@ FILENAME = "snapshot_iter_{.updater.iteration}"
 
 
 class DurableWriter(snapshot_writers.Writer):
-    """Writes beside the snapshot, synchronises, renames; so there is always one whole snapshot or none."""
+    """Writes beside the snapshot, synchronises, renames; so there is always one whole snapshot or
+    none."""
 
     def __call__(self, filename: str, outdir: str, target: dict) -> None:
         path = Path(outdir) / filename
@@ -25,7 +26,8 @@ class DurableWriter(snapshot_writers.Writer):
 
 
 def snapshot() -> extensions.snapshot:
-    """A snapshot extension that keeps the latest snapshot only and starts from it if there is one."""
+    """A snapshot extension that keeps the latest snapshot only and starts from it if there is
+    one."""
     return extensions.snapshot(
         filename=FILENAME, writer=DurableWriter(), n_retains=1, autoload=True
     )

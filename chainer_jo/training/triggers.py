@@ -8,8 +8,8 @@ from chainer import training
 class EpochEnd:
     """Fires at the end of an epoch, but not sooner than ``seconds`` after it last fired.
 
-    Every end of an epoch is an equally good place to continue from, so how often a snapshot is taken decides only how
-    much work a kill costs.
+    Every end of an epoch is an equally good place to continue from, so how often a snapshot is
+    taken decides only how much work a kill costs.
     """
 
     def __init__(self, seconds: float) -> None:

@@ -1,4 +1,5 @@
-"""Best/last bookkeeping: the epoch with the highest validation accuracy, and the weights of that epoch."""
+"""Best/last bookkeeping: the epoch with the highest validation accuracy, and the weights of that
+epoch."""
 
 import chainer
 import numpy as np
@@ -8,13 +9,15 @@ from chainer import serializers, training
 class BestEpoch(training.Extension):
     """Remembers the first epoch with the highest validation accuracy, and the model as it was then.
 
-    Attributes:
-        epoch: that epoch, counted from 1; 0 before the first.
-        validation: its validation accuracy, in [0, 1].
+    Attributes
+    ----------
+    epoch : that epoch, counted from 1; 0 before the first.
+    validation : its validation accuracy, in [0, 1].
 
-    Args:
-        model: what is trained.
-        keep_weights: whether the model's weights are kept, for `restore`.
+    Parameters
+    ----------
+    model : what is trained.
+    keep_weights : whether the model's weights are kept, for `restore`.
     """
 
     trigger = 1, "epoch"

@@ -8,8 +8,9 @@ from chainer import training
 class Diverged(Exception):
     """The loss became NaN or infinite.
 
-    Attributes:
-        epoch: the epoch, counted from 1, whose mean loss it was.
+    Attributes
+    ----------
+    epoch : the epoch, counted from 1, whose mean loss it was.
     """
 
     def __init__(self, epoch: int) -> None:

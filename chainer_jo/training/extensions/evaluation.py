@@ -14,7 +14,8 @@ BATCH = 500
 
 
 def predict(model: Classifier, images: NetworkInput) -> np.ndarray:
-    """The class (n,) that the model gives to each image, in test mode, without augmentation; a NumPy array."""
+    """The class (n,) that the model gives to each image, in test mode, without augmentation; a
+    NumPy array."""
     classes = [
         model.predict(images.plain(slice(start, start + BATCH))).argmax(axis=1)
         for start in range(0, len(images), BATCH)
@@ -26,9 +27,10 @@ def predict(model: Classifier, images: NetworkInput) -> np.ndarray:
 class Evaluation(training.Extension):
     """Reports, for each named set, the share of its images that the model classifies correctly.
 
-    Args:
-        model: what is trained.
-        sets: name -> (images, labels (n,) int32).
+    Parameters
+    ----------
+    model : what is trained.
+    sets : name -> (images, labels (n,) int32).
     """
 
     trigger = 1, "epoch"

@@ -1,18 +1,22 @@
-"""The label averaging: at the end of an epoch the labels become the mean of the past epochs' probabilities."""
+"""The label averaging: at the end of an epoch the labels become the mean of the past epochs'
+probabilities."""
 
 import chainer
 from chainer import training
 
 
 class LabelUpdate(training.Extension):
-    """Updates Y with theta fixed (Section 4.1), at the end of every epoch from ``start`` to ``stop``, both included.
+    """Updates Y with theta fixed (Section 4.1), at the end of every epoch from ``start`` to
+    ``stop``, both included.
 
     Reports ``recovery``, the share of labels whose arg max is the true class.
 
-    Args:
-        start: t1, the first epoch at whose end the labels are updated (70 in the paper); 0 is the same as 1.
-        stop: t2, the last one.
-        true_labels: (n,) int32, on the device of the labels, for the report alone.
+    Parameters
+    ----------
+    start : t1, the first epoch at whose end the labels are updated (70 in the paper); 0 is the same
+        as 1.
+    stop : t2, the last one.
+    true_labels : (n,) int32, on the device of the labels, for the report alone.
     """
 
     trigger = 1, "epoch"

@@ -10,11 +10,13 @@ class Paused(Exception):
 
 
 class Pause(training.Extension):
-    """Ends training with `Paused` at the end of the first epoch that is over at or after ``deadline``.
+    """Ends training with `Paused` at the end of the first epoch that is over at or after
+    ``deadline``.
 
-    Args:
-        deadline: a value of ``time.monotonic()``, in seconds.
-        snapshot: the snapshot extension, called before the end.
+    Parameters
+    ----------
+    deadline : a value of ``time.monotonic()``, in seconds.
+    snapshot : the snapshot extension, called before the end.
     """
 
     trigger = 1, "epoch"

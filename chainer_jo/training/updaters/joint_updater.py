@@ -11,19 +11,22 @@ from chainer_jo.training.optimizers import FlatMomentumSGD
 
 
 class JointUpdater(StandardUpdater):
-    """Updates theta with Y fixed (Section 4.1) and collects s for the update of Y, all in one forward pass.
+    """Updates theta with Y fixed (Section 4.1) and collects s for the update of Y, all in one
+    forward pass.
 
-    Nothing is copied to the host within an epoch; at its end the means over the epoch's iterations of the loss and
-    of each of its terms are reported, and the shares of images whose latest prediction agrees with the noisy
-    (``accuracy/noisy``) and with the true labels (``accuracy/true``).
+    Nothing is copied to the host within an epoch; at its end the means over the epoch's iterations
+    of the loss and of each of its terms are reported, and the shares of images whose latest
+    prediction agrees with the noisy (``accuracy/noisy``) and with the true labels
+    (``accuracy/true``).
 
-    Args:
-        iterator: gives out `Batch` es.
-        optimizer: set up with the `Classifier` to train.
-        images: the training images.
-        labels: their labels.
-        noisy_labels, true_labels: (n,) int32, on the device, for the report alone.
-        device: as in Chainer.
+    Parameters
+    ----------
+    iterator : gives out `Batch` es.
+    optimizer : set up with the `Classifier` to train.
+    images : the training images.
+    labels : their labels. noisy_labels, true_labels: (n,) int32, on the device, for the report
+        alone.
+    device : as in Chainer.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class JointUpdater(StandardUpdater):
         self._steps = 0
 
     def serialize(self, serializer) -> None:
-        """Saves or loads the iterator, the optimizer, the model and the labels; to be called between epochs."""
+        """Saves or loads the iterator, the optimizer, the model and the labels; to be called
+        between epochs."""
         super().serialize(serializer)
         self.labels.serialize(serializer["labels"])

@@ -1,0 +1,58 @@
+"""Pseudo labels of a data set (PL-CIFAR), computed once per results folder and seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from chainer_jo import seeds
+from chainer_jo.datasets import ImageData
+from chainer_jo.datasets.digits import NAME as DIGITS
+from chainer_jo.datasets.pseudo_labels import Features, PseudoLabels, pseudo_labels, read_features
+from chainer_jo.experiments import files
+
+
+@dataclass(frozen=True)
+class PseudoSource:
+    """Where the features that are clustered come from; without either file, the pixels of digits.
+
+    Parameters
+    ----------
+    features : ``.npz`` with precomputed features of the training images, or None.
+    weights : weights of an ImageNet ResNet-50, whose pool5 output is the paper's features, or None.
+    device : where the ResNet-50 runs, as Chainer names it.
+    """
+
+    features: str | None = None
+    weights: str | None = None
+    device: str = "@numpy"
+
+    def name(self, data_name: str) -> str | None:
+        """What is recorded with a run: which features; None if there are none for this data set."""
+        if self.features:
+            return Path(self.features).stem
+        if self.weights:
+            return f"resnet50-{Path(self.weights).stem}"
+        return "pixels" if data_name == DIGITS else None
+
+    def _load(self, data: ImageData) -> Features | None:
+        if self.features:
+            return read_features(self.features, data)
+        if self.weights:
+            from chainer_jo.links.resnet50_features import pool5_features
+
+            return pool5_features(data.train_images, self.weights, device=self.device)
+        return None
+
+    def labels(self, data: ImageData, seed: int, folder: Path) -> PseudoLabels:
+        """Labels of all training images of ``data``, from ``folder`` if they are there already."""
+        path = folder / "pseudo_labels" / f"{self.name(data.name)}-{seed}.npz"
+        if not path.exists():
+            made = pseudo_labels(data, self._load(data), seeds.child(seed, "clusters"))
+            files.write(path, lambda file: np.savez(file, **vars(made)))
+        with np.load(path) as archive:
+            return PseudoLabels(
+                archive["labels"], float(archive["accuracy"]), str(archive["description"])
+            )

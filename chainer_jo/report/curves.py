@@ -1,0 +1,111 @@
+"""Curves of a figure: what the runs of one curve have logged so far, epoch by epoch."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.store import RunStore
+
+
+class Quantity(NamedTuple):
+    """An entry of ``log.json`` as figures show it: axis label, factor to its unit, decimals."""
+
+    axis: str
+    factor: float
+    digits: int
+
+
+QUANTITIES = {
+    "test": Quantity("test accuracy (%)", 100.0, 1),
+    "recovery": Quantity("recovery accuracy (%)", 100.0, 1),
+    "cross_entropy": Quantity("training loss", 1.0, 3),
+}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One curve.
+
+    Parameters
+    ----------
+    label : as in the legend.
+    experiments : one per trial.
+    family : curves of one family share colour and marker, and differ in how they are dashed.
+    """
+
+    label: str
+    experiments: Sequence[Experiment]
+    family: str = ""
+
+    @property
+    def length(self) -> int:
+        """Epochs of a finished trial."""
+        return max(experiment.optimization.epochs for experiment in self.experiments)
+
+    def read(self, store: RunStore, key: str) -> Series:
+        """What has been logged under ``key``, one of `QUANTITIES`, in the unit of its axis.
+
+        Trials that have diverged are counted and left out, as they are in tables.
+        """
+        trials, finished, diverged = {}, 0, 0
+        for experiment in self.experiments:
+            result = store.result(experiment)
+            if result and result["state"] == "diverged":
+                diverged += 1
+                continue
+            finished += result is not None
+            values = [QUANTITIES[key].factor * entry[key] for entry in store.log(experiment)]
+            if values:
+                trials[experiment.seed] = values
+        return Series(trials, finished, diverged, len(self.experiments), self.length)
+
+
+@dataclass(frozen=True)
+class Series:
+    """Numbers of a curve, by the trial's seed, one per epoch; an unfinished trial has fewer epochs.
+
+    ``finished`` trials, ``diverged`` ones, and those ``planned``, each of ``length`` epochs.
+    """
+
+    trials: Mapping[int, Sequence[float]]
+    finished: int
+    diverged: int
+    planned: int
+    length: int
+
+    @property
+    def complete(self) -> bool:
+        return self.finished + self.diverged == self.planned
+
+    @property
+    def epochs(self) -> int:
+        """Of the trial that has come furthest."""
+        return max(map(len, self.trials.values()), default=0)
+
+    def at(self, epoch: int) -> list[float]:
+        """The numbers of the trials that have finished this epoch, counted from 1."""
+        return [values[epoch - 1] for values in self.trials.values() if len(values) >= epoch]
+
+    def mean(self, epoch: int) -> float:
+        """Over the trials that have finished this epoch."""
+        return statistics.fmean(self.at(epoch))
+
+    def std(self, epoch: int) -> float | None:
+        """Sample standard deviation; None for fewer than two trials."""
+        numbers = self.at(epoch)
+        return statistics.stdev(numbers) if len(numbers) > 1 else None
+
+    @property
+    def state(self) -> str:
+        """What a legend has to add; empty if every trial has finished."""
+        if self.diverged:
+            return f"{self.diverged} of {self.planned} diverged"
+        if self.complete:
+            return ""
+        if self.finished:
+            return f"{self.finished} of {self.planned} trials"
+        return f"{self.epochs} of {self.length} epochs" if self.trials else "no epochs yet"

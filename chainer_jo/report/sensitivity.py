@@ -1,0 +1,50 @@
+"""The layout that Tables 6 to 11 share: validation accuracy as one parameter varies and the others
+stay."""
+
+from chainer_jo.experiments.presets import Study
+from chainer_jo.paper import SensitivityTable
+from chainer_jo.report.cells import Cell, score
+from chainer_jo.report.table import Block, Table
+
+NAMES = {
+    "alpha": "α", "beta": "β", "learning_rate": "learning rate", "start_epoch": "start epoch",
+    "stop_epoch": "stop epoch",
+}  # fmt: skip
+
+
+def sensitivity_runs(study: Study, printed: SensitivityTable, parameter: str, value: float) -> list:
+    """The second steps, one per trial, of the method with ``parameter`` at ``value``."""
+    chosen = {**printed.others(parameter), parameter: value}
+    return [
+        study.joint(printed.noise, printed.noise_rate, trial, **chosen)
+        for trial in study.sensitivity_trials()
+    ]
+
+
+#: Of the whole method, at the end: validation accuracy of the second step's last epoch.
+validation = score("last", "validation")
+
+
+def sensitivity_table(study: Study, printed: SensitivityTable) -> Table:
+    """The table ``printed``; the columns are the paper's values, epochs before any scaling."""
+    blocks = []
+    for parameter in printed.chosen:
+        values = printed.keys("value", parameter=parameter)
+        cells = [
+            Cell(
+                {"parameter": parameter}, {"value": value},
+                sensitivity_runs(study, printed, parameter, value), validation,
+                printed.value(parameter=parameter, value=value),
+                value == printed.chosen[parameter],
+            )
+            for value in values
+        ]  # fmt: skip
+        others = ", ".join(f"{NAMES[k]} = {v:g}" for k, v in printed.others(parameter).items())
+        blocks.append(
+            Block(
+                [f"{value:g}" for value in values],
+                [("val (%)", cells)],
+                f"{NAMES[parameter]} varies, {others}",
+            )
+        )
+    return Table(printed.number, printed.caption, blocks)

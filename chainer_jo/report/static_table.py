@@ -1,0 +1,121 @@
+"""Tables that state a setting and need no run: Tables 4 and 5."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import chainer
+import numpy as np
+
+from chainer_jo import paper
+from chainer_jo.experiments import files
+from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.presets import Study
+from chainer_jo.experiments.store import RunStore
+from chainer_jo.links import PreActResNet
+from chainer_jo.report.layout import aligned, escape
+
+#: Of CIFAR-10, and of the digits.
+CLASSES = 10
+
+
+@dataclass(frozen=True)
+class StaticTable:
+    """A header and rows of text and numbers, written in the same formats as `Table`."""
+
+    number: int
+    caption: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str | float]]
+    experiments: Sequence[Experiment] = ()
+
+    @property
+    def name(self) -> str:
+        return f"table{self.number}"
+
+    def text(self, store: RunStore, origin: dict) -> str:
+        """As Markdown."""
+        lines = [f"**Table {self.number}.** {self.caption}", ""]
+        lines += [f"Preset {origin['preset']}, data {origin['data']}.", ""]
+        return "\n".join(lines + aligned([list(self.header), *self._texts]) + [""])
+
+    @property
+    def _texts(self) -> list[list[str]]:
+        return [[f"{x:g}" if isinstance(x, float) else str(x) for x in row] for row in self.rows]
+
+    def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
+        """Writes ``table<number>.{md,csv,tex,json}``; returns their paths."""
+        path = folder / self.name
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\n").writerows([self.header, *self.rows])
+        files.write_text(path.with_suffix(".md"), self.text(store, origin))
+        files.write_text(path.with_suffix(".csv"), out.getvalue())
+        files.write_text(path.with_suffix(".tex"), self._latex())
+        files.write_json(
+            path.with_suffix(".json"),
+            {"table": self.number, **origin, "complete": True, "caption": self.caption,
+             "header": list(self.header), "rows": [list(row) for row in self.rows]},
+        )  # fmt: skip
+        return [path.with_suffix(f".{suffix}") for suffix in ("md", "csv", "tex", "json")]
+
+    def _latex(self) -> str:
+        rows = [r" & ".join(map(escape, row)) + r"\\" for row in (self.header, *self._texts)]
+        body = [rows[0] + r" \hline", *rows[1:]]
+        columns = "l" * len(self.header)
+        return "\n".join(
+            [r"\begin{table}", rf"\caption{{{escape(self.caption)}}}",
+             rf"\begin{{tabular}}{{{columns}}}\hline", *body, r"\hline", r"\end{tabular}",
+             r"\end{table}", ""]
+        )  # fmt: skip
+
+
+def architecture_table(study: Study) -> StaticTable:
+    """Table 4 of the preset's network: every row's output shape and parameters, from a forward
+    pass.
+
+    The descriptions are the paper's where the network is, and the parts' own otherwise.
+    """
+    h, w, c = study.preset.image_shape
+    config = study.preset.network
+    net = PreActResNet(c, CLASSES, config.units, config.widths)
+    x = chainer.Variable(np.zeros((1, c, h, w), np.float32))
+    rows = [["input", f"{h}x{w} image, {c} channels", _shape(x), 0]]
+
+    def add(name: str, description: str, output: chainer.Variable, *links: chainer.Link) -> None:
+        parameters = sum(param.size for link in links for param in link.params())
+        rows.append([name, description, _shape(output), parameters])
+
+    with chainer.using_config("train", False), chainer.no_backprop_mode():
+        hidden = net.conv(x)
+        add("conv", f"{config.widths[0]} filters, 3x3, pad=1, stride=1", hidden, net.conv)
+        channels, start = config.widths[0], 0
+        for stage, (count, width) in enumerate(zip(config.units, config.widths, strict=True)):
+            units = net.stages[start : start + count]
+            # As in the paper: a stage whose first unit changes the shape is split into a and b.
+            parts = [units] if channels == width else [units[:1], units[1:]]
+            for letter, part in zip(
+                "ab" if len(parts) > 1 else " ", filter(len, parts), strict=False
+            ):
+                for unit in part:
+                    hidden = unit(hidden)
+                inside = f"(pre-activation Residual Unit {channels}→{width})×{len(part)}"
+                add(f"unit{stage + 1}{letter}".strip(), inside, hidden, *part)
+                channels = width
+            start += count
+        pooled = chainer.functions.mean(net.pool(hidden), axis=(2, 3))
+        add("pool", "Batch Normalization, ReLU, Global average pool", pooled, net.pool)
+        logits = net.dense(pooled)
+        add("dense", f"Fully connected {channels}→{CLASSES}", logits, net.dense)
+        add("output", "Softmax", chainer.functions.softmax(logits))
+    rows.append(["total", "", "", sum(row[3] for row in rows)])
+    return StaticTable(
+        4, paper.TABLE4_CAPTION, ("NAME", "DESCRIPTION", "output shape", "parameters"), rows
+    )
+
+
+def _shape(x: chainer.Variable) -> str:
+    return "×".join(map(str, x.shape[1:]))

@@ -1,0 +1,12 @@
+"""Table 10: validation accuracy with other start and stop epochs of label updates, AN-CIFAR 0.4."""
+
+from chainer_jo import paper
+from chainer_jo.report import Study, Table, main, sensitivity_table
+
+
+def table(study: Study) -> Table:
+    return sensitivity_table(study, paper.TABLE10)
+
+
+if __name__ == "__main__":
+    main(table, __doc__)

@@ -1,0 +1,12 @@
+"""Table 11: validation accuracy with other start and stop epochs of label updates, SN-CIFAR 0.7."""
+
+from chainer_jo import paper
+from chainer_jo.report import Study, Table, main, sensitivity_table
+
+
+def table(study: Study) -> Table:
+    return sensitivity_table(study, paper.TABLE11)
+
+
+if __name__ == "__main__":
+    main(table, __doc__)

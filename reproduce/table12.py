@@ -1,0 +1,12 @@
+"""Table 12: how right the updated labels are, by their highest probability, AN-CIFAR at 0.4."""
+
+from chainer_jo import paper
+from chainer_jo.report import Study, Table, confidence_table, main
+
+
+def table(study: Study) -> Table:
+    return confidence_table(study, paper.TABLE12, "asymmetric", 0.4)
+
+
+if __name__ == "__main__":
+    main(table, __doc__)

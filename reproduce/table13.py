@@ -1,0 +1,12 @@
+"""Table 13: how right the updated labels are, by their highest probability, SN-CIFAR at 0.7."""
+
+from chainer_jo import paper
+from chainer_jo.report import Study, Table, confidence_table, main
+
+
+def table(study: Study) -> Table:
+    return confidence_table(study, paper.TABLE13, "symmetric", 0.7)
+
+
+if __name__ == "__main__":
+    main(table, __doc__)

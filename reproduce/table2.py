@@ -1,0 +1,12 @@
+"""Table 2: four methods on CIFAR-10 with asymmetric noise (AN-CIFAR)."""
+
+from chainer_jo import paper
+from chainer_jo.report import Study, Table, comparison_table, main
+
+
+def table(study: Study) -> Table:
+    return comparison_table(study, paper.TABLE2, "asymmetric")
+
+
+if __name__ == "__main__":
+    main(table, __doc__)

@@ -1,0 +1,11 @@
+"""Table 4: the network, read off a forward pass of the network itself."""
+
+from chainer_jo.report import StaticTable, Study, architecture_table, main
+
+
+def table(study: Study) -> StaticTable:
+    return architecture_table(study)
+
+
+if __name__ == "__main__":
+    main(table, __doc__)

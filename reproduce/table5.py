@@ -1,0 +1,21 @@
+"""Table 5: the hyper parameters of the first step on SN-CIFAR, read off the runs of Table 1."""
+
+from chainer_jo import paper
+from chainer_jo.report import StaticTable, Study, main
+
+
+def table(study: Study) -> StaticTable:
+    printed = paper.TABLE5
+    rates = printed.keys("noise_rate")
+    runs = [study.first_step("symmetric", rate, trial=0) for rate in rates]
+    rows = [
+        ("alpha", *(run.alpha for run in runs)),
+        ("beta", *(run.beta for run in runs)),
+        ("learning rate", *(run.optimization.learning_rate for run in runs)),
+    ]
+    header = ("noise rate (%)", *(f"{100 * rate:g}" for rate in rates))
+    return StaticTable(printed.number, printed.caption, header, rows)
+
+
+if __name__ == "__main__":
+    main(table, __doc__)

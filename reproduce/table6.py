@@ -1,0 +1,12 @@
+"""Table 6: validation accuracy with different alpha, beta and learning rate, AN-CIFAR at 0.4."""
+
+from chainer_jo import paper
+from chainer_jo.report import Study, Table, main, sensitivity_table
+
+
+def table(study: Study) -> Table:
+    return sensitivity_table(study, paper.TABLE6)
+
+
+if __name__ == "__main__":
+    main(table, __doc__)

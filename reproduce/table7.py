@@ -1,0 +1,12 @@
+"""Table 7: validation accuracy with different alpha, beta and learning rate, AN-CIFAR at 0.2."""
+
+from chainer_jo import paper
+from chainer_jo.report import Study, Table, main, sensitivity_table
+
+
+def table(study: Study) -> Table:
+    return sensitivity_table(study, paper.TABLE7)
+
+
+if __name__ == "__main__":
+    main(table, __doc__)

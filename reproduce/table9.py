@@ -1,0 +1,12 @@
+"""Table 9: validation accuracy with different alpha, beta and learning rate, SN-CIFAR at 0.3."""
+
+from chainer_jo import paper
+from chainer_jo.report import Study, Table, main, sensitivity_table
+
+
+def table(study: Study) -> Table:
+    return sensitivity_table(study, paper.TABLE9)
+
+
+if __name__ == "__main__":
+    main(table, __doc__)
