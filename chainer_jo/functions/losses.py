@@ -1,4 +1,5 @@
-"""The objective of the paper (eqs. 5 to 11) as one function of the logits, with its gradient in closed form."""
+"""The objective of the paper (eqs. 5 to 11) as one function of the logits, with its gradient in
+closed form."""
 
 import chainer
 from chainer import backend
@@ -23,9 +24,10 @@ class JointLoss(chainer.FunctionNode):
     prior : class prior p, (c,) float32, all positive; used if alpha is not 0.
     alpha, beta : weights of L_p (eq. 9) and L_e (eq. 11).
 
-    After the call ``probabilities`` holds s = softmax(z), (n, c), and ``terms`` the 0-d arrays ``classification``
-    (KL(y || s), eq. 6), ``cross_entropy`` (the same without the entropy of y), ``prior`` and ``entropy``.
-    A class that no image of the batch is given any probability of makes L_p infinite, as eq. 9 says.
+    After the call ``probabilities`` holds s = softmax(z), (n, c), and ``terms`` the 0-d arrays
+    ``classification`` (KL(y || s), eq. 6), ``cross_entropy`` (the same without the entropy of y),
+    ``prior`` and ``entropy``. A class that no image of the batch is given any probability of makes
+    L_p infinite, as eq. 9 says.
     """
 
     def __init__(self, labels, prior=None, alpha=0.0, beta=0.0):
@@ -46,7 +48,8 @@ class JointLoss(chainer.FunctionNode):
         if self.labels is not None:
             y = self.labels
             cross_entropy = -(y * self.log_s).sum() / n
-            # 0 log 0 = 0: the tiny constant changes no other term, the smallest normal float32 being far below eps.
+            # 0 log 0 = 0: the tiny constant changes no other term, the smallest normal float32
+            # being far below eps.
             negative_entropy = (y * xp.log(xp.maximum(y, 1e-38))).sum() / n
             self.terms["cross_entropy"] = cross_entropy
             self.terms["classification"] = cross_entropy + negative_entropy
@@ -82,7 +85,8 @@ def joint_loss(logits, labels, prior, alpha: float, beta: float) -> chainer.Vari
 
 
 def classification_loss(logits, labels) -> chainer.Variable:
-    """L_c (eqs. 6 and 7): mean KL(y_i || s_i), a scalar, of logits (n, c) and labels (n, c) whose rows sum to 1."""
+    """L_c (eqs. 6 and 7): mean KL(y_i || s_i), a scalar, of logits (n, c) and labels (n, c) whose
+    rows sum to 1."""
     return JointLoss(labels).apply((logits,))[0]
 
 

@@ -57,7 +57,8 @@ class Status:
             optimization = event.experiment.optimization
             return (
                 f"diverged in epoch {result['epoch']} "
-                f"(learning rate {optimization.learning_rate:g}, alpha {event.experiment.alpha:g}, beta {event.experiment.beta:g})"
+                f"(learning rate {optimization.learning_rate:g}, "
+                f"alpha {event.experiment.alpha:g}, beta {event.experiment.beta:g})"
             )
         scores = "  ".join(
             f"{name} {100 * result['best'][name]:.1f} > {100 * result['last'][name]:.1f}"
