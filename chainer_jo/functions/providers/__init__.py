@@ -43,6 +43,8 @@ class Provider(abc.ABC):
 
     name: str
     precision: str
+    #: What a loss is multiplied with before its backward pass, and every gradient divided by after.
+    loss_scale: float = 1.0
 
     @abc.abstractmethod
     def as_activation(self, x: Any) -> Any:

@@ -1,0 +1,265 @@
+"""The cuDNN provider: convolutions and batch normalisations on a GPU, in float32, TF32 or float16.
+
+"mixed" is float16, not bfloat16: it rounds eight times finer, CuPy has it natively, and it is the
+type of cuDNN's fused engines on Hopper. Its small range asks for a scaled loss. Weights, statistics
+and gradients of parameters are float32 at the border in every precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy
+
+from chainer_jo.errors import UserError
+from chainer_jo.functions.providers import Provider, batch_norm_arrays, cudnn_library
+from chainer_jo.functions.providers import cudnn_plans as plans
+from chainer_jo.functions.providers.cudnn_kernels import Kernels
+
+FLOAT32 = numpy.dtype(numpy.float32)
+
+#: In "mixed", a power of two, so that dividing by it is exact: gradients of a mean over a batch and
+#: an image lie far below float16's smallest normal number, 6e-5, and with it well within its range.
+LOSS_SCALE = 1024.0
+
+
+def load(precision: str) -> CuDNN:
+    """The provider for "fp32", "tf32" or "mixed", on the current device.
+
+    Raises
+    ------
+    Unavailable
+        A library is missing or does not match, or the GPU lacks the precision.
+    """
+    library, handle = cudnn_library.load(precision)
+    import cupy
+
+    return CuDNN(library, handle, precision, cupy, Kernels())
+
+
+class CuDNN(Provider):
+    """Operations on CuPy arrays, on CuPy's current stream, with workspaces from its memory pool.
+
+    Parameters
+    ----------
+    library, handle : the module ``cudnn`` and a handle of it.
+    precision : "fp32", "tf32" or "mixed".
+    xp : CuPy, or what stands for it in a test.
+    kernels : the functions of `cudnn_kernels.SOURCES`.
+    fused : whether additions and ReLUs may be part of cuDNN's graphs. What cuDNN does not fuse for
+        a shape is computed one after the other in any case.
+    """
+
+    name = "cudnn"
+
+    def __init__(
+        self,
+        library: ModuleType,
+        handle: Any,
+        precision: str,
+        xp: Any,
+        kernels: Any,
+        fused: bool = True,
+    ) -> None:
+        self.precision = precision
+        self.loss_scale = LOSS_SCALE if precision == "mixed" else 1.0
+        self.fused = fused
+        self._library = library
+        self._handle = handle
+        self._xp = xp
+        self._kernels = kernels
+        self._planner = plans.Planner(library, precision, handle=handle)
+        self._dtype = numpy.dtype(numpy.float16 if precision == "mixed" else numpy.float32)
+        self._stream: int | None = None
+        # cuDNN reads these scalars from host memory whenever a plan runs.
+        self._scalars: dict[float, numpy.ndarray] = {}
+        self._unused_averages: dict[int, Any] = {}
+
+    def as_activation(self, x):
+        if x.dtype.kind != "f":
+            raise TypeError(f"activation: dtype {x.dtype}, expected {self._dtype}")
+        return self._nhwc(x, self._dtype)
+
+    def to_float32(self, x):
+        return x.astype(FLOAT32, copy=False)
+
+    def conv2d(self, x, W, stride, pad, residual):
+        x = self._activation("x", x)
+        geometry = x.shape, W.shape, stride, pad
+        y = self._empty(plans.output_shape(*geometry))
+        if residual is not None:
+            residual = self._activation("residual", residual, y.shape)
+        arrays = {"x": x, "W": self._weights(W), "y": y}
+        return self._convolve(plans.convolution, geometry, arrays, y, residual)
+
+    def conv2d_grad_input(self, gy, W, x_shape, stride, pad, accumulate):
+        geometry = tuple(x_shape), W.shape, stride, pad
+        gy = self._activation("gy", gy, plans.output_shape(*geometry))
+        gx = self._empty(x_shape)
+        if accumulate is not None:
+            accumulate = self._activation("accumulate", accumulate, gx.shape)
+        arrays = {"gy": gy, "W": self._weights(W), "gx": gx}
+        return self._convolve(plans.convolution_grad_input, geometry, arrays, gx, accumulate)
+
+    def conv2d_grad_weight(self, x, gy, W_shape, stride, pad):
+        x = self._activation("x", x)
+        geometry = x.shape, tuple(W_shape), stride, pad
+        gy = self._activation("gy", gy, plans.output_shape(*geometry))
+        gW = self._empty(W_shape)
+        plan = self._planner.plan(plans.convolution_grad_weight, *geometry)
+        self._run(_found(plan, geometry), {"x": x, "gy": gy, "gW": gW})
+        return gW.astype(FLOAT32, order="C", copy=False)
+
+    def batch_norm_relu_train(self, x, gamma, beta, eps):
+        x, gamma, beta = self._activation("x", x), self._vector(gamma), self._vector(beta)
+        plan, relu = self._with_relu(plans.batch_norm, x.shape)
+        if plan is None:
+            rows = batch_norm_arrays.forward(self._xp, self._rows(x), gamma, beta, eps)
+            y, mean, inverse = self._from_rows(rows[0], x.shape), *rows[1:]
+        else:
+            y = self._empty(x.shape)
+            mean, inverse = self._xp.empty((2, gamma.size), FLOAT32)
+            average_mean, average_var = self._averages(gamma.size)
+            self._run(plan, {
+                "x": x, "gamma": gamma, "beta": beta, "y": y, "mean": mean, "inverse": inverse,
+                "average_mean": average_mean, "next_average_mean": average_mean,
+                "average_var": average_var, "next_average_var": average_var,
+                "eps": self._scalar(eps), "momentum": self._scalar(1.0),
+            })  # fmt: skip
+            if not relu:
+                y = self._map(self._kernels.relu, y)
+        return y, mean, self._kernels.variance(inverse, eps), (mean, inverse, beta)
+
+    def batch_norm_relu_test(self, x, gamma, beta, mean, var, eps):
+        x = self._activation("x", x)
+        vectors = (self._vector(v) for v in (gamma, beta, mean, var))
+        y = self._kernels.fixed_batch_norm_relu(self._view(x), *vectors, eps)
+        return y.transpose(0, 3, 1, 2)
+
+    def batch_norm_relu_grad(self, x, y, gamma, gy, saved, accumulate):
+        mean, inverse, beta = saved
+        x, gy = self._activation("x", x), self._activation("gy", gy, x.shape)
+        gamma = self._vector(gamma)
+        plan, relu = self._with_relu(plans.batch_norm_grad, x.shape)
+        if not relu:
+            gy = self._map(self._kernels.relu_grad, gy, y)
+        if plan is None:
+            rows, ggamma, gbeta = batch_norm_arrays.backward(
+                self._rows(x), self._rows(gy), gamma, mean, inverse
+            )
+            gx = self._from_rows(rows, x.shape)
+        else:
+            gx = self._empty(x.shape)
+            ggamma, gbeta = self._xp.empty((2, gamma.size), FLOAT32)
+            self._run(plan, {
+                "x": x, "gy": gy, "gamma": gamma, "beta": beta, "mean": mean, "inverse": inverse,
+                "gx": gx, "ggamma": ggamma, "gbeta": gbeta,
+            })  # fmt: skip
+        return (gx if accumulate is None else self.add(gx, accumulate)), ggamma, gbeta
+
+    def move_averages(self, running_mean, running_var, mean, var, decay, samples):
+        unbias = samples / max(samples - 1, 1)
+        self._kernels.move_averages(mean, var, decay, unbias, running_mean, running_var)
+
+    def add(self, a, b):
+        a = self._activation("a", a)
+        return self._map(self._kernels.add, a, self._activation("b", b, a.shape))
+
+    def _convolve(
+        self,
+        describe: Callable[..., None],
+        geometry: tuple,
+        arrays: dict[str, Any],
+        result: Any,
+        residual: Any | None,
+    ) -> Any:
+        """Convolves into `result` and adds `residual`, in one graph where cuDNN can."""
+        if residual is not None and self.fused:
+            plan = self._planner.plan(describe, *geometry, True)
+            if plan is not None:
+                self._run(plan, {**arrays, "residual": residual})
+                return result
+        self._run(_found(self._planner.plan(describe, *geometry, False), geometry), arrays)
+        return result if residual is None else self.add(result, residual)
+
+    def _with_relu(
+        self, describe: Callable[..., None], shape: tuple[int, ...]
+    ) -> tuple[plans.Plan | None, bool]:
+        """The plan of a batch normalisation, and whether the ReLU is in it."""
+        plan = self._planner.plan(describe, shape, True) if self.fused else None
+        if plan is not None:
+            return plan, True
+        return self._planner.plan(describe, shape, False), False
+
+    def _run(self, plan: plans.Plan, arrays: dict[str, Any]) -> None:
+        stream = self._xp.cuda.get_current_stream().ptr
+        if stream != self._stream:
+            self._library.set_stream(handle=self._handle, stream=stream)
+            self._stream = stream
+        # Given back when this returns, before the kernels have run: the pool is ordered by stream.
+        workspace = self._xp.cuda.alloc(plan.workspace)
+        plan.run(self._handle, workspace.ptr, {name: _address(a) for name, a in arrays.items()})
+
+    def _weights(self, W: Any) -> Any:
+        """Weights of shape (o, c, kh, kw) with the activations' type and memory."""
+        if W.dtype != FLOAT32:
+            raise TypeError(f"W: dtype {W.dtype}, expected float32")
+        return self._nhwc(W, self._dtype)
+
+    def _activation(self, name: str, x: Any, shape: tuple[int, ...] | None = None) -> Any:
+        if x.dtype != self._dtype:
+            raise TypeError(f"{name}: dtype {x.dtype}, expected {self._dtype}")
+        if shape is not None and x.shape != shape:
+            raise ValueError(f"{name}: shape {x.shape}, expected {shape}")
+        return self._nhwc(x, self._dtype)
+
+    def _vector(self, v: Any) -> Any:
+        if v.dtype != FLOAT32:
+            raise TypeError(f"batch normalisation: dtype {v.dtype}, expected float32 per channel")
+        return self._xp.ascontiguousarray(v)
+
+    def _scalar(self, value: float) -> numpy.ndarray:
+        return self._scalars.setdefault(value, numpy.full(1, value, FLOAT32))
+
+    def _averages(self, channels: int) -> Any:
+        """Running statistics (2, c) for cuDNN to update, since it insists; nobody reads them."""
+        if channels not in self._unused_averages:
+            self._unused_averages[channels] = self._xp.zeros((2, channels), FLOAT32)
+        return self._unused_averages[channels]
+
+    def _empty(self, shape: tuple[int, ...]) -> Any:
+        n, c, h, w = shape
+        return self._xp.empty((n, h, w, c), self._dtype).transpose(0, 3, 1, 2)
+
+    @staticmethod
+    def _view(x: Any) -> Any:
+        return x.transpose(0, 2, 3, 1)
+
+    def _nhwc(self, x: Any, dtype: numpy.dtype) -> Any:
+        return self._view(x).astype(dtype, order="C", copy=False).transpose(0, 3, 1, 2)
+
+    def _map(self, kernel: Any, *activations: Any) -> Any:
+        """An elementwise kernel on the memory itself, so that the result has the same layout."""
+        return kernel(*map(self._view, activations)).transpose(0, 3, 1, 2)
+
+    def _rows(self, x: Any) -> Any:
+        return self._view(x).reshape(-1, x.shape[1]).astype(FLOAT32, copy=False)
+
+    def _from_rows(self, rows: Any, shape: tuple[int, ...]) -> Any:
+        n, c, h, w = shape
+        return rows.astype(self._dtype).reshape(n, h, w, c).transpose(0, 3, 1, 2)
+
+
+def _found(plan: plans.Plan | None, geometry: tuple) -> plans.Plan:
+    if plan is None:
+        raise UserError(
+            "cuDNN has no engine for the convolution of {} by {} with stride {} and padding {} "
+            "or a gradient of it; expected a shape it supports, or engine 'stock'".format(*geometry)
+        )
+    return plan
+
+
+def _address(x: Any) -> int:
+    return x.ctypes.data if isinstance(x, numpy.ndarray) else x.data.ptr

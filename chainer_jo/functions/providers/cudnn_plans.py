@@ -1,0 +1,246 @@
+"""The operations as cuDNN graphs: described by name, planned once per shape, run on addresses.
+
+Tensors have the logical shape (n, c, h, w) and NHWC strides; weights (o, c, kh, kw) likewise.
+Arithmetic is float32, whatever the type of the activations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+#: Engines that a precision does without, by numerical note. None takes those whose results vary
+#: from call to call: CUDA graph and eager run, continued and uninterrupted run agree bit for bit.
+_REFUSED = {
+    "fp32": (
+        "NONDETERMINISTIC", "DOWN_CONVERT_INPUTS", "TENSOR_CORE", "REDUCED_PRECISION_REDUCTION",
+        "WINOGRAD", "WINOGRAD_TILE_4x4", "WINOGRAD_TILE_6x6", "WINOGRAD_TILE_13x13",
+    ),
+    "tf32": ("NONDETERMINISTIC", "DOWN_CONVERT_INPUTS"),
+    "mixed": ("NONDETERMINISTIC", "DOWN_CONVERT_INPUTS"),
+}  # fmt: skip
+
+
+def nhwc_strides(shape: tuple[int, ...]) -> list[int]:
+    """Strides in elements of a tensor of shape (n, c, h, w) whose memory is (n, h, w, c)."""
+    _, c, h, w = shape
+    return [c * h * w, 1, c * w, c]
+
+
+def output_shape(
+    x_shape: tuple[int, ...], W_shape: tuple[int, ...], stride: int, pad: int
+) -> tuple[int, ...]:
+    """Shape (n, o, h', w') of a convolution's output."""
+    n, _, *size = x_shape
+    o, _, *kernel = W_shape
+    return n, o, *((s + 2 * pad - k) // stride + 1 for s, k in zip(size, kernel, strict=True))
+
+
+class Graph:
+    """A cuDNN graph under construction, its inputs and outputs known by name."""
+
+    def __init__(self, library: ModuleType, precision: str, options: dict[str, Any]) -> None:
+        types = library.data_type
+        self.library = library
+        self.float = types.FLOAT
+        self.activation_type = types.HALF if precision == "mixed" else types.FLOAT
+        self.nodes = library.pygraph(
+            io_data_type=self.activation_type,
+            intermediate_data_type=types.FLOAT,
+            compute_data_type=types.FLOAT,
+            **options,
+        )
+        self.uids: dict[str, int] = {}
+
+    def _uid(self, name: str) -> int:
+        self.uids[name] = len(self.uids) + 1
+        return self.uids[name]
+
+    def activation(self, name: str, shape: tuple[int, ...]) -> Any:
+        """An input of the activations' type."""
+        return self.nodes.tensor(
+            dim=list(shape), stride=nhwc_strides(shape), data_type=self.activation_type,
+            name=name, uid=self._uid(name),
+        )  # fmt: skip
+
+    def vector(self, name: str, channels: int) -> Any:
+        """A float32 input, one number per channel."""
+        return self.nodes.tensor(
+            dim=[1, channels, 1, 1], stride=[channels, 1, channels, channels],
+            data_type=self.float, name=name, uid=self._uid(name),
+        )  # fmt: skip
+
+    def scalar(self, name: str) -> Any:
+        """A float32 input that is read from host memory."""
+        return self.nodes.tensor(
+            dim=[1, 1, 1, 1], stride=[1, 1, 1, 1], data_type=self.float,
+            is_pass_by_value=True, name=name, uid=self._uid(name),
+        )  # fmt: skip
+
+    def outputs(self, **tensors: Any) -> None:
+        """Float32 results, one number per channel."""
+        for name, tensor in tensors.items():
+            tensor.set_output(True).set_data_type(self.float).set_uid(self._uid(name))
+
+    def result(self, name: str, tensor: Any, shape: tuple[int, ...]) -> None:
+        """A result of the activations' type."""
+        self.shape(tensor, shape).set_output(True).set_uid(self._uid(name))
+
+    def shape(self, tensor: Any, shape: tuple[int, ...]) -> Any:
+        """Gives a node's output its shape and the activations' type."""
+        tensor.set_data_type(self.activation_type)
+        return tensor.set_dim(list(shape)).set_stride(nhwc_strides(shape))
+
+
+class Plan:
+    """A graph that cuDNN has planned."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._nodes = graph.nodes
+        self._uids = graph.uids
+        self.workspace = graph.nodes.get_workspace_size()
+
+    def run(self, handle: Any, workspace: int, addresses: dict[str, int]) -> None:
+        """Runs on the handle's stream; every named tensor and the workspace by its address."""
+        named = {uid: addresses[name] for name, uid in self._uids.items()}
+        self._nodes.execute(named, workspace, handle=handle)
+
+
+class Planner:
+    """Plans graphs, each once.
+
+    cuDNN's heuristics choose the engines, not measurements: a choice by measurement would differ
+    between two runs, and with it their rounding.
+
+    Parameters
+    ----------
+    library : the module ``cudnn``.
+    precision : "fp32", "tf32" or "mixed".
+    options : what every graph is made with, a handle above all.
+    """
+
+    def __init__(self, library: ModuleType, precision: str, **options: Any) -> None:
+        self._library = library
+        self._precision = precision
+        self._options = options
+        self._plans: dict[tuple, Plan | None] = {}
+
+    def plan(self, describe: Callable[..., None], *arguments: Any) -> Plan | None:
+        """The plan of ``describe(graph, *arguments)``; None where cuDNN has no engine."""
+        key = (describe, *arguments)
+        if key not in self._plans:
+            graph = Graph(self._library, self._precision, self._options)
+            describe(graph, *arguments)
+            self._plans[key] = self._build(graph)
+        return self._plans[key]
+
+    def _build(self, graph: Graph) -> Plan | None:
+        library, nodes = self._library, graph.nodes
+        try:
+            nodes.validate()
+            nodes.build_operation_graph()
+            nodes.create_execution_plans([library.heur_mode.A, library.heur_mode.FALLBACK])
+            notes = library.numerical_note.__members__
+            nodes.deselect_numeric_notes([notes[name] for name in _REFUSED[self._precision]])
+            nodes.check_support()
+            nodes.build_plans(library.build_plan_policy.HEURISTICS_CHOICE)
+        except library.cudnnGraphNotSupportedError:
+            return None
+        return Plan(graph)
+
+
+def convolution(
+    graph: Graph,
+    x_shape: tuple[int, ...],
+    W_shape: tuple[int, ...],
+    stride: int,
+    pad: int,
+    add: bool,
+) -> None:
+    """y = x * W [+ residual]."""
+    y = graph.nodes.conv_fprop(
+        image=graph.activation("x", x_shape),
+        weight=graph.activation("W", W_shape),
+        **_geometry(stride, pad),
+    )
+    shape = output_shape(x_shape, W_shape, stride, pad)
+    if add:
+        y = graph.nodes.add(a=y, b=graph.activation("residual", shape))
+    graph.result("y", y, shape)
+
+
+def convolution_grad_input(
+    graph: Graph,
+    x_shape: tuple[int, ...],
+    W_shape: tuple[int, ...],
+    stride: int,
+    pad: int,
+    add: bool,
+) -> None:
+    """gx = the gradient from gy [+ the gradient that is there already]."""
+    gx = graph.nodes.conv_dgrad(
+        loss=graph.activation("gy", output_shape(x_shape, W_shape, stride, pad)),
+        filter=graph.activation("W", W_shape),
+        **_geometry(stride, pad),
+    )
+    if add:
+        # Left virtual and in float32: only the sum is rounded.
+        gx.set_dim(list(x_shape)).set_stride(nhwc_strides(x_shape))
+        gx = graph.nodes.add(a=gx, b=graph.activation("residual", x_shape))
+    graph.result("gx", gx, x_shape)
+
+
+def convolution_grad_weight(
+    graph: Graph, x_shape: tuple[int, ...], W_shape: tuple[int, ...], stride: int, pad: int
+) -> None:
+    """gW, of the activations' type: few engines of cuDNN write float32 from float16."""
+    gW = graph.nodes.conv_wgrad(
+        image=graph.activation("x", x_shape),
+        loss=graph.activation("gy", output_shape(x_shape, W_shape, stride, pad)),
+        **_geometry(stride, pad),
+    )
+    graph.result("gW", gW, W_shape)
+
+
+def batch_norm(graph: Graph, shape: tuple[int, ...], relu: bool) -> None:
+    """y = [ReLU of] the batch normalisation of x; the batch's mean and inverse standard deviation.
+
+    Running averages are there because cudnn-frontend asks for them; Chainer's are the caller's.
+    """
+    c = shape[1]
+    y, mean, inverse, next_mean, next_var = graph.nodes.batchnorm(
+        input=graph.activation("x", shape),
+        scale=graph.vector("gamma", c),
+        bias=graph.vector("beta", c),
+        in_running_mean=graph.vector("average_mean", c),
+        in_running_var=graph.vector("average_var", c),
+        epsilon=graph.scalar("eps"),
+        momentum=graph.scalar("momentum"),
+    )
+    graph.result("y", graph.nodes.relu(input=y) if relu else y, shape)
+    graph.outputs(
+        mean=mean, inverse=inverse, next_average_mean=next_mean, next_average_var=next_var
+    )
+
+
+def batch_norm_grad(graph: Graph, shape: tuple[int, ...], relu: bool) -> None:
+    """gx, ggamma, gbeta from gy; through the ReLU as well, its sign computed anew, if `relu`."""
+    c = shape[1]
+    x, gy = graph.activation("x", shape), graph.activation("gy", shape)
+    gamma, mean = graph.vector("gamma", c), graph.vector("mean", c)
+    inverse = graph.vector("inverse", c)
+    if relu:
+        y = graph.nodes.batchnorm_inference(
+            input=x, mean=mean, inv_variance=inverse, scale=gamma, bias=graph.vector("beta", c)
+        )
+        gy = graph.shape(graph.nodes.relu_backward(loss=gy, input=y), shape)
+    gx, ggamma, gbeta = graph.nodes.batchnorm_backward(
+        grad=gy, input=x, scale=gamma, mean=mean, inv_variance=inverse
+    )
+    graph.result("gx", gx, shape)
+    graph.outputs(ggamma=ggamma, gbeta=gbeta)
+
+
+def _geometry(stride: int, pad: int) -> dict[str, list[int]]:
+    return {"padding": [pad] * 2, "stride": [stride] * 2, "dilation": [1, 1]}

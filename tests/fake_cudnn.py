@@ -1,0 +1,304 @@
+"""A stand-in for the module ``cudnn``: its graphs compute in NumPy, in float64, on host addresses.
+
+It is as strict as the real one about what the provider relies on: the order of the calls that plan
+a graph, NHWC strides, and an address for every tensor with memory and for no other.
+"""
+
+import ctypes
+import enum
+from types import SimpleNamespace
+
+import numpy as np
+
+data_type = enum.Enum("data_type", "FLOAT HALF NOT_SET")
+heur_mode = enum.Enum("heur_mode", "A FALLBACK")
+build_plan_policy = enum.Enum("build_plan_policy", "HEURISTICS_CHOICE ALL")
+numerical_note = enum.Enum("numerical_note", [
+    "TENSOR_CORE", "DOWN_CONVERT_INPUTS", "REDUCED_PRECISION_REDUCTION", "FFT", "NONDETERMINISTIC",
+    "WINOGRAD", "WINOGRAD_TILE_4x4", "WINOGRAD_TILE_6x6", "WINOGRAD_TILE_13x13",
+])  # fmt: skip
+DTYPES = {data_type.FLOAT: np.float32, data_type.HALF: np.float16}
+STEPS = (
+    "validate",
+    "build_operation_graph",
+    "create_execution_plans",
+    "check_support",
+    "build_plans",
+)
+WORKSPACE = 48
+
+
+class cudnnGraphNotSupportedError(RuntimeError):  # noqa: N801, N818 - cudnn-frontend's name
+    pass
+
+
+class Library(SimpleNamespace):
+    """What ``import cudnn`` gives; ``graphs`` are those made so far.
+
+    ``unsupported`` is a set of node names: a graph that has all of them has no engine.
+    """
+
+    def __init__(self, *unsupported: set[str]) -> None:
+        super().__init__(
+            data_type=data_type, heur_mode=heur_mode, numerical_note=numerical_note,
+            build_plan_policy=build_plan_policy,
+            cudnnGraphNotSupportedError=cudnnGraphNotSupportedError,
+            graphs=[], streams=[], unsupported=unsupported,
+        )  # fmt: skip
+
+    def pygraph(self, **options):
+        self.graphs.append(Graph(self, **options))
+        return self.graphs[-1]
+
+    def create_handle(self):
+        return "handle"
+
+    def set_stream(self, handle, stream):
+        assert handle == "handle"
+        self.streams.append(stream)
+
+    def backend_version(self):
+        return 92000
+
+
+class Tensor:
+    def __init__(self, dim=None, stride=None, data_type=None, uid=None, compute=None, host=False):
+        self.dim, self.stride, self.data_type, self.uid = dim, stride, data_type, uid
+        self.compute = compute
+        self.host = host
+        self.is_output = False
+
+    def set_output(self, is_output):
+        self.is_output = is_output
+        return self
+
+    def set_data_type(self, data_type):
+        self.data_type = data_type
+        return self
+
+    def set_dim(self, dim):
+        self.dim = dim
+        return self
+
+    def set_stride(self, stride):
+        self.stride = stride
+        return self
+
+    def set_uid(self, uid):
+        self.uid = uid
+        return self
+
+    def memory(self, address):
+        """The array at an address, as this tensor describes it."""
+        dtype = np.dtype(DTYPES[self.data_type])
+        nbytes = int(np.prod(self.dim)) * dtype.itemsize
+        buffer = (ctypes.c_char * nbytes).from_address(address)
+        strides = [s * dtype.itemsize for s in self.stride]
+        return np.ndarray(self.dim, dtype, buffer, strides=strides)
+
+
+class Graph:
+    def __init__(self, library, *, io_data_type, intermediate_data_type, compute_data_type, handle):
+        assert intermediate_data_type == compute_data_type == data_type.FLOAT
+        assert handle == "handle"
+        self.library = library
+        self.io_data_type = io_data_type
+        self.tensors = []
+        self.nodes = []
+        self.steps = []
+        self.refused = []
+        self.runs = 0
+
+    def tensor(self, dim, stride, data_type, name, uid, is_pass_by_value=False):
+        n, c, h, w = dim
+        dense = [c * h * w, 1, c * w, c]
+        # The stride of a dimension of one is free.
+        assert all(d == 1 or s == e for d, s, e in zip(dim, stride, dense, strict=True)), (
+            dim,
+            stride,
+        )
+        self.tensors.append(Tensor(dim, stride, data_type, uid, host=is_pass_by_value))
+        return self.tensors[-1]
+
+    def _node(self, name, compute):
+        self.nodes.append(name)
+        self.tensors.append(Tensor(compute=compute))
+        return self.tensors[-1]
+
+    def conv_fprop(self, image, weight, padding, stride, dilation):
+        assert dilation == [1, 1]
+        return self._node("conv_fprop", lambda v: conv(v(image), v(weight), padding, stride))
+
+    def conv_dgrad(self, loss, filter, padding, stride, dilation):
+        assert dilation == [1, 1]
+        gx = self._node("conv_dgrad", lambda v: dgrad(v(loss), v(filter), gx.dim, padding, stride))
+        return gx
+
+    def conv_wgrad(self, image, loss, padding, stride, dilation):
+        assert dilation == [1, 1]
+        gW = self._node("conv_wgrad", lambda v: wgrad(v(image), v(loss), gW.dim, padding, stride))
+        return gW
+
+    def add(self, a, b):
+        return self._node("add", lambda v: v(a) + v(b))
+
+    def relu(self, input):
+        return self._node("relu", lambda v: np.maximum(v(input), 0))
+
+    def relu_backward(self, loss, input):
+        return self._node("relu_backward", lambda v: v(loss) * (v(input) > 0))
+
+    def batchnorm(self, input, scale, bias, in_running_mean, in_running_var, epsilon, momentum):
+        def mean(v):
+            return v(input).mean(axis=(0, 2, 3), keepdims=True)
+
+        def var(v):
+            return v(input).var(axis=(0, 2, 3), keepdims=True)
+
+        def inverse(v):
+            return 1 / np.sqrt(var(v) + v(epsilon))
+
+        def y(v):
+            return v(scale) * (v(input) - mean(v)) * inverse(v) + v(bias)
+
+        def moved(old, new):
+            return lambda v: (1 - v(momentum)) * v(old) + v(momentum) * new(v)
+
+        parts = y, mean, inverse, moved(in_running_mean, mean), moved(in_running_var, var)
+        self.tensors += [Tensor(compute=part) for part in parts]
+        self.nodes.append("batchnorm")
+        for vector in self.tensors[-4:]:
+            vector.set_dim(scale.dim).set_stride(scale.stride)
+        return self.tensors[-5:]
+
+    def batchnorm_inference(self, input, mean, inv_variance, scale, bias):
+        return self._node("batchnorm_inference", lambda v: (
+            v(scale) * (v(input) - v(mean)) * v(inv_variance) + v(bias)))  # fmt: skip
+
+    def batchnorm_backward(self, grad, input, scale, mean, inv_variance):
+        def total(a):
+            return a.sum(axis=(0, 2, 3), keepdims=True)
+
+        def normalised(v):
+            return (v(input) - v(mean)) * v(inv_variance)
+
+        def gx(v):
+            g, h = v(grad), normalised(v)
+            m = g.size / g.shape[1]
+            return v(scale) * v(inv_variance) * (g - total(g) / m - h * total(g * h) / m)
+
+        parts = gx, lambda v: total(v(grad) * normalised(v)), lambda v: total(v(grad))
+        self.tensors += [Tensor(compute=part) for part in parts]
+        self.nodes.append("batchnorm_backward")
+        for vector in self.tensors[-2:]:
+            vector.set_dim(scale.dim).set_stride(scale.stride)
+        return self.tensors[-3:]
+
+    def _step(self, name):
+        assert STEPS[len(self.steps)] == name, (name, self.steps)
+        self.steps.append(name)
+
+    def validate(self):
+        self._step("validate")
+        uids = [t.uid for t in self._with_memory()]
+        assert None not in uids and len(set(uids)) == len(uids), uids
+
+    def build_operation_graph(self):
+        self._step("build_operation_graph")
+
+    def create_execution_plans(self, modes):
+        assert modes == [heur_mode.A, heur_mode.FALLBACK]
+        self._step("create_execution_plans")
+
+    def deselect_numeric_notes(self, notes):
+        assert self.steps[-1] == "create_execution_plans"
+        self.refused += [note.name for note in notes]
+
+    def check_support(self):
+        self._step("check_support")
+        if any(nodes <= set(self.nodes) for nodes in self.library.unsupported):
+            raise cudnnGraphNotSupportedError("no engine")
+
+    def build_plans(self, policy):
+        assert policy is build_plan_policy.HEURISTICS_CHOICE
+        self._step("build_plans")
+
+    def get_workspace_size(self):
+        assert len(self.steps) == len(STEPS)
+        return WORKSPACE
+
+    def _with_memory(self):
+        return [t for t in self.tensors if t.compute is None or t.is_output]
+
+    def execute(self, addresses, workspace, handle):
+        assert handle == "handle"
+        assert isinstance(workspace, int) and workspace
+        memory = {t.uid: t for t in self._with_memory()}
+        assert addresses.keys() == memory.keys()
+        known = {}
+
+        def value(tensor):
+            if id(tensor) not in known:
+                if tensor.compute is None:
+                    array = tensor.memory(addresses[tensor.uid])
+                else:
+                    array = tensor.compute(value)
+                known[id(tensor)] = array.astype(np.float64)
+            return known[id(tensor)]
+
+        results = [(t, value(t)) for t in self._with_memory() if t.is_output]
+        for tensor, array in results:
+            tensor.memory(addresses[tensor.uid])[...] = array
+        self.runs += 1
+
+
+def _windows(x, kernel, padding, stride):
+    """For each kernel position (i, j), the view of padded x that it is multiplied with."""
+    (ph, pw), (sh, sw) = padding, stride
+    x = np.pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw)))
+    h, w = ((s - k) // t + 1 for s, k, t in zip(x.shape[2:], kernel, stride, strict=True))
+    for i in range(kernel[0]):
+        for j in range(kernel[1]):
+            yield i, j, x[:, :, i : i + sh * h : sh, j : j + sw * w : sw], x
+
+
+def conv(x, W, padding, stride):
+    return sum(np.einsum("nchw,oc->nohw", view, W[:, :, i, j])
+               for i, j, view, _ in _windows(x, W.shape[2:], padding, stride))  # fmt: skip
+
+
+def wgrad(x, gy, W_dim, padding, stride):
+    gW = np.zeros(W_dim)
+    for i, j, view, _ in _windows(x, W_dim[2:], padding, stride):
+        gW[:, :, i, j] = np.einsum("nohw,nchw->oc", gy, view)
+    return gW
+
+
+def dgrad(gy, W, x_dim, padding, stride):
+    (ph, pw), (h, w) = padding, x_dim[2:]
+    n, c = x_dim[:2]
+    padded = np.zeros((n, c, h + 2 * ph, w + 2 * pw))
+    for i in range(W.shape[2]):
+        for j in range(W.shape[3]):
+            rows = slice(i, i + stride[0] * gy.shape[2], stride[0])
+            columns = slice(j, j + stride[1] * gy.shape[3], stride[1])
+            padded[:, :, rows, columns] += np.einsum("nohw,oc->nchw", gy, W[:, :, i, j])
+    return padded[:, :, ph : ph + h, pw : pw + w]
+
+
+class HostArrays:
+    """NumPy in CuPy's place, with what the provider takes from ``cupy.cuda``."""
+
+    def __init__(self):
+        self.stream = 7
+        self.cuda = SimpleNamespace(
+            get_current_stream=lambda: SimpleNamespace(ptr=self.stream), alloc=self._alloc
+        )
+        self.allocated = []
+
+    def _alloc(self, nbytes):
+        self.allocated.append(np.empty(nbytes, np.uint8))
+        return SimpleNamespace(ptr=self.allocated[-1].ctypes.data)
+
+    def __getattr__(self, name):
+        return getattr(np, name)

@@ -1,0 +1,316 @@
+"""The cuDNN provider without a GPU: its graphs on a library that computes them in NumPy."""
+
+import chainer
+import numpy as np
+import pytest
+from chainer import functions as F
+from cuda_on_cpu import elementwise, needs_compiler
+from fake_cudnn import WORKSPACE, HostArrays, Library, data_type
+
+from chainer_jo.errors import UserError
+from chainer_jo.functions import providers
+from chainer_jo.functions.providers.cudnn import CuDNN
+from chainer_jo.functions.providers.cudnn_kernels import SOURCES
+from chainer_jo.links.preact_resnet import PreActResNet
+
+TOLERANCE = {"fp32": 2e-6, "tf32": 2e-6, "mixed": 2e-3}
+#: x, W, stride, pad: one image, one channel, odd sizes, stride 2, 1x1.
+CONVOLUTIONS = [
+    ((2, 8, 7, 5), (16, 8, 3, 3), 1, 1),
+    ((1, 1, 7, 5), (3, 1, 3, 3), 2, 1),
+    ((3, 4, 6, 6), (8, 4, 1, 1), 2, 0),
+    ((1, 3, 5, 5), (1, 3, 5, 5), 1, 0),
+]
+
+
+class NumpyKernels:
+    """`cudnn_kernels.SOURCES` in NumPy; `test_kernels` holds one against the other."""
+
+    @staticmethod
+    def add(a, b):
+        return (a.astype(np.float32) + b.astype(np.float32)).astype(a.dtype)
+
+    @staticmethod
+    def relu(x):
+        return np.where(x.astype(np.float32) <= 0, 0, x).astype(x.dtype)
+
+    @staticmethod
+    def relu_grad(gy, y):
+        return np.where(y.astype(np.float32) > 0, gy, 0).astype(gy.dtype)
+
+    @staticmethod
+    def fixed_batch_norm_relu(x, gamma, beta, mean, var, eps):
+        z = gamma * (x.astype(np.float32) - mean) / np.sqrt(var + np.float32(eps)) + beta
+        return np.maximum(z, 0).astype(x.dtype)
+
+    @staticmethod
+    def variance(inverse, eps):
+        return np.maximum(1 / (inverse * inverse) - np.float32(eps), 0)
+
+    @staticmethod
+    def move_averages(mean, var, decay, unbias, running_mean, running_var):
+        decay, unbias = np.float32(decay), np.float32(unbias)
+        running_mean[...] = decay * running_mean + (1 - decay) * mean
+        running_var[...] = decay * running_var + (1 - decay) * unbias * var
+
+
+def make(precision="fp32", fused=True, unsupported=()):
+    library = Library(*unsupported)
+    return CuDNN(library, "handle", precision, HostArrays(), NumpyKernels(), fused), library
+
+
+def draw(rng, *shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def difference(a, b):
+    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    assert a.shape == b.shape
+    return np.linalg.norm(a - b) / np.linalg.norm(b)
+
+
+def is_channels_last(x):
+    return x.transpose(0, 2, 3, 1).flags.c_contiguous
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(5)
+
+
+@pytest.fixture(params=["fused", "unfused", "unsupported"])
+def ways(request):
+    """Additions and ReLUs in the graph; outside of it by choice; outside for lack of an engine."""
+    missing = ({"add"}, {"relu"}, {"relu_backward"})
+    return {"fused": request.param != "unfused",
+            "unsupported": missing if request.param == "unsupported" else ()}  # fmt: skip
+
+
+@pytest.mark.parametrize("precision", TOLERANCE)
+@pytest.mark.parametrize(("x_shape", "W_shape", "stride", "pad"), CONVOLUTIONS)
+@pytest.mark.parametrize("with_residual", [False, True])
+def test_convolution_and_gradients(
+    rng, ways, precision, x_shape, W_shape, stride, pad, with_residual
+):
+    provider, _ = make(precision, **ways)
+    x = provider.as_activation(draw(rng, *x_shape))
+    W = draw(rng, *W_shape)
+    as_used = provider.to_float32(provider.as_activation(W))
+    reference = F.convolution_2d(
+        x.astype(np.float64), as_used.astype(np.float64), None, stride, pad
+    )
+    residual = provider.as_activation(draw(rng, *reference.shape)) if with_residual else None
+    gy = provider.as_activation(draw(rng, *reference.shape))
+    accumulate = provider.as_activation(draw(rng, *x_shape)) if with_residual else None
+
+    y = provider.conv2d(x, W, stride, pad, residual)
+    gx = provider.conv2d_grad_input(gy, W, x_shape, stride, pad, accumulate)
+    gW = provider.conv2d_grad_weight(x, gy, W_shape, stride, pad)
+
+    operands = [chainer.Variable(v.astype(np.float64)) for v in (x, as_used)]
+    out = F.convolution_2d(*operands, None, stride, pad)
+    out.grad = gy.astype(np.float64)
+    out.backward()
+    expected = out.array + (0 if residual is None else residual.astype(np.float64))
+    expected_gx = operands[0].grad + (0 if accumulate is None else accumulate.astype(np.float64))
+    assert difference(y, expected) < TOLERANCE[precision]
+    assert difference(gx, expected_gx) < TOLERANCE[precision]
+    assert difference(gW, operands[1].grad) < TOLERANCE[precision]
+    assert y.dtype == gx.dtype == x.dtype and gW.dtype == np.float32
+    assert is_channels_last(y) and is_channels_last(gx) and gW.flags.c_contiguous
+
+
+@pytest.mark.parametrize("precision", TOLERANCE)
+@pytest.mark.parametrize("shape", [(4, 8, 7, 5), (1, 1, 7, 5), (16, 3, 1, 1)])
+@pytest.mark.parametrize("no_engine", [(), ({"batchnorm"}, {"batchnorm_backward"})])
+def test_batch_norm_relu_and_gradients(rng, ways, precision, shape, no_engine):
+    provider, _ = make(precision, ways["fused"], (*ways["unsupported"], *no_engine))
+    x, gy, accumulate = (provider.as_activation(draw(rng, *shape)) for _ in range(3))
+    gamma, beta = draw(rng, shape[1]), draw(rng, shape[1])
+
+    y, mean, var, saved = provider.batch_norm_relu_train(x, gamma, beta, 2e-5)
+    gx, ggamma, gbeta = provider.batch_norm_relu_grad(x, y, gamma, gy, saved, accumulate)
+
+    operands = [chainer.Variable(v.astype(np.float64)) for v in (x, gamma, beta)]
+    out = F.relu(F.batch_normalization(*operands, eps=2e-5))
+    out.grad = gy.astype(np.float64)
+    out.backward()
+    x64 = x.astype(np.float64)
+    tolerance = 3 * TOLERANCE[precision]
+    assert difference(y, out.array) < tolerance
+    assert difference(mean, x64.mean(axis=(0, 2, 3))) < tolerance
+    assert difference(var, x64.var(axis=(0, 2, 3))) < tolerance
+    assert difference(gx, operands[0].grad + accumulate.astype(np.float64)) < tolerance
+    assert difference(ggamma, operands[1].grad) < tolerance
+    assert difference(gbeta, operands[2].grad) < tolerance
+    assert y.dtype == gx.dtype == x.dtype and is_channels_last(y) and is_channels_last(gx)
+    assert {v.dtype for v in (mean, var, ggamma, gbeta)} == {np.dtype(np.float32)}
+
+
+def test_batch_norm_relu_in_test_mode(rng):
+    provider, _ = make()
+    x = draw(rng, 2, 3, 4, 5)
+    gamma, beta, mean = (draw(rng, 3) for _ in range(3))
+    var = draw(rng, 3) ** 2
+    y = provider.batch_norm_relu_test(x, gamma, beta, mean, var, 2e-5)
+    expected = F.relu(F.fixed_batch_normalization(x, gamma, beta, mean, var, eps=2e-5)).array
+    assert difference(y, expected) < 1e-6 and is_channels_last(y)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "mixed"])
+def test_a_network_learns_as_with_stock_chainer(precision):
+    def gradients(provider):
+        network = PreActResNet(3, 10, (2, 2), (8, 16), np.random.RandomState(0))
+        scale = 1.0 if provider is None else provider.loss_scale
+        rng = np.random.default_rng(1)
+        x = draw(rng, 4, 3, 8, 8)
+        with chainer.using_config("jo_provider", provider):
+            loss = F.softmax_cross_entropy(network(x), np.arange(4))
+            network.cleargrads()
+            loss.backward(loss_scale=scale)
+            with chainer.using_config("train", False), chainer.no_backprop_mode():
+                tested = network(x).array
+        averages = [child.avg_var for child in network.links() if hasattr(child, "avg_var")]
+        grads = [param.grad.ravel() / scale for _, param in sorted(network.namedparams())]
+        return np.concatenate(grads), np.concatenate(averages), tested
+
+    tolerance = {"fp32": 1e-5, "mixed": 4e-2}[precision]
+    ours, stock = gradients(make(precision)[0]), gradients(None)
+    for a, b in zip(ours, stock, strict=True):
+        assert difference(a, b) < tolerance
+
+
+def test_graphs_are_planned_once_per_shape(rng):
+    provider, library = make()
+    x, W = draw(rng, 2, 3, 6, 6), draw(rng, 4, 3, 3, 3)
+    for _ in range(3):
+        provider.conv2d(x, W, 1, 1, None)
+        provider.conv2d(x, W, 1, 1, draw(rng, 2, 4, 6, 6))
+        provider.batch_norm_relu_train(x, *np.ones((2, 3), np.float32), 2e-5)
+    assert [graph.runs for graph in library.graphs] == [3, 3, 3]
+    provider.conv2d(x[:1], W, 1, 1, None)
+    assert len(library.graphs) == 4
+
+
+def test_what_has_no_engine_is_not_tried_again(rng):
+    provider, library = make(unsupported=({"add"},))
+    for _ in range(3):
+        provider.conv2d(draw(rng, 2, 3, 6, 6), draw(rng, 4, 3, 3, 3), 1, 1, draw(rng, 2, 4, 6, 6))
+    assert [graph.runs for graph in library.graphs] == [0, 3]
+
+
+@pytest.mark.parametrize(("precision", "refused", "taken"), [
+    ("fp32", {"NONDETERMINISTIC", "TENSOR_CORE", "DOWN_CONVERT_INPUTS", "WINOGRAD"}, set()),
+    ("tf32", {"NONDETERMINISTIC", "DOWN_CONVERT_INPUTS"}, {"TENSOR_CORE"}),
+    ("mixed", {"NONDETERMINISTIC"}, {"TENSOR_CORE"}),
+])  # fmt: skip
+def test_engines_that_a_precision_refuses(rng, precision, refused, taken):
+    provider, library = make(precision)
+    provider.conv2d(
+        provider.as_activation(draw(rng, 2, 3, 6, 6)), draw(rng, 4, 3, 3, 3), 1, 1, None
+    )
+    (graph,) = library.graphs
+    assert refused <= set(graph.refused) and not taken & set(graph.refused)
+    assert graph.io_data_type is (data_type.HALF if precision == "mixed" else data_type.FLOAT)
+
+
+def test_tensors_are_nhwc_in_the_activations_type(rng):
+    provider, library = make("mixed")
+    x = provider.as_activation(draw(rng, 2, 3, 6, 5))
+    provider.conv2d(x, draw(rng, 4, 3, 3, 3), 2, 1, None)
+    described = [(t.dim, t.stride, t.data_type) for t in library.graphs[0].tensors]
+    half = data_type.HALF
+    assert described == [
+        ([2, 3, 6, 5], [90, 1, 15, 3], half),
+        ([4, 3, 3, 3], [27, 1, 9, 3], half),
+        ([2, 4, 3, 3], [36, 1, 12, 4], half),
+    ]
+
+
+def test_work_follows_cupys_stream_and_pool(rng):
+    provider, library = make()
+    arrays = provider._xp
+    x, W = draw(rng, 2, 3, 6, 6), draw(rng, 4, 3, 3, 3)
+    provider.conv2d(x, W, 1, 1, None)
+    provider.conv2d(x, W, 1, 1, None)
+    arrays.stream = 9
+    provider.conv2d(x, W, 1, 1, None)
+    assert library.streams == [7, 9]
+    assert [a.nbytes for a in arrays.allocated] == [WORKSPACE] * 3
+
+
+def test_any_memory_layout_is_taken_and_left_alone(rng):
+    provider, _ = make()
+    x, W = draw(rng, 2, 4, 6, 6), draw(rng, 5, 4, 3, 3)
+    expected = provider.conv2d(provider.as_activation(x), W, 1, 1, None)
+    odd = draw(rng, 2, 8, 6, 12)[:, ::2, :, ::2]
+    odd[...] = x
+    odd.flags.writeable = W.flags.writeable = False
+    assert np.array_equal(provider.conv2d(odd, W, 1, 1, None), expected)
+    last = provider.as_activation(x)
+    assert provider.as_activation(last) is last or provider.as_activation(last).base is last.base
+
+
+def test_wrong_types_and_shapes_are_refused(rng):
+    provider, _ = make("mixed")
+    x, W = draw(rng, 2, 4, 6, 6), draw(rng, 5, 4, 3, 3)
+    half = provider.as_activation(x)
+    with pytest.raises(TypeError, match="x: dtype float32, expected float16"):
+        provider.conv2d(x, W, 1, 1, None)
+    with pytest.raises(TypeError, match="W: dtype float64, expected float32"):
+        provider.conv2d(half, W.astype(np.float64), 1, 1, None)
+    with pytest.raises(TypeError, match="activation: dtype int32"):
+        provider.as_activation(x.astype(np.int32))
+    with pytest.raises(TypeError, match="batch normalisation: dtype float64"):
+        provider.batch_norm_relu_train(half, np.ones(4), np.ones(4, np.float32), 2e-5)
+    with pytest.raises(
+        ValueError, match=r"residual: shape \(2, 4, 6, 6\), expected \(2, 5, 6, 6\)"
+    ):
+        provider.conv2d(half, W, 1, 1, half)
+
+
+def test_a_convolution_without_any_engine_is_the_users_error(rng):
+    provider, _ = make(unsupported=({"conv_fprop"},))
+    with pytest.raises(UserError, match=r"no engine for the convolution of \(2, 4, 6, 6\)"):
+        provider.conv2d(draw(rng, 2, 4, 6, 6), draw(rng, 5, 4, 3, 3), 1, 1, None)
+
+
+def test_averages_move_as_with_other_providers(rng):
+    provider, _ = make()
+    mean, var = draw(rng, 6), draw(rng, 6) ** 2
+    ours = draw(rng, 6), draw(rng, 6) ** 2
+    theirs = tuple(a.copy() for a in ours)
+    provider.move_averages(*ours, mean, var, 0.9, 50)
+    providers.Provider.move_averages(provider, *theirs, mean, var, 0.9, 50)
+    assert difference(ours[0], theirs[0]) < 1e-6 and difference(ours[1], theirs[1]) < 1e-6
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("name", SOURCES)
+def test_kernels(rng, tmp_path, name, dtype):
+    """The kernels' own source, compiled for the CPU, against `NumpyKernels`."""
+    dtype = np.dtype(dtype)
+    kernel = elementwise(tmp_path, *SOURCES[name], dtype)
+    twin = getattr(NumpyKernels, name)
+    x, y = (draw(rng, 50, 3).astype(dtype) for _ in range(2))
+    x[0, 0] = 0
+    vectors = [draw(rng, 3) for _ in range(3)]
+    var = draw(rng, 3) ** 2
+    if name == "move_averages":
+        ours, theirs = [(draw(np.random.default_rng(2), 3), var.copy()) for _ in range(2)]
+        kernel(vectors[0], var, 0.9, 1.25, *ours)
+        twin(vectors[0], var, 0.9, 1.25, *theirs)
+        assert difference(ours, theirs) < 1e-6
+        return
+    arguments = {"add": (x, y), "relu": (x,), "relu_grad": (x, y), "variance": (var + 0.1, 0.05),
+                 "fixed_batch_norm_relu": (x, *vectors, var, 2e-5)}[name]  # fmt: skip
+    result, expected = kernel(*arguments), twin(*arguments)
+    assert result.dtype == expected.dtype
+    assert difference(result, expected) < (1e-3 if dtype != np.float32 else 1e-6)
+
+
+@needs_compiler
+def test_relu_keeps_nan(tmp_path):
+    kernel = elementwise(tmp_path, *SOURCES["relu"], np.dtype(np.float32))
+    assert np.isnan(kernel(np.array([np.nan], np.float32)))
