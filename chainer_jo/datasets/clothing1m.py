@@ -11,6 +11,7 @@ clean training images stay unused.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +98,11 @@ class KeyList(Sequence):
 
     def _bytes(self, i: int) -> bytes:
         return self._text[self._ends[i - 1] if i else 0 : self._ends[i]].tobytes()
+
+    def digest_into(self, digest: hashlib._Hash) -> None:
+        """Feeds all keys, and where each ends, to a hash."""
+        digest.update(self._text)
+        digest.update(self._ends)
 
     @property
     def nbytes(self) -> int:

@@ -54,19 +54,30 @@ class ImageStream:
         self._workers = [
             _WorkerProcess(context, (memory, shape, resize)) for _ in range(workers)
         ] or [_ThisProcess(self._slots, resize)]
+        self._reading: Iterator[Any] | None = None
+
+    def is_reading(self, batches: Iterator[Any] | None) -> bool:
+        """Whether these batches can be had still: no others have been begun since."""
+        return batches is not None and batches is self._reading
 
     def batches(self, paths: Iterable[Sequence[str]]) -> Iterator[Any]:
         """The images of each batch of paths, in order: uint8 (n, crop, crop, 3).
 
         A NumPy array is overwritten some batches later: use or copy it before asking for the next.
-        `paths` may be endless; it is read `ahead` batches in advance.
+        `paths` may be endless; it is read `ahead` batches in advance. One sequence of batches is
+        read at a time; to begin another ends it.
 
         Raises
         ------
         UserError
             for an image that is missing or cannot be decoded, when its batch is due.
         """
-        paths = iter(paths)
+        if self._reading is not None:
+            self._reading.close()
+        self._reading = self._read(iter(paths))
+        return self._reading
+
+    def _read(self, paths: Iterator[Sequence[str]]) -> Iterator[Any]:
         slots = cycle(range(len(self._slots)))
         begun: deque[tuple[int, int]] = deque()  # slot and number of images
         try:
@@ -90,6 +101,8 @@ class ImageStream:
 
     def close(self) -> None:
         """End the worker processes."""
+        if self._reading is not None:
+            self._reading.close()
         for worker in self._workers:
             worker.close()
 

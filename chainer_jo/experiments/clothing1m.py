@@ -118,9 +118,7 @@ class Clothing1MStudy:
 
     def joint(self) -> Experiment:
         """Row 4: the second step, on the labels of the first."""
-        return self._experiment(
-            "cross_entropy", self._second_step(), first_step=self.first_step()
-        )
+        return self._experiment("cross_entropy", self._second_step(), first_step=self.first_step())
 
     def _second_step(self) -> Optimization:
         step = paper.CLOTHING1M_SECOND_STEP
@@ -139,9 +137,7 @@ class Clothing1MStudy:
             flip=False,
         )
 
-    def _experiment(
-        self, objective: str, optimization: Optimization, **fields
-    ) -> Experiment:
+    def _experiment(self, objective: str, optimization: Optimization, **fields) -> Experiment:
         preset = self.preset
         return Experiment(
             Data(self.data, resize=preset.resize, crop=preset.crop),

@@ -251,9 +251,7 @@ class Clothing1MRun:
 
     def _scores(self) -> dict:
         """Accuracies in [0, 1] at the best epoch and at the last."""
-        log = self.ranks.broadcast(
-            self.store.log(self.experiment) if self.ranks.is_first else None
-        )
+        log = self.ranks.broadcast(self.store.log(self.experiment) if self.ranks.is_first else None)
         keys = ("epoch", "validation", "test", "recovery")
         return {
             name: {key: log[epoch - 1][key] for key in keys if key in log[epoch - 1]}
