@@ -64,19 +64,25 @@ def load_resnet50(path: str | Path, num_classes: int = IMAGENET_CLASSES,
         if the file cannot be read, or does not hold exactly the arrays of this network.
     """
     path = Path(path)
-    variant = variant or VARIANT_OF.get(path.suffix)
+    usual = variant_of(path)
     weights = _read(path)
-    network = ResNet50(num_classes, variant, rng)
+    network = ResNet50(num_classes, variant or usual, rng)
     _assign(network, weights, path, head=num_classes == IMAGENET_CLASSES)
     return network
 
 
-def _read(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a file by Chainer's names."""
-    if path.suffix not in VARIANT_OF:
-        raise UserError(f"ResNet-50 weights {path}: expected {HOW_TO_GET}")
+def variant_of(path: str | Path) -> str:
+    """The variant that a file of weights is for. Raises UserError if there is no such file."""
+    path = Path(path)
     if not path.is_file():
         raise UserError(f"ResNet-50 weights {path}: no such file, expected {HOW_TO_GET}")
+    if path.suffix not in VARIANT_OF:
+        raise UserError(f"ResNet-50 weights {path}: expected {HOW_TO_GET}")
+    return VARIANT_OF[path.suffix]
+
+
+def _read(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a file by Chainer's names."""
     if path.suffix == ".npz":
         return _without_bias(_read_npz(path))
     ours = {theirs: name for name, theirs in torchvision_names().items()}
