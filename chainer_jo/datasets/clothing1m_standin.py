@@ -89,7 +89,7 @@ def write(
 
 
 def draw(mask: np.ndarray, size: int, rng: np.random.Generator) -> Image.Image:
-    """A glyph in a random colour, place, angle and size on a plain ground with a little grain.
+    """A glyph in a dark colour, at a random place, angle and size, on a light ground with some grain.
 
     `mask` is float (h, w) in [0, 1], 1 where there is ink. The picture is RGB, `size` x `size`.
     """
@@ -99,8 +99,7 @@ def draw(mask: np.ndarray, size: int, rng: np.random.Generator) -> Image.Image:
     placed = Image.new("L", (size, size))
     placed.paste(ink, tuple(rng.integers(0, size - glyph_size + 1, 2).tolist()))
     alpha = np.asarray(placed, np.float32)[..., np.newaxis] / 255
-    dark, light = rng.uniform(0, 90, 3), rng.uniform(165, 255, 3)
-    ground, colour = (dark, light) if rng.random() < 0.5 else (light, dark)
+    ground, colour = rng.uniform(165, 255, 3), rng.uniform(0, 90, 3)
     pixels = ground + alpha * (colour - ground) + rng.normal(0, 8, (size, size, 3))
     return Image.fromarray(np.uint8(pixels.clip(0, 255)))
 

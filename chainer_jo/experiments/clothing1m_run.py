@@ -36,9 +36,6 @@ from chainer_jo.training.sharding import ShardedIterator
 from chainer_jo.training.streamed_images import Preparation, StreamedImages
 from chainer_jo.training.updaters.sharded_updater import ShardedUpdater, SharedMomentumSGD
 
-#: Training images that the mean colour is taken over, where no pretrained weights come with one.
-MEAN_OVER = 500
-
 
 @dataclass(frozen=True)
 class Clothing1MSettings:
@@ -64,7 +61,7 @@ class Clothing1MSettings:
 
 
 class Clothing1MRun:
-    """A run that can be continued, by any number of ranks, until `finish` has brought it to its end.
+    """A run that any number of ranks can continue, until `finish` has brought it to its end.
 
     Parameters
     ----------
@@ -152,7 +149,7 @@ class Clothing1MRun:
         self._extend()
 
     def _network(self, step: int) -> tuple[chainer.Link, Preparation]:
-        """The network as it is before training, the same on all ranks, and what its input is like."""
+        """The untrained network, the same on all ranks, and what its input is like."""
         experiment, classes = self.experiment, self.task.num_classes
         rng = seeds.random_state(experiment.seed, "weights", step)
         description = experiment.network
@@ -164,11 +161,11 @@ class Clothing1MRun:
         return network, Preparation(self._mean_colour(), (255.0,) * 3)
 
     def _mean_colour(self) -> tuple[float, ...]:
-        """Of the first rank's first training images, for all ranks."""
+        """Of a sample of the training images."""
         mean = None
         if self.ranks.is_first:
-            size, keys = self.experiment.data, self.task.train.keys[:MEAN_OVER]
-            pixels = [decode(self.task.root / key, size.resize, size.crop) for key in keys]
+            size, root = self.experiment.data, self.task.root
+            pixels = [decode(root / key, size.resize, size.crop) for key in self.task.sample]
             mean = tuple(np.mean(pixels, axis=(0, 1, 2)).tolist())
         return self.ranks.broadcast(mean)
 

@@ -31,13 +31,17 @@ class Clothing1MTask:
     prior : float32 (c,), the distribution of all noisy labels (section 5.6).
     noisy_labels_right : share of right ones among those whose true label is known, or None.
     fingerprint : digest of all keys and labels.
+    sample : on the first rank the first training images, whichever rank's they are; None elsewhere.
     """
+
+    SAMPLE = 500
 
     def __init__(
         self, experiment: Experiment, data: Clothing1M | None, shard_count: int, ranks: Ranks
     ) -> None:
         self.experiment = experiment
         self._ranks = ranks
+        self.sample = data and data.train.keys[: self.SAMPLE]
         common = _describe(data) if ranks.is_first else None
         self.root, self.class_names, images, self.prior, right, self.fingerprint = ranks.broadcast(
             common

@@ -96,7 +96,7 @@ class Checkpoint(training.Extension):
 
 
 def shards_of(path: Path, ranks: Ranks) -> int:
-    """The number of shards to train with: the checkpoint's if the ranks divide it, or one a rank."""
+    """How many shards to train with: the checkpoint's if the ranks divide them, or one a rank."""
     saved = None
     if ranks.is_first and path.exists():
         saved = int(_read(path, only=_SHARDS)[_SHARDS])

@@ -1,8 +1,8 @@
-"""The training set cut into shards that never mix, so that labels stay on the rank that uses them.
+"""The training set cut into shards that never mix: labels stay on the rank that uses them.
 
-Every global batch is made of equal parts, one from each shard, and batch normalisation sees one part
-at a time. The number of shards, not the number of ranks, decides what is computed: a rank works
-through all of its shards' parts one after the other, and the gradients are averaged over all parts.
+Every global batch is made of equal parts, one from each shard, and batch normalisation sees one
+part at a time. The number of shards, not that of ranks, decides what is computed: a rank works
+through the parts of its shards one after the other, and gradients are averaged over all parts.
 """
 
 from __future__ import annotations

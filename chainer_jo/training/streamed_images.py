@@ -31,7 +31,7 @@ class Preparation:
     channels: str = "RGB"
 
     def __call__(self, pixels: Any) -> Any:
-        """uint8 (b, h, w, 3) to float32 (b, 3, h, w) in channels-last memory, where the pixels are."""
+        """uint8 (b, h, w, 3) to float32 (b, 3, h, w), in channels-last memory, on their device."""
         xp = backend.get_array_module(pixels)
         if self.channels == "BGR":
             pixels = pixels[..., ::-1]

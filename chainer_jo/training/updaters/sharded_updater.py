@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import chainer
@@ -17,7 +18,7 @@ from chainer_jo.training.updaters.joint_updater import JointUpdater
 
 
 class SharedMomentumSGD(FlatMomentumSGD):
-    """`FlatMomentumSGD` on the mean of the gradients that the parts of a batch have, on all ranks."""
+    """`FlatMomentumSGD` on the mean of the gradients of a batch's parts, on all ranks."""
 
     def __init__(self, *args, ranks: Ranks, parts: int, **kwargs) -> None:
         super().__init__(*args, **kwargs)
@@ -91,11 +92,8 @@ class ShardedUpdater(JointUpdater):
     def serialize(self, serializer) -> None:
         """Saves or loads the state of this rank; all ranks call it together."""
         super().serialize(serializer)
-        saved = self._global_sums()
         self._steps = serializer("steps", self._steps)
-        names = serializer("terms", ",".join(saved))
-        sums = serializer("sums", np.array(list(saved.values()) or [0.0]))
+        saved = json.loads(serializer("sums", json.dumps(self._global_sums())))
         if isinstance(serializer, chainer.Deserializer):
             # The sums of all ranks go on in the first one's.
-            share = 1.0 if self.ranks.is_first else 0.0
-            self._sums = dict(zip(filter(None, names.split(",")), share * sums, strict=False))
+            self._sums = {name: self.ranks.is_first * value for name, value in saved.items()}

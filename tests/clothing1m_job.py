@@ -1,0 +1,74 @@
+"""Run by mpiexec or alone: one small run on Clothing1M's layout, its losses written step by step.
+
+python clothing1m_job.py DATA RESULTS [--shards N] [--die-at STEP [--die-rank R]] [--raise-at STEP]
+"""
+
+import argparse
+import json
+import os
+import signal
+from pathlib import Path
+
+from chainer_jo.datasets import clothing1m
+from chainer_jo.experiments.clothing1m_run import Clothing1MRun, Clothing1MSettings
+from chainer_jo.experiments.experiment import (
+    Data,
+    Experiment,
+    Network,
+    Noise,
+    Optimization,
+    Relabelling,
+)
+from chainer_jo.experiments.store import RunStore
+from chainer_jo.training.ranks import connect
+
+EXPERIMENT = Experiment(
+    Data("clothing1m-like", resize=18, crop=16),
+    Noise("real"),
+    Network((1, 1), (4, 8)),
+    Optimization(3, 0.02, (), 8, 0.9, 1e-3, pad=0, flip=False),
+    "joint",
+    seed=0,
+    alpha=1.2,
+    beta=0.8,
+    relabelling=Relabelling(1, 3),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("data", type=Path)
+    parser.add_argument("results", type=Path)
+    for flag in ("shards", "die-at", "die-rank", "raise-at"):
+        parser.add_argument(f"--{flag}", type=int)
+    flags = parser.parse_args()
+    ranks = connect(on_cuda=False)
+    store = RunStore(flags.results)
+    data = clothing1m.load(flags.data) if ranks.is_first else None
+    if ranks.is_first:
+        store.open(EXPERIMENT)
+    settings = Clothing1MSettings(
+        engine="stock", workers=0, shards=flags.shards, checkpoint_steps=5
+    )
+    run = Clothing1MRun(EXPERIMENT, data, store, settings, ranks)
+
+    def each_step(trainer) -> None:
+        updater = trainer.updater
+        loss = run.model.objective.terms["loss"]
+        mean = ranks.sum(float(loss)) / ranks.size  # of the last part on each rank
+        if ranks.is_first:
+            with (flags.results / "losses.jsonl").open("a") as file:
+                weights = float(abs(updater.get_optimizer("main").parameters).sum())
+                file.write(json.dumps([updater.iteration, mean, weights]) + "\n")
+        if updater.iteration == flags.raise_at and ranks.rank == ranks.size - 1:
+            raise RuntimeError("made to fail")
+        if updater.iteration == flags.die_at and ranks.rank == (flags.die_rank or 0):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    # After the checkpoint, so that the steps since are lost.
+    run.trainer.extend(each_step, name="each_step", trigger=(1, "iteration"), priority=-300)
+    run.finish()
+
+
+if __name__ == "__main__":
+    main()

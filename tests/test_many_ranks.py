@@ -1,0 +1,146 @@
+"""Training on several ranks is training on one: the same losses, labels, checkpoints."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from clothing1m_job import EXPERIMENT
+from clothing1m_like import make_clothing1m_like
+
+from chainer_jo.experiments.store import RunStore
+
+HERE = Path(__file__).resolve().parent
+MPIEXEC = shutil.which("mpiexec")
+needs_mpi = pytest.mark.skipif(MPIEXEC is None, reason="mpiexec (Open MPI) is not installed")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return make_clothing1m_like(tmp_path_factory.mktemp("data") / "clothing1m", train=5, size=20)
+
+
+def job(data, results, *flags, ranks=1, check=True):
+    """Runs clothing1m_job.py to its end; gives the finished process."""
+    results.mkdir(exist_ok=True)
+    command = [sys.executable, str(HERE / "clothing1m_job.py"), str(data), str(results), *flags]
+    if ranks > 1:
+        pytest.importorskip("mpi4py", reason="mpi4py (the extra 'mpi') is not installed")
+        allowed = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        command = [MPIEXEC, *allowed, "--oversubscribe", "-n", str(ranks), *command]
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    # Open MPI keeps its sockets below TMPDIR, whose path has to be short.
+    env = os.environ | threads | {"PYTHONPATH": str(HERE.parent), "TMPDIR": "/tmp"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+    if check:
+        assert done.returncode == 0, done.stderr
+    return done
+
+
+def losses(results):
+    """Step -> (mean loss of the last parts, sum of the absolute weights); the latest try counts."""
+    lines = map(json.loads, (results / "losses.jsonl").read_text().splitlines())
+    return {step: values for step, *values in lines}
+
+
+def outcome(results):
+    store = RunStore(results)
+    return store.result(EXPERIMENT), store.labels(EXPERIMENT), store.log(EXPERIMENT)
+
+
+@pytest.fixture(scope="module")
+def alone(data, tmp_path_factory):
+    """One process that works through two shards."""
+    results = tmp_path_factory.mktemp("alone")
+    job(data, results, "--shards", "2")
+    return results
+
+
+@needs_mpi
+def test_two_ranks_are_as_one_with_two_shards(data, alone, tmp_path):
+    job(data, tmp_path, ranks=2)
+    one, two = losses(alone), losses(tmp_path)
+    assert list(one) == list(two) and len(one) == 27  # 3 epochs of 70 images in batches of 8
+    weights = np.array([[values[1] for values in run.values()] for run in (one, two)])
+    np.testing.assert_allclose(weights[0, :20], weights[1, :20], rtol=1e-5)
+    (result1, labels1, log1), (result2, labels2, log2) = outcome(alone), outcome(tmp_path)
+    assert result1["ranks"] == 1 and result2["ranks"] == 2
+    assert labels1.shape == labels2.shape == (70, 14)
+    np.testing.assert_allclose(labels1, labels2, atol=1e-4)
+    np.testing.assert_allclose(labels2.sum(axis=1), 1, atol=1e-5)
+    for before, after in zip(log1, log2, strict=True):
+        assert before["loss"] == pytest.approx(after["loss"], rel=1e-4)
+        assert before["accuracy/true"] == pytest.approx(after["accuracy/true"], abs=0.03)
+
+
+@needs_mpi
+def test_killed_on_two_ranks_and_continued_on_one(data, alone, tmp_path):
+    killed = job(data, tmp_path, "--die-at", "13", "--die-rank", "1", ranks=2, check=False)
+    assert killed.returncode != 0
+    assert "signal 9" in killed.stderr + killed.stdout, "mpiexec says which rank died and how"
+    assert max(losses(tmp_path)) <= 13
+    job(data, tmp_path)  # one rank takes over both shards
+    one, continued = losses(alone), losses(tmp_path)
+    assert list(continued) == list(one)
+    for step, values in one.items():
+        np.testing.assert_allclose(continued[step][1], values[1], rtol=1e-5, err_msg=str(step))
+    np.testing.assert_allclose(outcome(tmp_path)[1], outcome(alone)[1], atol=1e-4)
+    assert outcome(tmp_path)[0]["shards"] == 2
+
+
+@needs_mpi
+def test_an_exception_on_one_rank_ends_all(data, tmp_path):
+    failed = job(data, tmp_path, "--raise-at", "3", ranks=2, check=False)
+    assert failed.returncode != 0
+    assert "made to fail" in failed.stderr
+    assert "Uncaught exception on rank 1" in failed.stderr
+
+
+def test_killed_alone_and_continued_within_an_epoch(data, alone, tmp_path):
+    killed = job(data, tmp_path, "--shards", "2", "--die-at", "18", check=False)
+    assert killed.returncode == -9
+    job(data, tmp_path)
+    assert losses(tmp_path) == losses(alone), "bit by bit"
+    (result, labels, log), (result1, labels1, log1) = outcome(tmp_path), outcome(alone)
+    np.testing.assert_array_equal(labels, labels1)
+    for entry, entry1 in zip(log, log1, strict=True):
+        assert entry | {"elapsed_time": 0} == entry1 | {"elapsed_time": 0}
+    assert result["best"] == result1["best"] and result["last"] == result1["last"]
+
+
+@needs_mpi
+def test_continued_with_shards_that_do_not_divide(data, tmp_path):
+    job(data, tmp_path, "--die-at", "13", check=False)  # one shard
+    job(data, tmp_path, ranks=2)
+    result, labels, log = outcome(tmp_path)
+    assert result["shards"] == 2 and len(log) == 3
+    np.testing.assert_allclose(labels.sum(axis=1), 1, atol=1e-5)
+
+
+def test_checkpoint_of_other_data(data, tmp_path):
+    job(data, tmp_path, "--die-at", "13", check=False)
+    other = make_clothing1m_like(tmp_path / "other", train=6)
+    failed = job(other, tmp_path, check=False)
+    assert "labels of 70 images, the data set has 84" in failed.stderr
+
+
+def test_damaged_checkpoint(data, tmp_path):
+    job(data, tmp_path, "--die-at", "13", check=False)
+    path = RunStore(tmp_path).folder(EXPERIMENT) / "checkpoint.npz"
+    path.write_bytes(path.read_bytes()[:1000])
+    failed = job(data, tmp_path, check=False)
+    assert "damaged checkpoint" in failed.stderr and "--fresh" in failed.stderr
+
+
+def test_mean_labels_are_the_mean_of_a_stored_history(data, alone):
+    """The last labels are the mean over epochs; the log's recovery is theirs."""
+    result, labels, log = outcome(alone)
+    noisy = dict(line.split() for line in (data / "clean_label_kv.txt").open())
+    keys = (data / "noisy_train_key_list.txt").read_text().split()
+    truth = np.array([int(noisy[key]) for key in keys])
+    assert log[-1]["recovery"] == pytest.approx(np.mean(labels.argmax(axis=1) == truth))
+    assert result["last"]["recovery"] == log[-1]["recovery"]
