@@ -1,4 +1,4 @@
-"""Joint Optimization Framework for Learning with Noisy Labels (Tanaka et al., CVPR 2018) in Chainer."""
+"""Joint Optimization Framework for Learning with Noisy Labels (CVPR 2018) in Chainer."""
 
 from chainer_jo import _compat  # noqa: F401  (must come before anything imports chainer)
 

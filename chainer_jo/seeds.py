@@ -7,7 +7,8 @@ NAMES = ("split", "noise", "weights", "order", "augmentation", "clusters")
 
 
 def child(seed: int, name: str, *keys: int) -> np.random.SeedSequence:
-    """The SeedSequence of one named thing of the run with this seed, and of one ``keys`` (a step, an epoch) within it."""
+    """The SeedSequence of one named thing of the run with this seed, and of one ``keys`` (a step,
+    an epoch) within it."""
     return np.random.SeedSequence(seed, spawn_key=(NAMES.index(name), *keys))
 
 

@@ -1,8 +1,10 @@
 """Where a number comes from: code, versions, device."""
 
 import functools
+import json
 import platform
 import subprocess
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import chainer
 import numpy as np
 
 import chainer_jo
+from chainer_jo import files
 
 
 @functools.cache
@@ -49,6 +52,31 @@ def device_name(device: chainer.backend.Device) -> str:
     if device.xp is np:
         return cpu_name()
     return device.xp.cuda.runtime.getDeviceProperties(device.device.id)["name"].decode()
+
+
+def collect(root: Path) -> dict:
+    """The origin of everything below a results folder, from the results of its runs."""
+    results = [files.read_json(path) for path in sorted((root / "runs").glob("*/result.json"))]
+
+    def distinct(values: Iterable) -> list:
+        return sorted({json.dumps(value, sort_keys=True) for value in values})
+
+    origins = [result["provenance"] for result in results]
+    merged = {
+        key: [json.loads(text) for text in distinct(origin[key] for origin in origins)]
+        for key in ("commit", "versions", "device", "engine")
+    }
+    data = root / "data.json"
+    return {
+        "runs": len(results),
+        "hours": round(sum(result["seconds"] for result in results) / 3600, 3),
+        "seeds": sorted({int(result["id"].rsplit("-s", 1)[1].split("-")[0]) for result in results}),
+        "data": files.read_json(data) if data.exists() else None,
+        "commits": merged["commit"],
+        "versions": merged["versions"],
+        "devices": merged["device"],
+        "engines": merged["engine"],
+    }
 
 
 def provenance(device: chainer.backend.Device, engine: str) -> dict:

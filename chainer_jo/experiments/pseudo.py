@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from chainer_jo import seeds
+from chainer_jo import files, seeds
 from chainer_jo.datasets import ImageData
 from chainer_jo.datasets.digits import NAME as DIGITS
 from chainer_jo.datasets.pseudo_labels import Features, PseudoLabels, pseudo_labels, read_features
-from chainer_jo.experiments import files
 
 
 @dataclass(frozen=True)

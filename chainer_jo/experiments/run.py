@@ -12,9 +12,8 @@ from chainer.serializers import save_npz
 from chainer.training import extensions as chainer_extensions
 from chainer.training.triggers import ManualScheduleTrigger
 
-from chainer_jo import seeds
+from chainer_jo import files, seeds
 from chainer_jo.datasets import ImageData
-from chainer_jo.experiments import files
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.objectives import make_objective
 from chainer_jo.experiments.provenance import provenance

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from chainer_jo import files
 from chainer_jo.errors import UserError
-from chainer_jo.experiments import files
 from chainer_jo.experiments.experiment import Experiment
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
+from functools import partial
 from pathlib import Path
 
 import chainer
@@ -12,6 +11,7 @@ import numpy as np
 from chainer.dataset import download
 from PIL import Image
 
+from chainer_jo import files
 from chainer_jo.datasets.progress import Progress
 from chainer_jo.datasets.pseudo_labels import Features
 from chainer_jo.errors import UserError
@@ -70,7 +70,8 @@ def pool5_features(images: np.ndarray, weights: str | Path, variant: str | None 
             if network is None:
                 network = load_resnet50(weights, variant=variant)
                 network.to_device(device)
-            _save(path, _extract(network, images, start, size, progress))
+            block = _extract(network, images, start, size, progress)
+            files.write(path, partial(np.save, arr=block))
         blocks.append(np.load(path))
     if network is not None:
         progress.finish(len(images))
@@ -98,17 +99,3 @@ def _cache_folder(images: np.ndarray, weights: Path, variant: str, size: int) ->
     digest.update(f"{variant}{images.shape}{size}".encode())
     digest.update(np.ascontiguousarray(images))
     return Path(download.get_dataset_root(), "chainer_jo", f"resnet50-{digest.hexdigest()[:16]}")
-
-
-def _save(path: Path, values: np.ndarray) -> None:
-    """Writes a block beside its place, then renames: it is there whole or not at all."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
-            np.save(file, values)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(file.name, path)
-    except OSError as error:
-        raise UserError(f"features cache {path.parent}: {error.strerror or error}, expected to "
-                        "write there (CHAINER_DATASET_ROOT names another place)") from None

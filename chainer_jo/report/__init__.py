@@ -2,6 +2,7 @@
 
 from chainer_jo.experiments.presets import Study
 from chainer_jo.report.app import main
+from chainer_jo.report.claims import Claims
 from chainer_jo.report.comparison import comparison_table
 from chainer_jo.report.confidence import confidence_table
 from chainer_jo.report.sensitivity import sensitivity_table
@@ -9,6 +10,7 @@ from chainer_jo.report.static_table import StaticTable, architecture_table
 from chainer_jo.report.table import Table
 
 __all__ = [
+    "Claims",
     "StaticTable",
     "Study",
     "Table",

@@ -9,17 +9,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from chainer_jo import files
 from chainer_jo.datasets import source
 from chainer_jo.errors import UserError
-from chainer_jo.experiments import files
 from chainer_jo.experiments.cost import Cost, duration
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
+from chainer_jo.experiments.provenance import collect
 from chainer_jo.experiments.pseudo import PseudoSource
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.scheduler import Event, Scheduler, pending, with_first_steps
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report.options import Options, parse
+from chainer_jo.report.plan import run_lines, script_lines
 from chainer_jo.report.status import Status
 
 
@@ -29,6 +31,7 @@ class Output(Protocol):
 
     name: str
     experiments: Sequence[Experiment]
+    missing: str  # what could not be shown for want of an input, in one line; empty if nothing
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]: ...
 
@@ -76,7 +79,7 @@ class App:
         )
         self.store = RunStore(options.results / self.study.folder)
         self.figures = options.figures / self.study.folder
-        self.outputs = [build(self.study) for build in builds]
+        self.outputs = self._cheapest_first([build(self.study) for build in builds])
         self.experiments = with_first_steps(
             [e for output in self.outputs for e in output.experiments]
         )
@@ -95,11 +98,22 @@ class App:
             for experiment in self.experiments:
                 self.store.forget(experiment)
         self._bind_data()
-        if self._run_pending():
-            self._write(self.outputs, show=True)
-        else:
-            self._write(self.outputs, show=False)
+        finished = self._run_pending()
+        self._write(self.outputs, show=finished)
+        files.write_json(self.store.root / "provenance.json", collect(self.store.root))
+        if not finished:
             print("time is up; the same command continues where this one stopped")
+        missing = [output.missing for output in self.outputs if output.missing]
+        if missing:
+            raise UserError(missing[0])
+
+    def _cheapest_first(self, outputs: Sequence[Output]) -> list[Output]:
+        """In the order of their epochs, so that as much as possible is there early."""
+
+        def epochs(output: Output) -> int:
+            return sum(e.optimization.epochs for e in with_first_steps(output.experiments))
+
+        return sorted(outputs, key=epochs)
 
     def _cost(self) -> Cost:
         preset = self.options.preset
@@ -129,10 +143,9 @@ class App:
 
     def _print_plan(self) -> None:
         cost, waiting = self._cost(), set(pending(self.experiments, self.store))
-        for experiment in self.experiments:
-            result = self.store.result(experiment)
-            state = "to do" if experiment in waiting else result["state"]
-            print(f"{state:9} {duration(cost.seconds(experiment)):>8}  {experiment.id}")
+        print(*run_lines(self.experiments, waiting, self.store, cost), sep="\n")
+        if len(self.outputs) > 1:
+            print("", *script_lines(self.outputs, waiting, cost), "", sep="\n")
         total, left = (sum(map(cost.seconds, part)) for part in (self.experiments, waiting))
         basis = "measured here" if cost.measured else "a guess until the first run has finished"
         print(

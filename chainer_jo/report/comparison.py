@@ -1,6 +1,7 @@
 """The layout that Tables 1 and 2 share: methods and scores down, accuracies and noise rates
 across."""
 
+from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.paper import METHODS
 from chainer_jo.paper.table import Table as PaperTable
@@ -17,7 +18,7 @@ def comparison_table(study: Study, printed: PaperTable, noise: str) -> Table:
     for method in printed.keys("method"):
         runs = {
             rate: [
-                _experiment(study, method, noise, rate, trial)
+                comparison_run(study, method, noise, rate, trial)
                 for trial in study.comparison_trials()
             ]
             for rate in rates
@@ -48,7 +49,8 @@ def comparison_table(study: Study, printed: PaperTable, noise: str) -> Table:
     return Table(printed.number, printed.caption, [Block(headers, rows, groups=groups)])
 
 
-def _experiment(study: Study, method: str, noise: str, rate: float, trial: int):
+def comparison_run(study: Study, method: str, noise: str, rate: float, trial: int) -> Experiment:
+    """One trial of a method: the second step of ours, or a baseline."""
     if method == "joint":
         return study.joint(noise, rate, trial)
     return study.baseline(method, noise, rate, trial)

@@ -11,8 +11,7 @@ from pathlib import Path
 import chainer
 import numpy as np
 
-from chainer_jo import paper
-from chainer_jo.experiments import files
+from chainer_jo import files, paper
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
@@ -32,6 +31,8 @@ class StaticTable:
     header: Sequence[str]
     rows: Sequence[Sequence[str | float]]
     experiments: Sequence[Experiment] = ()
+
+    missing = ""
 
     @property
     def name(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chainer_jo.experiments import files
+from chainer_jo import files
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report.cells import Cell
@@ -49,6 +49,8 @@ class Table:
     caption: str
     blocks: Sequence[Block]
     note: str = ""
+
+    missing = ""
 
     @property
     def name(self) -> str:

@@ -1,0 +1,38 @@
+"""What ``--dry-run`` prints: runs and what they cost, one by one or script by script."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from chainer_jo.experiments.cost import Cost, duration
+from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.scheduler import with_first_steps
+from chainer_jo.experiments.store import RunStore
+from chainer_jo.report.layout import aligned
+
+
+def run_lines(
+    experiments: Sequence[Experiment], waiting: set[Experiment], store: RunStore, cost: Cost
+) -> list[str]:
+    """One line per run: its state, its estimated time, its id."""
+    lines = []
+    for experiment in experiments:
+        state = "to do" if experiment in waiting else store.result(experiment)["state"]
+        lines.append(f"{state:9} {duration(cost.seconds(experiment)):>8}  {experiment.id}")
+    return lines
+
+
+def script_lines(outputs: Sequence, waiting: set[Experiment], cost: Cost) -> list[str]:
+    """One line per table or figure, cheapest first; a run that several need counts in each."""
+    runs = {output.name: with_first_steps(output.experiments) for output in outputs}
+    users = Counter(experiment for needed in runs.values() for experiment in needed)
+    rows = [["", "runs", "shared", "finished", "hours", "hours to do", "trials"]]
+    for name, needed in runs.items():
+        left = [e for e in needed if e in waiting]
+        hours = [f"{sum(map(cost.seconds, part)) / 3600:.2f}" for part in (needed, left)]
+        rows.append([
+            name, str(len(needed)), str(sum(users[e] > 1 for e in needed)),
+            str(len(needed) - len(left)), *hours, str(len({e.seed for e in needed})),
+        ])  # fmt: skip
+    return aligned(rows)

@@ -1,0 +1,31 @@
+"""Every table and figure on CIFAR-10 or the digits, cheapest first; then claims and report."""
+
+import figure1
+import figure2
+import figure3
+import figure4
+import figure5
+import figure6
+import table1
+import table2
+import table4
+import table5
+import table6
+import table7
+import table8
+import table9
+import table10
+import table11
+import table12
+import table13
+
+from chainer_jo.report import Claims, Report, main
+
+TABLES = (table1, table2, table4, table5, table6, table7, table8, table9, table10, table11)
+CONFIDENCE = (table12, table13)
+FIGURES = (figure1, figure2, figure3, figure4, figure5, figure6)
+
+if __name__ == "__main__":
+    builds = [script.table for script in (*TABLES, *CONFIDENCE)]
+    builds += [script.figure for script in FIGURES]
+    main([*builds, Claims, Report], __doc__)

@@ -1,0 +1,6 @@
+"""Holds every claim of the paper against the results there are; runs nothing."""
+
+from chainer_jo.report import Claims, main
+
+if __name__ == "__main__":
+    main(Claims, __doc__)
