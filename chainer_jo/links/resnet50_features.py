@@ -71,7 +71,10 @@ def pool5_features(images: np.ndarray, weights: str | Path, variant: str | None 
                 network = load_resnet50(weights, variant=variant)
                 network.to_device(device)
             block = _extract(network, images, start, size, progress)
-            files.write(path, partial(np.save, arr=block))
+            try:
+                files.write(path, partial(np.save, arr=block))
+            except UserError as error:
+                raise UserError(f"{error} (CHAINER_DATASET_ROOT names another place)") from None
         blocks.append(np.load(path))
     if network is not None:
         progress.finish(len(images))
