@@ -48,6 +48,10 @@ class NumpyKernels:
         return np.maximum(1 / (inverse * inverse) - np.float32(eps), 0)
 
     @staticmethod
+    def matmul(a, b):
+        return a @ b
+
+    @staticmethod
     def move_averages(mean, var, decay, unbias, running_mean, running_var):
         decay, unbias = np.float32(decay), np.float32(unbias)
         running_mean[...] = decay * running_mean + (1 - decay) * mean

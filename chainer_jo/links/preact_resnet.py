@@ -8,7 +8,7 @@ import numpy as np
 from chainer import initializers
 
 from chainer_jo.errors import UserError
-from chainer_jo.functions import as_activation, batch_norm_relu, conv2d, spatial_mean
+from chainer_jo.functions import as_activation, batch_norm_relu, conv2d, linear, spatial_mean
 
 
 class Convolution(chainer.Link):
@@ -142,4 +142,4 @@ class PreActResNet(chainer.Chain):
         h = self.conv(as_activation(x))
         for unit in self.stages:
             h = unit(h)
-        return self.dense(spatial_mean(self.pool(h)))
+        return linear(spatial_mean(self.pool(h)), self.dense.W, self.dense.b)

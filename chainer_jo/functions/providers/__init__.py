@@ -124,6 +124,10 @@ class Provider(abc.ABC):
         per_pixel = (gy / numpy.float32(h * w))[:, None, None, :]
         return self.as_activation(xp.broadcast_to(per_pixel, (n, h, w, c)).transpose(0, 3, 1, 2))
 
+    def matmul(self, a: Any, b: Any) -> Any:
+        """The product (m, n) of float32 a (m, k) and b (k, n), any of which may be transposed."""
+        return a.dot(b)
+
     def add(self, a: Any, b: Any) -> Any:
         """Sum of two activations."""
         return a + b

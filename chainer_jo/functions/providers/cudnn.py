@@ -163,6 +163,9 @@ class CuDNN(Provider):
         unbias = samples / max(samples - 1, 1)
         self._kernels.move_averages(mean, var, decay, unbias, running_mean, running_var)
 
+    def matmul(self, a, b):
+        return self._kernels.matmul(a, b)
+
     def add(self, a, b):
         a = self._activation("a", a)
         return self._map(self._kernels.add, a, self._activation("b", b, a.shape))

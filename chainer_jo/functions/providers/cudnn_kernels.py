@@ -1,4 +1,4 @@
-"""The small elementwise kernels around cuDNN's graphs.
+"""The small kernels around cuDNN's graphs.
 
 T is the type of the activations; arithmetic is float32.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from functools import cache
 from typing import Any
+
+import numpy
 
 #: name -> (inputs, outputs, body), as `cupy.ElementwiseKernel` takes them.
 SOURCES = {
@@ -41,18 +43,60 @@ SOURCES = {
 }
 
 
+#: y (m, n) = a (m, k) b (k, n), strides in elements.
+MATMUL = r"""
+extern "C" __global__ void jo_matmul(
+        const float* a, const float* b, float* y, int m, int n, int k,
+        int a_row, int a_column, int b_row, int b_column) {
+    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= (long long)m * n) return;
+    const float* row = a + (i / n) * a_row;
+    const float* column = b + (i % n) * b_column;
+    float sum = 0.0f;
+    for (int j = 0; j < k; ++j)
+        sum += row[(long long)j * a_column] * column[(long long)j * b_row];
+    y[i] = sum;
+}
+"""
+THREADS = 128
+
+
 class Kernels:
     """Each name in `SOURCES` as a function of CuPy arrays, compiled when it is first used."""
 
     def __getattr__(self, name: str) -> Any:
         if name not in SOURCES:
             raise AttributeError(name)
-        return _compile(name)
+        return _elementwise(name)
+
+    @staticmethod
+    def matmul(a: Any, b: Any) -> Any:
+        """The product (m, n) of float32 a (m, k) and b (k, n), any of which may be transposed.
+
+        One thread per result, for the small products of a classifier: CuPy refuses to have its
+        calls of cuBLAS captured in a CUDA graph.
+        """
+        import cupy
+
+        (m, k), n = a.shape, b.shape[1]
+        y = cupy.empty((m, n), numpy.float32)
+        strides = (s // a.itemsize for s in (*a.strides, *b.strides))
+        numbers = map(numpy.int32, (m, n, k, *strides))
+        blocks = (y.size + THREADS - 1) // THREADS
+        _matmul()((blocks,), (THREADS,), (a, b, y, *numbers))
+        return y
 
 
 @cache
-def _compile(name: str) -> Any:
+def _elementwise(name: str) -> Any:
     import cupy
 
     inputs, outputs, body = SOURCES[name]
     return cupy.ElementwiseKernel(inputs, outputs, body, f"jo_{name}")
+
+
+@cache
+def _matmul() -> Any:
+    import cupy
+
+    return cupy.RawKernel(MATMUL, "jo_matmul")
