@@ -1,0 +1,156 @@
+"""Chainer on today's NumPy, Python, setuptools and CuPy (chainer_jo._compat)."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import chainer
+import chainer.functions as F
+import numpy as np
+import pytest
+
+from chainer_jo import _compat
+
+ROOT = Path(__file__).resolve().parent.parent
+
+HIDE = """
+    import sys
+
+    class Hidden:
+        def find_spec(self, name, path=None, target=None):
+            if name in HIDDEN:
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    HIDDEN = {"numpy.distutils", "pkg_resources"}
+    sys.meta_path.insert(0, Hidden())
+"""
+
+NO_DRIVER = """
+    import ctypes
+
+    def no_library(name, *arguments, **keywords):
+        raise OSError(name)
+
+    ctypes.CDLL = no_library
+"""
+
+TRAIN = """
+    import chainer_jo
+    import chainer, chainer.functions as F, chainer.links as L, numpy as np
+    from chainer.training import StandardUpdater, Trainer, extensions
+
+    def train(epochs, out):
+        model = L.Classifier(L.Linear(4, 3, initialW=0))
+        optimizer = chainer.optimizers.MomentumSGD(0.1).setup(model)
+        optimizer.add_hook(chainer.optimizer_hooks.WeightDecay(1e-4))
+        x = np.sin(np.arange(80, dtype="f")).reshape(20, 4)
+        data = chainer.datasets.TupleDataset(x, np.arange(20, dtype="i") % 3)
+        iterator = chainer.iterators.SerialIterator(data, 5, shuffle=False)
+        trainer = Trainer(StandardUpdater(iterator, optimizer), (epochs, "epoch"), out)
+        trainer.extend(extensions.LogReport())
+        trainer.extend(extensions.PrintReport(["epoch", "main/loss"]))
+        trainer.extend(extensions.snapshot(autoload=True), trigger=(1, "epoch"))
+        trainer.run()
+        return trainer.get_extension("LogReport").log, model.predictor.W.array
+
+    out = sys.argv[1]
+    train(1, out + "/continued")
+    log, continued = train(2, out + "/continued")
+    assert [entry["epoch"] for entry in log] == [1, 2], log
+    assert log[1]["main/loss"] < log[0]["main/loss"], log
+    _, straight = train(2, out + "/straight")
+    assert np.array_equal(continued, straight)
+
+    from chainer import gradient_check
+    gradient_check.check_backward(F.tanh, np.ones(3), np.ones(3), dtype="d", atol=1e-6)
+    for name in HIDDEN - {"pkg_resources"}:
+        assert name not in sys.modules, name
+    print("trained")
+"""
+
+
+def run(*scripts: str, argument: str, path: str = "") -> str:
+    code = "".join(map(textwrap.dedent, scripts))
+    result = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", "-c", code, argument],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_trains_without_numpy_distutils_and_pkg_resources(tmp_path):
+    assert "trained" in run(HIDE, TRAIN, argument=str(tmp_path))
+
+
+def test_cupy_without_a_driver_is_no_gpu(tmp_path):
+    """CuPy 14 imports on a machine without a GPU; Chainer must still take it for a CPU."""
+    (tmp_path / "cupy.py").write_text("__version__ = '14.2.0'\n")
+    script = """
+        import chainer_jo, chainer, sys
+        cuda = chainer.backends.cuda
+        assert not cuda.available and not cuda.cudnn_enabled
+        try:
+            chainer.get_device("@cupy:0")
+        except RuntimeError as error:
+            print(error)
+        import cupy
+        assert cupy.__version__ == "14.2.0"
+    """
+    printed = run(NO_DRIVER, script, argument="", path=str(tmp_path))
+    assert "there is no NVIDIA driver on this machine" in printed
+
+
+def test_cupy_that_is_there_already_stays(tmp_path):
+    (tmp_path / "cupy.py").write_text("")
+    script = """
+        import sys, cupy, chainer_jo
+        assert sys.modules["cupy"] is cupy and cupy.__file__
+    """
+    run(NO_DRIVER, script, argument="", path=str(tmp_path))
+
+
+@pytest.mark.gpu
+def test_chainer_on_cupy():
+    cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
+    if not cupy.cuda.is_available():
+        pytest.skip("no CUDA GPU")
+    cuda = chainer.backends.cuda
+    assert cuda.available and not cuda.cudnn_enabled
+    x = np.linspace(-1, 1, 2 * 3 * 5 * 5, dtype="f").reshape(2, 3, 5, 5)
+    w = np.linspace(-1, 1, 4 * 3 * 3 * 3, dtype="f").reshape(4, 3, 3, 3)
+    on_cpu, on_gpu = (
+        F.relu(F.convolution_2d(xp.asarray(x), xp.asarray(w), pad=1)).array for xp in (np, cupy)
+    )
+    np.testing.assert_allclose(cupy.asnumpy(on_gpu), on_cpu, rtol=1e-3, atol=1e-4)
+
+
+def test_as_strided_which_reads_sctypes():
+    x = chainer.Variable(np.arange(5, dtype="f"))
+    y = F.as_strided(x, (4, 2), (1, 1), 0)
+    y.grad = np.ones((4, 2), "f")
+    y.backward()
+    np.testing.assert_array_equal(x.grad, [1, 2, 2, 2, 1])
+
+
+def test_an_empty_module_says_why():
+    module = _compat.empty_module("pkg_resources", "it is not installed")
+    with pytest.raises(ImportError, match="no pkg_resources.require: it is not installed"):
+        module.require("numpy")
+    assert not hasattr(module, "__file__")
+
+
+def test_chainermn_in_one_process():
+    """On NumPy 2 and current mpi4py, where an MPI library is at hand."""
+    pytest.importorskip("mpi4py.MPI", reason="no MPI", exc_type=(ImportError, RuntimeError))
+    chainermn = pytest.importorskip("chainermn")
+    communicator = chainermn.create_communicator("naive")
+    if communicator.size != 1:
+        pytest.skip("started by mpiexec")
+    np.testing.assert_array_equal(communicator.allreduce(np.ones(3, "f")), np.ones(3, "f"))
+    assert communicator.bcast_obj({"epoch": 1}) == {"epoch": 1}

@@ -1,0 +1,160 @@
+"""What is installed: one set of pins in three files, and the set-up commands that use them."""
+
+import ast
+import os
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import chainer_jo
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+ALWAYS = [*PROJECT["dependencies"], *EXTRAS["cpu"], *EXTRAS["weights"], *EXTRAS["test"]]
+WANTED = {
+    "requirements.txt": ALWAYS,
+    "requirements-gpu12.txt": [*ALWAYS, *EXTRAS["gpu"]],
+    "requirements-gpu13.txt": [*ALWAYS, *EXTRAS["gpu13"]],
+}
+PARTS = ("chainer_jo", "reproduce", "benchmarks")
+FILES = ["requirements-build.txt", *WANTED]
+
+# conda-forge's names where they are not PyPI's, and what PyPI has under another version number.
+CONDA_NAMES = {"matplotlib-base": "matplotlib"}
+ONLY_CONDA = {"python", "pip", "onednn-cpu-omp"}
+
+
+def blocks(file: str) -> list[str]:
+    """The entries of a requirements file, each with its hashes in one string."""
+    return [block for block in re.split(r"\n(?=\S)", (ROOT / file).read_text()) if block.strip()]
+
+
+def pins(file: str) -> dict[str, str]:
+    found = {}
+    for block in blocks(file):
+        requirement = Requirement(block.split("\\")[0])
+        (pin,) = requirement.specifier
+        assert pin.operator == "==", block
+        found[canonicalize_name(requirement.name)] = pin.version
+    return found
+
+
+def environment() -> tuple[dict[str, str], list[Requirement]]:
+    """The conda packages (PyPI's name to a version's beginning) and the pip section."""
+    conda, pip = {}, []
+    for indent, item in re.findall(r"^( *)- (.*)$", (ROOT / "environment.yml").read_text(), re.M):
+        if len(indent) > 2:
+            pip.append(Requirement(item))
+        elif match := re.fullmatch(r"([\w-]+)=([\d.]+)", item):
+            conda[canonicalize_name(CONDA_NAMES.get(match[1], match[1]))] = match[2]
+    return conda, pip
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """The top-level modules that a source file imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.module.split(".")[0]
+
+
+@pytest.mark.parametrize("file", WANTED)
+def test_requirements_pin_what_pyproject_asks_for(file):
+    pinned = pins(file)
+    for wanted in map(Requirement, WANTED[file]):
+        assert pinned[canonicalize_name(wanted.name)] in wanted.specifier, wanted
+
+
+def test_requirements_files_agree():
+    common = pins("requirements.txt")
+    assert common.items() <= pins("requirements-gpu12.txt").items()
+    assert common.items() <= pins("requirements-gpu13.txt").items()
+    build = pins("requirements-build.txt")
+    assert {name: common.get(name) for name in build.keys() - {"wheel"}}.items() <= build.items()
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_requirements_are_checked_by_hash_and_hold_no_addresses(file):
+    for block in blocks(file):
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", block), block
+        rest = re.sub(r"--hash=sha256:[0-9a-f]{64}", "", block)
+        assert not re.search(r"//|--|@|#", rest), block
+
+
+def test_chainer_can_be_built_with_what_is_installed_first():
+    major = int(pins("requirements-build.txt")["setuptools"].split(".")[0])
+    assert major < 81
+
+
+def test_conda_environment_agrees():
+    conda, pip = environment()
+    pinned = pins("requirements-gpu12.txt")
+    for name, beginning in conda.items():
+        if name not in ONLY_CONDA:
+            assert (pinned[name] + ".").startswith(beginning + "."), name
+    for requirement in pip:
+        name = canonicalize_name(requirement.name)
+        assert str(requirement.specifier) == f"=={pinned[name]}", requirement
+    assert conda["python"] in Requirement(f"python{PROJECT['requires-python']}").specifier
+
+    there = set(conda) | {canonicalize_name(r.name) for r in pip}
+    for wanted in map(Requirement, WANTED["requirements-gpu12.txt"]):
+        name = canonicalize_name(wanted.name)
+        assert name in there or name == "onednn-cpu-gomp", wanted
+
+
+def test_one_version_everywhere():
+    citation = (ROOT / "CITATION.cff").read_text()
+    (cited,) = re.findall(r"^version: (.+)$", citation, re.M)
+    assert chainer_jo.__version__ == PROJECT["version"] == cited
+    assert "1803.11364" in citation
+
+
+def test_whatever_is_imported_is_asked_for():
+    asked = {canonicalize_name(Requirement(text).name) for text in sum(EXTRAS.values(), ALWAYS)}
+    sources = [path for part in PARTS for path in (ROOT / part).rglob("*.py")]
+    imported = {name for path in sources for name in imports(ast.parse(path.read_text()))}
+    assert {"chainer", "numpy", "sklearn", "PIL"} <= imported
+    for module, (distribution, *_) in packages_distributions().items():
+        if module in imported - {"chainer_jo"}:
+            assert canonicalize_name(distribution) in asked, module
+
+
+def test_every_folder_of_the_package_is_installed():
+    find = pytest.importorskip("setuptools").find_packages
+    folders = {path.parent for path in (ROOT / "chainer_jo").rglob("*.py")}
+    names = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
+    assert names == set(find(str(ROOT), include=["chainer_jo*"]))
+
+
+def make(*arguments: str) -> subprocess.CompletedProcess:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
+    return subprocess.run(
+        ["make", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+
+
+def test_make_passes_flags_on(tmp_path):
+    printed = make("-n", "table1", "ARGS=--preset digits --trials 1", f"VENV={tmp_path}").stdout
+    assert printed.splitlines()[-1].endswith("reproduce/table1.py --preset digits --trials 1")
+    assert "requirements.txt" in printed
+    assert "requirements-gpu12.txt" in make("-n", "test", "GPU=12", f"VENV={tmp_path}").stdout
+
+
+def test_make_refuses_an_old_python(tmp_path):
+    old = tmp_path / "python3.10"
+    old.write_text("#!/bin/sh\nexit 1\n")
+    old.chmod(0o755)
+    result = make("test", f"PYTHON={old}", f"VENV={tmp_path / 'venv'}")
+    assert result.returncode == 2
+    assert f"Python 3.11 or newer is needed, {old} is not" in result.stderr
+    assert not (tmp_path / "venv").exists()
