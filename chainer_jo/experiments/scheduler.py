@@ -3,12 +3,14 @@ machine."""
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 
 from chainer_jo.errors import UserError
@@ -42,13 +44,24 @@ def with_first_steps(experiments: Sequence[Experiment]) -> list[Experiment]:
 
 
 def pending(experiments: Sequence[Experiment], store: RunStore) -> list[Experiment]:
-    """Those (with first steps) that have no result yet, and finished first steps whose labels are
-    needed but gone."""
-    missing = {e for e in experiments if store.result(e) is None}
-    needed = {
-        e.first_step for e in missing if e.first_step and not _has_labels(e.first_step, store)
+    """What is left to do: those (with first steps) that have no result yet.
+
+    A finished first step is done again if its labels are needed but gone; nothing is left to do
+    after a first step that diverged.
+    """
+    missing = {
+        e
+        for e in with_first_steps(experiments)
+        if store.result(e) is None and not (e.first_step and _diverged(e.first_step, store))
     }
-    return [e for e in with_first_steps(experiments) if e in missing or e in needed]
+    needed = {e.first_step for e in missing if e.first_step}
+    gone = {first_step for first_step in needed if not _has_labels(first_step, store)}
+    return [e for e in with_first_steps(experiments) if e in missing or e in gone]
+
+
+def _diverged(experiment: Experiment, store: RunStore) -> bool:
+    result = store.result(experiment)
+    return result is not None and result["state"] == "diverged"
 
 
 def _has_labels(first_step: Experiment, store: RunStore) -> bool:
@@ -138,6 +151,8 @@ class Scheduler:
                     self.on_event(event)
                 if event.state == "paused":
                     waiting.append(event.experiment)
+                if event.state == "diverged":
+                    waiting[:] = [e for e in waiting if e.first_step != event.experiment]
         return True
 
     @property
@@ -161,7 +176,7 @@ class _Worker:
             daemon=True,
             args=(theirs, scheduler.store, scheduler.load_data, scheduler.settings),
         )
-        with _environment(scheduler.threads):
+        with _for_workers(scheduler.threads):
             self._process.start()
         theirs.close()
 
@@ -191,25 +206,26 @@ class _Worker:
         self._process.join()
 
 
-class _environment:
-    """While it is entered, new processes start with this many threads for OpenMP and BLAS."""
+@contextlib.contextmanager
+def _for_workers(threads: int) -> Iterator[None]:
+    """While it is entered, new processes start with this many threads and without Ctrl-C.
 
-    def __init__(self, threads: int) -> None:
-        self._values = {
-            name: str(threads)
-            for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-        }
-
-    def __enter__(self) -> None:
-        self._before = {name: os.environ.get(name) for name in self._values}
-        os.environ.update(self._values)
-
-    def __exit__(self, *error) -> None:
-        for name, value in self._before.items():
-            if value is None:
-                del os.environ[name]
+    Ctrl-C reaches the whole process group; the scheduler alone decides what it means.
+    """
+    before = dict(os.environ)
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    os.environ.update(dict.fromkeys(names, str(threads)))
+    resource_tracker.ensure_running()  # its start would lift the mask again
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for name in names:
+            if name in before:
+                os.environ[name] = before[name]
             else:
-                os.environ[name] = value
+                del os.environ[name]
 
 
 def _serve(
@@ -217,8 +233,6 @@ def _serve(
 ) -> None:
     """A worker process: takes experiments from the connection until it closes, and tells how they
     go."""
-    # Ctrl-C reaches the whole process group; the scheduler alone decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     from chainer_jo.experiments.run import Run
     from chainer_jo.training.extensions import Paused
 

@@ -1,0 +1,216 @@
+"""The scripts as a user meets them: their output, their files, and one clear line for bad input."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tiny import TINY
+
+from chainer_jo import paper
+from chainer_jo.experiments import presets
+from chainer_jo.experiments.presets import Study
+from chainer_jo.experiments.store import RunStore
+from chainer_jo.report import comparison_table, main, options
+from chainer_jo.report.cells import Cell
+from chainer_jo.report.sensitivity import validation
+from chainer_jo.report.table import Block, Table
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Makes the preset ``tiny`` known to the flags."""
+    monkeypatch.setitem(presets.PRESETS, "tiny", TINY)
+
+
+def table1(study):
+    return comparison_table(study, paper.TABLE1, "symmetric")
+
+
+def run(build, folder, *flags, preset="tiny"):
+    """The script in this process; returns its exit code."""
+    argv = ["--preset", preset, "--results", str(folder / "results"),
+            "--figures", str(folder / "figures"), "--device", "cpu", *flags]  # fmt: skip
+    try:
+        main(build, "test", argv)
+    except SystemExit as end:
+        return end.code
+    return 0
+
+
+def test_table_from_nothing_and_again(tiny, tmp_path, capsys):
+    assert run(table1, tmp_path, "--noise-rates", "0.5") == 0
+    first = capsys.readouterr().out
+    head = first.split("\n")[0]
+    assert "preset tiny" in head and "data digits" in head and "6 runs, 6 to do" in head
+    folder = tmp_path / "results" / "tiny-digits"
+    folder = folder if folder.exists() else tmp_path / "results" / "tiny"
+    data = json.loads((folder / "table1.json").read_text())
+    assert (data["table"], data["preset"], data["data"], data["complete"]) == (
+        1,
+        "tiny",
+        "digits",
+        True,
+    )
+    assert len(data["cells"]) == 2 * 2 * 2
+    for cell in data["cells"]:
+        assert set(cell["row"]) == {"method", "score"}
+        assert set(cell["column"]) == {"accuracy", "noise_rate"}
+        assert len(cell["trials"]) == 2
+        assert cell["mean"] == pytest.approx(sum(cell["trials"]) / 2)
+        assert 0 <= cell["mean"] <= 100
+    joint = next(c for c in data["cells"] if c["row"] == {"method": "joint", "score": "last"}
+                 and c["column"] == {"accuracy": "test", "noise_rate": 0.5})  # fmt: skip
+    assert joint["paper"] == 89.8
+    rows = list(csv.DictReader((folder / "table1.csv").open()))
+    assert len(rows) == 8 and float(rows[0]["mean"]) == pytest.approx(data["cells"][0]["mean"])
+    assert "89.8" in (folder / "table1.md").read_text()
+    assert r"\textbf" in (folder / "table1.tex").read_text()
+    started = time.monotonic()
+    assert run(table1, tmp_path, "--noise-rates", "0.5") == 0
+    again = capsys.readouterr().out
+    assert time.monotonic() - started < 5
+    assert "6 runs, 0 to do" in again
+    assert again.split("**Table")[1] == first.split("**Table")[1]
+
+
+def test_dry_run_lists_and_runs_nothing(tiny, tmp_path, capsys):
+    assert run(table1, tmp_path, "--dry-run", "--trials", "1") == 0
+    out = capsys.readouterr().out
+    assert out.count("to do  ") == 18 and "18 runs, 18 to do" in out
+    assert not (tmp_path / "results").exists()
+
+
+def test_fresh_forgets_finished_runs(tiny, tmp_path, capsys):
+    flags = ("--noise-rates", "0", "--trials", "1")
+    assert run(table1, tmp_path, *flags) == 0
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("result.json")}
+    assert run(table1, tmp_path, *flags, "--fresh") == 0
+    after = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("result.json")}
+    assert before.keys() == after.keys() and all(after[p] > before[p] for p in before)
+    assert "3 runs, 3 to do" in capsys.readouterr().out
+
+
+def test_diverged_run_is_named_in_the_table(tiny, tmp_path, capsys):
+    def build(study):
+        hopeless = study.joint("asymmetric", 0.4, 0, learning_rate=1e30)
+        cell = Cell({"parameter": "learning_rate"}, {"value": 1e30}, [hopeless], validation)
+        return Table(6, "Too high a learning rate.", [Block(["1e30"], [("val (%)", [cell])])])
+
+    for to_do in ("2 to do", "0 to do"):
+        assert run(build, tmp_path) == 0
+        out = capsys.readouterr().out
+        assert to_do in out and "(1 of 1 diverged)" in out
+        if to_do == "2 to do":
+            assert "diverged in epoch 1 (learning rate 1e+30, alpha 0.8, beta 0.4)" in out
+
+
+@pytest.mark.parametrize("flags, words", [
+    (["--preset", "huge"], ["--preset huge", "digits"]),
+    (["--noise-rates", "1.5"], ["1.5", "[0, 1]"]),
+    (["--noise-rates", "0.45"], ["0.45", "hyper parameters"]),
+    (["--noise-rates", "many"], ["many"]),
+    (["--trials", "0"], ["--trials 0", "at least 1"]),
+    (["--jobs", "0"], ["--jobs 0", "at least 1"]),
+    (["--seed", "-1"], ["--seed -1"]),
+    (["--time-budget", "0"], ["--time-budget 0", "positive"]),
+    (["--device", "tpu"], ["--device tpu", "cpu"]),
+    (["--device", "cuda:99"], ["--device cuda:99"]),
+    (["--precision", "fp8"], ["fp8"]),
+    (["--engine", "tpu"], ["tpu"]),
+    (["--data", "nowhere.tar"], ["nowhere.tar"]),
+    (["--unknown"], ["--unknown"]),
+])  # fmt: skip
+def test_bad_flags_end_with_one_line(tiny, tmp_path, capsys, flags, words):
+    assert run(table1, tmp_path, *flags) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and error.startswith("error: ")
+    assert all(word in error for word in words), error
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_damaged_archive_ends_with_one_line(tiny, tmp_path, capsys):
+    archive = tmp_path / "images.tar.gz"
+    archive.write_bytes(b"not a tar")
+    assert run(table1, tmp_path, "--data", str(archive)) == 2
+    assert "images.tar.gz" in capsys.readouterr().err
+
+
+def test_results_folder_that_is_a_file(tiny, tmp_path, capsys):
+    (tmp_path / "results").write_text("in the way")
+    assert run(table1, tmp_path) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "cannot write" in error
+    assert (tmp_path / "results").read_text() == "in the way"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_full_disk_ends_with_one_line(tmp_path):
+    from chainer_jo import files
+    from chainer_jo.errors import UserError
+
+    def save(file):
+        with open("/dev/full", "wb", buffering=0) as full:
+            full.write(b"x")
+
+    (tmp_path / "kept").write_text("before")
+    with pytest.raises(UserError, match="cannot write .*No space"):
+        files.write(tmp_path / "kept", save)
+    assert (tmp_path / "kept").read_text() == "before"
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+def test_results_of_other_data_are_refused(tiny, tmp_path, capsys):
+    folder = RunStore(tmp_path / "results" / Study(TINY, "digits").folder).root
+    folder.mkdir(parents=True)
+    (folder / "data.json").write_text(json.dumps({"data": "digits", "fingerprint": "other"}))
+    assert run(table1, tmp_path) == 2
+    assert "fingerprint" in capsys.readouterr().err
+
+
+def test_description_that_does_not_match_its_id(tiny, tmp_path, capsys):
+    study = Study(TINY, "digits")
+    store = RunStore(tmp_path / "results" / study.folder)
+    experiment = study.baseline("cross_entropy", "symmetric", 0.5, 0)
+    store.open(experiment)
+    description = store.folder(experiment) / "experiment.json"
+    description.write_text(description.read_text().replace('"seed": 0', '"seed": 5'))
+    assert run(table1, tmp_path, "--noise-rates", "0.5") == 2
+    error = capsys.readouterr().err
+    assert experiment.id in error and error.count("\n") == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_unwritable_results_folder(tiny, tmp_path, capsys):
+    (tmp_path / "results").mkdir(mode=0o500)
+    assert run(table1, tmp_path) == 2
+    assert "cannot write" in capsys.readouterr().err
+
+
+def test_interrupt_says_how_to_go_on(tmp_path):
+    command = [sys.executable, ROOT / "reproduce" / "table1.py", "--preset", "digits",
+               "--noise-rates", "0.5", "--trials", "1", "--results", tmp_path,
+               "--figures", tmp_path]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(command, env=environment, text=True, start_new_session=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+    assert "preset digits" in process.stdout.readline()
+    time.sleep(2)
+    os.killpg(process.pid, signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert error.strip() == "interrupted; the same command continues where this one stopped"
+
+
+def test_presets_say_what_they_reduce():
+    for preset in presets.PRESETS.values():
+        assert preset.summary
+    parsed = options.parse("test", ["--device", "cpu"])
+    assert parsed.preset.name == "digits"
