@@ -247,6 +247,16 @@ def test_key_list():
     assert list(keys[np.array([2, 0])]) == ["long/2.jpg", "a/1.jpg"]
     with pytest.raises(IndexError):
         keys[4]
+    assert list(keys[keys.CHUNK :]) == [] and len(keys[np.array([], int)]) == 0
+
+
+def test_key_list_of_many_keys():
+    names = [f"{i * i % 1000}/{i}.jpg" for i in range(3 * KeyList.CHUNK + 5)]
+    keys = KeyList(name.encode() for name in names)
+    order = np.random.default_rng(0).permutation(len(names))[: 2 * KeyList.CHUNK + 1]
+    taken = keys[order]
+    assert list(taken) == [names[i] for i in order]
+    assert taken.nbytes == sum(len(names[i]) + 8 for i in order)
 
 
 @pytest.mark.parametrize("name", ["T-shirt", "T-Shirt", "tshirt"])

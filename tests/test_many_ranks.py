@@ -130,7 +130,7 @@ def test_checkpoint_of_other_data(data, tmp_path):
 
 def test_damaged_checkpoint(data, tmp_path):
     job(data, tmp_path, "--die-at", "13", check=False)
-    path = RunStore(tmp_path).folder(EXPERIMENT) / "checkpoint.npz"
+    path = RunStore(tmp_path).folder(EXPERIMENT) / "snapshot.npz"
     path.write_bytes(path.read_bytes()[:1000])
     failed = job(data, tmp_path, check=False)
     assert "damaged checkpoint" in failed.stderr and "--fresh" in failed.stderr

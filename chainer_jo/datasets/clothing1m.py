@@ -83,6 +83,9 @@ class KeyList(Sequence):
     Slices and index arrays give a KeyList, integers a str.
     """
 
+    #: Keys copied at a time by an index array, whose bytes have an index each meanwhile.
+    CHUNK = 1 << 14
+
     def __init__(self, keys: Iterable[bytes]) -> None:
         keys = list(keys)
         self._text = np.frombuffer(b"".join(keys), np.uint8)
@@ -93,8 +96,23 @@ class KeyList(Sequence):
 
     def __getitem__(self, index):
         if isinstance(index, slice | np.ndarray | list):
-            return KeyList(self._bytes(i) for i in np.arange(len(self))[index])
+            return self._take(np.arange(len(self))[index])
         return self._bytes(range(len(self))[index]).decode()
+
+    def _take(self, indices: np.ndarray) -> KeyList:
+        lengths = np.diff(self._ends, prepend=0)[indices]
+        starts, ends = self._ends[indices] - lengths, np.cumsum(lengths)
+        taken = KeyList([])
+        taken._ends = ends
+        taken._text = np.empty(ends[-1] if len(ends) else 0, np.uint8)
+        for first in range(0, len(indices), self.CHUNK):
+            part = slice(first, first + self.CHUNK)
+            begin, end = ends[first] - lengths[first], ends[part][-1]
+            shifts = starts[part] - (ends[part] - lengths[part])
+            taken._text[begin:end] = self._text[
+                np.repeat(shifts, lengths[part]) + np.arange(begin, end)
+            ]
+        return taken
 
     def _bytes(self, i: int) -> bytes:
         return self._text[self._ends[i - 1] if i else 0 : self._ends[i]].tobytes()
@@ -145,6 +163,21 @@ class Clothing1M:
     clean_train: LabelledKeys
     validation: LabelledKeys
     test: LabelledKeys
+
+    def sizes(self) -> dict[str, int]:
+        """Number of images in each key list."""
+        splits = (self.train, self.clean_train, self.validation, self.test)
+        return dict(zip(KEY_LISTS, map(len, splits), strict=True))
+
+    @property
+    def is_published_size(self) -> bool:
+        """Whether all lists have the published lengths, which the paper rounds, within 10 %."""
+        return not any(map(self.unlike_published, KEY_LISTS))
+
+    def unlike_published(self, name: str) -> bool:
+        """Whether a key list's length is more than 10 % off the published one."""
+        published = PUBLISHED_COUNTS[name]
+        return abs(self.sizes()[name] - published) > published // 10
 
 
 def load(root: str | Path) -> Clothing1M:

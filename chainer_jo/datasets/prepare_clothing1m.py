@@ -63,10 +63,10 @@ def prepare(
     problems = Problems()
     data = clothing1m.parse(root, problems)
     splits = [data.train, data.clean_train, data.validation, data.test]
-    counts = dict(zip(PUBLISHED_COUNTS, map(len, splits), strict=True))
+    counts = data.sizes()
     if published_counts:
         for name, count in counts.items():
-            if count and abs(count - PUBLISHED_COUNTS[name]) > PUBLISHED_COUNTS[name] // 10:
+            if count and data.unlike_published(name):
                 problems.add(f"{name}: {count} keys, published are about {PUBLISHED_COUNTS[name]}")
     total = sum(counts.values())
     progress = Progress(f"checking {root}", "images", total)

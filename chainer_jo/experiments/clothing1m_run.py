@@ -91,7 +91,7 @@ class Clothing1MRun:
         self.device = _device(settings.device, ranks)
         self.device.use()
         self.provider = providers.choose(self.device, experiment.precision, settings.engine)
-        path = self.folder / "checkpoint.npz"
+        path = self.folder / "snapshot.npz"
         shards = settings.shards or shards_of(path, ranks)
         self.task = Clothing1MTask(experiment, data, shards, ranks)
         self.stream = ImageStream(

@@ -1,0 +1,160 @@
+"""Which labels the first step changed on Clothing1M, and Figures 7 and 8, which show some."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure as Canvas
+from PIL import Image
+
+from chainer_jo import files
+from chainer_jo.datasets.clothing1m import Clothing1M, class_index
+from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.store import RunStore
+from chainer_jo.report import figure_style as style
+from chainer_jo.report.layout import aligned
+from chainer_jo.report.plot import images as drawings
+
+#: How many images a figure shows from either end.
+ENDS = 2
+
+
+@dataclass(frozen=True)
+class Relabelled:
+    """The training images by what they were labelled and what they are labelled now.
+
+    Parameters
+    ----------
+    before, after : (n,) int, classes before, and by the arg max of the labels after.
+    probability : (n,), of the class after.
+    """
+
+    data: Clothing1M
+    before: np.ndarray
+    after: np.ndarray
+    probability: np.ndarray
+
+    @staticmethod
+    def by(store: RunStore, first_step: Experiment, data: Clothing1M) -> Relabelled | None:
+        """What a first step did; None if it has not finished."""
+        labels = store.labels(first_step)
+        if labels is None:
+            return None
+        return Relabelled(data, data.train.labels, labels.argmax(axis=1), labels.max(axis=1))
+
+    def pair(self, before: int, after: int) -> np.ndarray:
+        """Indices of the images moved from one class to another, the most probable first."""
+        moved = np.flatnonzero((self.before == before) & (self.after == after))
+        return moved[np.argsort(-self.probability[moved], kind="stable")]
+
+    def counts(self) -> np.ndarray:
+        """(c, c): how many images went from each class (row) to each class (column)."""
+        classes = len(self.data.class_names)
+        flat = np.bincount(self.before * classes + self.after, minlength=classes**2)
+        return flat.reshape(classes, classes)
+
+
+@dataclass(frozen=True)
+class RelabelledFigure:
+    """Figures 7 and 8: images with the top-2 and bottom-2 probabilities of the class they moved to.
+
+    Parameters
+    ----------
+    before, after : names of the classes.
+    """
+
+    number: int
+    before: str
+    after: str
+    first_step: Experiment
+    data: Clothing1M
+
+    missing = ""
+
+    @property
+    def name(self) -> str:
+        return f"figure{self.number}"
+
+    @property
+    def experiments(self) -> Sequence[Experiment]:
+        return [self.first_step]
+
+    @property
+    def caption(self) -> str:
+        return (
+            f"The images with the top-2 and the bottom-2 probabilities of {self.after} whose "
+            f"labels are reassigned from {self.before} to {self.after}."
+        )
+
+    def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
+        """Writes ``figure<number>.{png,pdf,csv}``; returns their paths."""
+        path = figures / self.name
+        rows, total = self._rows(store)
+        contents = self._draw(rows, self._footnote(origin, total))
+        contents[".csv"] = _csv(rows, origin).encode()
+        for suffix, content in contents.items():
+            files.write(path.with_suffix(suffix), lambda file, content=content: file.write(content))
+        return [path.with_suffix(suffix) for suffix in contents]
+
+    def text(self, store: RunStore, origin: dict) -> str:
+        """As Markdown, for the terminal too."""
+        rows, total = self._rows(store)
+        shown = [[row["end"], row["key"], f"{row['probability']:.3f}"] for row in rows]
+        lines = [f"**Figure {self.number}.** {self.caption}", "", self._footnote(origin, total), ""]
+        return "\n".join(lines + aligned([["", "image", "probability"], *shown]))
+
+    def _rows(self, store: RunStore) -> tuple[list[dict], int | None]:
+        """What is shown, from left to right, and how many images moved; None before the run."""
+        relabelled = Relabelled.by(store, self.first_step, self.data)
+        if relabelled is None:
+            return [], None
+        names = self.data.class_names
+        moved = relabelled.pair(class_index(self.before, names), class_index(self.after, names))
+        top = moved[:ENDS]
+        bottom = moved[max(ENDS, len(moved) - ENDS) :]
+        return [
+            {
+                "end": end,
+                "key": self.data.train.keys[i],
+                "before": self.before,
+                "after": self.after,
+                "probability": float(relabelled.probability[i]),
+            }
+            for end, part in (("top", top), ("bottom", bottom))
+            for i in part
+        ], len(moved)
+
+    def _footnote(self, origin: dict, total: int | None) -> str:
+        found = "not finished yet" if total is None else f"{total} images were reassigned so"
+        return f"Preset {origin['preset']}, data {origin['data']}; {found}."
+
+    def _draw(self, rows: list[dict], footnote: str) -> dict[str, bytes]:
+        with matplotlib.rc_context(style.RC):
+            canvas = Canvas((6.4, 2.4), layout="constrained")
+            for column, axes in enumerate(canvas.subplots(1, 2 * ENDS)):
+                axes.set_axis_off()
+                if column < len(rows):
+                    row = rows[column]
+                    with Image.open(self.data.root / row["key"]) as image:
+                        axes.imshow(image.convert("RGB"))
+                    title = f"{row['end']}\n{self.after}: {100 * row['probability']:.1f} %"
+                    axes.set_title(title, y=-0.02, va="top", fontsize=9, color=style.INK)
+            canvas.suptitle(f"{self.before} → {self.after}", fontsize=10, color=style.INK)
+            canvas.supxlabel(footnote, x=0.01, ha="left", fontsize=7, color=style.MUTED)
+            return drawings(canvas)
+
+
+def _csv(rows: list[dict], origin: dict) -> str:
+    out = io.StringIO()
+    names = ["preset", "data", "end", "key", "before", "after", "probability"]
+    writer = csv.DictWriter(out, names, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({"preset": origin["preset"], "data": origin["data"], **row})
+    return out.getvalue()

@@ -1,0 +1,223 @@
+"""Table 3, Figures 7 and 8 and the page, from a real run on a tiny set in the layout."""
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from clothing1m_like import make_clothing1m_like
+
+from chainer_jo import paper
+from chainer_jo.datasets import clothing1m
+from chainer_jo.errors import UserError
+from chainer_jo.experiments.clothing1m import DIGITS, PAPER, Clothing1MStudy
+from chainer_jo.experiments.store import RunStore
+from chainer_jo.report.clothing1m import figure7, table3
+from chainer_jo.report.clothing1m_app import Context, main
+from chainer_jo.report.relabelled import Relabelled
+
+ROOT = Path(__file__).resolve().parent.parent
+NAMES = list(clothing1m.CLASS_NAMES)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return make_clothing1m_like(
+        tmp_path_factory.mktemp("data") / "tiny", train=3, validation=1, test=1, size=16
+    )
+
+
+def flags(data, where, *more):
+    where = ["--results", str(where / "results"), "--figures", str(where / "figures")]
+    return ["--preset", "digits", "--data", str(data), "--device", "cpu", *where, *more]
+
+
+def script(name, *arguments, ranks=1):
+    command = [sys.executable, str(ROOT / "reproduce" / f"{name}.py"), *arguments]
+    if ranks > 1:
+        allowed = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        command = ["mpiexec", *allowed, "--oversubscribe", "-n", str(ranks), *command]
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    env = os.environ | threads | {"PYTHONPATH": str(ROOT), "TMPDIR": "/tmp"}
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
+
+
+@pytest.fixture(scope="module")
+def written(data, tmp_path_factory):
+    """Everything that table3.py writes, on two ranks where there are two."""
+    where = tmp_path_factory.mktemp("written")
+    ranks = 2 if shutil.which("mpiexec") else 1
+    done = script("table3", *flags(data, where, "--workers", "0"), ranks=ranks)
+    assert done.returncode == 0, done.stderr
+    return where, done.stdout
+
+
+def test_table_marks_what_is_quoted(written):
+    where, output = written
+    table = json.loads((where / "results/digits-tiny/table3.json").read_text())
+    assert table["complete"] and table["data"] == "tiny"
+    cells = {(c["row"]["method"], c["row"]["score"]): c for c in table["cells"]}
+    assert set(cells) == set(paper.TABLE3.cells)
+    for keys, cell in cells.items():
+        assert cell["paper"] == paper.TABLE3.cells[keys]
+        quoted = keys[1] == "quoted"
+        assert (cell["mean"] is None) == quoted and (cell["runs"] == []) == quoted
+    text = (where / "results/digits-tiny/table3.md").read_text()
+    assert "#1 and #2 are quoted" in text and text.strip() in output
+    rows = [line for line in text.splitlines() if line.startswith("| #")]
+    assert rows[0].startswith("| #1 Cross Entropy Loss, quoted") and "[68.94]" in rows[0]
+    assert "[69.84]" in rows[1] and "**" in rows[5]
+
+
+def test_labels_are_whole(written, data):
+    where, _ = written
+    (path,) = (where / "results/digits-tiny/runs").glob("first-step-real-*/labels.npz")
+    with np.load(path) as archive:
+        labels = archive["labels"]
+    assert labels.shape == (3 * len(NAMES), len(NAMES))
+    np.testing.assert_allclose(labels.sum(axis=1), 1, atol=1e-5)
+    assert not list((where / "results").rglob("snapshot.npz")), "only while a run goes on"
+
+
+def test_figures_and_their_data(written):
+    where, _ = written
+    for number in (7, 8):
+        path = where / f"figures/digits-tiny/figure{number}"
+        assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+        assert path.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
+        header = path.with_suffix(".csv").read_text().splitlines()[0]
+        assert header == "preset,data,end,key,before,after,probability"
+
+
+def test_a_figure_of_any_pair_alone_and_in_seconds(written, data):
+    where, _ = written
+    done = script("figure7", *flags(data, where, "--classes", "knitwear", "Sweater"))
+    assert done.returncode == 0, done.stderr
+    assert "0 to do" in done.stdout and "from Knitwear to Sweater" in done.stdout
+    with (where / "figures/digits-tiny/figure7.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert all(row["before"] == "Knitwear" for row in rows)
+
+
+def test_the_page_has_every_relabelled_image(written, data):
+    where, _ = written
+    folder = where / "results/digits-tiny"
+    text = (folder / "relabelled.html").read_text()
+    start = text.index('id="content">') + len('id="content">')
+    content = json.loads(text[start : text.index("</script>", start)])
+    (path,) = (folder / "runs").glob("first-step-real-*/labels.npz")
+    with np.load(path) as archive:
+        assigned = archive["labels"].argmax(axis=1)
+    before = clothing1m.load(data).train.labels
+    moved = sum(map(len, content["pairs"].values()))
+    assert moved == np.sum(assigned != before)
+    for name, images in content["pairs"].items():
+        a, b = map(int, name.split(","))
+        assert len(images) == content["counts"][a][b] == np.sum((before == a) & (assigned == b))
+        probabilities = [probability for _, probability in images]
+        assert probabilities == sorted(probabilities, reverse=True)
+        assert all(source.startswith("data:image/jpeg;base64,") for source, _ in images)
+    assert "{{" not in text and str(where) not in text
+
+
+def test_top_and_bottom_of_a_pair(data, tmp_path):
+    """Labels made up: which four images are shown, in which order."""
+    study = Clothing1MStudy(DIGITS, "tiny")
+    loaded = clothing1m.load(data)
+    hoodie, shirt = NAMES.index("Hoodie"), NAMES.index("T-shirt")
+    members = np.flatnonzero(loaded.train.labels == hoodie)
+    labels = np.eye(len(NAMES), dtype=np.float32)[loaded.train.labels]
+    for i, probability in zip(members, np.linspace(0.6, 0.9, len(members)), strict=True):
+        labels[i] = 0
+        labels[i, [shirt, hoodie]] = probability, 1 - probability
+    store = RunStore(tmp_path)
+    store.open(study.first_step())
+    store.save_labels(study.first_step(), labels)
+    figure = figure7(Context(study, loaded, None))
+    rows, total = figure._rows(store)
+    assert total == len(members)
+    expected = [members[-1], members[-2], members[0]]
+    assert [row["key"] for row in rows] == [loaded.train.keys[i] for i in expected]
+    assert [row["end"] for row in rows] == ["top", "top", "bottom"]
+    assert rows[0]["probability"] == pytest.approx(0.9)
+    counts = Relabelled.by(store, study.first_step(), loaded).counts()
+    assert counts[hoodie, shirt] == len(members) and counts.sum() == len(labels)
+
+
+def test_before_the_first_step_has_finished(data, tmp_path):
+    study = Clothing1MStudy(DIGITS, "tiny")
+    context = Context(study, clothing1m.load(data), None)
+    origin = {"preset": "digits", "data": "tiny", "precision": "fp32"}
+    store = RunStore(tmp_path)
+    paths = figure7(context).write(store, origin, tmp_path, tmp_path)
+    assert all(path.stat().st_size for path in paths)
+    assert "not finished" in figure7(context).text(store, origin)
+    text = table3(context).text(store, origin)
+    assert text.count("…") == 4 and "[72.23]" in text
+
+
+def test_the_paper_setting(monkeypatch):
+    monkeypatch.setattr("chainer_jo.experiments.clothing1m._resnet50", lambda weights: None)
+    study = Clothing1MStudy(PAPER, "clothing1m")
+    first, second, base = study.first_step(), study.joint(), study.baseline()
+    assert (first.data.resize, first.data.crop) == (256, 224)
+    for experiment in (first, second, base):
+        sgd = experiment.optimization
+        assert (sgd.batch_size, sgd.momentum, sgd.weight_decay) == (32, 0.9, 1e-3)
+        assert sgd.epochs == 10 and sgd.pad == 0 and not sgd.flip
+    assert (first.alpha, first.beta, first.optimization.learning_rate) == (2.4, 0.8, 8e-4)
+    assert first.optimization.drops == () and second.optimization.drops == (5,)
+    assert second.optimization.learning_rate == 5e-4
+    assert first.relabelling.start == 1 and first.relabelling.average is None
+    assert second.first_step == first and base.optimization == second.optimization
+    assert base.objective == second.objective == "cross_entropy"
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--preset", "mini"], "--preset mini: expected paper or digits"),
+        (["--data", "/nowhere/at/all"], "no such folder"),
+        (["--noise-rates", "0.5"], "--noise-rates: has no meaning"),
+        (["--workers", "-1"], "--workers -1: expected at least 0"),
+        (["--batch-size", "many"], "invalid int value: 'many'"),
+        (["--classes", "Hat", "Dress"], "class 'Hat': expected one of T-shirt"),
+        (["--preset", "paper"], "ResNet-50 weights"),
+        (["--preset", "paper", "--data", "cifar10"], "--data: expected the folder of Clothing1M"),
+        (["--batch-size", "9", "--shards", "2"], "expected a multiple of 2"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(more, words, data, tmp_path, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(figure7, "Figure 7.", flags(data, tmp_path, "--workers", "0", *more))
+    assert ended.value.code == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("error: ") and words in lines[0]
+
+
+def test_no_training_image_of_a_class(data, tmp_path):
+    folder = shutil.copytree(data, tmp_path / "tiny")
+    path = folder / clothing1m.NOISY_LABELS
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(x[:-1] + "4" if x.endswith(" 3") else x for x in lines))
+    with pytest.raises(SystemExit):
+        main(table3, "Table 3.", flags(folder, tmp_path, "--workers", "0"))
+
+
+def test_weights_are_part_of_the_description(tmp_path):
+    with pytest.raises(UserError, match="ResNet-50 weights"):
+        Clothing1MStudy(PAPER, "clothing1m").baseline()
+    ids = set()
+    for content in (b"one", b"two"):
+        path = tmp_path / "weights.npz"
+        path.write_bytes(content)
+        experiment = Clothing1MStudy(PAPER, "clothing1m", str(path)).baseline()
+        assert experiment.network.weights.startswith("original-")
+        assert experiment == type(experiment).from_dict(experiment.to_dict())
+        ids.add(experiment.id)
+    assert len(ids) == 2
