@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chainer_jo.experiments import files
+from chainer_jo import files
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.report.cells import Cell
 from chainer_jo.report.curves import QUANTITIES, Curve, Series
 from chainer_jo.report.layout import aligned
 from chainer_jo.report.table import Block
@@ -28,6 +29,7 @@ class Figure:
     curves : in the legend's order.
     conditions : the noise and whatever else the paper leaves open, as printed under the axes.
     beside : numbers that the paper's text states along with the figure; their runs are needed too.
+    missing : what could not be shown for want of an input, in one line; empty if nothing.
     """
 
     number: int
@@ -36,6 +38,7 @@ class Figure:
     curves: Sequence[Curve]
     conditions: str
     beside: Block | None = None
+    missing: str = ""
 
     @property
     def name(self) -> str:
@@ -101,7 +104,7 @@ class Figure:
             lines += [f"*{self.beside.title}*", ""]
             rows = [["", *self.beside.headers]]
             for label, cells in self.beside.rows:
-                rows.append([label, *(cell.text(store) for cell in cells)])
+                rows.append([label, *(_shown(cell, store) for cell in cells)])
             lines += [*aligned(rows), ""]
         return "\n".join(lines)
 
@@ -151,6 +154,14 @@ class Figure:
             "axis": QUANTITIES[self.key].axis,
             "curves": curves,
         }
+
+
+def _shown(cell: Cell | None, store: RunStore) -> str:
+    """The number and [the paper's], as in tables."""
+    if cell is None:
+        return ""
+    text = cell.value(store).text(digits=cell.digits)
+    return text if cell.paper is None else f"{text} [{cell.paper:.{cell.digits}f}]"
 
 
 def _ending(series: Series, digits: int) -> str:

@@ -1,0 +1,35 @@
+"""The curves that Figures 5 and 6 share: training on different labels, initial and updated."""
+
+from chainer_jo.experiments.figure_runs import FIGURE5_LABELS, figure5_run
+from chainer_jo.experiments.presets import Study
+from chainer_jo.report.curves import Curve
+from chainer_jo.report.figure import Figure
+
+MISSING = (
+    "pseudo labels: no features of these images, so their curves are left out; expected "
+    "--resnet50-weights FILE or --features FILE.npz"
+)
+
+
+def label_figure(study: Study, number: int, caption: str, key: str) -> Figure:
+    """Figure 5 or 6: ``key`` in the second step, on the labels as they are and after the first.
+
+    Without features there are no pseudo labels, and the figure is drawn without their curves.
+    """
+    curves = []
+    for labels, (noise, rate) in FIGURE5_LABELS.items():
+        if noise == "pseudo" and not study.pseudo_available:
+            continue
+        name = f"SN, r={rate:g}" if rate else labels.replace("_", " ")
+        if noise == "pseudo":
+            name = "pseudo labels"
+        for stage in ("initial",) if labels == "ground_truth" else ("initial", "updated"):
+            runs = [figure5_run(study, labels, stage, t) for t in study.figure_trials()]
+            curves.append(
+                Curve(name if stage == "initial" else f"{name}, updated", runs, family=name)
+            )
+    rates = ", ".join(f"{rate:g}" for _, rate in FIGURE5_LABELS.values() if rate)
+    pseudo = f"pseudo labels from {study.features}" if study.features else "no pseudo labels"
+    conditions = f"second step on symmetric noise r = {rates}, {pseudo}; dotted: lr divided by 10"
+    missing = "" if study.pseudo_available else MISSING
+    return Figure(number, caption, key, curves, conditions, missing=missing)

@@ -1,0 +1,94 @@
+"""Draws curves with matplotlib, without a display and without its global state."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import MaxNLocator
+
+from chainer_jo.report import figure_style as style
+from chainer_jo.report.curves import QUANTITIES, Series
+
+if TYPE_CHECKING:
+    from chainer_jo.report.figure import Figure
+
+SIZE = (6.4, 4.6)
+"""Inches."""
+
+
+def plot(figure: Figure, all_series: Sequence[Series], footnote: str) -> dict[str, bytes]:
+    """The figure as ``{".png": ..., ".pdf": ...}``.
+
+    Parameters
+    ----------
+    all_series : of each of the figure's curves; those without epochs are in the legend alone.
+    footnote : printed under the axes.
+    """
+    with matplotlib.rc_context(style.RC):
+        canvas = Canvas(SIZE, layout="constrained")
+        axes = canvas.add_subplot()
+        styles = style.line_styles([curve.family for curve in figure.curves])
+        for number, curve in enumerate(figure.curves):
+            series = all_series[number]
+            label = f"{curve.label} ({series.state})" if series.state else curve.label
+            first_marker = (number + 0.5) / len(figure.curves)
+            _draw(axes, series, styles[number], label, first_marker)
+        axes.set_xlabel("epoch")
+        axes.set_ylabel(QUANTITIES[figure.key].axis)
+        axes.set_xlim(0, max((curve.length for curve in figure.curves), default=1))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.margins(y=0.08)
+        if figure.key == "cross_entropy":
+            axes.set_ylim(bottom=0)
+        for drop in figure.drops:
+            axes.axvline(drop, color=style.MUTED, linestyle=":", linewidth=1.1, zorder=1)
+        if not any(series.trials for series in all_series):
+            axes.set_yticks([])
+            axes.text(
+                0.5, 0.5, "no epochs yet", transform=axes.transAxes,
+                ha="center", va="center", fontsize=14, color=style.MUTED,
+            )  # fmt: skip
+        columns = 2 if len(figure.curves) <= 4 else 3
+        canvas.legend(loc="outside upper left", ncols=columns, labelcolor=style.INK)
+        _write_under(canvas, footnote)
+        return images(canvas)
+
+
+def _draw(axes: Axes, series: Series, look: dict, label: str, first_marker: float) -> None:
+    """A line through the means, and a band of one standard deviation where there is one.
+
+    Markers are as far apart on every curve; the first is after the part ``first_marker`` of that,
+    so that no curve's markers lie under another's.
+    """
+    epochs = list(range(1, series.epochs + 1))
+    means = [series.mean(n) for n in epochs]
+    every = max(1, round(series.length / style.MARKERS_PER_CURVE))
+    axes.plot(epochs, means, label=label, markevery=(int(first_marker * every), every), **look)
+    spread = [(n, series.mean(n), series.std(n)) for n in epochs if series.std(n) is not None]
+    if spread:
+        x, mean, std = zip(*spread, strict=True)
+        low = [m - s for m, s in zip(mean, std, strict=True)]
+        high = [m + s for m, s in zip(mean, std, strict=True)]
+        axes.fill_between(x, low, high, color=look["color"], alpha=0.18, linewidth=0)
+
+
+def _write_under(canvas: Canvas, text: str) -> None:
+    canvas.supxlabel(
+        textwrap.fill(text, 128), x=0.01, ha="left", fontsize=7, color=style.MUTED, linespacing=1.3
+    )
+
+
+def images(canvas: Canvas) -> dict[str, bytes]:
+    """What is drawn as PNG and PDF; the same drawing always gives the same bytes."""
+    made = {}
+    for suffix, metadata in ((".png", {"Software": None}), (".pdf", {"CreationDate": None})):
+        out = io.BytesIO()
+        canvas.savefig(out, format=suffix[1:], metadata=metadata)
+        made[suffix] = out.getvalue()
+    return made
