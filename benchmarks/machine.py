@@ -1,0 +1,115 @@
+"""What the machine is, and what it can do at best: matrix products and copies in memory."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable
+from importlib import metadata
+
+import numpy
+
+from chainer_jo.functions.providers import Unavailable, dnnl, onednn
+from chainer_jo.functions.providers.buffers import Buffers
+
+SIDE = 2048
+COPIED = 1 << 28
+REPEATS = 7
+
+
+def describe(threads: int) -> dict:
+    """Processor, its instructions, operating system and versions."""
+    packages = ("chainer", "numpy", "torch", "ml_dtypes", "onednn-cpu-gomp")
+    return {
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
+        "threads": threads,
+        "instructions": [
+            f for f in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if f in _flags()
+        ],
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in packages},
+        "onednn": _onednn(),
+    }
+
+
+def peaks() -> dict:
+    """Measured with all threads: large matrix products (GFLOP/s), a copy (GB/s read + written)."""
+    found = {"copy_gb_per_s": _copy_rate()}
+    a = numpy.ones((SIDE, SIDE), numpy.float32)
+    found["fp32_gflop_per_s"] = _rate(lambda: a @ a)
+    try:
+        library = dnnl.find()
+    except Unavailable:
+        return found
+    found["fp32_gflop_per_s"] = max(found["fp32_gflop_per_s"], _matmul_rate(library, dnnl.F32))
+    if onednn.has_bfloat16_instructions():
+        found["bf16_gflop_per_s"] = _matmul_rate(library, dnnl.BF16)
+    return found
+
+
+def _matmul_rate(library: dnnl.Library, data_type: int) -> float:
+    buffers, byte = Buffers(), numpy.dtype(numpy.uint8)
+    matrix = library.strided((SIDE, SIDE), (SIDE, 1), data_type)
+    any_layout = library.any_layout((SIDE, SIDE), data_type)
+    desc = library.describe("matmul", matrix, any_layout, None, matrix, None)
+    weights = library.descriptor_of(desc, dnnl.QUERY_WEIGHTS)
+    descriptors = (matrix, weights, matrix)
+    memory = [buffers.empty((library.size(d),), byte) for d in descriptors]
+    for array in memory:
+        array[:] = 0
+    indices = (dnnl.SRC, dnnl.WEIGHTS, dnnl.DST)
+    run = dnnl.Primitive(library, desc, *zip(indices, descriptors, strict=True))
+    return _rate(lambda: run(*(array.ctypes.data for array in memory)))
+
+
+def _rate(product: Callable) -> float:
+    return 2 * SIDE**3 / _shortest(product) / 1e9
+
+
+def _copy_rate() -> float:
+    source, target = numpy.ones((2, COPIED // 4), numpy.float32)
+    return 2 * COPIED / _shortest(lambda: numpy.copyto(target, source)) / 1e9
+
+
+def _shortest(function: Callable) -> float:
+    seconds = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def _cpuinfo(field: str) -> str:
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith(field))
+    except (OSError, StopIteration):
+        return ""
+
+
+def _processor() -> str:
+    return _cpuinfo("model name") or platform.processor() or platform.machine()
+
+
+def _flags() -> list[str]:
+    return _cpuinfo("flags").split()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _onednn() -> str | None:
+    try:
+        return ".".join(map(str, dnnl.find().version))
+    except Unavailable:
+        return None

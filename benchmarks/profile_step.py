@@ -1,0 +1,77 @@
+"""Where the time of a training step goes: the provider's operations, and what is around them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from chainer_jo.functions import providers
+
+STEPS = 5
+
+
+class Timed:
+    """A provider that keeps account: seconds, calls, floating-point operations, bytes of arrays."""
+
+    def __init__(self, provider: providers.Provider) -> None:
+        self._provider = provider
+        self.account: dict[str, dict[str, float]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        operation = getattr(self._provider, name)
+        if not callable(operation):
+            return operation
+
+        def timed(*arguments):
+            start = time.perf_counter()
+            result = operation(*arguments)
+            seconds = time.perf_counter() - start
+            results = result if isinstance(result, tuple) else (result,)
+            entry = self.account.setdefault(
+                name, {"seconds": 0.0, "calls": 0, "flop": 0, "bytes": 0}
+            )
+            entry["seconds"] += seconds
+            entry["calls"] += 1
+            entry["flop"] += _flop(name, arguments, results)
+            entry["bytes"] += sum(
+                array.nbytes for array in (*arguments, *results) if isinstance(array, numpy.ndarray)
+            )
+            return result
+
+        return timed
+
+
+def profile(step: Callable[[], None]) -> dict:
+    """Means per step over `STEPS` steps.
+
+    Returns {"seconds", "operations": {name: {"seconds", "calls", "flop", "bytes"}}}; bytes are
+    those of the arrays that an operation reads and writes, each counted once.
+    """
+    timed = Timed(providers.current())
+    providers.use(timed)
+    start = time.perf_counter()
+    for _ in range(STEPS):
+        step()
+    seconds = (time.perf_counter() - start) / STEPS
+    providers.use(timed._provider)
+    operations = {
+        name: {key: value / STEPS for key, value in entry.items()}
+        for name, entry in timed.account.items()
+    }
+    return {"seconds": seconds, "operations": operations}
+
+
+def _flop(name: str, arguments: tuple, results: tuple) -> int:
+    """Multiplications and additions of a convolution or a product of matrices; 0 for the rest."""
+    if name == "conv2d":
+        return 2 * results[0].size * arguments[1][0].size
+    if name == "conv2d_grad_input":
+        return 2 * arguments[0].size * arguments[1][0].size
+    if name == "conv2d_grad_weight":
+        return 2 * arguments[1].size * results[0][0].size
+    if name == "matmul":
+        return 2 * results[0].size * arguments[0].shape[1]
+    return 0
