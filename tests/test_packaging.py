@@ -51,7 +51,7 @@ def environment() -> tuple[dict[str, str], list[Requirement]]:
     """The conda packages (PyPI's name to a version's beginning) and the pip section."""
     conda, pip = {}, []
     for indent, item in re.findall(r"^( *)- (.*)$", (ROOT / "environment.yml").read_text(), re.M):
-        if len(indent) > 2:
+        if len(indent) > 2 and item != "-e .":
             pip.append(Requirement(item))
         elif match := re.fullmatch(r"([\w-]+)=([\d.]+)", item):
             conda[canonicalize_name(CONDA_NAMES.get(match[1], match[1]))] = match[2]
