@@ -19,13 +19,19 @@ def _build(workload: Workload, module: str, function: str, **options) -> Step:
         raise Missing(f"{error.name} is not installed") from error
 
 
-_joint = partial(_build, module="joint_step", function="joint_step")
+def _build_chainer(workload: Workload, **options) -> Step:
+    import chainer_jo  # noqa: F401  (knows what Chainer needs on NumPy 2; before chainer)
+
+    return _build(workload, **options)
+
+
+_joint = partial(_build_chainer, module="joint_step", function="joint_step")
 _torch = partial(_build, module="torch_network", function="training_step")
 
 #: Module that describes the machine and measures its limits.
 MACHINE = "machine"
 ENTRIES: dict[str, Callable[[Workload], Step]] = {
-    "chainer": partial(_build, module="stock_chainer", function="stock_step"),
+    "chainer": partial(_build_chainer, module="stock_chainer", function="stock_step"),
     "chainer_jo/stock": partial(_joint, engine="stock"),
     "chainer_jo/fp32": partial(_joint, engine="onednn"),
     "chainer_jo/mixed": partial(_joint, engine="onednn", precision="mixed"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import chainer_jo  # noqa: F401, I001  (what Chainer needs on NumPy 2)
 import chainer
 import chainer.functions as F
 import chainer.links as L
