@@ -1,0 +1,238 @@
+"""The report: one self-contained page of everything in a results folder."""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib import resources
+from pathlib import Path
+
+from chainer_jo import files
+from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.presets import Study
+from chainer_jo.experiments.provenance import collect
+from chainer_jo.experiments.store import RunStore
+from chainer_jo.paper.claims import DOES_NOT_HOLD, HOLDS, NOT_ENOUGH_RUNS
+from chainer_jo.report.html_claims import claim_html, overview_html
+from chainer_jo.report.markdown_tables import Document
+
+TITLE = "Joint Optimization Framework for Learning with Noisy Labels"
+VERDICTS = (HOLDS, DOES_NOT_HOLD, NOT_ENOUGH_RUNS)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Writes ``report.html`` from the tables, figures and verdicts there are; needs no run itself."""
+
+    study: Study
+    name: str = "report"
+    experiments: Sequence[Experiment] = ()
+    missing: str = ""
+
+    def text(self, store: RunStore, origin: dict) -> str:
+        """What the page has, in one line."""
+        found = _Found(store.root)
+        return (
+            f"report of {len(found.tables)} tables, {len(found.figures)} figures and "
+            f"{len(found.claims)} claims"
+        )
+
+    def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
+        """Writes the page; returns its path."""
+        path = folder / "report.html"
+        files.write_text(path, _page(self.study, origin, _Found(folder), figures))
+        return [path]
+
+
+class _Found:
+    """What has been written to a results folder so far."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tables = self._read(folder, "table")
+        self.figures = self._read(folder, "figure")
+        claims = folder / "claims.json"
+        self.claims = files.read_json(claims) if claims.exists() else []
+        aggregated = folder / "provenance.json"
+        # Runs need not have been copied along with what was made of them.
+        if any(folder.glob("runs/*/result.json")):
+            self.provenance = collect(folder)
+        else:
+            self.provenance = files.read_json(aggregated) if aggregated.exists() else {}
+
+    @staticmethod
+    def _read(folder: Path, kind: str) -> list[tuple[dict, Document]]:
+        """JSON and Markdown of every table or figure, by number."""
+        found = []
+        for path in folder.glob(f"{kind}[0-9]*.json"):
+            document = Document.read(path.with_suffix(".md").read_text())
+            found.append((files.read_json(path), document))
+        return sorted(found, key=lambda pair: pair[0][kind])
+
+
+def _page(study: Study, origin: dict, found: _Found, figures: Path) -> str:
+    setting = f"preset {origin['preset']}, data {origin['data']}"
+    sections = [
+        ("summary", "Summary", _summary(study, found)),
+        ("claims", "What the paper says, and what these runs say", _claims(found)),
+        ("tables", "Tables", "".join(_table(*pair) for pair in found.tables)),
+        ("figures", "Figures", "".join(_figure(*pair, figures) for pair in found.figures)),
+        ("provenance", "Where these numbers come from", _provenance(origin, found)),
+    ]
+    below = {
+        "tables": [(f"table{data['table']}", text.name) for data, text in found.tables],
+        "figures": [(f"figure{data['figure']}", text.name) for data, text in found.figures],
+    }
+    body = "\n".join(
+        f'<section id="{key}"><h2>{escape(title)}</h2>\n{content or _NOTHING}\n</section>'
+        for key, title, content in sections
+    )
+    css = resources.files(__package__).joinpath("report.css").read_text()
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{escape(TITLE)}: {escape(setting)}</title>
+<style>
+{css}</style>
+</head>
+<body>
+<a class="skip" href="#summary">Skip to the summary</a>
+<header class="top">
+<p class="kicker">A reproduction in Chainer</p>
+<h1>{escape(TITLE)}</h1>
+<p class="setting">Preset <b>{escape(origin["preset"])}</b>
+on data set <b>{escape(origin["data"])}</b>, precision {escape(origin["precision"])}</p>
+</header>
+<nav aria-label="Contents"><h2>Contents</h2>
+<ol>
+{_contents(sections, below)}
+</ol></nav>
+<main>
+{body}
+</main>
+</body>
+</html>
+"""
+
+
+_NOTHING = "<p>Nothing yet.</p>"
+
+
+def _contents(sections: Sequence[tuple[str, str, str]], below: dict) -> str:
+    items = []
+    for key, title, _ in sections:
+        links = "".join(
+            f'<li><a href="#{anchor}">{escape(name)}</a></li>\n' for anchor, name in below.get(key, ())
+        )
+        inner = f'<ol class="short">\n{links}</ol>' if links else ""
+        items.append(f'<li><a href="#{key}">{escape(title)}</a>{inner}</li>')
+    return "\n".join(items)
+
+
+def _summary(study: Study, found: _Found) -> str:
+    preset = study.preset
+    if preset.name == "paper" and study.data == preset.reference_data:
+        scope = "These are the paper's own data and schedules."
+    else:
+        scope = (
+            "<strong>Not the paper's setting.</strong> The paper's numbers, in [brackets] "
+            "throughout, are of all of CIFAR-10, its full network and schedules: what rises and "
+            "falls can be compared, the size of the numbers cannot."
+        )
+    counts = Counter(claim["verdict"] for claim in found.claims)
+    unfinished = [
+        text.name for data, text in (*found.tables, *found.figures) if not data["complete"]
+    ]
+    state = (
+        f"Still without all of their runs: {', '.join(unfinished)}."
+        if unfinished
+        else "Every run of every table and figure here has finished."
+    )
+    return f"""<p class="lead">{escape(preset.name)}: {escape(preset.summary)}.</p>
+<p class="scope">{scope}</p>
+{overview_html(found.claims, counts, VERDICTS) if found.claims else ""}
+<p>{len(found.tables)} tables and {len(found.figures)} figures. {escape(state)}</p>"""
+
+
+def _claims(found: _Found) -> str:
+    if not found.claims:
+        return ""
+    rule = (
+        "<p>± is the scatter of a mean: twice its standard error over trials. A difference decides "
+        "only where it is larger than the scatter of the difference.</p>"
+    )
+    return rule + "\n".join(map(claim_html, found.claims))
+
+
+def _table(data: dict, text: Document) -> str:
+    anchor = f"table{data['table']}"
+    grids = "\n".join(
+        f'<div class="scroll" tabindex="0" role="region" aria-labelledby="{anchor}-title">'
+        f"{grid.html()}</div>"
+        for grid in text.grids
+    )
+    return f'<article id="{anchor}" class="table">{_caption(anchor, data, text)}{grids}</article>\n'
+
+
+def _figure(data: dict, text: Document, figures: Path) -> str:
+    anchor = f"figure{data['figure']}"
+    image = figures / f"{anchor}.png"
+    if not image.exists():
+        return ""
+    encoded = base64.b64encode(image.read_bytes()).decode()
+    grids = "\n".join(f'<div class="scroll">{grid.html()}</div>' for grid in text.grids)
+    return f"""<article id="{anchor}" class="figure">
+<figure><img src="data:image/png;base64,{encoded}" alt="{escape(_in_words(data))}">
+<figcaption>{_caption(anchor, data, text)}</figcaption></figure>
+{grids}</article>
+"""
+
+
+def _caption(anchor: str, data: dict, text: Document) -> str:
+    badge = "" if data["complete"] else ' <span class="badge">unfinished</span>'
+    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in text.notes)
+    return (
+        f'<h3 id="{anchor}-title">{escape(text.name)}{badge}</h3>'
+        f"<p>{escape(text.caption)}</p>{notes}"
+    )
+
+
+def _in_words(data: dict) -> str:
+    """What is seen, for those who do not see it."""
+    if "description" in data:
+        return data["description"]
+    ends = [
+        f"{curve['label']} ends at {curve['mean']:.3g}" if curve["epochs"] else
+        f"{curve['label']} has no epochs yet"
+        for curve in data["curves"]
+    ]  # fmt: skip
+    return f"Curves of {data['axis']} over epochs: {'; '.join(ends)}."
+
+
+def _provenance(origin: dict, found: _Found) -> str:
+    known = found.provenance
+    if not known:
+        return ""
+    data = known["data"] or {}
+    versions = [" ".join(pair) for each in known["versions"] for pair in each.items()]
+    rows = {
+        "Data set": data.get("data"),
+        "Fingerprint": data.get("fingerprint"),
+        "Commit": ", ".join(commit or "unknown" for commit in known["commits"]),
+        "Versions": ", ".join(dict.fromkeys(versions)),
+        "Device": ", ".join(known["devices"]),
+        "Engine": ", ".join(known["engines"]),
+        "Precision": origin["precision"],
+        "Seeds": ", ".join(map(str, known["seeds"])),
+        "Runs": f"{known['runs']} finished, {known['hours']:g} hours of computing in all",
+    }
+    return "<dl>" + "".join(
+        f"<div><dt>{name}</dt><dd>{escape(str(value))}</dd></div>\n"
+        for name, value in rows.items()
+        if value
+    ) + "</dl>"

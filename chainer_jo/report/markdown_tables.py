@@ -1,0 +1,100 @@
+"""The Markdown that tables and figures are written in, read back and turned into HTML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+
+_CAPTION = re.compile(r"\*\*(\w+ \d+)\.\*\* (.*)")
+_TITLE = re.compile(r"\*([^*].*)\*$")
+_CELL = re.compile(
+    r"(?P<bold>\*\*)?(?P<mean>[\d.]*)(?P<std> ± [\d.]+)?(?P<more>.*?)(?(bold)\*\*)"
+    r"( \[(?P<paper>[^]]*)\])?"
+)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One table: the first row is its header, the first column labels the rows."""
+
+    rows: Sequence[Sequence[str]]
+    title: str = ""
+
+    def html(self) -> str:
+        """A ``<table>`` whose headers say which row or column they are of."""
+        header, *body = self.rows
+        caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
+        rows = "\n".join(
+            f'<tr><th scope="row">{escape(label)}</th>{"".join(map(_cell, cells))}</tr>'
+            for label, *cells in body
+        )
+        return f"<table>{caption}\n<thead>\n{_head(header)}\n</thead>\n<tbody>\n{rows}\n</tbody></table>"
+
+
+@dataclass(frozen=True)
+class Document:
+    """What one file says: ``name`` ("Table 1"), caption, notes, and its grids."""
+
+    name: str
+    caption: str
+    notes: Sequence[str]
+    grids: Sequence[Grid]
+
+    @classmethod
+    def read(cls, markdown: str) -> Document:
+        """Reads what `Table.text` and its like write."""
+        name, caption, title, notes, grids = "", "", "", [], []
+        for is_table, group in groupby(markdown.splitlines(), lambda line: line.startswith("|")):
+            lines = [line.strip() for line in group if line.strip()]
+            if is_table:
+                rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
+                grids.append(Grid([rows[0], *rows[2:]], title))
+                title = ""
+                continue
+            for line in lines:
+                if match := _CAPTION.fullmatch(line):
+                    name, caption = match.groups()
+                elif match := _TITLE.fullmatch(line):
+                    title = match[1]
+                else:
+                    notes.append(line)
+        return cls(name, caption, notes, grids)
+
+
+def _head(header: Sequence[str]) -> str:
+    """Column headers; those that begin with the same word go below it: "Test 0 %", "Test 10 %"."""
+    corner, *columns = header
+    first = escape(corner) or '<span class="hidden">row</span>'
+    groups = [(word, len(list(members))) for word, members in groupby(columns, _first_word)]
+    if len(groups) < 2 or any(not word or span < 2 for word, span in groups):
+        cells = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
+        return f'<tr><th scope="col">{first}</th>{cells}</tr>'
+    over = "".join(
+        f'<th scope="colgroup" colspan="{span}">{escape(word)}</th>' for word, span in groups
+    )
+    cells = "".join(f'<th scope="col">{escape(c.partition(" ")[2])}</th>' for c in columns)
+    return f'<tr><th scope="col" rowspan="2">{first}</th>{over}</tr>\n<tr>{cells}</tr>'
+
+
+def _first_word(header: str) -> str:
+    word, _, rest = header.partition(" ")
+    return word if rest and word.isalpha() else ""
+
+
+def _cell(text: str) -> str:
+    """A number with its spread beside it and the paper's below; other text as it is."""
+    match = _CELL.fullmatch(text)
+    if not match or not (match["mean"] or match["paper"]):
+        return f'<td class="words">{escape(text)}</td>'
+    mean = f"<b>{match['mean']}</b>" if match["bold"] else match["mean"]
+    spread = f' <span class="std">{escape(match["std"].strip())}</span>' if match["std"] else ""
+    more = f' <span class="state">{escape(match["more"].strip())}</span>' if match["more"] else ""
+    paper = (
+        f' <span class="paper"><span class="hidden">paper </span>[{escape(match["paper"])}]</span>'
+        if match["paper"]
+        else ""
+    )
+    return f'<td><span class="ours">{mean}{spread}{more}</span>{paper}</td>'
