@@ -2,9 +2,11 @@
 
 import ctypes
 import hashlib
+import re
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -76,3 +78,93 @@ def elementwise(folder: Path, inputs: str, outputs: str, body: str, dtype: np.dt
         return cells[count] if len(cells) == count + 1 else tuple(cells[count:])
 
     return call
+
+
+#: C type of a kernel's parameter -> the dtype that has to be given for it.
+PARAMETERS = {
+    "float": np.float32, "int": np.int32, "long long": np.int64, "bool": np.bool_,
+    "unsigned char": np.uint8, "signed char": np.int8,
+}  # fmt: skip
+
+
+class RawModule:
+    """`cupy.RawModule` on the CPU: stricter, since a wrong argument type is an error here."""
+
+    def __init__(self, code: str, folder: Path) -> None:
+        self._signatures = {
+            name: [self._parameter(p) for p in parameters.split(",")]
+            for name, parameters in re.findall(r"__global__ void (\w+)\(([^)]*)\)", code)
+        }
+        drivers = "".join(self._driver(*item) for item in self._signatures.items())
+        self._library = compile_source(folder, PRELUDE + code + drivers)
+
+    @staticmethod
+    def _parameter(text: str) -> tuple[str, bool]:
+        """The type of a parameter without const, and whether it is a pointer."""
+        kind = text.replace("const ", "").split()[:-1]
+        name = " ".join(kind).replace("*", "").strip()
+        return name, "*" in text
+
+    @staticmethod
+    def _driver(name: str, parameters: list[tuple[str, bool]]) -> str:
+        """Takes the addresses of the arguments, as CUDA does, and runs all threads in turn."""
+        values = ", ".join(
+            f"*({kind}{'*' * pointer}*)arguments[{i}]"
+            for i, (kind, pointer) in enumerate(parameters)
+        )
+        return f"""
+        extern "C" void run_{name}(int blocks, int threads, void** arguments) {{
+            blockDim.x = threads; gridDim.x = blocks;
+            for (blockIdx.x = 0; blockIdx.x < (unsigned)blocks; ++blockIdx.x)
+                for (threadIdx.x = 0; threadIdx.x < (unsigned)threads; ++threadIdx.x)
+                    {name}({values});
+        }}"""
+
+    def get_function(self, name: str):
+        parameters = self._signatures[name]
+        driver = getattr(self._library, f"run_{name}")
+
+        def launch(grid: tuple[int], block: tuple[int], arguments: tuple) -> None:
+            cells = [cell(a, *p) for a, p in zip(arguments, parameters, strict=True)]
+            addresses = (ctypes.c_void_p * len(cells))(*(c.ctypes.data for c in cells))
+            driver(grid[0], block[0], addresses)
+
+        return launch
+
+
+def cell(argument, kind: str, is_pointer: bool) -> np.ndarray:
+    """What the address of an argument points to: a number, a structure, or an array's address."""
+    if not is_pointer:
+        assert kind not in PARAMETERS or argument.dtype == PARAMETERS[kind], (kind, argument.dtype)
+        return np.atleast_1d(argument)
+    if argument is None:
+        return np.zeros(1, np.uint64)
+    assert argument.dtype == PARAMETERS[kind], (kind, argument.dtype)
+    return np.array([argument.ctypes.data], np.uint64)
+
+
+class Array(np.ndarray):
+    """A NumPy array with CuPy's way to its address."""
+
+    @property
+    def data(self):
+        return SimpleNamespace(ptr=self.ctypes.data)
+
+
+def array(values, dtype=None) -> Array:
+    return np.ascontiguousarray(values, dtype).view(Array)
+
+
+def cupy(folder: Path) -> SimpleNamespace:
+    """What the kernels' callers take from CuPy, on the CPU; fresh memory is poisoned."""
+
+    def empty(shape, dtype):
+        return array(np.frombuffer(b"\xff" * int(np.prod(shape)) * np.dtype(dtype).itemsize, dtype)
+                     .reshape(shape).copy())  # fmt: skip
+
+    return SimpleNamespace(
+        empty=empty,
+        ascontiguousarray=np.ascontiguousarray,
+        RawModule=lambda code: RawModule(code, folder),
+        RawKernel=lambda code, name: RawModule(code, folder).get_function(name),
+    )

@@ -45,6 +45,7 @@ class Settings:
     ----------
     device : "cpu" or "cuda" or "cuda:N".
     engine : who computes convolutions; see `chainer_jo.functions.providers.choose`.
+    graph : whether steps on a GPU run as CUDA graphs, where an engine allows for it.
     deadline : value of ``time.monotonic()`` after which the run stops at the end of an epoch; None:
         never.
     snapshot_seconds : least time between two snapshots.
@@ -54,6 +55,7 @@ class Settings:
 
     device: str = "cpu"
     engine: str = "auto"
+    graph: bool = True
     deadline: float | None = None
     snapshot_seconds: float = 20.0
     pseudo: PseudoSource = PseudoSource()
@@ -98,7 +100,11 @@ class Run:
             if settings.device == "cpu"
             else f"@cupy:{settings.device.partition(':')[2] or 0}"
         )
+        self.device.use()
         self.provider = providers.choose(self.device, experiment.precision, settings.engine)
+        # Stock Chainer's convolutions are cuBLAS's, which CuPy does not capture.
+        on_gpu = self.device.xp is not np
+        self.graph = settings.graph and on_gpu and self.provider is not None
         self._on_epoch = on_epoch
         self._build()
 
@@ -136,6 +142,7 @@ class Run:
             step,
             optimization.pad,
             optimization.flip,
+            send,
         )
         self.updater = JointUpdater(
             iterator,
@@ -145,6 +152,7 @@ class Run:
             send(task.noisy_labels),
             send(task.true_labels),
             self.device,
+            self.graph,
         )
         self.trainer = training.Trainer(self.updater, (optimization.epochs, "epoch"), self.folder)
         self._extend()
@@ -156,9 +164,10 @@ class Run:
             extensions.Evaluation(
                 self.model,
                 {
-                    name: (NetworkInput(send(images), self.train_images.mean), send(labels))
+                    name: (NetworkInput(send(images), self.train_images.mean), labels)
                     for name, images, labels in task.evaluation_sets
                 },
+                self.graph,
             ),
             name="Evaluation",
         )

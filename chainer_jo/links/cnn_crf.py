@@ -43,6 +43,8 @@ class CNNCRF(Objective):
     #: The heads a and b.
     heads = 2
 
+    changes_by_epoch = True
+
     def __init__(self, transition: np.ndarray, prior: np.ndarray, epochs: int,
                  k_start: float = 40.0, k_end: float = 5.0, annealed: float = 0.1) -> None:
         super().__init__()

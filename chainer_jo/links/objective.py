@@ -15,6 +15,9 @@ class Objective(chainer.Link):
     #: Outputs of the network per class.
     heads = 1
 
+    #: Whether `start_epoch` changes what a call computes.
+    changes_by_epoch = False
+
     def start_epoch(self, epoch: int) -> None:
         """Called before each epoch, counted from 0, for what changes during training."""
 

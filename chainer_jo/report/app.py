@@ -178,6 +178,7 @@ class App:
         settings = Settings(
             options.device,
             options.engine,
+            options.graph,
             deadline,
             pseudo=self.pseudo,
             verbose=options.jobs == 1,

@@ -33,6 +33,7 @@ class Options:
     noise_rates: tuple[float, ...] | None
     device: str
     engine: str
+    graph: bool
     precision: str
     jobs: int
     threads: int
@@ -84,6 +85,12 @@ def parse(description: str, argv: list[str] | None = None) -> Options:
         default="auto",
         choices=ENGINES,
         help="what computes convolutions; stock is Chainer's own",
+    )
+    add(
+        "--no-graph",
+        dest="graph",
+        action="store_false",
+        help="on a GPU, no CUDA graphs: the same numbers, slower",
     )
     add("--precision", default="fp32", choices=PRECISIONS, help="mixed: half-precision activations")
     add("--jobs", type=int, help="runs side by side; default: one per core on a CPU, one on a GPU")
@@ -151,6 +158,7 @@ def _checked(flags: argparse.Namespace) -> Options:
         flags.noise_rates and tuple(dict.fromkeys(flags.noise_rates)),
         device,
         flags.engine,
+        flags.graph,
         flags.precision,
         jobs,
         threads,

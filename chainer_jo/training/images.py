@@ -3,6 +3,7 @@
 import numpy as np
 
 from chainer_jo.datasets import augmentation
+from chainer_jo.training import device
 from chainer_jo.training.iterator import Batch
 
 
@@ -27,11 +28,19 @@ class NetworkInput:
 
     def augmented(self, batch: Batch) -> np.ndarray:
         """The images of a training batch, cropped and flipped as it says."""
-        x = augmentation.apply(
-            self.images[batch.indices], self.mean, batch.dy, batch.dx, batch.flips, self.pad
-        )
+        if device.is_on_gpu(self.images):
+            x = device.kernels.network_input(self.images, self.mean, batch, self.pad)
+        else:
+            x = augmentation.apply(
+                self.images[batch.indices], self.mean, batch.dy, batch.dx, batch.flips, self.pad
+            )
         return x.transpose(0, 3, 1, 2)
 
     def plain(self, part: slice) -> np.ndarray:
         """The images of a slice as they are."""
-        return augmentation.normalise(self.images[part], self.mean).transpose(0, 3, 1, 2)
+        normalise = (
+            device.kernels.network_input
+            if device.is_on_gpu(self.images)
+            else augmentation.normalise
+        )
+        return normalise(self.images[part], self.mean).transpose(0, 3, 1, 2)

@@ -1,6 +1,6 @@
 """The order of the training images and their augmentation, drawn for a whole epoch at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import chainer
@@ -50,16 +50,25 @@ class BatchIterator(chainer.dataset.Iterator):
     seed, step : the run's seed, and 1 or 2 for the first or second step of the method.
     pad : zero pixels on each side before the random crop.
     flip : whether half of the images are flipped horizontally.
+    send : brings the arrays of a whole epoch to where they are used, a device's ``send``.
     """
 
     def __init__(
-        self, size: int, batch_size: int, seed: int, step: int, pad: int, flip: bool
+        self,
+        size: int,
+        batch_size: int,
+        seed: int,
+        step: int,
+        pad: int,
+        flip: bool,
+        send: Callable[[np.ndarray], np.ndarray] = np.asarray,
     ) -> None:
         self.size = size
         self.batch_size = batch_size
         self._draws = (seed, step)
         self._pad = pad
         self._flip = flip
+        self._send = send
         self.reset()
 
     def reset(self) -> None:
@@ -75,7 +84,8 @@ class BatchIterator(chainer.dataset.Iterator):
             self.size
         )
         rng = seeds.generator(self._draws[0], "augmentation", self._draws[1], epoch)
-        return Batch(order, *augmentation.draw(rng, self.size, self._pad, self._flip))
+        draws = augmentation.draw(rng, self.size, self._pad, self._flip)
+        return Batch(*map(self._send, (order, *draws)))
 
     def __iter__(self) -> Iterator[Batch]:
         return self

@@ -5,6 +5,7 @@ import numpy as np
 from chainer import backend
 
 from chainer_jo.errors import UserError
+from chainer_jo.training import device
 
 RULES = ("soft", "hard", "top")
 
@@ -68,7 +69,10 @@ class LabelStore:
 
     def write(self, indices, probabilities) -> None:
         """Stores probabilities (b, c) as the latest of the images ``indices`` (b,)."""
-        self.probabilities[indices] = probabilities
+        if device.is_on_gpu(self.probabilities):
+            device.kernels.write_rows(self.probabilities, indices, probabilities)
+        else:
+            self.probabilities[indices] = probabilities
 
     def end_epoch(self) -> None:
         """Adds the latest probabilities of all images to the history."""

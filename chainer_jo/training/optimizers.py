@@ -4,6 +4,9 @@ import chainer
 import numpy as np
 from chainer import backend
 
+from chainer_jo.functions import providers
+from chainer_jo.training import device
+
 #: Elements updated at a time on a CPU: all five operands of the update stay in a core's cache.
 CHUNK = 1 << 15
 
@@ -32,6 +35,8 @@ class FlatMomentumSGD(chainer.Optimizer):
         self.gradients = xp.zeros_like(self.parameters)
         self.velocity = xp.zeros_like(self.parameters)
         self._scratch = xp.empty(min(CHUNK, self.parameters.size), np.float32)
+        self._device_lr = xp.empty(1, np.float32)
+        self._sent_lr = None
         start = 0
         for param in self._params:
             stop = start + param.size
@@ -45,14 +50,52 @@ class FlatMomentumSGD(chainer.Optimizer):
         if lossfun is not None:
             loss = lossfun(*args, **kwargs)
             self.target.cleargrads()
-            loss.backward()
-        xp = backend.get_array_module(self.parameters)
-        xp.concatenate([param.grad.reshape(-1) for param in self._params], out=self.gradients)
+            self.backward(loss)
+        self._gather()
         self.step()
         self.t += 1
 
+    def backward(self, loss: chainer.Variable) -> None:
+        """Adds a loss's gradients to the parameters', scaled as the provider in use wants them."""
+        loss.backward(loss_scale=self._loss_scale)
+
+    @property
+    def _loss_scale(self) -> float | None:
+        """What gradients are multiplied with until `update`; None: nothing."""
+        provider = providers.current()
+        return None if provider is None or provider.loss_scale == 1 else provider.loss_scale
+
+    def _gather(self) -> None:
+        """Fills ``gradients`` from the parameters'."""
+        grads = [param.grad.reshape(-1) for param in self._params]
+        factor = 1 / (self._loss_scale or 1)
+        if device.is_on_gpu(self.gradients):
+            device.kernels.gather(grads, self.gradients, factor)
+        else:
+            np.concatenate(grads, out=self.gradients)
+            if factor != 1:
+                self.gradients *= np.float32(factor)
+
+    def send_lr(self) -> None:
+        """Brings ``lr`` to where a GPU reads it; a CUDA graph of `step` calls for it before each
+        launch."""
+        if self.lr != self._sent_lr:
+            self._device_lr.fill(self.lr)
+            self._sent_lr = self.lr
+
     def step(self) -> None:
         """Applies ``gradients``."""
+        self.send_lr()
+        if device.is_on_gpu(self.parameters):
+            device.kernels.momentum_sgd(
+                self.parameters,
+                self.velocity,
+                self.gradients,
+                self._device_lr,
+                self.momentum,
+                self.weight_decay,
+            )
+            return
         for start in range(0, self.parameters.size, CHUNK):
             p = self.parameters[start : start + CHUNK]
             v = self.velocity[start : start + CHUNK]

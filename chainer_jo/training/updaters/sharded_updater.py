@@ -65,9 +65,10 @@ class ShardedUpdater(JointUpdater):
         model, objective = self.model, self.model.objective
         model.cleargrads()
         for part in parts:
-            loss = model(self.images.augmented(part), self.labels.labels[part.indices])
-            loss.backward()
-            self.labels.write(part.indices, objective.probabilities)
+            indices = self.input_device.send(part.indices)
+            loss = model(self.images.augmented(part), self.labels.labels[indices])
+            self.get_optimizer("main").backward(loss)
+            self.labels.write(indices, objective.probabilities)
             for name, value in objective.terms.items():
                 self._sums[name] = self._sums.get(name, 0.0) + value
         self.get_optimizer("main").update()

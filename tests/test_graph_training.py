@@ -1,0 +1,143 @@
+"""Training and evaluation through a graph step, without a GPU: a stand-in calls, not replays."""
+
+from types import SimpleNamespace
+
+import chainer
+import numpy as np
+import pytest
+from chainer import training
+from test_provider_cudnn import make
+
+from chainer_jo.links import Classifier, JointObjective, PreActResNet
+from chainer_jo.training import extensions
+from chainer_jo.training.extensions import evaluation
+from chainer_jo.training.images import NetworkInput
+from chainer_jo.training.iterator import BatchIterator
+from chainer_jo.training.labels import LabelStore
+from chainer_jo.training.optimizers import FlatMomentumSGD
+from chainer_jo.training.updaters import JointUpdater, joint_updater
+
+
+class StandIn:
+    """Calls the step on arrays that stay the same, and undoes what a replay would not do."""
+
+    made = []
+    optimizer = None
+
+    def __init__(self, step, cupy):
+        self.step = step
+        self.held = None
+        self.forgotten = 0
+        StandIn.made.append(self)
+
+    def __call__(self, *arrays):
+        if self.held is None or self.held[0].shape != arrays[0].shape:
+            self.held = tuple(np.empty_like(a) for a in arrays)
+        for held, given in zip(self.held, arrays, strict=True):
+            held[...] = given
+        steps = self.optimizer and self.optimizer.t
+        self.step(*self.held)
+        if self.optimizer:
+            self.optimizer.t = steps
+        return self.held
+
+    def forget(self):
+        self.forgotten += 1
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    monkeypatch.setattr(StandIn, "made", [])
+    for module in (joint_updater, evaluation):
+        monkeypatch.setattr(module, "GraphStep", StandIn)
+        monkeypatch.setattr(module, "cuda", SimpleNamespace(cupy=np))
+    return StandIn
+
+
+def model(seed=0):
+    network = PreActResNet(1, 3, (1, 1), (4, 8), np.random.RandomState(seed))
+    return Classifier(network, JointObjective(np.full(3, 1 / 3), 1.2, 0.8))
+
+
+def data():
+    rng = np.random.default_rng(0)
+    images = rng.integers(256, size=(50, 6, 6, 1), dtype=np.uint8)
+    return images, rng.integers(3, size=50).astype(np.int32)
+
+
+def train(folder, graph, changes_by_epoch=False):
+    images, noisy = data()
+    classifier = model()
+    classifier.objective.changes_by_epoch = changes_by_epoch
+    optimizer = StandIn.optimizer = FlatMomentumSGD(0.05, 0.9, 1e-4).setup(classifier)
+    store = LabelStore(noisy, 3, "soft", average=2)
+    updater = JointUpdater(
+        BatchIterator(50, 16, 7, 1, 1, True),
+        optimizer,
+        NetworkInput(images, np.float32(images.mean(axis=0) / 255), 1),
+        store,
+        noisy,
+        noisy,
+        graph=graph,
+    )
+    reports = []
+    trainer = training.Trainer(updater, (3, "epoch"), folder)
+    trainer.extend(extensions.LabelUpdate(2, 3, noisy))
+    trainer.extend(
+        lambda t: reports.append(dict(t.observation)), name="keep", trigger=(1, "epoch"), priority=0
+    )
+    trainer.run()
+    return optimizer.parameters, store.labels, reports, optimizer.t
+
+
+def test_a_graph_trains_bit_for_bit_as_calls_do(stand_in, tmp_path):
+    eager, graph = train(tmp_path / "eager", False), train(tmp_path / "graph", True)
+    assert len(stand_in.made) == 1
+    assert np.array_equal(eager[0], graph[0]) and np.array_equal(eager[1], graph[1])
+    assert eager[2] == graph[2] and len(eager[2]) == 3
+    assert eager[3] == graph[3] == 10
+    assert stand_in.made[0].forgotten == 0
+
+
+def test_the_graph_is_forgotten_where_an_epoch_changes_the_objective(stand_in, tmp_path):
+    train(tmp_path, True, changes_by_epoch=True)
+    assert stand_in.made[0].forgotten == 3
+
+
+def test_predictions_through_a_graph(stand_in, monkeypatch):
+    monkeypatch.setattr(evaluation, "BATCH", 16)
+    images, _ = data()
+    pixels = NetworkInput(images, np.float32(images.mean(axis=0) / 255), 1)
+    classifier = model()
+    for _ in range(30):
+        classifier.predictor(pixels.plain(slice(None)))  # moves the running statistics
+    classes = evaluation.Predictor(classifier, graph=True)(pixels)
+    assert np.array_equal(classes, evaluation.predict(classifier, pixels))
+    assert len(set(classes)) > 1, "all the same, as from an array that was overwritten"
+
+
+def test_a_scaled_loss_leaves_scaled_gradients_and_an_unscaled_update():
+    images, labels = data()
+    one_hot = np.eye(3, dtype=np.float32)[labels]
+    updated = {}
+    for precision in ("fp32", "mixed"):
+        provider, _ = make(precision)
+        classifier = model()
+        optimizer = FlatMomentumSGD(0.05, 0.9, 1e-4).setup(classifier)
+        x = NetworkInput(images, np.zeros((6, 6, 1), np.float32)).plain(slice(None))
+        with chainer.using_config("jo_provider", provider):
+            optimizer.update(classifier, x, one_hot)
+        bias = classifier.predictor.dense.b
+        updated[precision] = optimizer.gradients, bias.grad, optimizer.velocity
+    for exact, half in zip(updated["fp32"], updated["mixed"], strict=True):
+        scale = 1024 if exact is updated["fp32"][1] else 1
+        assert np.linalg.norm(half / scale - exact) < 4e-2 * np.linalg.norm(exact)
+
+
+def test_the_learning_rate_is_sent_when_it_changes():
+    optimizer = FlatMomentumSGD(0.05).setup(model())
+    optimizer.send_lr()
+    assert optimizer._device_lr == np.float32(0.05)
+    optimizer.lr = 0.005
+    optimizer.send_lr()
+    assert optimizer._device_lr == np.float32(0.005)
