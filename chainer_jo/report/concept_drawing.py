@@ -29,7 +29,7 @@ LEFT, MIDDLE, RIGHT = 0.35, 2.6, 5.3
 
 def draw() -> dict[str, bytes]:
     """The drawing as ``{".png": ..., ".pdf": ...}``."""
-    with matplotlib.rc_context(style.RC):
+    with matplotlib.rc_context({**style.RC, "font.size": 10.5}):
         canvas = Canvas(SIZE)
         axes = canvas.add_axes((0, 0, 1, 1), xlim=(0, SIZE[0]), ylim=(0, SIZE[1]), aspect="equal")
         axes.axis("off")
@@ -118,7 +118,7 @@ def _bars(
     for k, name in enumerate(CLASSES):
         axes.text(
             x + 0.24 + 0.36 * k, y - 0.05, name,
-            fontsize=7, color=style.MUTED, ha="center", va="top",
+            fontsize=8.5, color=style.MUTED, ha="center", va="top",
         )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from chainer_jo.experiments.provenance import collect
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper.claims import DOES_NOT_HOLD, HOLDS, NOT_ENOUGH_RUNS
 from chainer_jo.report.html_claims import claim_html, overview_html
-from chainer_jo.report.markdown_tables import Document
+from chainer_jo.report.markdown_tables import Document, prose
 
 TITLE = "Joint Optimization Framework for Learning with Noisy Labels"
 VERDICTS = (HOLDS, DOES_NOT_HOLD, NOT_ENOUGH_RUNS)
@@ -25,7 +25,7 @@ VERDICTS = (HOLDS, DOES_NOT_HOLD, NOT_ENOUGH_RUNS)
 
 @dataclass(frozen=True)
 class Report:
-    """Writes ``report.html`` from the tables, figures and verdicts there are; needs no run itself."""
+    """Writes ``report.html`` from the tables, figures and verdicts there are; needs no run."""
 
     study: Study
     name: str = "report"
@@ -127,7 +127,8 @@ def _contents(sections: Sequence[tuple[str, str, str]], below: dict) -> str:
     items = []
     for key, title, _ in sections:
         links = "".join(
-            f'<li><a href="#{anchor}">{escape(name)}</a></li>\n' for anchor, name in below.get(key, ())
+            f'<li><a href="#{anchor}">{escape(name)}</a></li>\n'
+            for anchor, name in below.get(key, ())
         )
         inner = f'<ol class="short">\n{links}</ol>' if links else ""
         items.append(f'<li><a href="#{key}">{escape(title)}</a>{inner}</li>')
@@ -137,10 +138,10 @@ def _contents(sections: Sequence[tuple[str, str, str]], below: dict) -> str:
 def _summary(study: Study, found: _Found) -> str:
     preset = study.preset
     if preset.name == "paper" and study.data == preset.reference_data:
-        scope = "These are the paper's own data and schedules."
+        scope = "These are the paper’s own data and schedules."
     else:
         scope = (
-            "<strong>Not the paper's setting.</strong> The paper's numbers, in [brackets] "
+            "<strong>Not the paper’s setting.</strong> The paper’s numbers, in [brackets] "
             "throughout, are of all of CIFAR-10, its full network and schedules: what rises and "
             "falls can be compared, the size of the numbers cannot."
         )
@@ -153,7 +154,7 @@ def _summary(study: Study, found: _Found) -> str:
         if unfinished
         else "Every run of every table and figure here has finished."
     )
-    return f"""<p class="lead">{escape(preset.name)}: {escape(preset.summary)}.</p>
+    return f"""<p class="lead">{prose(preset.name)}: {prose(preset.summary)}.</p>
 <p class="scope">{scope}</p>
 {overview_html(found.claims, counts, VERDICTS) if found.claims else ""}
 <p>{len(found.tables)} tables and {len(found.figures)} figures. {escape(state)}</p>"""
@@ -195,10 +196,10 @@ def _figure(data: dict, text: Document, figures: Path) -> str:
 
 def _caption(anchor: str, data: dict, text: Document) -> str:
     badge = "" if data["complete"] else ' <span class="badge">unfinished</span>'
-    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in text.notes)
+    notes = "".join(f'<p class="note">{prose(note)}</p>' for note in text.notes)
     return (
         f'<h3 id="{anchor}-title">{escape(text.name)}{badge}</h3>'
-        f"<p>{escape(text.caption)}</p>{notes}"
+        f"<p>{prose(text.caption)}</p>{notes}"
     )
 
 
@@ -231,8 +232,12 @@ def _provenance(origin: dict, found: _Found) -> str:
         "Seeds": ", ".join(map(str, known["seeds"])),
         "Runs": f"{known['runs']} finished, {known['hours']:g} hours of computing in all",
     }
-    return "<dl>" + "".join(
-        f"<div><dt>{name}</dt><dd>{escape(str(value))}</dd></div>\n"
-        for name, value in rows.items()
-        if value
-    ) + "</dl>"
+    return (
+        "<dl>"
+        + "".join(
+            f"<div><dt>{name}</dt><dd>{escape(str(value))}</dd></div>\n"
+            for name, value in rows.items()
+            if value
+        )
+        + "</dl>"
+    )

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from chainer_jo.paper.claims import DOES_NOT_HOLD, HOLDS, NOT_ENOUGH_RUNS
+from chainer_jo.report.markdown_tables import prose
 
 _SIGNS = {HOLDS: ("holds", "✓"), DOES_NOT_HOLD: ("fails", "✗"), NOT_ENOUGH_RUNS: ("open", "○")}
 _LATEX = (
@@ -39,7 +40,7 @@ def overview_html(
     for verdict in verdicts:
         look, sign = _SIGNS[verdict]
         tiles.append(
-            f'<li class="{look}" style="--share: {counts[verdict]}"><b>{counts[verdict]}</b> '
+            f'<li class="{look}"><b>{counts[verdict]}</b> '
             f'<span><span aria-hidden="true">{sign}</span> {verdict}</span></li>'
         )
         links = ", ".join(
@@ -60,17 +61,20 @@ def claim_html(claim: Mapping) -> str:
     findings = []
     for finding in filter(None, claim["figures"].split("; ")):
         what, _, numbers = finding.rpartition(": ")
-        findings.append(f"<li><span>{escape(what)}</span> <b>{escape(numbers)}</b></li>")
+        sides = " against ".join(f"<b>{escape(n)}</b>" for n in numbers.split(" against "))
+        findings.append(f"<li><span>{prose(what)}</span> <span>{sides}</span></li>")
     numbers = f'<ul class="findings">{"".join(findings)}</ul>' if findings else ""
     return f"""<article class="claim" id="{claim["id"]}">
 <h3>{badge_html(claim["verdict"])} <span>{escape(_words(claim["id"]))}</span></h3>
-<blockquote><p>{escape(plain(claim["quote"]))}</p>
+<blockquote><p>{prose(plain(claim["quote"]))}</p>
 <footer>{escape(claim["place"])}</footer></blockquote>
-<p><b>Compared:</b> {escape(claim["check"])}</p>
+<p><b>Compared:</b> {prose(claim["check"])}</p>
 {numbers}
-<p class="reason"><b>Verdict:</b> {escape(claim["reason"])}.</p>
+<p class="reason"><b>Verdict:</b> {prose(claim["reason"])}.</p>
 </article>"""
 
 
 def _words(identifier: str) -> str:
-    return identifier.replace("-", " ")
+    """``table6-breaks-down`` as "Table 6 breaks down"."""
+    words = re.sub(r"\btable(\d+)", r"table \1", identifier.replace("-", " "))
+    return words[0].upper() + words[1:]

@@ -16,18 +16,18 @@ def label_figure(study: Study, number: int, caption: str, key: str) -> Figure:
 
     Without features there are no pseudo labels, and the figure is drawn without their curves.
     """
+    names = {"ground_truth": "ground truth", "pseudo": "pseudo labels"}
     curves = []
-    for labels, (noise, rate) in FIGURE5_LABELS.items():
-        if noise == "pseudo" and not study.pseudo_available:
-            continue
-        name = f"SN, r={rate:g}" if rate else labels.replace("_", " ")
-        if noise == "pseudo":
-            name = "pseudo labels"
-        for stage in ("initial",) if labels == "ground_truth" else ("initial", "updated"):
-            runs = [figure5_run(study, labels, stage, t) for t in study.figure_trials()]
-            curves.append(
-                Curve(name if stage == "initial" else f"{name}, updated", runs, family=name)
-            )
+    for stage in ("initial", "updated"):
+        for labels, (noise, rate) in FIGURE5_LABELS.items():
+            if (noise == "pseudo" and not study.pseudo_available) or (
+                labels == "ground_truth" and stage == "updated"
+            ):
+                continue
+            name = names.get(labels, f"SN, r={rate:g}")
+            label = name if stage == "initial" else f"{name}, updated"
+            runs = [figure5_run(study, labels, stage, trial) for trial in study.figure_trials()]
+            curves.append(Curve(label, runs, family=name))
     rates = ", ".join(f"{rate:g}" for _, rate in FIGURE5_LABELS.values() if rate)
     pseudo = f"pseudo labels from {study.features}" if study.features else "no pseudo labels"
     conditions = f"second step on symmetric noise r = {rates}, {pseudo}; dotted: lr divided by 10"

@@ -11,9 +11,14 @@ from itertools import groupby
 _CAPTION = re.compile(r"\*\*(\w+ \d+)\.\*\* (.*)")
 _TITLE = re.compile(r"\*([^*].*)\*$")
 _CELL = re.compile(
-    r"(?P<bold>\*\*)?(?P<mean>[\d.]*)(?P<std> ± [\d.]+)?(?P<more>.*?)(?(bold)\*\*)"
-    r"( \[(?P<paper>[^]]*)\])?"
+    r"(?P<bold>\*\*)?(?P<mean>-?[\d.]+)?(?P<std> ± [\d.]+)?"
+    r"(?P<more>( ?\(\d+ of [^)]*\)| ?…)*)(?(bold)\*\*)( \[(?P<paper>[^]]*)\])?"
 )
+
+
+def prose(text: str) -> str:
+    """Running text as HTML, with the apostrophe that print has."""
+    return escape(text.replace("'", "\N{RIGHT SINGLE QUOTATION MARK}"))
 
 
 @dataclass(frozen=True)
@@ -26,12 +31,16 @@ class Grid:
     def html(self) -> str:
         """A ``<table>`` whose headers say which row or column they are of."""
         header, *body = self.rows
-        caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
+        left = [False] + [
+            any(map(_is_words, column)) for column in list(zip(*body, strict=True))[1:]
+        ]
+        caption = f"<caption>{prose(self.title)}</caption>" if self.title else ""
         rows = "\n".join(
-            f'<tr><th scope="row">{escape(label)}</th>{"".join(map(_cell, cells))}</tr>'
+            f'<tr><th scope="row">{escape(label)}</th>{"".join(map(_cell, cells, left[1:]))}</tr>'
             for label, *cells in body
         )
-        return f"<table>{caption}\n<thead>\n{_head(header)}\n</thead>\n<tbody>\n{rows}\n</tbody></table>"
+        head = f"<thead>\n{_head(header, left)}\n</thead>"
+        return f"<table>{caption}\n{head}\n<tbody>\n{rows}\n</tbody></table>"
 
 
 @dataclass(frozen=True)
@@ -64,13 +73,16 @@ class Document:
         return cls(name, caption, notes, grids)
 
 
-def _head(header: Sequence[str]) -> str:
+def _head(header: Sequence[str], left: Sequence[bool]) -> str:
     """Column headers; those that begin with the same word go below it: "Test 0 %", "Test 10 %"."""
     corner, *columns = header
     first = escape(corner) or '<span class="hidden">row</span>'
     groups = [(word, len(list(members))) for word, members in groupby(columns, _first_word)]
     if len(groups) < 2 or any(not word or span < 2 for word, span in groups):
-        cells = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
+        cells = "".join(
+            f'<th scope="col"{_aligned(words)}>{escape(column)}</th>'
+            for column, words in zip(columns, left[1:], strict=True)
+        )
         return f'<tr><th scope="col">{first}</th>{cells}</tr>'
     over = "".join(
         f'<th scope="colgroup" colspan="{span}">{escape(word)}</th>' for word, span in groups
@@ -84,12 +96,21 @@ def _first_word(header: str) -> str:
     return word if rest and word.isalpha() else ""
 
 
-def _cell(text: str) -> str:
+def _is_words(text: str) -> bool:
+    return not _CELL.fullmatch(text) and not text[0].isdigit()
+
+
+def _aligned(words: bool) -> str:
+    return ' class="words"' if words else ""
+
+
+def _cell(text: str, words: bool) -> str:
     """A number with its spread beside it and the paper's below; other text as it is."""
     match = _CELL.fullmatch(text)
-    if not match or not (match["mean"] or match["paper"]):
-        return f'<td class="words">{escape(text)}</td>'
-    mean = f"<b>{match['mean']}</b>" if match["bold"] else match["mean"]
+    if words or not match:
+        return f"<td{_aligned(words)}>{escape(text)}</td>"
+    mean = match["mean"] or ""
+    mean = f"<b>{mean}</b>" if match["bold"] else mean
     spread = f' <span class="std">{escape(match["std"].strip())}</span>' if match["std"] else ""
     more = f' <span class="state">{escape(match["more"].strip())}</span>' if match["more"] else ""
     paper = (

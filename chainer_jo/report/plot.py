@@ -18,8 +18,10 @@ from chainer_jo.report.curves import QUANTITIES, Series
 if TYPE_CHECKING:
     from chainer_jo.report.figure import Figure
 
-SIZE = (6.4, 4.6)
-"""Inches."""
+SIZE = (5.2, 4.0)
+"""Inches: small, so that its letters can be read on a phone."""
+SHORT_LABEL = 10
+"""Letters of a legend's labels up to which three fit side by side."""
 
 
 def plot(figure: Figure, all_series: Sequence[Series], footnote: str) -> dict[str, bytes]:
@@ -54,7 +56,8 @@ def plot(figure: Figure, all_series: Sequence[Series], footnote: str) -> dict[st
                 0.5, 0.5, "no epochs yet", transform=axes.transAxes,
                 ha="center", va="center", fontsize=14, color=style.MUTED,
             )  # fmt: skip
-        columns = 2 if len(figure.curves) <= 4 else 3
+        labels = axes.get_legend_handles_labels()[1]
+        columns = 3 if max(map(len, labels)) <= SHORT_LABEL and len(labels) > 2 else 2
         canvas.legend(loc="outside upper left", ncols=columns, labelcolor=style.INK)
         _write_under(canvas, footnote)
         return images(canvas)
@@ -80,7 +83,7 @@ def _draw(axes: Axes, series: Series, look: dict, label: str, first_marker: floa
 
 def _write_under(canvas: Canvas, text: str) -> None:
     canvas.supxlabel(
-        textwrap.fill(text, 128), x=0.01, ha="left", fontsize=7, color=style.MUTED, linespacing=1.3
+        textwrap.fill(text, 104), x=0.01, ha="left", fontsize=7, color=style.MUTED, linespacing=1.3
     )
 
 
