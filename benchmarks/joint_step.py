@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import chainer
 import numpy
+from engines_cuda import tiled
 from workload import CLASSES, LEARNING_RATE, MOMENTUM, SEED, WEIGHT_DECAY, Missing, Workload
 
 from chainer_jo.errors import UserError
@@ -22,16 +23,30 @@ PAD = 4
 ALPHA, BETA = 1.2, 0.8
 
 
-def joint_step(workload: Workload, engine: str, precision: str = "fp32") -> Callable[[], None]:
-    """One update of `JointUpdater` on a CPU: augmentation, the three-term loss and the label store
-    are part of it.
+def joint_step(
+    workload: Workload,
+    engine: str,
+    precision: str = "fp32",
+    device: str = "cpu",
+    graph: bool = False,
+    fused: bool = True,
+) -> Callable[[], None]:
+    """One update of `JointUpdater`: augmentation, the three-term loss and the label store are part
+    of it. On a GPU (`device` "cuda") as a CUDA graph or not, with fused engines or not.
 
     Raises Missing if the engine does not work here in this precision.
     """
     try:
-        providers.use(providers.choose("cpu", precision, engine))
+        provider = providers.choose(device, precision, engine)
     except UserError as error:
         raise Missing(str(error)) from error
+    providers.use(provider)
+    target = chainer.get_device("@numpy" if device == "cpu" else "@cupy:0")
+    if device == "cuda":
+        workload = tiled(workload)
+    if not fused:
+        provider.fused = False
+    send = target.send
     network = PreActResNet(
         workload.images.shape[-1],
         CLASSES,
@@ -41,13 +56,17 @@ def joint_step(workload: Workload, engine: str, precision: str = "fp32") -> Call
     )
     prior = numpy.full(CLASSES, 1 / CLASSES, numpy.float32)
     model = Classifier(network, JointObjective(prior, ALPHA, BETA))
+    model.to_device(target)
+    labels = send(workload.labels)
     updater = JointUpdater(
-        BatchIterator(len(workload.images), workload.batch_size, SEED, 1, PAD, flip=True),
+        BatchIterator(len(workload.images), workload.batch_size, SEED, 1, PAD, True, send),
         FlatMomentumSGD(LEARNING_RATE, MOMENTUM, WEIGHT_DECAY).setup(model),
-        NetworkInput(workload.images, workload.mean, PAD),
-        LabelStore(workload.labels, CLASSES, "soft"),
-        workload.labels,
-        workload.labels,
+        NetworkInput(send(workload.images), send(workload.mean), PAD),
+        LabelStore(workload.labels, CLASSES, "soft", xp=target.xp),
+        labels,
+        labels,
+        target,
+        graph,
     )
 
     def step() -> None:

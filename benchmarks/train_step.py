@@ -147,7 +147,7 @@ def main(arguments: list[str] | None = None) -> int:
             "network": options.network,
             "batch": options.batch or "the preset's",
             "machine": machine.describe(options.threads),
-            "peaks": machine.peaks() if options.profile else {},
+            "peaks": machine.peaks() if options.profile or hasattr(module, "annotate") else {},
         }
         result["entries"], result["missing"] = measure(engines, names, options)
     except UserError as error:
@@ -155,6 +155,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     result["ratios"] = ratios(module.GOALS, result["entries"])
     print(report(result))
+    if hasattr(module, "annotate"):
+        print("\n".join(module.annotate(result)))
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(result, indent=1) + "\n")

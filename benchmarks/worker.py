@@ -97,11 +97,13 @@ def main() -> None:
 
     try:
         data = workload.load(options.network, options.batch or None)
-        step = importlib.import_module(options.engines).ENTRIES[options.entry](data)
+        engines = importlib.import_module(options.engines)
+        step = engines.ENTRIES[options.entry](data)
     except workload.Missing as missing:
         answer({"missing": str(missing)})
         return
     step()
+    time_step = getattr(engines, "time_step", _time)
     answer({"ready": True})
     for request in sys.stdin:
         if request.strip() == "profile":
@@ -109,7 +111,7 @@ def main() -> None:
 
             answer(profile(step))
         else:
-            answer(_time(step))
+            answer(time_step(step))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,211 @@
+"""The engines that a GPU is timed with: stock Chainer on CuPy, this project's, PyTorch's.
+
+Times are between two events on the device, memory is what the device has less of than before.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy
+from workload import NETWORKS, Missing, Workload
+
+#: Steps before any is timed: compilers, plans, captures.
+WARM_UP = 12
+#: Steps between two looks at the clock, and seconds that a turn lasts at least.
+STEPS, TURN = 20, 0.25
+#: Images of CIFAR-10 that are trained on.
+EPOCH = 45_000
+
+
+class DeviceStep:
+    """A training step that has been warmed up, with its device's clock.
+
+    Parameters
+    ----------
+    build : makes the step.
+    event : makes an event that records itself, with ``synchronize``.
+    elapsed : milliseconds between two events.
+    free : bytes that are free on the device.
+    """
+
+    def __init__(self, build: Callable, event: Callable, elapsed: Callable, free: Callable) -> None:
+        before = free()
+        self._step = build()
+        for _ in range(WARM_UP):
+            self._step()
+        event().synchronize()
+        self._event, self._elapsed = event, elapsed
+        # Allocators keep what they took, and other engines start later.
+        self.peak_bytes = before - free()
+
+    def __call__(self) -> None:
+        self._step()
+
+    def time(self) -> dict:
+        """Seconds per step on the device."""
+        steps, milliseconds, start = 0, 0.0, time.perf_counter()
+        while time.perf_counter() - start < TURN:
+            first = self._event()
+            for _ in range(STEPS):
+                self._step()
+            last = self._event()
+            last.synchronize()
+            milliseconds += self._elapsed(first, last)
+            steps += STEPS
+        return {"seconds": milliseconds / steps / 1e3, "peak_bytes": self.peak_bytes}
+
+
+def time_step(step: DeviceStep) -> dict:
+    """What a worker answers when it is asked for the time."""
+    return step.time()
+
+
+def _with_cupy(workload: Workload, module: str, function: str, **options: Any) -> DeviceStep:
+    import chainer_jo  # noqa: F401  (knows what Chainer needs on CuPy 14; before chainer)
+
+    try:
+        import cupy
+    except ImportError as error:
+        raise Missing(f"CuPy cannot be imported: {error}") from error
+
+    def event():
+        recorded = cupy.cuda.Event()
+        recorded.record()
+        return recorded
+
+    try:
+        free = cupy.cuda.runtime.memGetInfo
+        free()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise Missing(f"no CUDA GPU: {error}") from error
+    build = partial(getattr(importlib.import_module(module), function), workload, **options)
+    return DeviceStep(build, event, cupy.cuda.get_elapsed_time, lambda: free()[0])
+
+
+def _torch(workload: Workload, **options: Any) -> DeviceStep:
+    try:
+        import torch
+    except ImportError as error:
+        raise Missing("torch is not installed") from error
+    if not torch.cuda.is_available():
+        raise Missing("torch finds no CUDA GPU")
+    from torch_cuda import training_step
+
+    def event():
+        recorded = torch.cuda.Event(enable_timing=True)
+        recorded.record()
+        return recorded
+
+    return DeviceStep(
+        partial(training_step, workload, **options),
+        event,
+        lambda first, last: first.elapsed_time(last),
+        lambda: torch.cuda.mem_get_info()[0],
+    )
+
+
+_chainer = partial(_with_cupy, module="stock_chainer", function="stock_step", device="@cupy:0")
+_joint = partial(_with_cupy, module="joint_step", function="joint_step", device="cuda")
+
+OURS, THEIRS = ("fp32", "tf32", "mixed"), ("fp32", "tf32", "bf16", "fp16")
+#: Module that describes the machine and measures its limits.
+MACHINE = "machine_cuda"
+ENTRIES: dict[str, Callable[[Workload], DeviceStep]] = {
+    "chainer": _chainer,
+    "chainer_jo/stock": partial(_joint, engine="stock"),
+    **{
+        f"chainer_jo/{precision}-{'graph' if graph else 'eager'}{'' if fused else '-unfused'}":
+        partial(_joint, engine="cudnn", precision=precision, graph=graph, fused=fused)
+        for precision, graph, fused in product(OURS, (False, True), (True, False))
+    },
+    **{
+        f"torch/{precision}-nhwc{mode}": partial(_torch, precision=precision, mode=mode[1:])
+        for precision, mode in product(THEIRS, ("", "-compiled", "-graph"))
+    },
+}  # fmt: skip
+_TORCH = tuple(name for name in ENTRIES if name.startswith("torch/"))
+#: What is compared, ours, the others of which the fastest counts, and the goal.
+GOALS = [
+    ("mixed graph over PyTorch's best", "chainer_jo/mixed-graph", _TORCH, 1.3),
+    (
+        "tf32 graph over PyTorch's best tf32",
+        "chainer_jo/tf32-graph",
+        tuple(name for name in _TORCH if "tf32" in name),
+        1.2,
+    ),
+    ("mixed graph over Chainer as it comes", "chainer_jo/mixed-graph", ("chainer",), 15.0),
+]
+
+
+def annotate(result: dict) -> list[str]:
+    """Adds to each entry what follows from its time, and returns that as lines of text."""
+    units, widths, image, batch = NETWORKS[result["network"]]
+    batch = result["batch"] if isinstance(result["batch"], int) else batch
+    flop, elements = work(units, widths, image, batch)
+    peaks = result["peaks"]
+    lines = [f"  {'engine':<32}{'images/s':>11}{'s/epoch':>9}{'of matrix rate':>16}{'of copy':>9}"]
+    for entry in result["entries"]:
+        seconds, precision = entry["median_s"], entry["name"].split("/")[-1].split("-")[0]
+        half = precision in ("mixed", "bf16", "fp16")
+        rate = peaks["fp16" if half else "tf32" if precision == "tf32" else "fp32"]
+        entry["images_per_s"] = batch / seconds
+        entry["seconds_per_epoch"] = EPOCH / batch * seconds
+        entry["of_matrix_rate"] = flop / seconds / rate
+        entry["of_copy_rate"] = elements * (2 if half else 4) / seconds / peaks["copy"]
+        lines.append(
+            f"  {entry['name']:<32}{entry['images_per_s']:>11.0f}{entry['seconds_per_epoch']:>9.3f}"
+            f"{entry['of_matrix_rate']:>16.1%}{entry['of_copy_rate']:>9.1%}"
+        )
+    return lines
+
+
+def work(
+    units: tuple[int, ...], widths: tuple[int, ...], image: tuple[int, ...], batch: int
+) -> tuple[int, int]:
+    """Floating-point operations of the convolutions of one iteration, forward and backward, and
+    elements that its convolutions and batch normalisations read and write if nothing is fused."""
+    h, w, channels = image
+    flop = elements = 0
+
+    def convolution(inputs: int, outputs: int, ksize: int, stride: int, gradients: int = 2) -> None:
+        nonlocal flop, elements
+        x, y = batch * h * w * inputs, batch * (h // stride) * (w // stride) * outputs
+        flop += (1 + gradients) * 2 * y * inputs * ksize * ksize
+        elements += (1 + gradients) * (x + y)
+
+    def normalisation(channels: int) -> None:
+        nonlocal elements
+        elements += 5 * batch * h * w * channels  # x, y; x, gy, gx
+
+    convolution(channels, widths[0], 3, 1, gradients=1)
+    channels = widths[0]
+    for stage, (count, width) in enumerate(zip(units, widths, strict=True)):
+        for unit in range(count):
+            stride = 2 if stage and not unit else 1
+            normalisation(channels)
+            if not unit:
+                convolution(channels, width, 1, stride)
+            convolution(channels, width, 3, stride)
+            h, w, channels = h // stride, w // stride, width
+            normalisation(width)
+            convolution(width, width, 3, 1)
+    normalisation(channels)
+    return flop, elements
+
+
+def tiled(workload: Workload) -> Workload:
+    """The same data again and again, up to an epoch of CIFAR-10: an epoch's end is then as rare."""
+    times = -(-EPOCH // len(workload.images))
+    return Workload(
+        workload.units,
+        workload.widths,
+        workload.batch_size,
+        numpy.tile(workload.images, (times, 1, 1, 1)),
+        numpy.tile(workload.labels, times),
+    )
