@@ -12,10 +12,11 @@ import numpy
 LEARNING_RATE, MOMENTUM, WEIGHT_DECAY = 0.1, 0.9, 1e-4
 CLASSES = 10
 SEED = 0
-#: Units, widths, shape of an image (h, w, c) and batch size of the presets "paper" and "digits".
+#: Units, widths, shape of an image (h, w, c) and batch size: of the paper, and small enough for
+#: 8x8 digits, where what surrounds the arithmetic counts.
 NETWORKS = {
     "paper": ((5, 5, 5), (32, 64, 128), (32, 32, 3), 128),
-    "digits": ((1, 1), (32, 64), (8, 8, 1), 64),
+    "digits": ((1, 1), (16, 48), (8, 8, 1), 64),
 }
 
 

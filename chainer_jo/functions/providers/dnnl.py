@@ -14,6 +14,8 @@ from chainer_jo.functions.providers import Unavailable
 
 OLDEST = (3, 2)
 PACKAGE = "onednn-cpu-gomp"
+#: Found by the system's loader.
+SYSTEM = "libdnnl.so.3"
 
 # Values of dnnl_types.h and dnnl_common_types.h; they are the same in every 3.x.
 BF16, F32 = 2, 3
@@ -76,8 +78,11 @@ class Library:
             raise Unavailable(f"{path} cannot be loaded as oneDNN ({error})") from error
         self.path = path
         self.version = (version.major, version.minor, version.patch)
-        if self.version < OLDEST:
-            raise Unavailable(f"{path} is oneDNN {version.major}.{version.minor}, older than 3.2")
+        if self.version[:2] < OLDEST:
+            raise Unavailable(
+                f"{path} is oneDNN {version.major}.{version.minor}, "
+                f"older than {OLDEST[0]}.{OLDEST[1]}"
+            )
         if version.cpu_runtime != _OPENMP:
             raise Unavailable(f"{path} is a oneDNN that does not use OpenMP threads")
         self._lib.dnnl_primitive_desc_query_md.restype = c_void_p
@@ -210,7 +215,7 @@ def find() -> Library:
         candidates += (folder / "lib").glob("libdnnl.so.3*")
     newest_first = sorted({path.resolve() for path in candidates}, key=_version_in, reverse=True)
     reasons = []
-    for path in [*map(str, newest_first), "libdnnl.so.3"]:
+    for path in [*map(str, newest_first), SYSTEM]:
         try:
             return Library(path)
         except Unavailable as error:

@@ -111,7 +111,8 @@ class OneDNN(Provider):
         return gW
 
     def batch_norm_relu_train(self, x, gamma, beta, eps):
-        x, gamma, beta = self._activation(x), _float32("gamma", gamma), _float32("beta", beta)
+        x = self._activation(x)
+        gamma, beta = _vectors(x, gamma=gamma, beta=beta)
         mean, var = numpy.empty_like(gamma), numpy.empty_like(gamma)
         with self._lock:
             plan = self._plan(plans.BatchNormReLU, x.shape, eps)
@@ -121,8 +122,7 @@ class OneDNN(Provider):
 
     def batch_norm_relu_test(self, x, gamma, beta, mean, var, eps):
         x = self._activation(x)
-        names = ("gamma", "beta", "mean", "var")
-        vectors = [_float32(*named) for named in zip(names, (gamma, beta, mean, var), strict=True)]
+        vectors = _vectors(x, gamma=gamma, beta=beta, mean=mean, var=var)
         y = self._empty(x.shape)
         with self._lock:
             plan = self._plan(plans.fixed_batch_norm_relu, x.shape, eps)
@@ -182,6 +182,13 @@ def _float32(name: str, x: numpy.ndarray) -> numpy.ndarray:
     if x.dtype != FLOAT32:
         raise TypeError(f"{name}: dtype {x.dtype}, expected float32")
     return numpy.ascontiguousarray(x)
+
+
+def _vectors(x: numpy.ndarray, **named: numpy.ndarray) -> list[numpy.ndarray]:
+    for name, vector in named.items():
+        if vector.shape != x.shape[1:2]:
+            raise ValueError(f"{name}: shape {vector.shape}, expected {x.shape[1:2]}")
+    return [_float32(name, vector) for name, vector in named.items()]
 
 
 def _is_channels_last(x: numpy.ndarray) -> bool:

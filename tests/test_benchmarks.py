@@ -1,0 +1,128 @@
+"""benchmarks/train_step.py: runs, compares, reports, and says what it left out."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from chainer_jo.experiments import presets
+
+BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def benchmarks():
+    sys.path.insert(0, str(BENCHMARKS))
+    yield
+    sys.path.remove(str(BENCHMARKS))
+
+
+def test_the_network_is_the_papers():
+    import workload
+
+    paper = presets.PAPER
+    assert workload.NETWORKS["paper"] == (
+        tuple(paper.network.units),
+        tuple(paper.network.widths),
+        tuple(paper.image_shape),
+        paper.batch_size,
+    )
+
+
+def test_the_input_is_the_images_without_their_mean():
+    import workload
+
+    data = workload.load("digits", 2)
+    assert data.images.shape == (20, 8, 8, 1)
+    assert data.inputs.shape == (20, 1, 8, 8)
+    np.testing.assert_allclose(data.inputs.mean(axis=0), 0, atol=1e-6)
+
+
+def test_a_run(tmp_path, capsys):
+    """Stock Chainer against this project without and with the engine, on the digits network."""
+    import train_step
+
+    path = tmp_path / "results" / "cpu.json"
+    names = ["chainer", "chainer_jo/stock", "chainer_jo/fp32", "torch/fp32-nhwc"]
+    arguments = ["--network", "digits", "--batch", "4", "--threads", "1", "--rounds", "1"]
+    assert train_step.main([*arguments, "--profile", "--only", *names, "--json", str(path)]) == 0
+    result = json.loads(path.read_text())
+    measured = {entry["name"]: entry for entry in result["entries"]}
+    assert set(measured) | set(result["missing"]) == set(names)
+    assert {"chainer", "chainer_jo/stock"} <= set(measured)
+    for entry in measured.values():
+        assert 0 < entry["fastest_s"] <= entry["median_s"] < 60
+        assert 20 < entry["peak_mb"] < 4000
+    assert result["machine"]["threads"] == 1
+    ratio = next(r for r in result["ratios"] if r["name"].startswith("without a provider"))
+    assert ratio["ratio"] == pytest.approx(
+        measured["chainer"]["median_s"] / measured["chainer_jo/stock"]["median_s"]
+    )
+    text = capsys.readouterr().out
+    for name in names:
+        assert name in text
+    if "chainer_jo/fp32" in measured:
+        profile = measured["chainer_jo/fp32"]["profile"]
+        # Of the six convolutions the first has no gradient of its input.
+        calls = {name: o["calls"] for name, o in profile["operations"].items()}
+        convolutions = calls["conv2d"]
+        assert calls["conv2d_grad_weight"] == convolutions
+        assert calls["conv2d_grad_input"] == convolutions - 1
+        assert sum(o["seconds"] for o in profile["operations"].values()) < profile["seconds"]
+        assert "of a matrix product" in text
+
+
+def test_ratios_take_the_fastest_of_the_others():
+    import train_step
+
+    seconds = {"ours": 2.0, "slow": 8.0, "fast": 5.0}
+    entries = [{"name": name, "median_s": s} for name, s in seconds.items()]
+    goals = [("a", "ours", ("slow", "fast", "absent"), 2.0), ("b", "ours", ("absent",), 1.0)]
+    assert train_step.ratios(goals, entries) == [{"name": "a", "ratio": 2.5, "goal": 2.0}]
+
+
+def test_flop_of_a_convolution():
+    """One 3x3 convolution of 2 images 4x4 from 5 to 7 channels: 2 x 2 x 16 x 7 x 5 x 9."""
+    from profile_step import _flop
+
+    x, y, W = np.empty((2, 5, 4, 4)), np.empty((2, 7, 4, 4)), np.empty((7, 5, 3, 3))
+    expected = 2 * 2 * 16 * 7 * 5 * 9
+    assert _flop("conv2d", (x, W, 1, 1, None), (y,)) == expected
+    assert _flop("conv2d_grad_input", (y, W, x.shape, 1, 1, None), (x,)) == expected
+    assert _flop("conv2d_grad_weight", (x, y, W.shape, 1, 1), (W,)) == expected
+
+
+def test_an_unknown_engine_is_the_users_to_mend(capsys):
+    import train_step
+
+    assert train_step.main(["--only", "tensorflow"]) == 2
+    assert "--only tensorflow: expected one of chainer" in capsys.readouterr().err
+
+
+def test_engines_are_built_where_they_are_missing(monkeypatch):
+    """A package that is not installed leaves its engine out, by name."""
+    import engines_cpu
+    import workload
+
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "torch_network", raising=False)
+    with pytest.raises(workload.Missing, match="torch"):
+        engines_cpu.ENTRIES["torch/fp32-nchw"](workload.load("digits", 2))
+
+
+def test_left_out_engines_are_said(monkeypatch):
+    import train_step
+    from workload import Missing
+
+    def worker(engines, name, *options):
+        raise Missing("torch is not installed")
+
+    monkeypatch.setattr(train_step, "Worker", worker)
+    options = argparse.Namespace(network="digits", batch=2, threads=1, rounds=1)
+    assert train_step.measure("engines_cpu", ["torch/fp32-nchw"], options) == (
+        [],
+        {"torch/fp32-nchw": "torch is not installed"},
+    )

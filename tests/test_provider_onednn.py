@@ -1,0 +1,271 @@
+"""What is oneDNN's own: finding it, doing without it, the whole network, threads, memory."""
+
+import copy
+import gc
+import threading
+
+import chainer
+import numpy as np
+import pytest
+from engines import provider
+from float64_functions import relative_error
+from float64_provider import Float64
+
+from chainer_jo.errors import UserError
+from chainer_jo.functions import batch_norm_relu, conv2d, providers, spatial_mean
+from chainer_jo.functions.providers import Unavailable, dnnl, onednn
+from chainer_jo.functions.providers.buffers import ALIGNMENT, Buffers
+from chainer_jo.links import PreActResNet
+
+
+@pytest.fixture
+def missing(monkeypatch):
+    def find():
+        raise Unavailable("no usable oneDNN (package onednn-cpu-gomp)")
+
+    monkeypatch.setattr(dnnl, "find", find)
+    monkeypatch.setattr(providers, "_noticed", set())
+
+
+def test_without_the_library_stock_chainer_computes_and_says_so_once(missing, caplog):
+    assert providers.choose("cpu") is None
+    assert providers.choose("cpu") is None
+    (record,) = caplog.records
+    assert "onednn-cpu-gomp" in record.message and "stock Chainer" in record.message
+
+
+def test_without_the_library_it_cannot_be_asked_for(missing, monkeypatch):
+    monkeypatch.setattr(onednn, "has_bfloat16_instructions", lambda: True)
+    with pytest.raises(UserError, match="engine: 'onednn' is not available: .*onednn-cpu-gomp"):
+        providers.choose("cpu", engine="onednn")
+    with pytest.raises(UserError, match="precision: 'mixed' needs the onednn engine"):
+        providers.choose("cpu", "mixed")
+
+
+def test_a_broken_library_is_unavailable(tmp_path, monkeypatch):
+    broken = tmp_path / "lib" / "libdnnl.so.3.99"
+    broken.parent.mkdir()
+    broken.write_bytes(b"not a library")
+    with pytest.raises(Unavailable, match="cannot be loaded as oneDNN"):
+        dnnl.Library(str(broken))
+    with pytest.raises(Unavailable, match="cannot be loaded as oneDNN"):
+        dnnl.Library("libm.so.6")
+    monkeypatch.setattr(dnnl.sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(dnnl.site, "getuserbase", lambda: str(tmp_path / "nobody"))
+    monkeypatch.setattr(dnnl, "SYSTEM", "libdnnl-that-nobody-has.so.3")
+    with pytest.raises(Unavailable, match=r"onednn-cpu-gomp.*libdnnl\.so\.3\.99.*nobody-has"):
+        dnnl.find()
+
+
+def test_an_older_library_is_unavailable(monkeypatch):
+    path = _library().path
+    monkeypatch.setattr(dnnl, "OLDEST", (99, 0))
+    with pytest.raises(Unavailable, match="older than 99.0"):
+        dnnl.Library(path)
+
+
+@pytest.mark.parametrize("options", [("half",), ("fp32", "mkldnn"), ("fp32", "cudnn"), ("tf32",)])
+def test_wrong_choices_are_the_users_to_mend(options):
+    with pytest.raises(UserError, match="expected"):
+        providers.choose("cpu", *options)
+
+
+def test_mixed_is_refused_without_bfloat16_instructions(monkeypatch):
+    monkeypatch.setattr(onednn, "has_bfloat16_instructions", lambda: False)
+    with pytest.raises(UserError, match="'mixed' needs a CPU with bfloat16 instructions"):
+        providers.choose("cpu", "mixed")
+
+
+def test_stock_chainer_has_fp32_alone():
+    assert providers.choose("cpu", "fp32", "stock") is None
+    with pytest.raises(UserError, match="precision: 'mixed' needs the onednn engine"):
+        providers.choose("cpu", "mixed", "stock")
+
+
+def test_use_sets_the_provider_of_the_process():
+    chosen, before = provider("fp32"), providers.current()
+    providers.use(chosen)
+    try:
+        assert providers.current() is chosen
+    finally:
+        providers.use(before)
+
+
+def losses_and_gradients(net, chosen, dtype=np.float32):
+    """Logits in training and (but for Float64) in test mode, and every parameter's gradient."""
+    rng = np.random.RandomState(2)
+    x, labels = rng.randn(8, 3, 32, 32).astype(dtype), np.arange(8, dtype=np.int32)
+    for link in net.links():
+        if hasattr(link, "avg_mean"):
+            link.avg_mean[:], link.avg_var[:] = 0, 1
+    with chainer.using_config("jo_provider", chosen):
+        net.cleargrads()
+        logits = net(x)
+        chainer.functions.softmax_cross_entropy(logits, labels).backward()
+        gradients = {name: p.grad for name, p in net.namedparams()}
+        if isinstance(chosen, Float64):
+            return logits.array, None, gradients
+        with chainer.using_config("train", False), chainer.no_backprop_mode():
+            return logits.array, net(x).array, gradients
+
+
+def in_float64(net):
+    """A copy of a network with float64 parameters and statistics."""
+    net = copy.deepcopy(net)
+    for parameter in net.params():
+        parameter.array = parameter.array.astype(np.float64)
+    for link in net.links():
+        if hasattr(link, "avg_mean"):
+            link.avg_mean = link.avg_mean.astype(np.float64)
+            link.avg_var = link.avg_var.astype(np.float64)
+    return net
+
+
+def active_units(chosen, monkeypatch):
+    """The list that `chosen` will have filled in with where its ReLUs were active."""
+    active, original = [], chosen.batch_norm_relu_train
+
+    def recording(*arguments):
+        results = original(*arguments)
+        active.append(np.float32(results[0]) > 0)
+        return results
+
+    monkeypatch.setattr(chosen, "batch_norm_relu_train", recording)
+    return active
+
+
+def errors(found, expected):
+    return [relative_error(found[name], expected[name]) for name in expected]
+
+
+@pytest.mark.parametrize(
+    ("name", "of_outputs", "of_gradients"), [("fp32", 1e-5, 3e-5), ("mixed", 2e-2, 0.15)]
+)
+def test_the_papers_network(name, of_outputs, of_gradients, monkeypatch):
+    """Outputs as stock Chainer's in both modes; all gradients as in float64 with the same units
+    active (see `float64_provider`)."""
+    net, chosen = PreActResNet(rng=np.random.RandomState(0)), provider(name)
+    stock = losses_and_gradients(net, None)
+    active = active_units(chosen, monkeypatch)
+    ours = losses_and_gradients(net, chosen)
+    truth = losses_and_gradients(in_float64(net), Float64(active))
+    assert relative_error(ours[0], stock[0]) < of_outputs
+    assert relative_error(ours[1], stock[1]) < of_outputs
+    found = errors(ours[2], truth[2])
+    assert max(found) < of_gradients
+    assert np.median(found) < of_gradients / 3
+
+
+def test_at_relus_kinks_it_errs_no_more_than_stock_chainer_does():
+    """Some inputs of ReLU are nearer to 0 than float32 can tell: there even stock Chainer's float32
+    and float64 have other units active, and gradients that differ by some 1e-2."""
+    net = PreActResNet(rng=np.random.RandomState(0))
+    truth = losses_and_gradients(in_float64(net), None, np.float64)
+    stock = losses_and_gradients(net, None)
+    ours = losses_and_gradients(net, provider("fp32"))
+    assert max(errors(ours[2], truth[2])) < 2 * max(errors(stock[2], truth[2]))
+
+
+@pytest.mark.parametrize("name", ["fp32", "mixed"])
+def test_the_same_run_twice_is_bit_identical(name):
+    net, chosen = PreActResNet(rng=np.random.RandomState(0)), provider(name)
+    first, again = (losses_and_gradients(net, chosen) for _ in range(2))
+    np.testing.assert_array_equal(first[0], again[0])
+    for parameter in first[2]:
+        np.testing.assert_array_equal(first[2][parameter], again[2][parameter])
+
+
+def test_number_of_threads():
+    chosen = provider("fp32")
+    before = chosen.library.threads()
+    x = np.random.RandomState(0).randn(4, 16, 8, 8).astype(np.float32)
+    W = np.random.RandomState(1).randn(16, 16, 3, 3).astype(np.float32)
+    try:
+        results = {}
+        for count in (1, 2, 3):
+            chosen.set_threads(count)
+            assert chosen.library.threads() == count
+            results[count] = chosen.conv2d(x, W, 1, 1, None)
+    finally:
+        chosen.set_threads(before)
+    for result in results.values():
+        assert relative_error(result, results[1]) < 1e-6
+
+
+def test_calls_from_many_threads():
+    """Different inputs of one shape share a primitive: none may see another's arrays."""
+    chosen = provider("fp32")
+    rng = np.random.RandomState(0)
+    inputs = [rng.randn(2, 16, 8, 8).astype(np.float32) for _ in range(8)]
+    W = rng.randn(16, 16, 3, 3).astype(np.float32)
+    expected = [chosen.conv2d(x, W, 1, 1, x) for x in inputs]
+    wrong = []
+
+    def work(x, y):
+        for _ in range(50):
+            if not np.array_equal(chosen.conv2d(x, W, 1, 1, x), y):
+                wrong.append(x)
+
+    pairs = zip(inputs, expected, strict=True)
+    threads = [threading.Thread(target=work, args=pair) for pair in pairs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", ["fp32", "mixed"])
+def test_memory_is_flat_over_a_thousand_calls(name):
+    chosen = provider(name)
+    rng = np.random.RandomState(0)
+    x = chosen.as_activation(rng.randn(8, 16, 8, 8).astype(np.float32))
+    W = chainer.Parameter(rng.randn(16, 16, 3, 3).astype(np.float32))
+    gamma, beta = chainer.Parameter(np.ones(16, "f")), chainer.Parameter(np.zeros(16, "f"))
+    mean, var = np.zeros(16, np.float32), np.ones(16, np.float32)
+
+    def iterate(times):
+        with chainer.using_config("jo_provider", chosen):
+            for _ in range(times):
+                h = conv2d(x, W, 1, 1, residual=x)
+                h = batch_norm_relu(h, gamma, beta, mean, var)
+                W.cleargrad()
+                chainer.functions.sum(spatial_mean(h)).backward()
+
+    iterate(100)
+    gc.collect()
+    pool, resident = chosen.buffers.allocated, _resident()
+    iterate(1000)
+    assert chosen.buffers.allocated == pool
+    assert _resident() - resident < 4 << 20  # one result of each call kept would be tens of MB
+
+
+def test_buffers_come_back_when_their_last_view_is_gone():
+    buffers, float32 = Buffers(), np.dtype(np.float32)
+    for shape in ((3, 5), (1 << 19,)):
+        first = buffers.empty(shape, float32)
+        address, view = first.ctypes.data, first[1:].T
+        assert address % ALIGNMENT == 0
+        first[...] = 7
+        del first
+        second = buffers.empty(shape, float32)
+        assert second.ctypes.data != address
+        assert (view == 7).all()
+        del view
+        assert buffers.empty(shape, float32).ctypes.data == address
+
+
+def _library():
+    try:
+        return dnnl.find()
+    except Unavailable as error:
+        pytest.skip(str(error))
+
+
+def _resident():
+    """Bytes of this process in memory; the test is skipped where the system does not tell."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+    except OSError:
+        pytest.skip("no /proc/self/statm")
