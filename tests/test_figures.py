@@ -1,0 +1,197 @@
+"""Figures 1 to 6: drawn at any moment, with the data behind them, from the runs they name."""
+
+import csv
+import importlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import paper_source
+import pytest
+from tiny import STUDY
+
+from chainer_jo import files
+from chainer_jo.experiments.store import RunStore
+from chainer_jo.report import figure_style
+from chainer_jo.report.curves import Curve
+from chainer_jo.report.figure import Figure
+
+ORIGIN = {"preset": "tiny", "data": "digits", "precision": "fp32"}
+STUDY = replace(STUDY, trials=2, features="pixels")
+sys.path.append(str(Path(__file__).resolve().parent.parent / "reproduce"))
+
+
+def figure_of(number, study=STUDY):
+    return importlib.import_module(f"figure{number}").figure(study)
+
+
+def log(store, experiment, values, key="test", state=None):
+    """Pretends that a run has got as far as ``values``, and ended in ``state``."""
+    epochs = [{"epoch": n, key: value} for n, value in enumerate(values, 1)]
+    files.write_json(store.open(experiment) / "log.json", epochs)
+    if state:
+        store.save_result(experiment, {"id": experiment.id, "state": state})
+
+
+@pytest.fixture
+def store(tmp_path):
+    return RunStore(tmp_path / "results")
+
+
+@pytest.fixture
+def runs():
+    return [STUDY.plain("symmetric", 0.5, trial, 0.2, 60) for trial in range(3)]  # 3 epochs
+
+
+def write(figure, store, tmp_path):
+    return figure.write(store, ORIGIN, store.root, tmp_path / "figures")
+
+
+def rows_of(figure, tmp_path):
+    with open(tmp_path / "figures" / f"{figure.name}.csv") as file:
+        return list(csv.DictReader(file))
+
+
+def test_means_spread_and_csv(store, runs, tmp_path):
+    for run, values in zip(runs, ([0.1, 0.2, 0.3], [0.3, 0.4, 0.5], [0.2, 0.6]), strict=True):
+        log(store, run, values, state="finished" if len(values) == 3 else None)
+    figure = Figure(2, "A caption.", "test", [Curve("lr=0.2", runs)], "symmetric noise r = 0.5")
+    write(figure, store, tmp_path)
+    rows = rows_of(figure, tmp_path)
+    assert len(rows) == 8
+    assert {row["preset"] for row in rows} == {"tiny"}
+    assert {row["data"] for row in rows} == {"digits"}
+    assert [row["test"] for row in rows if row["seed"] == "1"] == ["30", "40", "50"]
+    by_epoch = {row["epoch"]: (row["mean"], row["std"]) for row in rows}
+    assert by_epoch == {"1": ("20", "10"), "2": ("40", "20"), "3": ("40", "14.1421")}
+    text = figure.text(store, ORIGIN)
+    assert "40.0 ± 14.1" in text
+    assert "2 of 3" in text
+    assert "symmetric noise r = 0.5; mean and standard deviation of 3 trials" in text
+
+
+@pytest.mark.parametrize(
+    ("lengths", "state", "expected"),
+    [
+        ((3, 3, 3), "finished", ""),
+        ((3, 3, 1), "finished", "2 of 3 trials"),
+        ((2, 1, 0), "finished", "2 of 3 epochs"),
+        ((0, 0, 0), "finished", "no epochs yet"),
+        ((3, 1, 1), "diverged", "1 of 3 diverged"),
+    ],
+)
+def test_legend_says_what_is_not_there_yet(store, runs, lengths, state, expected):
+    for run, length in zip(runs, lengths, strict=True):
+        if length:
+            log(store, run, [0.5] * length, state=state if length == 3 else None)
+    assert Curve("lr=0.2", runs).read(store, "test").state == expected
+
+
+def test_diverged_trials_are_not_averaged(store, runs):
+    log(store, runs[0], [0.9, 0.9], state="diverged")
+    log(store, runs[1], [0.5, 0.4, 0.3], state="finished")
+    series = Curve("lr=0.2", runs).read(store, "test")
+    assert list(series.trials) == [1]
+    assert series.mean(1) == 50
+    assert series.std(1) is None
+
+
+def test_losses_are_not_percentages(store, runs, tmp_path):
+    log(store, runs[0], [2.25], key="cross_entropy")
+    figure = Figure(3, "", "cross_entropy", [Curve("r=0.5", runs)], "")
+    write(figure, store, tmp_path)
+    assert rows_of(figure, tmp_path)[0]["cross_entropy"] == "2.25"
+
+
+@pytest.mark.parametrize("number", range(1, 7))
+def test_written_whole_before_anything_has_run(store, tmp_path, number):
+    figure = figure_of(number)
+    paths = write(figure, store, tmp_path)
+    assert all(path.exists() for path in paths)
+    assert (tmp_path / "figures" / f"figure{number}.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "figures" / f"figure{number}.pdf").read_bytes().startswith(b"%PDF")
+    assert not list(tmp_path.rglob("*.tmp"))
+    assert figure.text(store, ORIGIN).startswith(f"**Figure {number}.** ")
+
+
+def test_drawn_again_only_changes_with_the_data(store, runs, tmp_path):
+    figure = Figure(2, "", "test", [Curve("lr=0.2", runs)], "")
+
+    def drawn():
+        return {path.name: path.read_bytes() for path in write(figure, store, tmp_path)}
+
+    log(store, runs[0], [0.5])
+    first = drawn()
+    assert drawn() == first
+    log(store, runs[0], [0.5, 0.6])
+    after = drawn()
+    assert all(after[name] != content for name, content in first.items())
+
+
+@pytest.mark.parametrize("number", range(1, 7))
+def test_captions_are_the_papers(number):
+    assert figure_of(number).caption in paper_source.squeeze(paper_source.source())
+
+
+def test_the_papers_curves():
+    labels = {n: [curve.label for curve in figure_of(n).curves] for n in range(2, 7)}
+    assert labels[2] == ["lr=0.2", "lr=0.02"]
+    assert labels[3] == [f"r={rate}" for rate in ("0", "0.1", "0.3", "0.5", "0.7", "0.9")]
+    assert [label.partition(" (")[0] for label in labels[4]] == [
+        "soft label", "hard label, all", "top 50", "top 500", "top 5000",
+    ]  # fmt: skip
+    assert labels[5] == labels[6]
+    assert len(labels[5]) == 7
+
+
+def test_figure2_draws_other_noise_rates():
+    figure = figure_of(2, replace(STUDY, noise_rates=(0.3, 0.7)))
+    assert {e.noise.rate for e in figure.experiments} == {0.3, 0.7}
+    assert "r = 0.3, 0.7" in figure.conditions
+
+
+def test_figures_5_and_6_share_their_runs():
+    assert figure_of(5).experiments == figure_of(6).experiments
+
+
+def test_without_features_the_other_curves_are_drawn(store, tmp_path):
+    figure = figure_of(5, replace(STUDY, features=None))
+    assert [c.label for c in figure.curves if "pseudo" in c.label] == []
+    assert len(figure.curves) == 5
+    assert "--resnet50-weights" in figure.missing
+    assert "\n" not in figure.missing
+    assert not figure_of(5).missing
+    write(figure, store, tmp_path)
+
+
+def test_figure4_counts_labels_and_names_the_papers_numbers(store):
+    figure = figure_of(4)
+    assert "top 500 (here 40)" in [curve.label for curve in figure.curves]
+    assert STUDY.labels(500) == 40
+    second_steps = {e for e in figure.experiments if e.first_step}
+    assert {e.first_step for e in second_steps} <= set(figure.experiments)
+    printed = {(c.row["rule"], c.column["accuracy"]): c.paper for c in figure.beside.cells}
+    assert {key: value for key, value in printed.items() if value} == {
+        ("soft", "test"): 86.0, ("soft", "recovery"): 86.0,
+        ("top500", "test"): 85.7, ("top500", "recovery"): 85.9,
+    }  # fmt: skip
+    for experiment in second_steps:
+        for run, scores in ((experiment, {"test": 0.5}), (experiment.first_step, {})):
+            result = {"state": "finished", "last": {**scores, "recovery": 0.25}}
+            store.save_result(run, {"id": run.id, **result})
+    text = figure.text(store, ORIGIN)
+    assert "50.0 ± 0.0 [85.7]" in text
+    assert "25.0 ± 0.0 [85.9]" in text
+
+
+def test_learning_rate_drops_are_marked():
+    assert figure_of(3).drops == [STUDY.epochs(200), STUDY.epochs(400)]
+    assert figure_of(2).drops == []
+
+
+def test_curves_differ_without_colour():
+    alone = figure_style.line_styles([""] * 7)
+    assert len({style["marker"] for style in alone}) == 7
+    pair = figure_style.line_styles(["a", "b", "a"])
+    assert pair[0]["color"] == pair[2]["color"] != pair[1]["color"]
+    assert pair[0]["linestyle"] != pair[2]["linestyle"]

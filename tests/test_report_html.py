@@ -1,0 +1,195 @@
+"""The report: one page, complete, self-contained and well-formed."""
+
+from html.parser import HTMLParser
+
+import pytest
+from tiny import STUDY
+
+from chainer_jo import files, paper
+from chainer_jo.experiments.store import RunStore
+from chainer_jo.report import comparison_table
+from chainer_jo.report.curves import Curve
+from chainer_jo.report.figure import Figure
+from chainer_jo.report.html import Report
+from chainer_jo.report.html_claims import plain
+from chainer_jo.report.markdown_tables import Document
+
+ORIGIN = {"preset": "tiny", "data": "digits", "precision": "fp32"}
+PROVENANCE = {
+    "commits": ["0123456789ab"], "versions": [{"chainer": "7.8.1", "numpy": "2.4.0"}],
+    "devices": ["A <fast> processor"], "engines": ["stock"], "runs": 7, "hours": 1.5,
+    "seeds": [0, 1], "data": {"data": "digits", "fingerprint": "feedbeef"},
+}  # fmt: skip
+VOID = {"meta", "img", "br"}
+
+
+def claim(name, verdict):
+    return {
+        "id": name, "place": "Section 5.6", "quote": r"the noise rate is 50\%~\cite{someone}",
+        "check": "One <b> against another.", "verdict": verdict, "reason": "refuted by r = 0.1",
+        "figures": "r = 0.1: 90.1 ± 0.2 against 88.0 ± 0.3; r = 0.3: too few trials against 1.0",
+    }  # fmt: skip
+
+
+class Page(HTMLParser):
+    """What a page consists of; fails where tags do not match."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.open, self.tags, self.words = [], [], []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, f"</{tag}> closes something else"
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.words.append(data)
+
+    def all(self, *names):
+        return [attributes for tag, attributes in self.tags if tag in names]
+
+
+@pytest.fixture
+def store(tmp_path):
+    return RunStore(tmp_path / "results" / "tiny")
+
+
+def write(store, tmp_path, study=STUDY):
+    (path,) = Report(study).write(store, ORIGIN, store.root, tmp_path / "figures")
+    return path.read_text()
+
+
+@pytest.fixture
+def html(store, tmp_path):
+    """A report of Table 1 with one finished cell, Figure 2 with one trial, and three claims."""
+    table = comparison_table(STUDY, paper.TABLE1, "symmetric")
+    for trial in STUDY.comparison_trials():
+        run = STUDY.baseline("cross_entropy", "symmetric", 0.1, trial)
+        scores = {"test": 0.5 + trial / 10, "recovery": 0.7}
+        origin = {"commit": "abc", "versions": {"chainer": "7.8.1"}, "device": "d", "engine": "e"}
+        store.open(run)
+        store.save_result(
+            run,
+            {"id": run.id, "state": "finished", "best": scores, "last": scores, "seconds": 1800,
+             "iterations": 10, "provenance": origin},
+        )  # fmt: skip
+    curve = Curve("lr=0.2", [STUDY.plain("symmetric", 0.5, 0, 0.2, 60)])
+    files.write_json(store.open(curve.experiments[0]) / "log.json", [{"test": 0.625, "epoch": 1}])
+    figure = Figure(2, "A <caption>.", "test", [curve], "symmetric noise r = 0.5")
+    for output in (table, figure):
+        output.write(store, ORIGIN, store.root, tmp_path / "figures")
+    verdicts = ("holds", "does not hold", "not enough runs")
+    files.write_json(
+        store.root / "claims.json", [claim(f"claim-{k}", v) for k, v in enumerate(verdicts)]
+    )
+    return write(store, tmp_path)
+
+
+def test_needs_nothing_from_elsewhere(html):
+    page = Page(html)
+    assert page.all("script", "link", "iframe", "object") == []
+    for attributes in page.all("a", "img"):
+        address = attributes.get("href") or attributes["src"]
+        assert address.startswith(("#", "data:image/png;base64,"))
+    assert "url(" not in html
+    assert "@import" not in html
+
+
+def test_every_link_leads_somewhere(html):
+    page = Page(html)
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert {a["href"][1:] for a in page.all("a")} <= set(ids)
+    assert {"table1", "figure2", "claim-0", "provenance"} <= {a["href"][1:] for a in page.all("a")}
+
+
+def test_can_be_read_without_seeing(html):
+    page = Page(html)
+    assert dict(page.all("html")[0])["lang"] == "en"
+    assert all("scope" in attributes for attributes in page.all("th"))
+    (image,) = page.all("img")
+    assert "lr=0.2 ends at 62.5" in image["alt"]
+
+
+def test_numbers_stand_next_to_the_papers(html):
+    text = Page(html).text
+    assert "55.0 ± 7.1 paper [91.0]" in text
+    printed = paper.TABLE1.value(method="joint", score="last", accuracy="test", noise_rate=0.9)
+    assert f"paper [{printed}]" in text
+    assert '<th scope="colgroup" colspan="6">Recovery</th>' in html
+
+
+def test_says_what_these_results_are(html):
+    text = Page(html).text
+    assert "Preset tiny on data set digits" in text
+    assert "Not the paper’s setting" in text
+    assert "Still without all of their runs: Table 1, Figure 2." in text
+    assert "A <caption>." in text
+
+
+def test_claims_have_verdicts_in_words(html):
+    text = Page(html).text
+    for verdict in ("✓ holds", "✗ does not hold", "○ not enough runs"):
+        assert f"1 {verdict}" in text
+    assert "the noise rate is 50%" in text
+    assert "One <b> against another." in text
+    assert "r = 0.1 90.1 ± 0.2 against 88.0 ± 0.3 r = 0.3 too few trials against 1.0" in text
+    assert "refuted by r = 0.1." in text
+
+
+def test_provenance_is_that_of_the_runs(html):
+    text = Page(html).text
+    assert "Commit abc" in text
+    assert "2 finished, 1 hours of computing" in text
+    assert "Seeds 0, 1" in text
+
+
+def test_provenance_without_runs(store, tmp_path):
+    files.write_json(store.root / "provenance.json", PROVENANCE)
+    text = Page(write(store, tmp_path)).text
+    for expected in ("0123456789ab", "numpy 2.4.0", "A <fast> processor", "feedbeef", "1.5 hours"):
+        assert expected in text
+
+
+def test_empty_folder_still_gives_a_page(store, tmp_path):
+    text = Page(write(store, tmp_path)).text
+    assert "Nothing yet." in text
+
+
+def test_markdown_is_read_back():
+    document = Document.read(
+        "**Table 5.** What it shows.\n\nPreset tiny.\n\n*alpha varies*\n\n"
+        "| | value | words |\n|--|--|--|\n| a | **1.5 ± 0.2** [1.4] | b < c |\n"
+        "| d | (1 of 2 trials …) | … |\n"
+    )
+    assert (document.name, document.caption) == ("Table 5", "What it shows.")
+    assert document.notes == ["Preset tiny."]
+    (grid,) = document.grids
+    assert grid.title == "alpha varies"
+    html = grid.html()
+    assert "<b>1.5</b>" in html
+    assert "b &lt; c" in html
+    text = Page(html).text
+    assert "1.5 ± 0.2 paper [1.4]" in text
+    assert "(1 of 2 trials …)" in text
+
+
+@pytest.mark.parametrize(
+    ("latex", "expected"),
+    [
+        (r"noise ($r=0.3$), 50\% of \#2", "noise (r=0.3), 50% of #2"),
+        (r"loss~\cite{patrini2016making}", "loss"),
+        (r"\eg, this", "e.g., this"),
+    ],
+)
+def test_quotes_lose_their_latex(latex, expected):
+    assert plain(latex) == expected
