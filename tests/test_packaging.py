@@ -18,7 +18,7 @@ import chainer_jo
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-ALWAYS = [*PROJECT["dependencies"], *EXTRAS["cpu"], *EXTRAS["weights"], *EXTRAS["test"]]
+ALWAYS = PROJECT["dependencies"] + sum(map(EXTRAS.get, ("cpu", "mpi", "weights", "test")), [])
 WANTED = {
     "requirements.txt": ALWAYS,
     "requirements-gpu12.txt": [*ALWAYS, *EXTRAS["gpu"]],
@@ -29,7 +29,7 @@ FILES = ["requirements-build.txt", *WANTED]
 
 # conda-forge's names where they are not PyPI's, and what PyPI has under another version number.
 CONDA_NAMES = {"matplotlib-base": "matplotlib"}
-ONLY_CONDA = {"python", "pip", "onednn-cpu-omp"}
+ONLY_CONDA = {"python", "pip", "onednn-cpu-omp", "openmpi"}
 
 
 def blocks(file: str) -> list[str]:
