@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -18,10 +19,10 @@ from chainer_jo.report.curves import QUANTITIES, Series
 if TYPE_CHECKING:
     from chainer_jo.report.figure import Figure
 
-SIZE = (5.2, 4.0)
-"""Inches: small, so that its letters can be read on a phone."""
-SHORT_LABEL = 10
-"""Letters of a legend's labels up to which three fit side by side."""
+SIZE = (5.2, 3.7)
+"""Inches without the legend: small, so that its letters can be read on a phone."""
+LEGEND_ROW = 0.17
+"""Inches."""
 
 
 def plot(figure: Figure, all_series: Sequence[Series], footnote: str) -> dict[str, bytes]:
@@ -33,14 +34,18 @@ def plot(figure: Figure, all_series: Sequence[Series], footnote: str) -> dict[st
     footnote : printed under the axes.
     """
     with matplotlib.rc_context(style.RC):
-        canvas = Canvas(SIZE, layout="constrained")
+        labels = [
+            f"{curve.label} ({series.state})" if series.state else curve.label
+            for curve, series in zip(figure.curves, all_series, strict=True)
+        ]
+        columns = _columns(labels)
+        height = SIZE[1] + LEGEND_ROW * math.ceil(len(labels) / columns)
+        canvas = Canvas((SIZE[0], height), layout="constrained")
         axes = canvas.add_subplot()
         styles = style.line_styles([curve.family for curve in figure.curves])
-        for number, curve in enumerate(figure.curves):
-            series = all_series[number]
-            label = f"{curve.label} ({series.state})" if series.state else curve.label
-            first_marker = (number + 0.5) / len(figure.curves)
-            _draw(axes, series, styles[number], label, first_marker)
+        for number, series in enumerate(all_series):
+            first_marker = (number + 0.5) / len(all_series)
+            _draw(axes, series, styles[number], labels[number], first_marker)
         axes.set_xlabel("epoch")
         axes.set_ylabel(QUANTITIES[figure.key].axis)
         axes.set_xlim(0, max((curve.length for curve in figure.curves), default=1))
@@ -56,8 +61,6 @@ def plot(figure: Figure, all_series: Sequence[Series], footnote: str) -> dict[st
                 0.5, 0.5, "no epochs yet", transform=axes.transAxes,
                 ha="center", va="center", fontsize=14, color=style.MUTED,
             )  # fmt: skip
-        labels = axes.get_legend_handles_labels()[1]
-        columns = 3 if max(map(len, labels)) <= SHORT_LABEL and len(labels) > 2 else 2
         canvas.legend(loc="outside upper left", ncols=columns, labelcolor=style.INK)
         _write_under(canvas, footnote)
         return images(canvas)
@@ -79,6 +82,12 @@ def _draw(axes: Axes, series: Series, look: dict, label: str, first_marker: floa
         low = [m - s for m, s in zip(mean, std, strict=True)]
         high = [m + s for m, s in zip(mean, std, strict=True)]
         axes.fill_between(x, low, high, color=look["color"], alpha=0.18, linewidth=0)
+
+
+def _columns(labels: Sequence[str]) -> int:
+    """How many labels fit side by side above the axes."""
+    longest = max(map(len, labels))
+    return 3 if longest <= 10 and len(labels) > 2 else 2 if longest <= 26 else 1
 
 
 def _write_under(canvas: Canvas, text: str) -> None:
