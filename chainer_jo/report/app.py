@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -97,10 +98,12 @@ class App:
         if self.options.fresh:
             for experiment in self.experiments:
                 self.store.forget(experiment)
-        self._bind_data()
+        if self.experiments:
+            self._bind_data()
         finished = self._run_pending()
+        if self.experiments:
+            files.write_json(self.store.root / "provenance.json", collect(self.store.root))
         self._write(self.outputs, show=finished)
-        files.write_json(self.store.root / "provenance.json", collect(self.store.root))
         if not finished:
             print("time is up; the same command continues where this one stopped")
         missing = [output.missing for output in self.outputs if output.missing]
@@ -108,10 +111,14 @@ class App:
             raise UserError(missing[0])
 
     def _cheapest_first(self, outputs: Sequence[Output]) -> list[Output]:
-        """In the order of their epochs, so that as much as possible is there early."""
+        """In the order of their epochs, so that as much as possible is there early.
 
-        def epochs(output: Output) -> int:
-            return sum(e.optimization.epochs for e in with_first_steps(output.experiments))
+        What needs no runs is written from what the others have written, and comes last.
+        """
+
+        def epochs(output: Output) -> float:
+            runs = with_first_steps(output.experiments)
+            return sum(e.optimization.epochs for e in runs) if runs else math.inf
 
         return sorted(outputs, key=epochs)
 

@@ -45,6 +45,12 @@ class Cell:
                 trials.append(self.quantity(store, experiment))
         return Value(tuple(trials), diverged, len(self.experiments))
 
+    def markdown(self, store: RunStore) -> str:
+        """The number, bold where the paper's is, and [the paper's]."""
+        text = self.value(store).text(digits=self.digits)
+        text = f"**{text}**" if self.bold else text
+        return text if self.paper is None else f"{text} [{self.paper:.{self.digits}f}]"
+
 
 @dataclass(frozen=True)
 class Value:
@@ -67,13 +73,13 @@ class Value:
         """Sample standard deviation; None for fewer than two trials."""
         return statistics.stdev(self.trials) if len(self.trials) > 1 else None
 
-    def text(self, plus_minus: str = "±", digits: int = 1) -> str:
+    def text(self, digits: int = 1) -> str:
         """``91.2 ± 0.3``; ``…`` marks what is unfinished, ``diverged`` what ended so."""
         parts = []
         if self.trials:
             parts.append(f"{self.mean:.{digits}f}")
             if self.std is not None:
-                parts.append(f"{plus_minus} {self.std:.{digits}f}")
+                parts.append(f"± {self.std:.{digits}f}")
         if self.diverged:
             parts.append(f"({self.diverged} of {self.planned} diverged)")
         if not self.complete:

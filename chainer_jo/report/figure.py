@@ -11,7 +11,6 @@ from pathlib import Path
 from chainer_jo import files
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.report.cells import Cell
 from chainer_jo.report.curves import QUANTITIES, Curve, Series
 from chainer_jo.report.layout import aligned
 from chainer_jo.report.table import Block
@@ -104,7 +103,7 @@ class Figure:
             lines += [f"*{self.beside.title}*", ""]
             rows = [["", *self.beside.headers]]
             for label, cells in self.beside.rows:
-                rows.append([label, *(_shown(cell, store) for cell in cells)])
+                rows.append([label, *(cell.markdown(store) if cell else "" for cell in cells)])
             lines += [*aligned(rows), ""]
         return "\n".join(lines)
 
@@ -154,14 +153,6 @@ class Figure:
             "axis": QUANTITIES[self.key].axis,
             "curves": curves,
         }
-
-
-def _shown(cell: Cell | None, store: RunStore) -> str:
-    """The number and [the paper's], as in tables."""
-    if cell is None:
-        return ""
-    text = cell.value(store).text(digits=cell.digits)
-    return text if cell.paper is None else f"{text} [{cell.paper:.{cell.digits}f}]"
 
 
 def _ending(series: Series, digits: int) -> str:

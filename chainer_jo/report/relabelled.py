@@ -138,13 +138,13 @@ class RelabelledFigure:
         with matplotlib.rc_context(style.RC):
             canvas = Canvas((6.4, 2.4), layout="constrained")
             for column, axes in enumerate(canvas.subplots(1, 2 * ENDS)):
-                axes.set_axis_off()
+                axes.set(xticks=[], yticks=[])
+                axes.spines[:].set_visible(False)
                 if column < len(rows):
                     row = rows[column]
                     with Image.open(self.data.root / row["key"]) as image:
                         axes.imshow(image.convert("RGB"))
-                    title = f"{row['end']}\n{self.after}: {100 * row['probability']:.1f} %"
-                    axes.set_title(title, y=-0.02, va="top", fontsize=9, color=style.INK)
+                    axes.set_xlabel(f"{row['end']}\n{self.after}: {100 * row['probability']:.1f} %")
             canvas.suptitle(f"{self.before} → {self.after}", fontsize=10, color=style.INK)
             canvas.supxlabel(footnote, x=0.01, ha="left", fontsize=7, color=style.MUTED)
             return drawings(canvas)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,18 +106,12 @@ class Table:
             "cells": cells,
         }
 
-    def _grid(self, block: Block, store: RunStore, show) -> list[list[str]]:
+    def _grid(self, block: Block, show: Callable[[Cell], str]) -> list[list[str]]:
         return [
-            [label, *("" if cell is None else show(cell, cell.value(store)) for cell in cells)]
-            for label, cells in block.rows
+            [label, *(show(cell) if cell else "" for cell in cells)] for label, cells in block.rows
         ]
 
     def _markdown(self, store: RunStore, origin: dict) -> str:
-        def show(cell: Cell, value) -> str:
-            text = value.text(digits=cell.digits)
-            paper = "" if cell.paper is None else f" [{cell.paper:.{cell.digits}f}]"
-            return f"**{text}**{paper}" if cell.bold else text + paper
-
         lines = [
             f"**Table {self.number}.** {self.caption}",
             "",
@@ -134,7 +128,9 @@ class Table:
                 f"{group} {header}".strip()
                 for group, header in zip(spread, block.headers, strict=True)
             ]
-            lines += aligned([["", *headers], *self._grid(block, store, show)])
+            lines += aligned(
+                [["", *headers], *self._grid(block, lambda cell: cell.markdown(store))]
+            )
             lines.append("")
         return "\n".join(lines)
 
@@ -167,8 +163,8 @@ class Table:
         return list(dict.fromkeys(key for cell in cells for key in (*cell.row, *cell.column)))
 
     def _latex(self, store: RunStore, origin: dict) -> str:
-        def show(cell: Cell, value) -> str:
-            text = escape(value.text("PLUSMINUS", cell.digits)).replace("PLUSMINUS", r"$\pm$")
+        def show(cell: Cell) -> str:
+            text = escape(cell.value(store).text(digits=cell.digits))
             text = rf"\textbf{{{text}}}" if cell.bold else text
             return text if cell.paper is None else rf"{text} [{cell.paper:.{cell.digits}f}]"
 
@@ -195,8 +191,7 @@ class Table:
                 )
             lines.append(" & ".join(["", *map(escape, block.headers)]) + r"\\ \hline")
             lines += [
-                " & ".join([escape(row[0]), *row[1:]]) + r"\\"
-                for row in self._grid(block, store, show)
+                " & ".join([escape(row[0]), *row[1:]]) + r"\\" for row in self._grid(block, show)
             ]
             lines += [r"\hline", r"\end{tabular}"]
         return "\n".join([*lines, r"\end{table}", ""])
