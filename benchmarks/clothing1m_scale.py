@@ -118,9 +118,11 @@ class Report:
             print(f"{what:40} {max(values):10.3f} {unit}", flush=True)
 
     def time(self, what: str, work: Callable[[], Any], times: int = 1) -> Any:
-        start = time.perf_counter()
+        self.ranks.broadcast(None)  # all begin together
+        start, busy = time.perf_counter(), time.process_time()
         result = work()
         self._line(what, 1000 * (time.perf_counter() - start) / times, "ms")
+        self._line("  of which computing", 1000 * (time.process_time() - busy) / times, "ms")
         return result
 
     def size(self, what: str, size: int) -> None:

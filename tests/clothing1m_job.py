@@ -54,12 +54,12 @@ def main() -> None:
 
     def each_step(trainer) -> None:
         updater = trainer.updater
-        loss = run.model.objective.terms["loss"]
-        mean = ranks.sum(float(loss)) / ranks.size  # of the last part on each rank
+        # Summed over all parts and the epoch's steps so far; nothing at the end of an epoch.
+        loss = updater._global_sums().get("loss")
         if ranks.is_first:
             with (flags.results / "losses.jsonl").open("a") as file:
                 weights = float(abs(updater.get_optimizer("main").parameters).sum())
-                file.write(json.dumps([updater.iteration, mean, weights]) + "\n")
+                file.write(json.dumps([updater.iteration, loss, weights]) + "\n")
         if updater.iteration == flags.raise_at and ranks.rank == ranks.size - 1:
             raise RuntimeError("made to fail")
         if updater.iteration == flags.die_at and ranks.rank == (flags.die_rank or 0):
