@@ -4,6 +4,7 @@ machine."""
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import signal
@@ -252,14 +253,14 @@ def _serve(
                 if result is None or (
                     experiment.relabelling and not _has_labels(experiment, store)
                 ):
-                    run = Run(
+                    gc.collect()  # the last run is a web of references; its arrays go only now
+                    result = Run(
                         experiment,
                         data,
                         store,
                         settings,
                         on_epoch=lambda epoch: connection.send((epoch, None)),
-                    )
-                    result = run.finish()
+                    ).finish()
             connection.send((result["state"], result))
         except Paused:
             connection.send(("paused", None))
