@@ -1,7 +1,7 @@
 """A stand-in for the module ``cudnn``: its graphs compute in NumPy, in float64, on host addresses.
 
 It is as strict as the real one about what the provider relies on: the order of the calls that plan
-a graph, NHWC strides, and an address for every tensor with memory and for no other.
+a graph, NHWC strides, and an aligned address for every tensor with memory and for no other.
 """
 
 import ctypes
@@ -235,6 +235,8 @@ class Graph:
         assert isinstance(workspace, int) and workspace
         memory = {t.uid: t for t in self._with_memory()}
         assert addresses.keys() == memory.keys()
+        on_device = [address for uid, address in addresses.items() if not memory[uid].host]
+        assert not any(address % 16 for address in on_device), "an address is not aligned"
         known = {}
 
         def value(tensor):

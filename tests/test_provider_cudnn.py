@@ -255,6 +255,22 @@ def test_any_memory_layout_is_taken_and_left_alone(rng):
     assert provider.as_activation(last) is last or provider.as_activation(last).base is last.base
 
 
+def test_addresses_are_aligned_whatever_the_arguments(rng):
+    """Parameters are views of one flat buffer, activations may be slices."""
+    provider, _ = make()
+
+    def shifted(*shape):
+        return draw(rng, int(np.prod(shape)) + 1)[1:].reshape(shape)
+
+    x = provider.as_activation(draw(rng, 3, 3, 5, 5))[1:]
+    W, residual = shifted(4, 3, 1, 1), shifted(2, 4, 5, 5)
+    assert np.allclose(
+        provider.conv2d(x, W, 1, 0, residual), np.einsum("nchw,ocij->nohw", x, W) + residual
+    )
+    y, _, _, saved = provider.batch_norm_relu_train(x, shifted(3), shifted(3), 2e-5)
+    provider.batch_norm_relu_grad(x, y, shifted(3), x, saved, None)
+
+
 def test_wrong_types_and_shapes_are_refused(rng):
     provider, _ = make("mixed")
     x, W = draw(rng, 2, 4, 6, 6), draw(rng, 5, 4, 3, 3)

@@ -9,6 +9,8 @@ from chainer_jo.training import device
 
 #: Elements updated at a time on a CPU: all five operands of the update stay in a core's cache.
 CHUNK = 1 << 15
+#: Elements that the address of a parameter is a multiple of where that matters.
+ALIGNED = 4
 
 
 class FlatMomentumSGD(chainer.Optimizer):
@@ -29,7 +31,7 @@ class FlatMomentumSGD(chainer.Optimizer):
 
     def setup(self, link: chainer.Link) -> "FlatMomentumSGD":
         super().setup(link)
-        self._params = [param for _, param in sorted(link.namedparams())]
+        self._params = self._in_order(link)
         xp = backend.get_array_module(self._params[0].array)
         self.parameters = xp.concatenate([param.array.reshape(-1) for param in self._params])
         self.gradients = xp.zeros_like(self.parameters)
@@ -43,6 +45,14 @@ class FlatMomentumSGD(chainer.Optimizer):
             param.array = self.parameters[start:stop].reshape(param.shape)
             start = stop
         return self
+
+    @staticmethod
+    def _in_order(link: chainer.Link) -> list[chainer.Parameter]:
+        """By name; on a GPU those of odd size last, so that the others' addresses are aligned."""
+        named = sorted(link.namedparams())
+        if device.is_on_gpu(named[0][1].array):
+            named.sort(key=lambda item: item[1].size % ALIGNED != 0)
+        return [param for _, param in named]
 
     def update(self, lossfun=None, *args, **kwargs) -> None:
         """One step: computes the gradients of ``lossfun(*args)`` if it is given, then updates every

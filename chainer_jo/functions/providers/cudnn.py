@@ -20,6 +20,8 @@ from chainer_jo.functions.providers.cudnn_kernels import Kernels
 
 FLOAT32 = numpy.dtype(numpy.float32)
 
+#: Bytes that addresses are multiples of, as cudnn-frontend promises cuDNN for every tensor.
+ALIGNMENT = 16
 #: In "mixed", a power of two, so that dividing by it is exact: gradients of a mean over a batch and
 #: an image lie far below float16's smallest normal number, 6e-5, and with it well within its range.
 LOSS_SCALE = 1024.0
@@ -120,7 +122,7 @@ class CuDNN(Provider):
             y, mean, inverse = self._from_rows(rows[0], x.shape), *rows[1:]
         else:
             y = self._empty(x.shape)
-            mean, inverse = self._xp.empty((2, gamma.size), FLOAT32)
+            mean, inverse = self._vectors(gamma.size)
             average_mean, average_var = self._averages(gamma.size)
             self._run(plan, {
                 "x": x, "gamma": gamma, "beta": beta, "y": y, "mean": mean, "inverse": inverse,
@@ -152,7 +154,7 @@ class CuDNN(Provider):
             gx = self._from_rows(rows, x.shape)
         else:
             gx = self._empty(x.shape)
-            ggamma, gbeta = self._xp.empty((2, gamma.size), FLOAT32)
+            ggamma, gbeta = self._vectors(gamma.size)
             self._run(plan, {
                 "x": x, "gy": gy, "gamma": gamma, "beta": beta, "mean": mean, "inverse": inverse,
                 "gx": gx, "ggamma": ggamma, "gbeta": gbeta,
@@ -221,15 +223,21 @@ class CuDNN(Provider):
     def _vector(self, v: Any) -> Any:
         if v.dtype != FLOAT32:
             raise TypeError(f"batch normalisation: dtype {v.dtype}, expected float32 per channel")
-        return self._xp.ascontiguousarray(v)
+        return _aligned(self._xp.ascontiguousarray(v))
+
+    def _vectors(self, channels: int) -> tuple[Any, Any]:
+        """Two new arrays, of one number per channel."""
+        return self._xp.empty(channels, FLOAT32), self._xp.empty(channels, FLOAT32)
 
     def _scalar(self, value: float) -> numpy.ndarray:
         return self._scalars.setdefault(value, numpy.full(1, value, FLOAT32))
 
-    def _averages(self, channels: int) -> Any:
-        """Running statistics (2, c) for cuDNN to update, since it insists; nobody reads them."""
+    def _averages(self, channels: int) -> tuple[Any, Any]:
+        """Running statistics for cuDNN to update, since it insists; nobody reads them."""
         if channels not in self._unused_averages:
-            self._unused_averages[channels] = self._xp.zeros((2, channels), FLOAT32)
+            self._unused_averages[channels] = self._vectors(channels)
+            for unused in self._unused_averages[channels]:
+                unused[...] = 0
         return self._unused_averages[channels]
 
     def _empty(self, shape: tuple[int, ...]) -> Any:
@@ -241,7 +249,8 @@ class CuDNN(Provider):
         return x.transpose(0, 2, 3, 1)
 
     def _nhwc(self, x: Any, dtype: numpy.dtype) -> Any:
-        return self._view(x).astype(dtype, order="C", copy=False).transpose(0, 3, 1, 2)
+        nhwc = self._view(x).astype(dtype, order="C", copy=False)
+        return _aligned(nhwc).transpose(0, 3, 1, 2)
 
     def _map(self, kernel: Any, *activations: Any) -> Any:
         """An elementwise kernel on the memory itself, so that the result has the same layout."""
@@ -262,6 +271,11 @@ def _found(plan: plans.Plan | None, geometry: tuple) -> plans.Plan:
             "or a gradient of it; expected a shape it supports, or engine 'stock'".format(*geometry)
         )
     return plan
+
+
+def _aligned(x: Any) -> Any:
+    """A contiguous array, or a copy of it, whose address suits cuDNN."""
+    return x if _address(x) % ALIGNMENT == 0 else x.copy()
 
 
 def _address(x: Any) -> int:
