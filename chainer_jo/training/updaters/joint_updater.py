@@ -28,8 +28,8 @@ class JointUpdater(StandardUpdater):
     iterator : gives out `Batch` es.
     optimizer : set up with the `Classifier` to train.
     images : the training images.
-    labels : their labels. noisy_labels, true_labels: (n,) int32, on the device, for the report
-        alone.
+    labels : their labels.
+    noisy_labels, true_labels : (n,) int32, on the device, for the report alone.
     device : as in Chainer.
     graph : whether the step is captured as a CUDA graph and replayed.
     """
