@@ -85,14 +85,14 @@ class ImageData:
             test_labels=self.test_labels[test],
         )
 
-    def first(self, part: str, per_class: int | None) -> np.ndarray:
-        """Indices of the first so many images per class of ``train`` or ``test``; of all for None.
+    def first(self, part: str, per_class: int | None) -> np.ndarray | slice:
+        """Where the first so many images per class of ``train`` or ``test`` are; all for None.
 
         Raises UserError if a class has fewer images than asked for.
         """
         labels = getattr(self, f"{part}_labels")
         if per_class is None:
-            return np.arange(len(labels))
+            return slice(None)
         fewest = int(np.bincount(labels, minlength=self.num_classes).min())
         if not 1 <= per_class <= fewest:
             raise UserError(
