@@ -2,11 +2,16 @@
 
 import numpy as np
 import pytest
+from chainer import links
 
 from chainer_jo.errors import UserError
-from chainer_jo.training.iterator import BatchIterator
+from chainer_jo.links.classifier import Classifier
+from chainer_jo.links.joint_objective import JointObjective
+from chainer_jo.training.iterator import Batch, BatchIterator
+from chainer_jo.training.labels import LabelStore
 from chainer_jo.training.ranks import Ranks, counts
 from chainer_jo.training.sharding import ShardedIterator, Shards
+from chainer_jo.training.updaters.sharded_updater import ShardedUpdater, SharedMomentumSGD
 
 
 class NoImages:
@@ -118,3 +123,47 @@ def test_one_process_alone_exchanges_with_itself():
     assert (ranks.size, ranks.is_first) == (1, True)
     assert ranks.gather(1) == [1] and ranks.sum(2) == 2 and ranks.scatter([3]) == 3
     np.testing.assert_array_equal(array, np.arange(3.0))
+
+
+class Arrays:
+    """Images that are in memory already."""
+
+    following = True
+
+    def __init__(self, x):
+        self._x = x
+
+    def augmented(self, batch):
+        return self._x[batch.indices]
+
+
+def test_a_step_in_parts_is_a_step_on_the_whole_batch():
+    """Without batch normalisation and L_p nothing but the images' mean is left."""
+    rng = np.random.default_rng(0)
+    x = rng.random((24, 5), dtype=np.float32)
+    noisy = rng.integers(3, size=24).astype(np.int32)
+
+    def updater(shards):
+        objective = JointObjective(np.full(3, 1 / 3, np.float32), alpha=0.0, beta=0.8)
+        linear = links.Linear(5, 3, initialW=np.full((3, 5), 0.1, np.float32))
+        optimizer = SharedMomentumSGD(0.5, 0.9, 1e-2, ranks=Ranks(), parts=shards.number)
+        iterator = ShardedIterator(shards, 8, 0, 1, Arrays(x))
+        labels = LabelStore(noisy[shards.indices()], 3)
+        optimizer.setup(Classifier(linear, objective))
+        images = Arrays(x[shards.indices()])
+        return ShardedUpdater(
+            iterator, optimizer, images, labels, noisy, noisy, shards, Ranks(), "@numpy"
+        )
+
+    split, whole = updater(Shards(24, 2)), updater(Shards(24, 1))
+    for _ in range(5):
+        parts = next(split.get_iterator("main"))
+        split.step(parts)
+        together = split.shards.indices()[np.concatenate([part.indices for part in parts])]
+        unmoved = np.zeros(8, np.int8)
+        whole.step([Batch(together, unmoved, unmoved, unmoved.astype(bool))])
+        weights = [u.get_optimizer("main").parameters for u in (split, whole)]
+        np.testing.assert_allclose(*weights, rtol=1e-5)
+    probabilities = np.empty_like(whole.labels.probabilities)
+    probabilities[split.shards.indices()] = split.labels.probabilities
+    np.testing.assert_allclose(probabilities, whole.labels.probabilities, rtol=1e-4)
