@@ -1,0 +1,139 @@
+"""Every table's layout against the paper's, and what the claims read against the tables."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from tiny import STUDY
+
+from chainer_jo import paper
+from chainer_jo.experiments.presets import PAPER, Study
+from chainer_jo.experiments.scheduler import with_first_steps
+from chainer_jo.experiments.store import RunStore
+from chainer_jo.report.study_results import StudyResults
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "reproduce"))
+
+COMPUTED = (1, 2, 6, 7, 8, 9, 10, 11, 12, 13)
+
+
+def build(number, study=STUDY):
+    return __import__(f"table{number}").table(study)
+
+
+def cells(table):
+    return [cell for block in table.blocks for cell in block.cells]
+
+
+@pytest.mark.parametrize("number", COMPUTED)
+def test_every_number_of_the_paper_has_its_cell(number):
+    printed = getattr(paper, f"TABLE{number}")
+    table = build(number)
+    assert (table.number, table.caption) == (number, printed.caption)
+    found = {}
+    for cell in cells(table):
+        keys = {**cell.row, **cell.column}
+        found[tuple(keys[name] for name in printed.names)] = cell
+    assert {keys: cell.paper for keys, cell in found.items()} == dict(printed.cells)
+    if number in (1, 2):
+        assert {keys for keys, cell in found.items() if cell.bold} == set(printed.bold)
+    elif number < 12:
+        bold = {keys for keys, cell in found.items() if cell.bold}
+        assert bold == set(printed.chosen.items())
+
+
+@pytest.mark.parametrize("number", (6, 7, 8, 9))
+def test_the_bold_choice_is_the_run_of_tables_1_and_2(number):
+    """So the middle of every sensitivity table is shared, and cannot differ from the tables."""
+    printed = getattr(paper, f"TABLE{number}")
+    study = Study(PAPER, "cifar10")
+    expected = study.joint(printed.noise, printed.noise_rate, 0)
+    bold = [cell for cell in cells(build(number, study)) if cell.bold]
+    assert len(bold) == 3 and all(cell.experiments[0] == expected for cell in bold)
+
+
+def test_varied_parameters_reach_the_runs():
+    table = build(8, Study(PAPER, "cifar10"))
+    for cell in cells(table):
+        first = cell.experiments[0].first_step
+        actual = {"alpha": first.alpha, "beta": first.beta,
+                  "learning_rate": first.optimization.learning_rate}  # fmt: skip
+        assert actual[cell.row["parameter"]] == cell.column["value"]
+    for cell in cells(build(11, Study(PAPER, "cifar10"))):
+        relabelling = cell.experiments[0].first_step.relabelling
+        actual = {"start_epoch": relabelling.start, "stop_epoch": relabelling.stop}
+        assert actual[cell.row["parameter"]] == cell.column["value"]
+
+
+def test_table4_is_the_appendix():
+    table = build(4, Study(PAPER, "cifar10"))
+    rows = {row[0]: row for row in table.rows}
+    assert [name for name in rows if name != "total"] == list(paper.TABLE4)
+    assert rows["total"][3] == 1_861_162
+    assert (rows["unit2a"][2], rows["unit3b"][2]) == ("64×16×16", "128×8×8")
+
+
+def test_table5_is_the_paper():
+    table = build(5, Study(PAPER, "cifar10"))
+    for row in table.rows:
+        parameter = row[0].replace(" ", "_")
+        for rate, value in zip(paper.TABLE5.keys("noise_rate"), row[1:], strict=True):
+            assert value == paper.TABLE5.value(parameter=parameter, noise_rate=rate)
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Made-up results for every run of Tables 1, 2, 6, 12: numbers that tell runs apart."""
+    store = RunStore(tmp_path)
+    experiments = [e for n in (1, 2, 6, 12) for cell in cells(build(n)) for e in cell.experiments]
+    for k, experiment in enumerate(with_first_steps(experiments)):
+        scores = {
+            "epoch": 1, "validation": k / 1e4, "test": k / 1e4 + 0.1, "recovery": k / 1e4 + 0.2,
+            "recovery_by_class": [0.1 * c for c in range(10)],
+        }  # fmt: skip
+        store.open(experiment)
+        store.save_result(experiment, {
+            "id": experiment.id, "state": "finished", "best": scores, "last": scores,
+            "noisy_labels_right": 0.6, "iterations": 1, "seconds": 1.0,
+            "confidence": [{"from": low, "number": 10, "right": right} for low, right in
+                           ((0.99, 10), (0.95, 9), (0.9, 7), (0.0, 4))],
+        })  # fmt: skip
+        log = [{"epoch": e, "test": e / 10, "cross_entropy": 2 / e} for e in (1, 2)]
+        (store.folder(experiment) / "log.json").write_text(json.dumps(log))
+    return store
+
+
+def test_claims_read_what_the_tables_show(store):
+    results = StudyResults(STUDY, store)
+    for number in (1, 2):
+        for cell in cells(build(number)):
+            keys = {**cell.row, **cell.column}
+            assert results.trials(f"table{number}", **keys) == list(cell.value(store).trials)
+    for cell in cells(build(6)):
+        assert results.trials("table6", **cell.row, **cell.column) == list(cell.value(store).trials)
+    assert results.trials("table12", range="0.99-0.95") == [90.0]
+    assert results.trials("table12", range="1-0") == [75.0]
+
+
+def test_claims_read_curves_and_classes(store):
+    results = StudyResults(STUDY, store)
+    assert results.curve("table1", method="joint", noise_rate=0.5) == [[10.0, 20.0]] * 2
+    assert results.curve("figure2", learning_rate=0.2) == []
+    exchanged = results.trials("exchanged_classes", classes="exchanged", noise_rate=0.4)
+    assert exchanged == pytest.approx([55.0, 55.0])
+    assert results.trials("table3", method="joint", score="last") == []
+    assert results.schedule("second_step") == STUDY.second_step_schedule()
+
+
+def test_unfinished_and_diverged_cells_say_so(tmp_path):
+    store, cell = RunStore(tmp_path), cells(build(1))[0]
+    assert cell.value(store).text() == "…"
+    first, second = cell.experiments
+    for experiment, result in ((first, {"state": "finished", "best": {"test": 0.5}}),
+                               (second, {"state": "diverged", "epoch": 3})):  # fmt: skip
+        assert not cell.value(store).complete
+        store.open(experiment)
+        store.save_result(experiment, {"id": experiment.id, **result})
+    assert cell.value(store).complete
+    assert cell.value(store).text() == "50.0 (1 of 2 diverged)"
