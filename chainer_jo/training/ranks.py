@@ -119,7 +119,7 @@ def connect(on_cuda: bool) -> Ranks:
         return Ranks()
     try:
         import mpi4py.MPI  # noqa: F401  (chainermn's own import error would not say what to do)
-    except ImportError as error:
+    except (ImportError, RuntimeError) as error:  # without the package, or the library
         raise UserError(f"started by mpiexec, but {error}; expected the extra 'mpi'") from None
     import chainermn
 
