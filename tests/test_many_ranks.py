@@ -33,8 +33,9 @@ def job(data, results, *flags, ranks=1, check=True):
         allowed = ["--allow-run-as-root"] if os.geteuid() == 0 else []
         command = [MPIEXEC, *allowed, "--oversubscribe", "-n", str(ranks), *command]
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    patient = {"OMPI_MCA_mpi_yield_when_idle": "1"}  # ranks that wait leave the cores to others
     # Open MPI keeps its sockets below TMPDIR, whose path has to be short.
-    env = os.environ | threads | {"PYTHONPATH": str(HERE.parent), "TMPDIR": "/tmp"}
+    env = os.environ | threads | patient | {"PYTHONPATH": str(HERE.parent), "TMPDIR": "/tmp"}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
     if check:
         assert done.returncode == 0, done.stderr
