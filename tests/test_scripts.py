@@ -198,9 +198,16 @@ def test_interrupt_says_how_to_go_on(tmp_path):
     command = [sys.executable, ROOT / "reproduce" / "table1.py", "--preset", "digits",
                "--noise-rates", "0.5", "--trials", "1", "--results", tmp_path,
                "--figures", tmp_path]  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(command, env=environment, text=True, start_new_session=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        # Tests that were started in the background would hand down that SIGINT is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     assert "preset digits" in process.stdout.readline()
     time.sleep(2)
     os.killpg(process.pid, signal.SIGINT)
