@@ -17,12 +17,18 @@ from contextlib import contextmanager
 import numpy
 
 
-def empty_module(name: str, reason: str) -> types.ModuleType:
-    """A module that can be imported; whoever wants something in it gets an ImportError."""
+def empty_module(
+    name: str, reason: str, error: type[Exception] = AttributeError
+) -> types.ModuleType:
+    """A module that can be imported; whoever wants something in it gets an error that says why.
+
+    Where it stays in sys.modules, that is an AttributeError: others look through all modules.
+    """
 
     def absent(attribute: str) -> None:
-        error = AttributeError if attribute.startswith("__") else ImportError
-        raise error(f"no {name}.{attribute}: {reason}")
+        raise (AttributeError if attribute.startswith("__") else error)(
+            f"no {name}.{attribute}: {reason}"
+        )
 
     module = types.ModuleType(name)
     module.__getattr__ = absent
@@ -86,7 +92,8 @@ def cupy_as_chainer_knows_it() -> Iterator[None]:
     real = sys.modules.get("cupy")
     hide = not has_cuda_driver()
     if hide:
-        sys.modules["cupy"] = empty_module("cupy", "there is no NVIDIA driver on this machine")
+        reason = "there is no NVIDIA driver on this machine"
+        sys.modules["cupy"] = empty_module("cupy", reason, ImportError)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", r"\s*nccl library could not be loaded")
