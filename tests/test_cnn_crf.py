@@ -52,8 +52,9 @@ def enumerated_e_step(joint, y, k):
 
 def test_normaliser(model):
     logits, W, _ = model
-    np.testing.assert_allclose(joint_probabilities(logits, W), enumerated_joint(logits, W),
-                               rtol=1e-12)
+    np.testing.assert_allclose(
+        joint_probabilities(logits, W), enumerated_joint(logits, W), rtol=1e-12
+    )
 
 
 def test_auxiliary_posterior():
@@ -113,16 +114,19 @@ def test_a_soft_label_is_the_mean_over_its_classes(model):
     log_auxiliary = auxiliary_log_posterior(TRANSITION, PRIOR)
     weights = np.array([0.2, 0.5, 0.3])
     soft = crf_loss(logits, W, e_step(logits, W, np.tile(weights, (N, 1)), log_auxiliary, 5.0))
-    hard = [crf_loss(logits, W, e_step(logits, W, np.eye(C)[[y] * N], log_auxiliary, 5.0)).array
-            for y in range(C)]
+    hard = [
+        crf_loss(logits, W, e_step(logits, W, np.eye(C)[[y] * N], log_auxiliary, 5.0)).array
+        for y in range(C)
+    ]
     np.testing.assert_allclose(soft.array, weights @ hard, rtol=1e-12)
 
 
 def test_gradients(model):
     logits, W, labels = model
     q = e_step(logits, W, labels, auxiliary_log_posterior(TRANSITION, PRIOR), 5.0)
-    gradient_check.check_backward(lambda x, w: crf_loss(x, w, q), (logits, W), np.array(0.7),
-                                  atol=1e-7, rtol=1e-6)
+    gradient_check.check_backward(
+        lambda x, w: crf_loss(x, w, q), (logits, W), np.array(0.7), atol=1e-7, rtol=1e-6
+    )
 
 
 def test_link_trains_both_heads_and_the_pairs(model):
@@ -174,15 +178,18 @@ def test_k_is_part_of_the_snapshot(tmp_path):
     assert other.k == 5
 
 
-@pytest.mark.parametrize("arguments, words", [
-    ({"prior": np.array([0.5, 0.5])}, "expected 3 positive"),
-    ({"prior": np.array([0.5, 0.5, 0.0])}, "positive"),
-    ({"k_start": 1}, "not rising"),
-    ({"k_end": 0}, "positive"),
-    ({"epochs": 0}, "epochs"),
-    ({"annealed": 1.5}, "fraction"),
-    ({"transition": np.ones((3, 3))}, "row 0"),
-])
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ({"prior": np.array([0.5, 0.5])}, "expected 3 positive"),
+        ({"prior": np.array([0.5, 0.5, 0.0])}, "positive"),
+        ({"k_start": 1}, "not rising"),
+        ({"k_end": 0}, "positive"),
+        ({"epochs": 0}, "epochs"),
+        ({"annealed": 1.5}, "fraction"),
+        ({"transition": np.ones((3, 3))}, "row 0"),
+    ],
+)
 def test_arguments_are_checked(arguments, words):
     with pytest.raises(UserError, match=words):
         CNNCRF(**({"transition": TRANSITION, "prior": PRIOR, "epochs": 10} | arguments))

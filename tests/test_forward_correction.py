@@ -49,8 +49,12 @@ def test_value_is_the_printed_formula(transition, soft):
 def test_gradient(transition):
     logits, labels = batch()
     gradient_check.check_backward(
-        lambda z: forward_correction_loss(z, labels, transition), (logits,), np.array(1.7),
-        atol=1e-7, rtol=1e-6)
+        lambda z: forward_correction_loss(z, labels, transition),
+        (logits,),
+        np.array(1.7),
+        atol=1e-7,
+        rtol=1e-6,
+    )
 
 
 def test_no_noise_is_the_cross_entropy():
@@ -85,12 +89,15 @@ def test_link_offers_what_the_trainer_reads():
     assert list(objective.params()) == []
 
 
-@pytest.mark.parametrize("transition, words", [
-    (np.ones((2, 3)), "square"),
-    (np.array([[0.5, 0.6], [0, 1]]), "row 0"),
-    (np.array([[1, 0], [1.2, -0.2]]), "row 1"),
-    (np.array([[1, 0], [np.nan, 1]]), "row 1"),
-])
+@pytest.mark.parametrize(
+    "transition, words",
+    [
+        (np.ones((2, 3)), "square"),
+        (np.array([[0.5, 0.6], [0, 1]]), "row 0"),
+        (np.array([[1, 0], [1.2, -0.2]]), "row 1"),
+        (np.array([[1, 0], [np.nan, 1]]), "row 1"),
+    ],
+)
 def test_a_matrix_that_is_no_transition_matrix_is_refused(transition, words):
     with pytest.raises(UserError, match=words):
         ForwardCorrection(transition)

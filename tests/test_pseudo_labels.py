@@ -27,8 +27,9 @@ def data_set(labels, name="cifar10"):
     rng = np.random.default_rng(0)
     images = rng.integers(256, size=(len(labels), 8, 8, 3), dtype=np.uint8)
     classes = tuple(f"class {i}" for i in range(max(labels) + 1))
-    return ImageData(name, images, np.asarray(labels, np.int32), images[:1],
-                     np.zeros(1, np.int32), classes)
+    return ImageData(
+        name, images, np.asarray(labels, np.int32), images[:1], np.zeros(1, np.int32), classes
+    )
 
 
 def blobs(labels, spread):
@@ -45,8 +46,9 @@ def seed(n=0):
 def test_clusters_are_named_by_the_best_of_all_matchings():
     rng = np.random.default_rng(3)
     clusters, true = rng.integers(5, size=(2, 60))
-    best = max((np.array(names)[clusters] == true).mean()
-               for names in itertools.permutations(range(5)))
+    best = max(
+        (np.array(names)[clusters] == true).mean() for names in itertools.permutations(range(5))
+    )
     labels = name_clusters(clusters, true, 5)
     assert labels.dtype == np.int32
     assert (labels == true).mean() == best
@@ -102,12 +104,15 @@ def test_a_file_may_say_what_it_holds(tmp_path):
     assert features.stand_in
 
 
-@pytest.mark.parametrize("arrays, words", [
-    ({"features": np.zeros((3, 2))}, "expected 2 rows"),
-    ({"features": np.zeros(2)}, "expected 2 rows"),
-    ({"features": np.full((2, 2), np.nan)}, "finite"),
-    ({"other": np.zeros((2, 2))}, "array 'features'"),
-])
+@pytest.mark.parametrize(
+    "arrays, words",
+    [
+        ({"features": np.zeros((3, 2))}, "expected 2 rows"),
+        ({"features": np.zeros(2)}, "expected 2 rows"),
+        ({"features": np.full((2, 2), np.nan)}, "finite"),
+        ({"other": np.zeros((2, 2))}, "array 'features'"),
+    ],
+)
 def test_files_that_do_not_fit_are_refused(arrays, words, tmp_path):
     np.savez(tmp_path / "f.npz", **arrays)
     with pytest.raises(UserError, match=words):
@@ -134,8 +139,9 @@ def test_the_stand_in_features_agree_as_much_as_is_known():
     result = pseudo_labels(data, read_features(STAND_IN, data), seed(), restarts=1)
     # 45 % to 58 % over single runs, 51.4 % for the tightest of many; rows out of order give 11 %.
     assert result.accuracy == pytest.approx(0.51, abs=0.08)
-    assert result.description == ("k-means++ on stand-in features: "
-                                  "cifar10-effnetlite0-pca128.npz, 128 dimensions")
+    assert result.description == (
+        "k-means++ on stand-in features: cifar10-effnetlite0-pca128.npz, 128 dimensions"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -155,18 +161,24 @@ def cache(tmp_path):
     download.set_dataset_root(before)
 
 
-@pytest.mark.parametrize("variant, expected", [
-    ("original", [30 - 103.063, 20 - 115.903, 10 - 123.152]),
-    ("torchvision", [(10 / 255 - 0.485) / 0.229, (20 / 255 - 0.456) / 0.224,
-                     (30 / 255 - 0.406) / 0.225]),
-])
+@pytest.mark.parametrize(
+    "variant, expected",
+    [
+        ("original", [30 - 103.063, 20 - 115.903, 10 - 123.152]),
+        (
+            "torchvision",
+            [(10 / 255 - 0.485) / 0.229, (20 / 255 - 0.456) / 0.224, (30 / 255 - 0.406) / 0.225],
+        ),
+    ],
+)
 def test_preparation_is_that_of_the_weights(variant, expected):
     image = np.tile(np.array([10, 20, 30], np.uint8), (2, 8, 8, 1))
     x = prepare(image, VARIANTS[variant], size=12)
     assert x.shape == (2, 3, 12, 12)
     assert x.dtype == np.float32
-    np.testing.assert_allclose(x, np.broadcast_to(np.reshape(expected, (3, 1, 1)), x.shape),
-                               rtol=1e-5)
+    np.testing.assert_allclose(
+        x, np.broadcast_to(np.reshape(expected, (3, 1, 1)), x.shape), rtol=1e-5
+    )
 
 
 def test_preparation_resizes_as_pillow_does():

@@ -63,8 +63,12 @@ def in_chainers_link(weights):
             p = f"layer{stage}.{unit}"
             for i in (1, 2, 3):
                 put(bottleneck[f"conv{i}"], bottleneck[f"bn{i}"], f"{p}.conv{i}", f"{p}.bn{i}")
-        put(block.a.conv4, block.a.bn4, f"layer{stage}.0.downsample.0",
-            f"layer{stage}.0.downsample.1")
+        put(
+            block.a.conv4,
+            block.a.bn4,
+            f"layer{stage}.0.downsample.0",
+            f"layer{stage}.0.downsample.1",
+        )
     link.fc6.W.array[...] = weights["fc.weight"]
     link.fc6.b.array[...] = weights["fc.bias"]
     return link
@@ -83,8 +87,10 @@ def numpy_forward(weights, x, stride_in_3x3, eps):
         return np.einsum("nchwij,ocij->nohw", windows, kernel, optimize=True)
 
     def bn(x, name):
-        gamma, beta, mean, var = (w[f"{name}.{key}"][:, None, None] for key in
-                                  ("weight", "bias", "running_mean", "running_var"))
+        gamma, beta, mean, var = (
+            w[f"{name}.{key}"][:, None, None]
+            for key in ("weight", "bias", "running_mean", "running_var")
+        )
         return gamma * (x - mean) / np.sqrt(var + eps) + beta
 
     def relu(x):
@@ -166,7 +172,8 @@ def test_either_file_can_be_told_the_other_variant(npz, weights, images):
 
 
 def test_the_bias_of_chainers_first_convolution_is_kept_in_the_running_mean(
-        weights, images, tmp_path):
+    weights, images, tmp_path
+):
     link = in_chainers_link(weights)
     link.conv1.b.array[...] = np.random.default_rng(2).normal(size=64)
     chainer.serializers.save_npz(tmp_path / "biased.npz", link, compression=False)
@@ -226,8 +233,11 @@ def test_a_deeper_network_is_refused(npz, tmp_path):
 
 def test_torchvisions_own_name_is_named(safetensors, weights, tmp_path):
     numpy_format = pytest.importorskip("safetensors.numpy")
-    short = {name: array for name, array in weights.items()
-             if name != "layer2.0.downsample.1.running_var"}
+    short = {
+        name: array
+        for name, array in weights.items()
+        if name != "layer2.0.downsample.1.running_var"
+    }
     numpy_format.save_file(short, tmp_path / "short.safetensors")
     with pytest.raises(UserError, match=r"no array 'layer2\.0\.downsample\.1\.running_var'"):
         load_resnet50(tmp_path / "short.safetensors")

@@ -44,8 +44,12 @@ class PseudoLabels:
     description: str
 
 
-def pseudo_labels(data: ImageData, features: Features | None,
-                  seed: np.random.SeedSequence, restarts: int = RESTARTS) -> PseudoLabels:
+def pseudo_labels(
+    data: ImageData,
+    features: Features | None,
+    seed: np.random.SeedSequence,
+    restarts: int = RESTARTS,
+) -> PseudoLabels:
     """One cluster per class by k-means++, named so as to agree best with the true labels.
 
     Parameters
@@ -64,15 +68,23 @@ def pseudo_labels(data: ImageData, features: Features | None,
         features = _pixels(data)
     _check_rows(features.values, data, features.source)
     # Elkan's bounds give the same clusters as Lloyd's passes, about three times as fast here.
-    kmeans = KMeans(data.num_classes, init="k-means++", n_init=restarts, algorithm="elkan",
-                    random_state=int(seed.generate_state(1)[0]))
+    kmeans = KMeans(
+        data.num_classes,
+        init="k-means++",
+        n_init=restarts,
+        algorithm="elkan",
+        random_state=int(seed.generate_state(1)[0]),
+    )
     # On one thread: several would add up in an order, and so give labels, that vary.
     with threadpool_limits(1):
         clusters = kmeans.fit_predict(features.values)
     labels = name_clusters(clusters, data.train_labels, data.num_classes)
     kind = "stand-in features: " if features.stand_in else ""
-    return PseudoLabels(labels=labels, accuracy=float((labels == data.train_labels).mean()),
-                        description=f"k-means++ on {kind}{features.source}")
+    return PseudoLabels(
+        labels=labels,
+        accuracy=float((labels == data.train_labels).mean()),
+        description=f"k-means++ on {kind}{features.source}",
+    )
 
 
 def name_clusters(clusters: np.ndarray, true_labels: np.ndarray, num_classes: int) -> np.ndarray:
@@ -99,10 +111,11 @@ def read_features(path: str | Path, data: ImageData) -> Features:
         with np.load(path, allow_pickle=False) as file:
             values = file["features"].astype(np.float32)
             source = str(file["source"]) if "source" in file.files else path.name
-    except (OSError, KeyError, ValueError, AttributeError, IndexError,
-            zipfile.BadZipFile) as error:
-        raise UserError(f"features {path}: {error}, expected an .npz with an array 'features' "
-                        "(images, dimensions)") from None
+    except (OSError, KeyError, ValueError, AttributeError, IndexError, zipfile.BadZipFile) as error:
+        raise UserError(
+            f"features {path}: {error}, expected an .npz with an array 'features' "
+            "(images, dimensions)"
+        ) from None
     _check_rows(values, data, str(path))
     if not np.isfinite(values).all():
         raise UserError(f"features {path}: some are not finite, expected numbers")
@@ -114,8 +127,10 @@ def read_features(path: str | Path, data: ImageData) -> Features:
 def _check_rows(values: np.ndarray, data: ImageData, where: str) -> None:
     n = len(data.train_images)
     if values.ndim != 2 or len(values) != n:
-        raise UserError(f"features {where}: shape {values.shape}, expected {n} rows, "
-                        f"one per training image of {data.name!r}")
+        raise UserError(
+            f"features {where}: shape {values.shape}, expected {n} rows, "
+            f"one per training image of {data.name!r}"
+        )
 
 
 def _pixels(data: ImageData) -> Features:

@@ -58,7 +58,7 @@ def e_step(logits, W, labels, log_auxiliary, k: float):
     """
     xp = backend.get_array_module(logits)
     # p(z | x, y) up to a factor that does not depend on z, which normalising removes.
-    model = logits[:, :len(W), None] + W
+    model = logits[:, : len(W), None] + W
     posterior, _ = normalise(xp, (model + k * log_auxiliary) / (1 + k), 1)
     return posterior * labels[:, None, :]
 
@@ -80,7 +80,7 @@ class CRFLoss(chainer.FunctionNode):
         scores = pair_scores(logits, W)
         self.joint, log_normaliser = normalise(xp, scores, (1, 2))
         losses = log_normaliser[:, 0, 0] - (self.expected * scores).sum(axis=(1, 2))
-        return xp.asarray(losses.mean(), logits.dtype),
+        return (xp.asarray(losses.mean(), logits.dtype),)
 
     def backward(self, indexes, grad_outputs):
         xp = backend.get_array_module(self.joint)

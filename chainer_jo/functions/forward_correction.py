@@ -26,7 +26,7 @@ class ForwardCorrectionLoss(chainer.FunctionNode):
         self.transition = transition
 
     def forward(self, inputs):
-        logits, = inputs
+        (logits,) = inputs
         xp = backend.get_array_module(logits)
         self.retain_inputs(())
         log_s, self.probabilities = log_softmax(xp, logits)
@@ -37,12 +37,12 @@ class ForwardCorrectionLoss(chainer.FunctionNode):
         share = xp.exp(weighted - peak)
         likelihood = share.sum(axis=1, keepdims=True)
         self.posterior = share / likelihood
-        return xp.asarray(-(peak + xp.log(likelihood)).mean(), logits.dtype),
+        return (xp.asarray(-(peak + xp.log(likelihood)).mean(), logits.dtype),)
 
     def backward(self, indexes, grad_outputs):
         # d loss / d logits = p(z | x) - p(z | x, y), the latter being s_z u_z normalised.
         difference = self.probabilities - self.posterior
-        return chainer.as_variable(difference * (grad_outputs[0].array / len(difference))),
+        return (chainer.as_variable(difference * (grad_outputs[0].array / len(difference))),)
 
 
 def forward_correction_loss(logits, labels, transition) -> chainer.Variable:

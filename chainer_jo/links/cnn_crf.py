@@ -45,19 +45,30 @@ class CNNCRF(Objective):
 
     changes_by_epoch = True
 
-    def __init__(self, transition: np.ndarray, prior: np.ndarray, epochs: int,
-                 k_start: float = 40.0, k_end: float = 5.0, annealed: float = 0.1) -> None:
+    def __init__(
+        self,
+        transition: np.ndarray,
+        prior: np.ndarray,
+        epochs: int,
+        k_start: float = 40.0,
+        k_end: float = 5.0,
+        annealed: float = 0.1,
+    ) -> None:
         super().__init__()
         transition = check_transition(transition)
         prior = np.asarray(prior, np.float32)
         if prior.shape != transition.shape[:1] or prior.min() <= 0 or abs(prior.sum() - 1) > 1e-4:
-            raise UserError(f"prior {prior.tolist()}: expected {len(transition)} positive "
-                            "probabilities that sum to 1")
+            raise UserError(
+                f"prior {prior.tolist()}: expected {len(transition)} positive "
+                "probabilities that sum to 1"
+            )
         if not k_start >= k_end > 0:
             raise UserError(f"k from {k_start:g} to {k_end:g}: expected positive and not rising")
         if epochs < 1 or not 0 <= annealed <= 1:
-            raise UserError(f"k annealed over the first {annealed:g} of {epochs} epochs: "
-                            "expected a fraction from 0 to 1 of at least one epoch")
+            raise UserError(
+                f"k annealed over the first {annealed:g} of {epochs} epochs: "
+                "expected a fraction from 0 to 1 of at least one epoch"
+            )
         self.k_start = k_start
         self.k_end = k_end
         self.annealing_epochs = annealed * epochs
@@ -74,7 +85,7 @@ class CNNCRF(Objective):
     def forward(self, logits: chainer.Variable, labels) -> chainer.Variable:
         expected = e_step(logits.array, self.W.array, labels, self.log_auxiliary, self.k)
         function = CRFLoss(expected)
-        loss, = function.apply((logits, self.W))
+        (loss,) = function.apply((logits, self.W))
         self.probabilities = function.joint.sum(axis=2)
         self.terms = {"loss": loss.array}
         return loss

@@ -21,8 +21,10 @@ def check_transition(transition: np.ndarray) -> np.ndarray:
         raise UserError(f"transition matrix of shape {transition.shape}: expected a square matrix")
     for row, values in enumerate(transition):
         if not (values.min() >= 0 and abs(values.sum() - 1) <= 1e-4):
-            raise UserError(f"transition matrix, row {row} {values.tolist()}: "
-                            "expected probabilities that sum to 1")
+            raise UserError(
+                f"transition matrix, row {row} {values.tolist()}: "
+                "expected probabilities that sum to 1"
+            )
     return transition
 
 
@@ -49,7 +51,7 @@ class ForwardCorrection(Objective):
 
     def forward(self, logits: chainer.Variable, labels) -> chainer.Variable:
         function = ForwardCorrectionLoss(labels, self.transition)
-        loss, = function.apply((logits,))
+        (loss,) = function.apply((logits,))
         self.probabilities = function.probabilities
         self.terms = {"loss": loss.array}
         return loss

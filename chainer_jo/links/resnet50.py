@@ -42,11 +42,21 @@ class Variant:
 VARIANTS = {
     # The authors' Caffe model, and Chainer's ResNet50Layers, which takes its weights.
     "original": Variant(
-        stride_in_3x3=False, pool_pad=0, eps=2e-5, channels="BGR",
-        mean=(103.063, 115.903, 123.152), std=(1.0, 1.0, 1.0)),
+        stride_in_3x3=False,
+        pool_pad=0,
+        eps=2e-5,
+        channels="BGR",
+        mean=(103.063, 115.903, 123.152),
+        std=(1.0, 1.0, 1.0),
+    ),
     "torchvision": Variant(
-        stride_in_3x3=True, pool_pad=1, eps=1e-5, channels="RGB",
-        mean=(123.675, 116.28, 103.53), std=(58.395, 57.12, 57.375)),
+        stride_in_3x3=True,
+        pool_pad=1,
+        eps=1e-5,
+        channels="RGB",
+        mean=(123.675, 116.28, 103.53),
+        std=(58.395, 57.12, 57.375),
+    ),
 }
 
 
@@ -56,8 +66,15 @@ class Bottleneck(chainer.Chain):
     The first unit of a stage (``project``) has a 1x1 convolution, ``conv4``, in its shortcut.
     """
 
-    def __init__(self, in_channels: int, width: int, stride: int, project: bool, variant: Variant,
-                 rng: np.random.RandomState | None) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        width: int,
+        stride: int,
+        project: bool,
+        variant: Variant,
+        rng: np.random.RandomState | None,
+    ) -> None:
         super().__init__()
         self.project = project
         stride_1x1, stride_3x3 = (1, stride) if variant.stride_in_3x3 else (stride, 1)
@@ -85,15 +102,28 @@ class Bottleneck(chainer.Chain):
 class Stage(chainer.Chain):
     """Bottleneck units ``a``, ``b1``, ``b2``, ..., the first with stride and projection."""
 
-    def __init__(self, units: int, in_channels: int, width: int, stride: int, variant: Variant,
-                 rng: np.random.RandomState | None) -> None:
+    def __init__(
+        self,
+        units: int,
+        in_channels: int,
+        width: int,
+        stride: int,
+        variant: Variant,
+        rng: np.random.RandomState | None,
+    ) -> None:
         super().__init__()
         self.names = ["a"] + [f"b{unit}" for unit in range(1, units)]
         with self.init_scope():
             for name in self.names:
                 first = name == "a"
-                unit = Bottleneck(in_channels if first else 4 * width, width,
-                                  stride if first else 1, first, variant, rng)
+                unit = Bottleneck(
+                    in_channels if first else 4 * width,
+                    width,
+                    stride if first else 1,
+                    first,
+                    variant,
+                    rng,
+                )
                 setattr(self, name, unit)
 
     def forward(self, x: chainer.Variable) -> chainer.Variable:
@@ -119,8 +149,12 @@ class ResNet50(chainer.Chain):
         for an unknown variant.
     """
 
-    def __init__(self, num_classes: int = 1000, variant: str = "original",
-                 rng: np.random.RandomState | None = None) -> None:
+    def __init__(
+        self,
+        num_classes: int = 1000,
+        variant: str = "original",
+        rng: np.random.RandomState | None = None,
+    ) -> None:
         super().__init__()
         if variant not in VARIANTS:
             raise UserError(f"ResNet-50 variant {variant!r}: expected one of {', '.join(VARIANTS)}")
@@ -128,8 +162,9 @@ class ResNet50(chainer.Chain):
         self.variant = VARIANTS[variant]
         in_channels = 64
         with self.init_scope():
-            self.conv1 = L.Convolution2D(3, in_channels, 7, 2, 3, nobias=True,
-                                         initialW=initializers.HeNormal(rng=rng))
+            self.conv1 = L.Convolution2D(
+                3, in_channels, 7, 2, 3, nobias=True, initialW=initializers.HeNormal(rng=rng)
+            )
             self.bn1 = L.BatchNormalization(in_channels, eps=self.variant.eps)
             for name, units, width in STAGES:
                 stride = 1 if name == "res2" else 2

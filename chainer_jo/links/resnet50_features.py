@@ -28,17 +28,25 @@ def prepare(images: np.ndarray, variant: Variant, size: int = 224) -> np.ndarray
 
     Resized bilinearly, then brought to the channel order, mean and scale the weights were made for.
     """
-    resized = np.stack([
-        np.asarray(Image.fromarray(image).resize((size, size), Image.Resampling.BILINEAR))
-        for image in images])
+    resized = np.stack(
+        [
+            np.asarray(Image.fromarray(image).resize((size, size), Image.Resampling.BILINEAR))
+            for image in images
+        ]
+    )
     if variant.channels == "BGR":
         resized = resized[..., ::-1]
     x = (resized - np.asarray(variant.mean, np.float32)) / np.asarray(variant.std, np.float32)
     return np.ascontiguousarray(x.transpose(0, 3, 1, 2), np.float32)
 
 
-def pool5_features(images: np.ndarray, weights: str | Path, variant: str | None = None,
-                   device: str = "@numpy", size: int = 224) -> Features:
+def pool5_features(
+    images: np.ndarray,
+    weights: str | Path,
+    variant: str | None = None,
+    device: str = "@numpy",
+    size: int = 224,
+) -> Features:
     """The paper's features of RGB images (n, h, w, 3) uint8: (n, 2048) float32, in their order.
 
     What has been extracted is kept in Chainer's data set folder, under a digest of images and
@@ -56,8 +64,10 @@ def pool5_features(images: np.ndarray, weights: str | Path, variant: str | None 
         if the images are not RGB, the weights are no ResNet-50's, or the cache is not writable.
     """
     if images.dtype != np.uint8 or images.ndim != 4 or images.shape[3] != 3:
-        raise UserError(f"images of type {images.dtype}, shape {images.shape}: "
-                        "expected uint8 (n, h, w, 3) for a ResNet-50")
+        raise UserError(
+            f"images of type {images.dtype}, shape {images.shape}: "
+            "expected uint8 (n, h, w, 3) for a ResNet-50"
+        )
     usual = variant_of(weights)
     variant = variant or usual
     folder = _cache_folder(images, Path(weights), variant, size)
@@ -81,16 +91,17 @@ def pool5_features(images: np.ndarray, weights: str | Path, variant: str | None 
     return Features(np.concatenate(blocks), f"ResNet-50 pool5 ({variant} weights)", stand_in=False)
 
 
-def _extract(network: ResNet50, images: np.ndarray, start: int, size: int,
-             progress: Progress) -> np.ndarray:
+def _extract(
+    network: ResNet50, images: np.ndarray, start: int, size: int, progress: Progress
+) -> np.ndarray:
     """Features of the block of images that begins at ``start``."""
     stop = min(start + BLOCK, len(images))
     values = np.empty((stop - start, FEATURES), np.float32)
     with chainer.using_config("train", False), chainer.no_backprop_mode():
         for i in range(start, stop, BATCH):
-            batch = prepare(images[i:min(i + BATCH, stop)], network.variant, size)
+            batch = prepare(images[i : min(i + BATCH, stop)], network.variant, size)
             features = network.pool5(network.device.send(batch)).array
-            values[i - start:i - start + len(batch)] = chainer.get_device("@numpy").send(features)
+            values[i - start : i - start + len(batch)] = chainer.get_device("@numpy").send(features)
             progress.update(i + len(batch))
     return values
 

@@ -21,8 +21,12 @@ IMAGENET_CLASSES = 1000
 #: Kind of file, by its ending, and the variant it is for unless told otherwise.
 VARIANT_OF = {".npz": "original", ".safetensors": "torchvision"}
 
-_BATCH_NORMALISATION = (("gamma", "weight"), ("beta", "bias"), ("avg_mean", "running_mean"),
-                        ("avg_var", "running_var"))
+_BATCH_NORMALISATION = (
+    ("gamma", "weight"),
+    ("beta", "bias"),
+    ("avg_mean", "running_mean"),
+    ("avg_var", "running_var"),
+)
 _COUNTERS = ("N", "num_batches_tracked")
 
 
@@ -42,13 +46,21 @@ def torchvision_names() -> dict[str, str]:
             theirs = f"layer{stage}.{unit}"
             for i in (1, 2, 3):
                 add(f"{ours}/conv{i}", f"{ours}/bn{i}", f"{theirs}.conv{i}", f"{theirs}.bn{i}")
-        add(f"{name}/a/conv4", f"{name}/a/bn4", f"layer{stage}.0.downsample.0",
-            f"layer{stage}.0.downsample.1")
+        add(
+            f"{name}/a/conv4",
+            f"{name}/a/bn4",
+            f"layer{stage}.0.downsample.0",
+            f"layer{stage}.0.downsample.1",
+        )
     return names
 
 
-def load_resnet50(path: str | Path, num_classes: int = IMAGENET_CLASSES,
-                  variant: str | None = None, rng: np.random.RandomState | None = None) -> ResNet50:
+def load_resnet50(
+    path: str | Path,
+    num_classes: int = IMAGENET_CLASSES,
+    variant: str | None = None,
+    rng: np.random.RandomState | None = None,
+) -> ResNet50:
     """A `ResNet50` with the weights of a file.
 
     Parameters
@@ -102,13 +114,17 @@ def _read_safetensors(path: Path) -> dict[str, np.ndarray]:
         from safetensors import SafetensorError
         from safetensors.numpy import load_file
     except ImportError:
-        raise UserError(f"ResNet-50 weights {path}: safetensors is not installed, "
-                        "expected after pip install safetensors") from None
+        raise UserError(
+            f"ResNet-50 weights {path}: safetensors is not installed, "
+            "expected after pip install safetensors"
+        ) from None
     try:
         return load_file(path)
     except (SafetensorError, OSError, KeyError, TypeError) as error:
-        raise UserError(f"ResNet-50 weights {path}: {error}, "
-                        "expected a whole .safetensors file of float32 or float16") from None
+        raise UserError(
+            f"ResNet-50 weights {path}: {error}, "
+            "expected a whole .safetensors file of float32 or float16"
+        ) from None
 
 
 def _without_bias(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -125,21 +141,30 @@ def _without_bias(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 def _assign(network: ResNet50, weights: dict[str, np.ndarray], path: Path, head: bool) -> None:
     """Puts every array where it belongs, after all of them have been checked."""
     in_file = torchvision_names() if path.suffix == ".safetensors" else {}
-    expected = {name: array for name, array in _arrays(network).items()
-                if head or not name.startswith("fc6/")}
+    expected = {
+        name: array
+        for name, array in _arrays(network).items()
+        if head or not name.startswith("fc6/")
+    }
     for name, array in expected.items():
         shown = in_file.get(name, name)
         if name not in weights:
-            raise UserError(f"ResNet-50 weights {path}: no array {shown!r}, "
-                            f"expected it with shape {array.shape}")
+            raise UserError(
+                f"ResNet-50 weights {path}: no array {shown!r}, "
+                f"expected it with shape {array.shape}"
+            )
         if weights[name].shape != array.shape:
-            raise UserError(f"ResNet-50 weights {path}: array {shown!r} has shape "
-                            f"{weights[name].shape}, expected {array.shape}")
+            raise UserError(
+                f"ResNet-50 weights {path}: array {shown!r} has shape "
+                f"{weights[name].shape}, expected {array.shape}"
+            )
     for name in weights:
         known = name in expected or name.startswith("fc6/")
         if not known and name.replace(".", "/").split("/")[-1] not in _COUNTERS:
-            raise UserError(f"ResNet-50 weights {path}: array {name!r} belongs to another network, "
-                            "expected ResNet-50's alone")
+            raise UserError(
+                f"ResNet-50 weights {path}: array {name!r} belongs to another network, "
+                "expected ResNet-50's alone"
+            )
     for name, array in expected.items():
         array[...] = weights[name]
 
