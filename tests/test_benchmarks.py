@@ -126,3 +126,16 @@ def test_left_out_engines_are_said(monkeypatch):
         [],
         {"torch/fp32-nchw": "torch is not installed"},
     )
+
+
+def test_seconds_per_epoch(tmp_path, capsys):
+    import full_epoch
+
+    path = tmp_path / "epoch.json"
+    arguments = ["--data", "digits", "--precision", "fp32", "--threads", "1", "--epochs", "2"]
+    assert full_epoch.main([*arguments, "--json", str(path)]) == 0
+    result = json.loads(path.read_text())
+    assert len(result["seconds"]) == 2 and min(result["seconds"]) > 0
+    assert result["iterations_per_epoch"] == pytest.approx(1348 / 128, abs=0.5)
+    assert full_epoch.main(["--data", "nowhere"]) == 2
+    assert "nowhere" in capsys.readouterr().err
