@@ -8,14 +8,13 @@ from typing import Any
 import chainer
 import numpy as np
 from chainer import training
-from chainer.training import extensions as chainer_extensions
-from chainer.training.triggers import ManualScheduleTrigger
 
 from chainer_jo import seeds
 from chainer_jo.datasets.clothing1m import Clothing1M, LabelledKeys
 from chainer_jo.datasets.decoding import decode
 from chainer_jo.datasets.image_stream import ImageStream
 from chainer_jo.experiments.clothing1m_task import Clothing1MTask
+from chainer_jo.experiments.common_extensions import extend_log, extend_training
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.objectives import make_objective
 from chainer_jo.experiments.provenance import provenance
@@ -183,7 +182,6 @@ class Clothing1MRun:
             EvaluationAcrossRanks(self.model, sets, optimization.batch_size, self.ranks),
             name="Evaluation",
         )
-        entries = ["loss", "accuracy/noisy", "validation", "test"]
         if relabelling:
             trainer.extend(
                 LabelUpdateAcrossRanks(
@@ -191,23 +189,10 @@ class Clothing1MRun:
                 ),
                 name="LabelUpdate",
             )
-            entries.append("recovery")
         self.best = extensions.BestEpoch(self.model, keep_weights=False)
-        trainer.extend(self.best, name="BestEpoch")
-        trainer.extend(extensions.StopWhenDiverged(), name="StopWhenDiverged")
-        if optimization.drops:
-            trainer.extend(
-                chainer_extensions.ExponentialShift("lr", 0.1),
-                trigger=ManualScheduleTrigger(list(optimization.drops), "epoch"),
-            )
+        extend_training(trainer, self.best, optimization.drops)
         if self.ranks.is_first:
-            trainer.extend(chainer_extensions.observe_lr())
-            trainer.extend(chainer_extensions.LogReport(filename="log.json"))
-            if self.settings.verbose:
-                trainer.extend(
-                    chainer_extensions.PrintReport(["epoch", *entries, "lr", "elapsed_time"])
-                )
-                trainer.extend(chainer_extensions.ProgressBar(update_interval=10))
+            extend_log(trainer, bool(relabelling), self.settings.verbose)
         trainer.extend(self.checkpoint, name="Checkpoint", trigger=self.checkpoint.trigger)
 
     def finish(self) -> dict:

@@ -9,11 +9,10 @@ import chainer
 import numpy as np
 from chainer import training
 from chainer.serializers import save_npz
-from chainer.training import extensions as chainer_extensions
-from chainer.training.triggers import ManualScheduleTrigger
 
 from chainer_jo import files, seeds
 from chainer_jo.datasets import ImageData
+from chainer_jo.experiments.common_extensions import extend_log, extend_training
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.objectives import make_objective
 from chainer_jo.experiments.provenance import provenance
@@ -171,28 +170,14 @@ class Run:
             ),
             name="Evaluation",
         )
-        entries = ["loss", "accuracy/noisy", "validation", "test"]
         if relabelling:
             trainer.extend(
                 extensions.LabelUpdate(relabelling.start, relabelling.stop, send(task.true_labels)),
                 name="LabelUpdate",
             )
-            entries.append("recovery")
         self.best = extensions.BestEpoch(self.model, keep_weights=self._recovers_by_prediction)
-        trainer.extend(self.best, name="BestEpoch")
-        trainer.extend(extensions.StopWhenDiverged(), name="StopWhenDiverged")
-        if optimization.drops:
-            trainer.extend(
-                chainer_extensions.ExponentialShift("lr", 0.1),
-                trigger=ManualScheduleTrigger(list(optimization.drops), "epoch"),
-            )
-        trainer.extend(chainer_extensions.observe_lr())
-        trainer.extend(chainer_extensions.LogReport(filename="log.json"))
-        if self.settings.verbose:
-            trainer.extend(
-                chainer_extensions.PrintReport(["epoch", *entries, "lr", "elapsed_time"])
-            )
-            trainer.extend(chainer_extensions.ProgressBar(update_interval=10))
+        extend_training(trainer, self.best, optimization.drops)
+        extend_log(trainer, bool(relabelling), self.settings.verbose)
         trainer.extend(
             lambda trainer: self._on_epoch(trainer.updater.epoch),
             name="on_epoch",
