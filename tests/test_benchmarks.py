@@ -139,3 +139,45 @@ def test_seconds_per_epoch(tmp_path, capsys):
     assert result["iterations_per_epoch"] == pytest.approx(1348 / 128, abs=0.5)
     assert full_epoch.main(["--data", "nowhere"]) == 2
     assert "nowhere" in capsys.readouterr().err
+
+
+def table_of(**trials):
+    """A Table 1 with one cell per method."""
+    return {
+        "cells": [
+            {
+                "row": {"method": method, "score": "last"},
+                "column": {"accuracy": "test", "noise_rate": 0.5},
+                "trials": numbers,
+            }
+            for method, numbers in trials.items()
+        ]
+    }
+
+
+def test_engines_agree_within_the_scatter_alone():
+    import same_learning
+
+    rows = same_learning.compare(
+        {
+            "stock": table_of(joint=[50.0, 52.0, 51.0], cross_entropy=[40.0, 42.0, 41.0]),
+            "fp32": table_of(joint=[51.0, 51.0, 52.0], cross_entropy=[30.0, 32.1, 31.0]),
+            "mixed": table_of(joint=[50.5], cross_entropy=[]),
+        }
+    )
+    assert len(rows) == 1, "cross entropy is missing in one of them"
+    engines = rows[0]["engines"]
+    assert engines["fp32"]["agrees"] is True
+    assert engines["mixed"]["agrees"] is None
+    rows = same_learning.compare(
+        {"stock": table_of(joint=[40.0, 42.0]), "fp32": table_of(joint=[30.0, 32.1])}
+    )
+    assert rows[0]["engines"]["fp32"]["agrees"] is False
+    assert "(-9.9, differs)" in same_learning.markdown(rows)
+
+
+def test_what_a_table_refuses_ends_the_comparison(tmp_path, capfd):
+    import same_learning
+
+    assert same_learning.main(["--folder", str(tmp_path), "--data", "nowhere"]) == 2
+    assert "nowhere" in capfd.readouterr().err
