@@ -1,11 +1,13 @@
 """The claims: where they are quoted from, and their verdicts on made-up results."""
 
+from zlib import crc32
+
 import paper_source
 import pytest
 
 from chainer_jo import paper
 from chainer_jo.paper.claims import CLAIMS, DOES_NOT_HOLD, HOLDS, NOT_ENOUGH_RUNS, curves
-from chainer_jo.paper.claims.scatter import Estimate, estimate, exceeds, keeps_up
+from chainer_jo.paper.claims.scatter import Estimate, exceeds, keeps_up
 
 RIGHT_LABELS = {
     ("ground_truth", "initial"): 100.0,
@@ -60,11 +62,14 @@ class MadeUp:
 
     Curves are drawn through a shape, ``(first, before, after, end)``: the value of the first epoch,
     until the learning rate drops, right after, and at the end. Figure 4's have their own.
+
+    Trials are apart by `scatter` times a factor from 1 to 2 that every number, and every value of a
+    shape, has for itself, so that differences between them scatter as well.
     """
 
     def __init__(self, change=None, trials=3, scatter=0.01, scale=1.0):
         self.change = change or (lambda kind, keys, number: number)
-        self.offsets = [scatter * (i - (trials - 1) / 2) for i in range(trials)]
+        self.offsets = {i: scatter * (i - (trials - 1) / 2) for i in range(trials)}
         self.scale = scale
 
     def schedule(self, name):
@@ -73,17 +78,24 @@ class MadeUp:
         return epochs, [epochs // 3, epochs * 2 // 3]
 
     def trials(self, kind, **keys):
-        number = self.change(kind, keys, self._number(kind, keys))
-        return [number + offset for offset in self.offsets]
+        return self._by_trial(self.change(kind, keys, self._number(kind, keys)), kind, keys)
 
     def curve(self, kind, **keys):
         shape = self.change(kind, keys, self._shape(kind, keys))
         if kind == "figure4":
-            curve = self._rising(*shape)
-        else:
-            schedule = self.schedule("figure3" if kind == "figure3" else "second_step")
-            curve = self._dropping(*shape, *schedule)
-        return [[value + offset for value in curve] for offset in self.offsets]
+            end, part = shape
+            ends = self._by_trial(end, kind, keys)
+            return {trial: self._rising(end, part) for trial, end in ends.items()}
+        schedule = self.schedule("figure3" if kind == "figure3" else "second_step")
+        values = [self._by_trial(value, kind, keys, i) for i, value in enumerate(shape)]
+        return {
+            trial: self._dropping(*(value[trial] for value in values), *schedule)
+            for trial in self.offsets
+        }
+
+    def _by_trial(self, number, *names):
+        factor = 1 + crc32(repr(names).encode()) / 2**32
+        return {trial: number + factor * offset for trial, offset in self.offsets.items()}
 
     def _rising(self, end, part):
         epochs = int(1500 * self.scale)
@@ -203,6 +215,7 @@ REFUTED_BY = {
     "truth-is-better": changed("figure5", (30, 80, 85, 84), labels="ground_truth"),
 }
 
+BY_ID = {claim.id: claim for claim in CLAIMS}
 every_claim = pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
 
 
@@ -231,7 +244,7 @@ class TestVerdicts:
     @every_claim
     @pytest.mark.parametrize(
         "results",
-        [MadeUp(trials=0), MadeUp(trials=1), MadeUp(scatter=150.0)],
+        [MadeUp(trials=0), MadeUp(trials=1), MadeUp(scatter=1e6)],
         ids=["no runs", "one trial", "wide scatter"],
     )
     def test_cannot_decide(self, claim, results):
@@ -242,9 +255,9 @@ class TestVerdicts:
     def test_one_refuting_cell_is_enough_where_others_lack_runs(self):
         class OneCell(MadeUp):
             def trials(self, kind, **keys):
-                return super().trials(kind, **keys) if keys["noise_rate"] == 0.1 else []
+                return super().trials(kind, **keys) if keys["noise_rate"] == 0.1 else {}
 
-        (claim,) = [c for c in CLAIMS if c.id == "symmetric-test-beats-cross-entropy"]
+        claim = BY_ID["symmetric-test-beats-cross-entropy"]
         verdict = claim.decide(OneCell(REFUTED_BY[claim.id]))
         assert verdict.verdict == DOES_NOT_HOLD
         assert "r = 0.1" in verdict.reason and "r = 0.3" not in verdict.reason
@@ -255,58 +268,126 @@ class TestVerdicts:
             def _number(self, kind, keys):
                 return paper.TABLE10.value(**keys)
 
-        (claim,) = [c for c in CLAIMS if c.id == "table10-stop"]
-        assert claim.decide(Printed()).verdict == DOES_NOT_HOLD
+        assert BY_ID["table10-stop"].decide(Printed()).verdict == DOES_NOT_HOLD
+
+    def test_trials_that_are_hard_for_every_method_decide_all_the_same(self):
+        class HardAndEasy(MadeUp):
+            def trials(self, kind, **keys):
+                return {t: number - 10 * t for t, number in super().trials(kind, **keys).items()}
+
+        verdict = BY_ID["symmetric-test-beats-cross-entropy"].decide(HardAndEasy())
+        assert verdict.verdict == HOLDS, verdict
+
+    def test_trials_without_a_counterpart_decide_nothing(self):
+        class Apart(MadeUp):
+            def trials(self, kind, **keys):
+                first = 0 if keys["method"] == "joint" else 2  # of three, the trial 2 in common
+                return {first + t: n for t, n in super().trials(kind, **keys).items()}
+
+        verdict = BY_ID["asymmetric-test-beats-cross-entropy"].decide(Apart())
+        assert verdict.verdict == NOT_ENOUGH_RUNS
+        assert verdict.reason.startswith("too few common trials")
+
+    def test_the_best_other_method_is_unknown_until_all_have_run(self):
+        class Unfinished(MadeUp):
+            def trials(self, kind, **keys):
+                return {} if keys["method"] == "cnn_crf" else super().trials(kind, **keys)
+
+        verdict = BY_ID["half-asymmetric-gains-least"].decide(Unfinished())
+        assert verdict.verdict == NOT_ENOUGH_RUNS
 
 
-class TestScatter:
-    def test_an_estimate_is_the_mean_with_twice_its_standard_error(self):
-        assert estimate([88.0, 90.0, 92.0]) == Estimate(90.0, pytest.approx(2 * 2 / 3**0.5))
-        assert estimate([90.0]) is None
+def about(mean, scatter, trials=3):
+    """An estimate over that many trials with this mean and scatter."""
+    spread = Estimate({t: t - (trials - 1) / 2 for t in range(trials)})
+    return Estimate({t: mean + n * scatter / spread.scatter for t, n in spread.numbers.items()})
 
-    def test_scatters_add_as_welch_says(self):
-        difference = Estimate(5.0, 3.0) - Estimate(1.0, 4.0)
-        assert difference == Estimate(4.0, 5.0)
-        assert Estimate(-2.0, 3.0) * -2 == Estimate(4.0, 6.0)
-        assert abs(Estimate(-2.0, 3.0)) == Estimate(2.0, 3.0)
 
-    @pytest.mark.parametrize(
-        ("a", "by", "outcome"),
-        [(15.1, 0, True), (15.0, 0, None), (5.0, 0, None), (4.9, 0, False)]
-        + [(17.1, 2, True), (16.9, 2, None), (13.1, -2, True), (2.9, -2, False)],
-    )
-    def test_exceeds(self, a, by, outcome):
-        assert exceeds("", Estimate(a, 3.0), Estimate(10.0, 4.0), by).outcome is outcome
+class TestEstimate:
+    @pytest.mark.parametrize(("trials", "quantile"), [(2, 12.71), (3, 4.30), (5, 2.78), (60, 2.00)])
+    def test_scatter_is_students(self, trials, quantile):
+        numbers = {t: 90.0 + (-1) ** t for t in range(trials)}
+        variance = sum((n - sum(numbers.values()) / trials) ** 2 for n in numbers.values())
+        error = (variance / (trials - 1) / trials) ** 0.5
+        assert Estimate(numbers).scatter == pytest.approx(quantile * error, rel=2e-3)
 
-    @pytest.mark.parametrize(
-        ("a", "scatter", "outcome"),
-        [(9.1, 1.0, True), (8.9, 1.0, False), (12.0, 2.0, True), (12.0, 2.1, None)],
-    )
-    def test_keeps_up(self, a, scatter, outcome):
-        assert keeps_up("", Estimate(a, scatter), Estimate(10.0)).outcome is outcome
+    def test_fewer_than_two_trials_have_no_scatter(self):
+        assert Estimate({}).mean is Estimate({}).scatter is Estimate({0: 90.0}).scatter is None
+        assert Estimate({0: 90.0}).mean == 90
 
-    @pytest.mark.parametrize("rule", [exceeds, keeps_up])
-    def test_missing_trials_decide_nothing(self, rule):
-        finding = rule("", None, Estimate(10.0, 1.0))
-        assert (finding.numbers, finding.outcome) == ("too few trials against 10.0 ± 1", None)
+    def test_arithmetic_goes_trial_by_trial(self):
+        a, b = Estimate({0: 80.0, 1: 60.0, 2: 95.0}), Estimate({0: 85.0, 1: 50.0, 2: 95.0})
+        assert a - b == Estimate({0: -5.0, 1: 10.0, 2: 0.0})
+        assert abs(a - b) == Estimate({0: 5.0, 1: 10.0, 2: 0.0})
+        assert a * 0.5 == Estimate({0: 40.0, 1: 30.0, 2: 47.5})
+
+    def test_a_trial_that_one_side_lacks_is_left_out_on_both(self):
+        a, b = Estimate({0: 80.0, 1: 60.0, 3: 7.0}), Estimate({1: 50.0, 2: 9.0, 0: 85.0})
+        assert a - b == Estimate({0: -5.0, 1: 10.0})
+        assert Estimate({0: 80.0}) - Estimate({1: 80.0}) == Estimate({})
+
+    def test_a_given_number_goes_with_every_trial(self):
+        given = Estimate(95.0)
+        assert (given.mean, given.scatter) == (95.0, 0.0)
+        assert Estimate({0: 97.0, 4: 94.0}) - given == Estimate({0: 2.0, 4: -1.0})
+        assert given - Estimate({0: 97.0, 4: 94.0}) == Estimate({0: -2.0, 4: 1.0})
+        assert abs(given * 2 - Estimate(200.0)) == Estimate(10.0)
+
+    def test_equal_differences_of_percentages_are_equal(self):
+        difference = Estimate({0: 97.2, 1: 13.2}) - Estimate({0: 96.1, 1: 12.1})
+        assert 97.2 - 96.1 != 13.2 - 12.1
+        assert str(difference) == "1.1 ± 0"
 
     @pytest.mark.parametrize(
         ("shown", "text"),
         [
-            (Estimate(89.84, 0.312), "89.8 ± 0.31"),
+            (about(89.84, 0.312), "89.8 ± 0.31"),
             (Estimate(0.0234), "0.023"),
             (Estimate(1500.0), "1500.0"),
+            (Estimate({0: 90.0}), "too few trials"),
         ],
     )
     def test_numbers_are_short(self, shown, text):
         assert str(shown) == text
 
 
+class TestRule:
+    @pytest.mark.parametrize(
+        ("a", "by", "outcome"),
+        [(15.1, 0, True), (14.9, 0, None), (5.1, 0, None), (4.9, 0, False)]
+        + [(17.1, 2, True), (16.9, 2, None), (13.1, -2, True), (2.9, -2, False)],
+    )
+    def test_exceeds(self, a, by, outcome):
+        assert exceeds("", about(a, 5.0), Estimate(10.0), by).outcome is outcome
+
+    @pytest.mark.parametrize(
+        ("a", "scatter", "outcome"),
+        [(9.1, 1.0, True), (8.9, 1.0, False), (12.0, 1.9, True), (12.0, 2.1, None)],
+    )
+    def test_keeps_up(self, a, scatter, outcome):
+        assert keeps_up("", about(a, scatter), Estimate(10.0)).outcome is outcome
+
+    def test_pairs_decide_where_either_side_scatters_more_than_they_differ(self):
+        a = Estimate({0: 81.0, 1: 91.2, 2: 100.8})
+        b = Estimate({0: 80.0, 1: 90.0, 2: 100.0})
+        finding = exceeds("", a, b)
+        assert finding.outcome is True
+        assert finding.numbers == "91.0 ± 24.6 against 90.0 ± 24.8 (difference 1 ± 0.5)"
+        shuffled = Estimate({0: 91.2, 1: 100.8, 2: 81.0})
+        assert exceeds("", shuffled, b).outcome is None
+
+    @pytest.mark.parametrize("rule", [exceeds, keeps_up])
+    @pytest.mark.parametrize("a", [{}, {0: 90.0}, {5: 90.0, 6: 90.0}, {2: 90.0, 5: 91.0}])
+    def test_fewer_than_two_common_trials_decide_nothing(self, rule, a):
+        assert rule("", Estimate(a), about(10.0, 1.0)).outcome is None
+
+    def test_missing_trials_show(self):
+        finding = exceeds("", Estimate({}), about(10.0, 1.0))
+        assert finding.numbers == "too few trials against 10.0 ± 1"
+
+
 class TestCurves:
-    RAMP = [
-        list(range(1, 41)),
-        list(range(1, 41)),
-    ]  # epochs 1 to 40, two trials; a phase is 2 epochs
+    RAMP = {0: list(range(1, 41)), 1: list(range(1, 41))}  # 40 epochs; a phase is 2 of them
 
     def test_phases(self):
         schedule = (40, [20, 30])
@@ -314,11 +395,13 @@ class TestCurves:
         assert curves.end(self.RAMP).mean == 39.5
         assert curves.before_drop(self.RAMP, schedule).mean == 15.5
         assert curves.after_drop(self.RAMP, schedule).mean == 21.5
-        assert curves.peak([[0, 5, 1] + [0] * 37] * 2).mean == 3
+        assert curves.peak({0: [0, 5, 1] + [0] * 37}).mean == 3
         assert curves.epochs_until(self.RAMP, 7).mean == 7
         assert curves.epochs_until(self.RAMP, 99).mean == 40
 
     def test_curves_too_short_for_a_phase_do_not_count(self):
-        assert curves.after_drop([*self.RAMP, list(range(21))], (40, [20])).mean == 21.5
-        assert curves.before_drop([[1.0]] * 2, (40, [20])) is None
-        assert curves.end([[], []]) is None
+        short = {**self.RAMP, 2: list(range(21))}
+        assert sorted(curves.after_drop(short, (40, [20])).numbers) == [0, 1]
+        assert curves.before_drop({0: [1.0]}, (40, [20])).mean is None
+        for phase in (curves.start, curves.end, curves.peak):
+            assert phase({0: [], 1: [2.0]}).numbers == {1: 2.0}

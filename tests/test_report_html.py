@@ -27,7 +27,8 @@ def claim(name, verdict):
     return {
         "id": name, "place": "Section 5.6", "quote": r"the noise rate is 50\%~\cite{someone}",
         "check": "One <b> against another.", "verdict": verdict, "reason": "refuted by r = 0.1",
-        "figures": "r = 0.1: 90.1 ± 0.2 against 88.0 ± 0.3; r = 0.3: too few trials against 1.0",
+        "figures": "r = 0.1: 90.1 ± 0.2 against 88.0 ± 0.3 (difference 2.1 ± 0.1); "
+        "r = 0.3: too few trials against 1.0",
     }  # fmt: skip
 
 
@@ -142,7 +143,8 @@ def test_claims_have_verdicts_in_words(html):
         assert f"1 {verdict}" in text
     assert "the noise rate is 50%" in text
     assert "One <b> against another." in text
-    assert "r = 0.1 90.1 ± 0.2 against 88.0 ± 0.3 r = 0.3 too few trials against 1.0" in text
+    assert "r = 0.1 90.1 ± 0.2 against 88.0 ± 0.3 (difference 2.1 ± 0.1)" in text
+    assert "r = 0.3 too few trials against 1.0" in text
     assert "refuted by r = 0.1." in text
 
 

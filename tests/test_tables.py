@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -104,26 +105,53 @@ def store(tmp_path):
     return store
 
 
+def by_trial(cell, store):
+    return dict(enumerate(cell.value(store).trials))
+
+
 def test_claims_read_what_the_tables_show(store):
     results = StudyResults(STUDY, store)
     for number in (1, 2):
         for cell in cells(build(number)):
             keys = {**cell.row, **cell.column}
-            assert results.trials(f"table{number}", **keys) == list(cell.value(store).trials)
+            assert results.trials(f"table{number}", **keys) == by_trial(cell, store)
     for cell in cells(build(6)):
-        assert results.trials("table6", **cell.row, **cell.column) == list(cell.value(store).trials)
-    assert results.trials("table12", range="0.99-0.95") == [90.0]
-    assert results.trials("table12", range="1-0") == [75.0]
+        assert results.trials("table6", **cell.row, **cell.column) == by_trial(cell, store)
+    assert results.trials("table12", range="0.99-0.95") == {0: 90.0}
+    assert results.trials("table12", range="1-0") == {0: 75.0}
 
 
 def test_claims_read_curves_and_classes(store):
     results = StudyResults(STUDY, store)
-    assert results.curve("table1", method="joint", noise_rate=0.5) == [[10.0, 20.0]] * 2
-    assert results.curve("figure2", learning_rate=0.2) == []
+    curves = results.curve("table1", method="joint", noise_rate=0.5)
+    assert curves == {0: [10.0, 20.0], 1: [10.0, 20.0]}
+    assert results.curve("figure2", learning_rate=0.2) == {}
     exchanged = results.trials("exchanged_classes", classes="exchanged", noise_rate=0.4)
-    assert exchanged == pytest.approx([55.0, 55.0])
-    assert results.trials("table3", method="joint", score="last") == []
+    assert exchanged == pytest.approx({0: 55.0, 1: 55.0})
+    assert results.trials("table3", method="joint", score="last") == {}
     assert results.schedule("second_step") == STUDY.second_step_schedule()
+
+
+def test_claims_leave_out_diverged_trials_and_keep_the_others_apart(store):
+    study = replace(STUDY, trials=3)
+    second, third = (study.baseline("cross_entropy", "symmetric", 0.5, t) for t in (1, 2))
+    store.open(third)
+    store.save_result(third, {**store.result(second), "id": third.id})
+    (store.folder(third) / "log.json").write_text(json.dumps([{"test": 0.5}]))
+    store.save_result(second, {"id": second.id, "state": "diverged", "epoch": 1})
+    keys = {"method": "cross_entropy", "noise_rate": 0.5}
+    results = StudyResults(study, store)
+    assert sorted(results.trials("table1", score="last", accuracy="test", **keys)) == [0, 2]
+    assert sorted(results.curve("table1", **keys)) == [0, 2]
+
+
+def test_trials_count_from_the_seed_of_the_first(tmp_path):
+    store, study = RunStore(tmp_path), replace(STUDY, seed=7)
+    run = study.baseline("forward", "asymmetric", 0.3, 1)
+    store.open(run)
+    store.save_result(run, {"id": run.id, "state": "finished", "last": {"test": 0.5}})
+    keys = {"method": "forward", "score": "last", "accuracy": "test", "noise_rate": 0.3}
+    assert StudyResults(study, store).trials("table2", **keys) == {1: 50.0}
 
 
 def test_unfinished_and_diverged_cells_say_so(tmp_path):

@@ -164,8 +164,9 @@ def _claims(found: _Found) -> str:
     if not found.claims:
         return ""
     rule = (
-        "<p>± is the scatter of a mean: twice its standard error over trials. A difference decides "
-        "only where it is larger than the scatter of the difference.</p>"
+        "<p>± is how well a mean over trials is known, with 95 % confidence (Student's t). "
+        "Differences are taken trial by trial; one decides only where it is larger than its own "
+        "±.</p>"
     )
     return rule + "\n".join(map(claim_html, found.claims))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from chainer_jo import paper
 from chainer_jo.experiments import figure_runs
@@ -25,8 +25,8 @@ class StudyResults:
         self.study = study
         self.store = store
 
-    def trials(self, kind: str, **keys) -> list[float]:
-        """One number per finished trial, in percent."""
+    def trials(self, kind: str, **keys) -> dict[int, float]:
+        """By finished trial, one number in percent."""
         study = self.study
         if kind in NOISE:
             runs = self._comparison(kind, keys["method"], keys["noise_rate"])
@@ -46,10 +46,10 @@ class StudyResults:
             printed = getattr(paper, kind.upper())
             runs = sensitivity_runs(study, printed, keys["parameter"], keys["value"])
             return self._read(runs, validation)
-        return []
+        return {}
 
-    def curve(self, kind: str, **keys) -> list[list[float]]:
-        """One list per finished trial, one number per epoch; accuracies in percent."""
+    def curve(self, kind: str, **keys) -> dict[int, list[float]]:
+        """By finished trial, one number per epoch; accuracies in percent."""
         study = self.study
         trials = study.figure_trials()
         if kind in NOISE:
@@ -66,11 +66,11 @@ class StudyResults:
             runs = self._figure5(keys["labels"], keys["stage"])
             name = {"figure5": "test", "figure6": "cross_entropy"}[kind]
         factor = 1 if name == "cross_entropy" else 100
-        finished = [
-            run for run in runs
+        return {
+            self._trial(run): [factor * epoch[name] for epoch in self.store.log(run)]
+            for run in runs
             if (result := self.store.result(run)) and result["state"] == "finished"
-        ]  # fmt: skip
-        return [[factor * epoch[name] for epoch in self.store.log(run)] for run in finished]
+        }
 
     def schedule(self, name: str) -> tuple[int, Sequence[int]]:
         """Epochs and learning-rate drops of ``second_step`` or ``figure3`` in this study."""
@@ -94,9 +94,16 @@ class StudyResults:
         return [figure_runs.figure5_run(self.study, labels, stage, t) for t in trials]
 
     def _read(
-        self, runs: Sequence[Experiment], quantity: Callable[[RunStore, Experiment], float]
-    ) -> list[float]:
-        return list(Cell({}, {}, runs, quantity).value(self.store).trials)
+        self, runs: Iterable[Experiment], quantity: Callable[[RunStore, Experiment], float]
+    ) -> dict[int, float]:
+        return {
+            self._trial(run): number
+            for run in runs
+            for number in Cell({}, {}, [run], quantity).value(self.store).trials
+        }
+
+    def _trial(self, run: Experiment) -> int:
+        return run.seed - self.study.seed
 
     def _by_class(self, classes: str) -> Callable[[RunStore, Experiment], float]:
         """Recovery of the classes that asymmetric noise exchanges, or of the others."""

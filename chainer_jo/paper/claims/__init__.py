@@ -6,8 +6,8 @@
         verdict = claim.decide(results)
         print(claim.place, claim.quote, verdict.verdict, verdict.figures, sep="\\n")
 
-A difference within the trials' scatter does not decide: the verdict is "not enough runs". The rule
-is in `scatter`.
+A difference within its scatter over trials does not decide: the verdict is "not enough runs". The
+rule is in `scatter`.
 """
 
 from chainer_jo.paper.claims import (

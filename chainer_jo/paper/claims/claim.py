@@ -1,6 +1,6 @@
 """A sentence of the paper that numbers can bear out or refute, and the verdict over it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,11 +15,11 @@ class Results(Protocol):
     """What the claims read: finished runs of one preset, under the names that the paper gives them.
 
     Learning rates, noise rates, hyper parameters, epochs and the k of top-k are the paper's, also
-    where a preset scales them. What has not been run is an empty list; an unfinished or diverged
-    run is left out.
+    where a preset scales them. Numbers and curves come by trial; runs of one trial have one seed.
+    The trial of an unfinished or diverged run is left out.
     """
 
-    def trials(self, kind: str, **keys) -> Sequence[float]:
+    def trials(self, kind: str, **keys) -> Mapping[int, float]:
         """One number per trial, in percent, as it is at the end of a run.
 
         ==================  ===================================  =================================
@@ -41,8 +41,8 @@ class Results(Protocol):
         tables in `chainer_jo.paper`.
         """
 
-    def curve(self, kind: str, **keys) -> Sequence[Sequence[float]]:
-        """One list per trial with one number per epoch, accuracies in percent.
+    def curve(self, kind: str, **keys) -> Mapping[int, Sequence[float]]:
+        """By trial, one number per epoch, accuracies in percent.
 
         ==============  ==================  =============================
         kind            keys                number
@@ -92,6 +92,6 @@ class Claim:
         if refuting:
             return Verdict(DOES_NOT_HOLD, figures, "refuted by " + ", ".join(refuting))
         if undecided:
-            reason = "too few trials, or within their scatter: " + ", ".join(undecided)
+            reason = "too few common trials, or within their scatter: " + ", ".join(undecided)
             return Verdict(NOT_ENOUGH_RUNS, figures, reason)
         return Verdict(HOLDS, figures, f"borne out by every comparison ({len(findings)})")

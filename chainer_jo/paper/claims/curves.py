@@ -1,10 +1,11 @@
 """Phases of a training curve as one number per trial, whatever the length of the schedule."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from chainer_jo.paper.claims.scatter import Estimate, estimate
+from chainer_jo.paper.claims.scatter import Estimate
 
-Curves = Sequence[Sequence[float]]
+Curve = Sequence[float]
+Curves = Mapping[int, Curve]
 
 
 def _span(epochs: int) -> int:
@@ -12,46 +13,54 @@ def _span(epochs: int) -> int:
     return max(1, epochs // 20)
 
 
-def _means(curves: Curves, start: int, stop: int) -> list[float]:
-    return [sum(curve[start:stop]) / (stop - start) for curve in curves if len(curve) >= stop]
+def _each(curves: Curves, number: Callable[[Curve], float], epochs: int = 1) -> Estimate:
+    """`number` of every curve that has as many `epochs`."""
+    return Estimate(
+        {trial: number(curve) for trial, curve in curves.items() if len(curve) >= epochs}
+    )
 
 
-def end(curves: Curves) -> Estimate | None:
+def _mean(curves: Curves, start: int, stop: int) -> Estimate:
+    return _each(curves, lambda curve: sum(curve[start:stop]) / (stop - start), stop)
+
+
+def end(curves: Curves) -> Estimate:
     """The mean of the last twentieth of the epochs."""
-    return estimate([sum(c[-_span(len(c)) :]) / _span(len(c)) for c in curves if len(c)])
+    return _each(curves, lambda curve: sum(curve[-_span(len(curve)) :]) / _span(len(curve)))
 
 
-def start(curves: Curves) -> Estimate | None:
+def start(curves: Curves) -> Estimate:
     """The first epoch."""
-    return estimate([curve[0] for curve in curves if len(curve)])
+    return _each(curves, lambda curve: curve[0])
 
 
-def peak(curves: Curves) -> Estimate | None:
+def peak(curves: Curves) -> Estimate:
     """The highest mean over a twentieth of the epochs in a row."""
-    highest = []
-    for curve in curves:
+
+    def highest(curve: Curve) -> float:
         span = _span(len(curve))
-        means = [sum(curve[i : i + span]) / span for i in range(len(curve) - span + 1)]
-        highest += [max(means)] if means else []
-    return estimate(highest)
+        return max(sum(curve[i : i + span]) / span for i in range(len(curve) - span + 1))
+
+    return _each(curves, highest)
 
 
-def before_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Estimate | None:
+def before_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Estimate:
     """The later half of the epochs before the learning rate is divided for the first time."""
     drop = schedule[1][0]
-    return estimate(_means(curves, drop // 2, drop))
+    return _mean(curves, drop // 2, drop)
 
 
-def after_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Estimate | None:
+def after_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Estimate:
     """The twentieth of the epochs that follows the first division of the learning rate."""
     epochs, (drop, *_) = schedule
-    return estimate(_means(curves, drop, drop + _span(epochs)))
+    return _mean(curves, drop, drop + _span(epochs))
 
 
-def epochs_until(curves: Curves, level: float) -> Estimate | None:
+def epochs_until(curves: Curves, level: float) -> Estimate:
     """How many epochs until a curve first reaches `level`; its whole length if it never does."""
-    counts = []
-    for curve in curves:
+
+    def count(curve: Curve) -> int:
         reached = (epoch for epoch, value in enumerate(curve, 1) if value >= level)
-        counts.append(next(reached, len(curve)))
-    return estimate(counts)
+        return next(reached, len(curve))
+
+    return _each(curves, count)

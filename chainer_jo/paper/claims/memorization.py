@@ -34,8 +34,7 @@ def _high_rate_keeps(results: Results) -> Iterator[Finding]:
 def _fits(results: Results, noise_rates: tuple[float, ...]) -> Iterator[Finding]:
     for rate in noise_rates:
         loss = results.curve("figure3", noise_rate=rate)
-        first = curves.start(loss)
-        limit = first and first * CLOSE_TO_ZERO
+        limit = curves.start(loss) * CLOSE_TO_ZERO
         yield exceeds(
             f"r = {rate}, a tenth of the first loss against the last", limit, curves.end(loss)
         )
@@ -56,8 +55,7 @@ def _high_rate_does_not_fit(results: Results) -> Iterator[Finding]:
     for rate in NOISE_RATES:
         if rate > 0:
             loss = results.curve("figure3", noise_rate=rate)
-            first = curves.start(loss)
-            limit = first and first * CLOSE_TO_ZERO
+            limit = curves.start(loss) * CLOSE_TO_ZERO
             what = f"r = {rate}, loss before the drop against a tenth of the first"
             yield exceeds(what, curves.before_drop(loss, schedule), limit)
 

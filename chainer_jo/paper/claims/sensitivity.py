@@ -5,14 +5,7 @@ from functools import partial
 
 from chainer_jo.paper import tables
 from chainer_jo.paper.claims.claim import Claim, Results
-from chainer_jo.paper.claims.scatter import (
-    NOTABLE,
-    Estimate,
-    Finding,
-    estimate,
-    exceeds,
-    keeps_up,
-)
+from chainer_jo.paper.claims.scatter import NOTABLE, Estimate, Finding, exceeds, keeps_up
 from chainer_jo.paper.table import SensitivityTable
 
 LOW_RATE, HIGH_RATE = 0.01, 0.1
@@ -20,7 +13,7 @@ LOW_RATE, HIGH_RATE = 0.01, 0.1
 
 
 def _value(results: Results, table: SensitivityTable, parameter: str, value: float):
-    return estimate(results.trials(f"table{table.number}", parameter=parameter, value=value))
+    return Estimate(results.trials(f"table{table.number}", parameter=parameter, value=value))
 
 
 def _against_chosen(results: Results, table: SensitivityTable, breaks_down: bool):
@@ -44,9 +37,9 @@ def _against_chosen(results: Results, table: SensitivityTable, breaks_down: bool
 
 
 def _rate_rises_with_noise(results: Results) -> Iterator[Finding]:
-    def gain(table: SensitivityTable) -> Estimate | None:
+    def gain(table: SensitivityTable) -> Estimate:
         low, high = (_value(results, table, "learning_rate", lr) for lr in (LOW_RATE, HIGH_RATE))
-        return high - low if low and high else None
+        return high - low
 
     for noisier, cleaner in ((tables.TABLE8, tables.TABLE9), (tables.TABLE6, tables.TABLE7)):
         rates = f"r = {noisier.noise_rate} against {cleaner.noise_rate}"

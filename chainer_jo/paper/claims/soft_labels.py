@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from chainer_jo.paper.claims import curves
 from chainer_jo.paper.claims.claim import Claim, Results
-from chainer_jo.paper.claims.scatter import Estimate, Finding, estimate, exceeds
+from chainer_jo.paper.claims.scatter import Estimate, Finding, exceeds
 from chainer_jo.paper.settings import FIGURE4_TOPS
 from chainer_jo.paper.tables import TABLE12, TABLE13
 from chainer_jo.paper.text import FIGURE4_HARD
@@ -22,12 +22,13 @@ def _faster(results: Results) -> Iterator[Finding]:
     soft = results.curve("figure4", rule="soft")
     for rule in HARD_RULES:
         hard = results.curve("figure4", rule=rule)
-        last = curves.end(hard)
-        level = last.mean - NEAR if last else 0.0
+        end = curves.end(hard).mean
+        if end is None:
+            yield exceeds(f"epochs, {rule} against soft", Estimate({}), Estimate({}))
+            continue
+        level = end - NEAR
         yield exceeds(
-            f"epochs to {level:.1f} %, {rule} against soft"
-            if last
-            else f"epochs, {rule} against soft",
+            f"epochs to {level:.1f} %, {rule} against soft",
             curves.epochs_until(hard, level),
             curves.epochs_until(soft, level),
         )
@@ -40,8 +41,8 @@ def _better_recovery(results: Results) -> Iterator[Finding]:
         yield exceeds(f"recovery, soft against {rule}", soft, hard)
 
 
-def _test_accuracy(results: Results, rule: str) -> Estimate | None:
-    return estimate(results.trials("figure4", rule=rule))
+def _test_accuracy(results: Results, rule: str) -> Estimate:
+    return Estimate(results.trials("figure4", rule=rule))
 
 
 def _best_hard_rule(results: Results) -> Iterator[Finding]:
@@ -58,12 +59,12 @@ def _better_test(results: Results) -> Iterator[Finding]:
         yield exceeds(f"test, soft against {rule}", soft, _test_accuracy(results, rule))
 
 
-def _by_range(results: Results) -> Iterator[tuple[str, dict[str, Estimate | None]]]:
+def _by_range(results: Results) -> Iterator[tuple[str, dict[str, Estimate]]]:
     for table in (TABLE12, TABLE13):
         *ranges, _whole = table.keys("range")
         yield (
             f"Table {table.number}",
-            {r: estimate(results.trials(f"table{table.number}", range=r)) for r in ranges},
+            {r: Estimate(results.trials(f"table{table.number}", range=r)) for r in ranges},
         )
 
 
