@@ -165,3 +165,21 @@ def test_unfinished_and_diverged_cells_say_so(tmp_path):
         store.save_result(experiment, {"id": experiment.id, **result})
     assert cell.value(store).complete
     assert cell.value(store).text() == "50.0 (1 of 2 diverged)"
+
+
+def test_a_table_says_how_many_trials_it_rests_on(tmp_path):
+    store, table = RunStore(tmp_path), build(2)
+    origin = {"preset": "tiny", "data": "digits", "precision": "fp32"}
+    assert "over 0 trials," in table.text(store, origin)
+    scores = {"test": 0.5, "recovery": 0.5}
+    result = {"state": "finished", "best": scores, "last": scores}
+    for trial in (0, 1):
+        for experiment in with_first_steps(table.experiments):
+            if experiment.seed == trial:
+                store.open(experiment)
+                store.save_result(experiment, {"id": experiment.id, **result})
+        shown = "over 1 trial," if trial == 0 else "over 2 trials,"
+        assert shown in table.text(store, origin)
+        assert shown in table.write(store, origin, tmp_path, tmp_path)[2].read_text()
+    only_one = replace(table, blocks=[*table.blocks, *build(2, replace(STUDY, trials=1)).blocks])
+    assert "over 1 to 2 trials," in only_one.text(store, origin)

@@ -115,7 +115,7 @@ class Table:
         lines = [
             f"**Table {self.number}.** {self.caption}",
             "",
-            _origin_line(origin, self.note),
+            self._origin_line(store, origin),
             "",
         ]
         for block in self.blocks:
@@ -170,7 +170,7 @@ class Table:
 
         lines = [
             r"\begin{table}",
-            rf"\caption{{{escape(self.caption)} {escape(_origin_line(origin, self.note))}}}",
+            rf"\caption{{{escape(self.caption)} {escape(self._origin_line(store, origin))}}}",
         ]
         for block in self.blocks:
             if block.title:
@@ -196,10 +196,14 @@ class Table:
             lines += [r"\hline", r"\end{tabular}"]
         return "\n".join([*lines, r"\end{table}", ""])
 
-
-def _origin_line(origin: dict, note: str) -> str:
-    line = (
-        f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}; "
-        "mean ± standard deviation over trials, [the paper's number], bold where the paper's is."
-    )
-    return f"{line} {note}".strip()
+    def _origin_line(self, store: RunStore, origin: dict) -> str:
+        cells = [cell for block in self.blocks for cell in block.cells if cell.experiments]
+        counts = {len(cell.value(store).trials) for cell in cells} or {0}
+        fewest, most = min(counts), max(counts)
+        trials = "1 trial" if most == 1 else f"{most} trials"
+        line = (
+            f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}; "
+            f"mean ± standard deviation over {f'{fewest} to ' if fewest < most else ''}{trials}, "
+            "[the paper's number], bold where the paper's is."
+        )
+        return f"{line} {self.note}".strip()
