@@ -54,7 +54,7 @@ def measure(data: str, precision: str, epochs: int, threads: int) -> dict:
     return {
         "data": found.name,
         "precision": precision,
-        "engine": result["provenance"]["engine"],
+        "provenance": result["provenance"],
         "iterations_per_epoch": result["iterations"] / epochs,
         "seconds": seconds,
         "median_s": statistics.median(seconds),
