@@ -13,7 +13,7 @@ from float64_provider import Float64
 
 from chainer_jo.errors import UserError
 from chainer_jo.functions import batch_norm_relu, conv2d, providers, spatial_mean
-from chainer_jo.functions.providers import Unavailable, dnnl, onednn
+from chainer_jo.functions.providers import Unavailable, dnnl, onednn, onednn_plans
 from chainer_jo.functions.providers.buffers import ALIGNMENT, Buffers
 from chainer_jo.links import PreActResNet
 
@@ -173,6 +173,41 @@ def test_the_same_run_twice_is_bit_identical(name):
     np.testing.assert_array_equal(first[0], again[0])
     for parameter in first[2]:
         np.testing.assert_array_equal(first[2][parameter], again[2][parameter])
+
+
+class Choices:
+    """A library whose convolutions have these implementations, the first choice first."""
+
+    def __init__(self, *names):
+        self.names = names
+
+    def describe(self, kind):
+        return [0]
+
+    def implementation(self, desc):
+        return self.names[desc[0]]
+
+    def move_on(self, desc):
+        desc[0] += 1
+        return desc[0] < len(self.names)
+
+
+@pytest.mark.parametrize(
+    "names, chosen",
+    [
+        (("brgconv_strided:avx512_core", "jit:avx512_core"), "jit:avx512_core"),
+        (("brg_fwd:avx2+brgconv:avx2", "jit_1x1:avx2"), "jit_1x1:avx2"),
+        (("brgconv:avx512_core", "brgconv:avx2", "jit:avx2"), "brgconv:avx512_core"),
+        (("brgconv:avx512_core", "jit:avx2"), "brgconv:avx512_core"),
+        (("brgconv:avx512_core_amx", "jit:avx512_core_amx"), "brgconv:avx512_core_amx"),
+        (("jit:avx512_core", "x64:gemm:jit"), "jit:avx512_core"),
+        (("ref:any",), "ref:any"),
+    ],
+)
+def test_the_direct_kernel_is_taken_where_it_is_as_good_as_the_first(names, chosen):
+    library = Choices(*names)
+    assert library.implementation(onednn_plans._describe(library, True, "kind")) == chosen
+    assert library.implementation(onednn_plans._describe(library, False, "kind")) == names[0]
 
 
 def test_number_of_threads():

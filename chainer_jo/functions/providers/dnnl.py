@@ -139,6 +139,10 @@ class Library:
         )
         return name.value.decode()
 
+    def move_on(self, primitive_desc: c_void_p) -> bool:
+        """Lets a primitive descriptor stand for oneDNN's next choice; False if there is none."""
+        return self._lib.dnnl_primitive_desc_next_impl(primitive_desc) == 0
+
     def adding(self, descriptor: c_void_p) -> c_void_p:
         """Attributes of a primitive that adds an array, FIRST_POST_OP_SRC_1, to its result."""
         operations = self.create("dnnl_post_ops_create")

@@ -17,6 +17,9 @@ from chainer_jo.functions.providers.dnnl import Library, Primitive
 
 Shape = tuple[int, ...]
 
+#: Images up to this wide, weights up to this many pairs of channels, are small; see `_describe`.
+SMALL_WIDTH, SMALL_PAIRS = 8, 64 * 64
+
 _NORMALIZE = dnnl.USE_SCALE | dnnl.USE_SHIFT | dnnl.FUSE_RELU
 
 
@@ -57,7 +60,7 @@ class Conv2D:
         self.y_shape, *geometry = _geometry(x_shape, W_shape, stride, pad)
         x, y = planner.activation(x_shape), planner.activation(self.y_shape)
         attributes = library.adding(y) if adds else None
-        desc = _describe_forward(planner, x, y, W_shape, geometry, attributes)
+        desc = _describe_forward(planner, x, y, self.y_shape, W_shape, geometry, attributes)
         W = library.descriptor_of(desc, dnnl.QUERY_WEIGHTS)
         self._scratch = planner.scratch(W)
         fixed = self._scratch.ctypes.data
@@ -81,14 +84,16 @@ class Conv2DGradInput:
         library = planner.library
         y_shape, *geometry = _geometry(x_shape, W_shape, stride, pad)
         x, y = planner.activation(x_shape), planner.activation(y_shape)
-        desc = library.describe(
+        desc = _describe(
+            library,
+            stride > 1 or _is_small(y_shape, W_shape),
             "convolution_backward_data",
             c_int(dnnl.CONVOLUTION_DIRECT),
             x,
             library.any_layout(W_shape, planner.data_type),
             y,
             *geometry,
-            _describe_forward(planner, x, y, W_shape, geometry),
+            _describe_forward(planner, x, y, y_shape, W_shape, geometry),
             None,
         )
         W = library.descriptor_of(desc, dnnl.QUERY_WEIGHTS)
@@ -121,7 +126,7 @@ class Conv2DGradWeight:
             None,
             y,
             *geometry,
-            _describe_forward(planner, x, y, W_shape, geometry),
+            _describe_forward(planner, x, y, y_shape, W_shape, geometry),
             None,
         )
         gW = library.descriptor_of(desc, dnnl.QUERY_DIFF_WEIGHTS)
@@ -224,11 +229,42 @@ def _geometry(x_shape: Shape, W_shape: Shape, stride: int, pad: int) -> list:
     return [(n, o, *output), *map(dnnl.dims, parameters)]
 
 
+def _is_small(y_shape: Shape, W_shape: Shape) -> bool:
+    return y_shape[3] <= SMALL_WIDTH and W_shape[0] * W_shape[1] <= SMALL_PAIRS
+
+
+def _describe(library: Library, direct: bool, *arguments) -> c_void_p:
+    """A convolution by oneDNN's first choice, or, where `direct`, by its direct kernel ("jit").
+
+    The first choice, which is a sum of small matrix products ("brg"), takes up to five times as
+    long for the gradient of a strided convolution, and a third longer for small images. It stays
+    where there is no direct kernel with the same instructions, and with AMX, for which that is not
+    known.
+    """
+    first = library.describe(*arguments)
+    if direct:
+        other = library.describe(*arguments)
+        instructions = library.implementation(first).rpartition(":")[2]
+        if "amx" not in instructions and library.move_on(other):
+            kernel, _, others = library.implementation(other).rpartition(":")
+            if kernel.startswith("jit") and others == instructions:
+                return other
+    return first
+
+
 def _describe_forward(
-    planner: Planner, x: c_void_p, y: c_void_p, W_shape: Shape, geometry: list, attributes=None
+    planner: Planner,
+    x: c_void_p,
+    y: c_void_p,
+    y_shape: Shape,
+    W_shape: Shape,
+    geometry: list,
+    attributes: c_void_p | None = None,
 ) -> c_void_p:
     weights = planner.library.any_layout(W_shape, planner.data_type)
-    return planner.library.describe(
+    return _describe(
+        planner.library,
+        _is_small(y_shape, W_shape),
         "convolution_forward",
         c_int(dnnl.FORWARD_TRAINING),
         c_int(dnnl.CONVOLUTION_DIRECT),
