@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import os
 import signal
 import subprocess
@@ -16,7 +17,7 @@ from chainer_jo import paper
 from chainer_jo.experiments import presets
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.report import comparison_table, main, options
+from chainer_jo.report import app, comparison_table, main, options
 from chainer_jo.report.cells import Cell
 from chainer_jo.report.sensitivity import validation
 from chainer_jo.report.table import Block, Table
@@ -79,6 +80,21 @@ def test_table_from_nothing_and_again(tiny, tmp_path, capsys):
     assert time.monotonic() - started < 5
     assert "6 runs, 0 to do" in again
     assert again.split("**Table")[1] == first.split("**Table")[1]
+
+
+@pytest.mark.parametrize("share, least, most", [(math.inf, 10, 1000), (1e-9, 2, 2)])
+def test_tables_are_brought_up_to_date_meanwhile(tiny, tmp_path, monkeypatch, share, least, most):
+    written = []
+    write = app.App._write
+
+    def spy(self, outputs, show):
+        written.extend(out.name for out in outputs)
+        write(self, outputs, show)
+
+    monkeypatch.setattr(app.App, "_write", spy)
+    monkeypatch.setattr(app, "REFRESH_SHARE", share)
+    assert run(table1, tmp_path, "--noise-rates", "0.5", "--trials", "1") == 0
+    assert least <= len(written) <= most and set(written) == {"table1"}
 
 
 def test_dry_run_lists_and_runs_nothing(tiny, tmp_path, capsys):

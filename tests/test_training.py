@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from chainer import training
 
+from chainer_jo import files
 from chainer_jo.links import Classifier, JointObjective, PreActResNet
 from chainer_jo.training import extensions
 from chainer_jo.training.images import NetworkInput
@@ -149,3 +150,22 @@ def test_updater_and_label_update_against_a_loop_by_hand(tmp_path):
     np.testing.assert_allclose(store.labels, labels, atol=2e-5)
     np.testing.assert_allclose(net.conv.W.array, model.predictor.conv.W.array, atol=2e-5)
     assert np.abs(store.labels - np.eye(3)[noisy]).max() > 0.1
+
+
+@pytest.mark.parametrize("interval, in_file", [(1000, [1, 1, 1, 1, 5]), (0, [1, 2, 3, 4, 5])])
+def test_log_is_written_now_and_then_and_at_the_end(tmp_path, interval, in_file):
+    optimizer = FlatMomentumSGD(lr=0.1).setup(chainer.links.Linear(1, 1))
+    optimizer.update = lambda *args: None
+    batches = chainer.iterators.SerialIterator(np.zeros((2, 1), np.float32), 1)
+    updater = training.StandardUpdater(batches, optimizer)
+    trainer = training.Trainer(updater, (5, "epoch"), tmp_path)
+    lengths = []
+
+    def length():
+        return len(files.read_json(tmp_path / "log.json"))
+
+    trainer.extend(extensions.LogReport(interval=interval), trigger=(1, "epoch"), priority=2)
+    trainer.extend(lambda _: lengths.append(length()), trigger=(1, "epoch"), priority=1, name="see")
+    trainer.run()
+    assert [*lengths[:4], length()] == in_file
+    assert [entry["epoch"] for entry in trainer.get_extension("LogReport").log] == [1, 2, 3, 4, 5]

@@ -28,8 +28,7 @@ def extend_training(
 def extend_log(trainer: training.Trainer, relabels: bool, verbose: bool) -> None:
     """Writes log.json; if `verbose`, also a table and a progress bar to the terminal."""
     trainer.extend(chainer_extensions.observe_lr())
-    # Everything is reported at the end of an epoch.
-    trainer.extend(chainer_extensions.LogReport(filename="log.json"), trigger=(1, "epoch"))
+    trainer.extend(extensions.LogReport(), trigger=(1, "epoch"))
     if verbose:
         shown = ["epoch", "loss", "accuracy/noisy", "validation", "test"]
         shown += ["recovery"] if relabels else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import types
@@ -144,7 +145,7 @@ class Experiment:
             return "first_step"
         return "second_step" if self.first_step else self.objective
 
-    @property
+    @functools.cached_property
     def id(self) -> str:
         """Readable and unique: kind, noise, seed, and a digest of the whole description."""
         text = json.dumps(self.to_dict(), sort_keys=True)

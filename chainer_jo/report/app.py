@@ -6,6 +6,7 @@ import logging
 import math
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -24,6 +25,9 @@ from chainer_jo.experiments.store import RunStore
 from chainer_jo.report.options import Options, parse
 from chainer_jo.report.plan import run_lines, script_lines
 from chainer_jo.report.status import Status
+
+#: How much of the time that runs take may go into bringing tables and figures up to date meanwhile.
+REFRESH_SHARE = 0.02
 
 
 class Output(Protocol):
@@ -84,6 +88,12 @@ class App:
         self.experiments = with_first_steps(
             [e for output in self.outputs for e in output.experiments]
         )
+        self._concerned = defaultdict(set)
+        for out in self.outputs:
+            for experiment in with_first_steps(out.experiments):
+                self._concerned[experiment].add(out.name)
+        self._stale: set[str] = set()
+        self._next_refresh = 0.0
         self.origin = {
             "preset": options.preset.name,
             "data": found.name,
@@ -200,14 +210,14 @@ class App:
             self.status.close()
 
     def _on_event(self, event: Event) -> None:
+        """Shows what happened, and now and then brings up to date what it concerned."""
         self.status.show(event)
-        if event.result:
-            concerned = [
-                output
-                for output in self.outputs
-                if any(event.experiment in (e, e.first_step) for e in output.experiments)
-            ]
-            self._write(concerned, show=False)
+        self._stale |= self._concerned[event.experiment]
+        now = time.monotonic()
+        if now >= self._next_refresh:
+            self._write([out for out in self.outputs if out.name in self._stale], show=False)
+            self._stale.clear()
+            self._next_refresh = now + (time.monotonic() - now) / REFRESH_SHARE
 
     def _write(self, outputs: Sequence[Output], show: bool) -> None:
         for output in outputs:

@@ -4,6 +4,7 @@ from chainer_jo.training.extensions.best import BestEpoch
 from chainer_jo.training.extensions.diverged import Diverged, StopWhenDiverged
 from chainer_jo.training.extensions.evaluation import Evaluation, predict
 from chainer_jo.training.extensions.label_update import LabelUpdate
+from chainer_jo.training.extensions.log_report import LogReport
 from chainer_jo.training.extensions.pause import Pause, Paused
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Diverged",
     "Evaluation",
     "LabelUpdate",
+    "LogReport",
     "Pause",
     "Paused",
     "StopWhenDiverged",
