@@ -125,6 +125,11 @@ ENTRIES: dict[str, Callable[[Workload], DeviceStep]] = {
         for precision, graph, fused in product(OURS, (False, True), (True, False))
     },
     **{
+        f"chainer_jo/mixed-{'graph' if graph else 'eager'}-branches":
+        partial(_joint, engine="cudnn", precision="mixed", graph=graph, branches=True)
+        for graph in (False, True)
+    },
+    **{
         f"torch/{precision}-nhwc{mode}": partial(_torch, precision=precision, mode=mode[1:])
         for precision, mode in product(THEIRS, ("", "-compiled", "-graph"))
     },

@@ -30,9 +30,11 @@ def joint_step(
     device: str = "cpu",
     graph: bool = False,
     fused: bool = True,
+    branches: bool = False,
 ) -> Callable[[], None]:
     """One update of `JointUpdater`: augmentation, the three-term loss and the label store are part
-    of it. On a GPU (`device` "cuda") as a CUDA graph or not, with fused engines or not.
+    of it. On a GPU (`device` "cuda") as a CUDA graph or not, with fused engines or not, and with
+    residual branches on those that fuse across batch normalisations or not.
 
     Raises Missing if the engine does not work here in this precision.
     """
@@ -44,8 +46,8 @@ def joint_step(
     target = chainer.get_device("@numpy" if device == "cpu" else "@cupy:0")
     if device == "cuda":
         workload = tiled(workload)
-    if not fused:
-        provider.fused = False
+    if device == "cuda" and provider is not None:
+        provider.fused, provider.fused_branches = fused, branches
     send = target.send
     network = PreActResNet(
         workload.images.shape[-1],

@@ -8,7 +8,7 @@ from cuda_on_cpu import elementwise, needs_compiler
 from fake_cudnn import WORKSPACE, HostArrays, Library, data_type
 
 from chainer_jo.errors import UserError
-from chainer_jo.functions import providers
+from chainer_jo.functions import providers, residual_branch
 from chainer_jo.functions.providers.cudnn import CuDNN
 from chainer_jo.functions.providers.cudnn_kernels import SOURCES
 from chainer_jo.links.preact_resnet import PreActResNet
@@ -46,6 +46,14 @@ class NumpyKernels:
     @staticmethod
     def variance(inverse, eps):
         return np.maximum(1 / (inverse * inverse) - np.float32(eps), 0)
+
+    @staticmethod
+    def statistics(total, squares, gamma, beta, count, eps):
+        mean = total / count
+        var = np.maximum(squares / count - mean * mean, np.float32(0))
+        inverse = 1 / np.sqrt(var + eps)
+        scale, shift = gamma * inverse, beta - mean * gamma * inverse
+        return mean, var, inverse, scale.astype(np.float16), shift.astype(np.float16)
 
     @staticmethod
     def matmul(a, b):
@@ -151,6 +159,53 @@ def test_batch_norm_relu_and_gradients(rng, ways, precision, shape, no_engine):
     assert {v.dtype for v in (mean, var, ggamma, gbeta)} == {np.dtype(np.float32)}
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("backward_twice", [False, True])
+def test_residual_branch_and_gradients(rng, stride, backward_twice):
+    """Fused against put together from the parts, both on float16."""
+    shapes = (2, 8, 6, 6), (16, 8, 3, 3), (16,), (16,), (16, 16, 3, 3), (2, 16, *[6 // stride] * 2)
+    arrays = [draw(rng, *shape) for shape in shapes]
+
+    def gradients(fused):
+        provider, library = make("mixed")
+        provider.fused_branches = fused
+        h, W1, gamma, beta, W2, residual = (
+            chainer.Variable(provider.as_activation(a) if a.ndim == 4 and i in (0, 5) else a)
+            for i, a in enumerate(arrays)
+        )
+        averages = np.zeros(16, np.float32), np.ones(16, np.float32)
+        with chainer.using_config("jo_provider", provider):
+            y = residual_branch(h, W1, stride, gamma, beta, *averages, W2, residual)
+            for _ in range(1 + backward_twice):
+                loss = F.sum(F.cast(y, np.float32) ** 2) / 100
+                loss.backward(retain_grad=False)
+                if backward_twice:  # what is there already is added to
+                    y = residual_branch(h, W1, stride, gamma, beta, *averages, W2, residual)
+        grads = [v.grad for v in (h, W1, gamma, beta, W2, residual)]
+        return [y.array, *averages, *grads], library
+
+    (ours, library), (parts, _) = gradients(True), gradients(False)
+    nodes = {node for graph in library.graphs for node in graph.nodes if graph.runs}
+    assert {"genstats", "mul"} <= nodes and "batchnorm" not in nodes
+    for a, b in zip(ours, parts, strict=True):
+        assert a.dtype == b.dtype and difference(a, b) < 5e-3
+
+
+@pytest.mark.parametrize("missing", ["genstats", "mul", "relu_backward"])
+def test_a_branch_without_its_engines_is_put_together(rng, missing):
+    provider, _ = make("mixed", unsupported=({missing},))
+    geometry = (2, 8, 6, 6), (16, 8, 3, 3), 1, (16, 16, 3, 3)
+    assert not provider.fuses_branch(*geometry)
+    provider.fused_branches = True
+    assert not provider.fuses_branch(*geometry)
+    provider, _ = make("mixed")
+    provider.fused_branches = True
+    assert provider.fuses_branch(*geometry)
+    provider, _ = make("fp32")
+    provider.fused_branches = True
+    assert not provider.fuses_branch(*geometry)
+
+
 def test_batch_norm_relu_in_test_mode(rng):
     provider, _ = make()
     x = draw(rng, 2, 3, 4, 5)
@@ -161,8 +216,10 @@ def test_batch_norm_relu_in_test_mode(rng):
     assert difference(y, expected) < 1e-6 and is_channels_last(y)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "mixed"])
-def test_a_network_learns_as_with_stock_chainer(precision):
+@pytest.mark.parametrize(
+    ("precision", "branches"), [("fp32", False), ("mixed", False), ("mixed", True)]
+)
+def test_a_network_learns_as_with_stock_chainer(precision, branches):
     def gradients(provider):
         network = PreActResNet(3, 10, (2, 2), (8, 16), np.random.RandomState(0))
         scale = 1.0 if provider is None else provider.loss_scale
@@ -179,7 +236,9 @@ def test_a_network_learns_as_with_stock_chainer(precision):
         return np.concatenate(grads), np.concatenate(averages), tested
 
     tolerance = {"fp32": 1e-5, "mixed": 4e-2}[precision]
-    ours, stock = gradients(make(precision)[0]), gradients(None)
+    provider, _ = make(precision)
+    provider.fused_branches = branches
+    ours, stock = gradients(provider), gradients(None)
     for a, b in zip(ours, stock, strict=True):
         assert difference(a, b) < tolerance
 
@@ -322,6 +381,13 @@ def test_kernels(rng, tmp_path, name, dtype):
         kernel(vectors[0], var, 0.9, 1.25, *ours)
         twin(vectors[0], var, 0.9, 1.25, *theirs)
         assert difference(ours, theirs) < 1e-6
+        return
+    if name == "statistics":
+        total, squares = vectors[0], 50 * var + 1
+        ours = kernel(total, squares, *vectors[1:], 50, 2e-5)
+        theirs = twin(total, squares, *vectors[1:], np.float32(50), np.float32(2e-5))
+        for a, b in zip(ours, theirs, strict=True):
+            assert a.dtype == b.dtype and difference(a, b) < 1e-3
         return
     arguments = {"add": (x, y), "relu": (x,), "relu_grad": (x, y), "variance": (var + 0.1, 0.05),
                  "fixed_batch_norm_relu": (x, *vectors, var, 2e-5)}[name]  # fmt: skip

@@ -8,7 +8,14 @@ import numpy as np
 from chainer import initializers
 
 from chainer_jo.errors import UserError
-from chainer_jo.functions import as_activation, batch_norm_relu, conv2d, linear, spatial_mean
+from chainer_jo.functions import (
+    as_activation,
+    batch_norm_relu,
+    conv2d,
+    linear,
+    residual_branch,
+    spatial_mean,
+)
 
 
 class Convolution(chainer.Link):
@@ -85,7 +92,18 @@ class PreActUnit(chainer.Chain):
     def forward(self, x: chainer.Variable) -> chainer.Variable:
         h = self.bn1(x)
         residual = self.shortcut(h) if self.project else x
-        return self.conv2(self.bn2(self.conv1(h)), residual)
+        bn2 = self.bn2
+        return residual_branch(
+            h,
+            self.conv1.W,
+            self.conv1.stride,
+            bn2.gamma,
+            bn2.beta,
+            bn2.avg_mean,
+            bn2.avg_var,
+            self.conv2.W,
+            residual,
+        )
 
 
 class PreActResNet(chainer.Chain):

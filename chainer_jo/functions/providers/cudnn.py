@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 
 from chainer_jo.errors import UserError
-from chainer_jo.functions.providers import Provider, batch_norm_arrays, cudnn_library
+from chainer_jo.functions.providers import Branch, Provider, batch_norm_arrays, cudnn_library
 from chainer_jo.functions.providers import cudnn_plans as plans
 from chainer_jo.functions.providers.cudnn_kernels import Kernels
 
@@ -55,6 +55,9 @@ class CuDNN(Provider):
     """
 
     name = "cudnn"
+    #: Whether `branch` is used where cuDNN has it, in "mixed": off until benchmarks/train_step.py
+    #: has shown on a GPU that it is faster.
+    fused_branches = False
 
     def __init__(
         self,
@@ -161,6 +164,60 @@ class CuDNN(Provider):
             })  # fmt: skip
         return (gx if accumulate is None else self.add(gx, accumulate)), ggamma, gbeta
 
+    def fuses_branch(self, x_shape, W1_shape, stride, W2_shape):
+        if not self.fused_branches or self.precision != "mixed":
+            return False
+        plan, relu = self._with_relu(plans.batch_norm_grad, _z_shape(x_shape, W1_shape, stride))
+        return bool(relu and plan and all(self._branch(x_shape, W1_shape, stride, W2_shape)))
+
+    def branch(self, x, W1, stride, gamma, beta, W2, residual, eps):
+        x, gamma, beta = self._activation("x", x), self._vector(gamma), self._vector(beta)
+        with_sums, activated, _ = self._branch(x.shape, W1.shape, stride, W2.shape)
+        z = self._empty(_z_shape(x.shape, W1.shape, stride))
+        total, squares = self._vectors(gamma.size)
+        self._run(with_sums, {
+            "x": x, "W": self._weights(W1), "y": z, "total": total, "squares": squares,
+        })  # fmt: skip
+        count = z.size // gamma.size
+        mean, var, inverse, scale, shift = self._kernels.statistics(
+            total, squares, gamma, beta, numpy.float32(count), numpy.float32(eps)
+        )
+        y = self._empty((*z.shape[:1], W2.shape[0], *z.shape[2:]))
+        residual = self._activation("residual", residual, y.shape)
+        self._run(activated, {
+            "x": z, "scale": scale, "shift": shift, "W": self._weights(W2), "residual": residual,
+            "y": y,
+        })  # fmt: skip
+        return y, mean, var, Branch(z, (mean, inverse, beta), scale, shift)
+
+    def branch_grad_weight(self, gy, W2_shape, saved):
+        z = saved.z
+        gy = self._activation("gy", gy)
+        gW = self._empty(W2_shape)
+        plan = self._planner.plan(
+            plans.activated_convolution_grad_weight, z.shape, tuple(W2_shape), W2_shape[2] // 2
+        )
+        self._run(plan, {
+            "x": z, "scale": saved.scale, "shift": saved.shift, "gy": gy, "gW": gW,
+        })  # fmt: skip
+        return gW.astype(FLOAT32, order="C", copy=False)
+
+    def _branch(
+        self,
+        x_shape: tuple[int, ...],
+        W1_shape: tuple[int, ...],
+        stride: int,
+        W2_shape: tuple[int, ...],
+    ) -> tuple[plans.Plan | None, ...]:
+        """The plans of a branch: both convolutions, and the gradient of the second's weights."""
+        plan, z_shape = self._planner.plan, _z_shape(x_shape, W1_shape, stride)
+        second = z_shape, tuple(W2_shape), W2_shape[2] // 2
+        return (
+            plan(plans.convolution_with_sums, x_shape, W1_shape, stride, W1_shape[2] // 2),
+            plan(plans.activated_convolution, *second),
+            plan(plans.activated_convolution_grad_weight, *second),
+        )
+
     def move_averages(self, running_mean, running_var, mean, var, decay, samples):
         unbias = samples / max(samples - 1, 1)
         self._kernels.move_averages(mean, var, decay, unbias, running_mean, running_var)
@@ -262,6 +319,10 @@ class CuDNN(Provider):
     def _from_rows(self, rows: Any, shape: tuple[int, ...]) -> Any:
         n, c, h, w = shape
         return rows.astype(self._dtype).reshape(n, h, w, c).transpose(0, 3, 1, 2)
+
+
+def _z_shape(x_shape: tuple[int, ...], W_shape: tuple[int, ...], stride: int) -> tuple[int, ...]:
+    return plans.output_shape(x_shape, W_shape, stride, W_shape[2] // 2)
 
 
 def _found(plan: plans.Plan | None, geometry: tuple) -> plans.Plan:

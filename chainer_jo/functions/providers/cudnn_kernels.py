@@ -32,6 +32,19 @@ SOURCES = {
         var = v < 0.0f ? 0.0f : v
         """,
     ),
+    # From sums over count samples; BN is scale x + shift, which cuDNN's fused engines take in half.
+    "statistics": (
+        "float32 total, float32 squares, float32 gamma, float32 beta, float32 count, float32 eps",
+        "float32 mean, float32 var, float32 inverse, float16 scale, float16 shift",
+        """
+        mean = total / count;
+        const float v = squares / count - mean * mean;
+        var = v < 0.0f ? 0.0f : v;
+        inverse = 1.0f / sqrtf(var + eps);
+        scale = float16(gamma * inverse);
+        shift = float16(beta - mean * gamma * inverse)
+        """,
+    ),
     "move_averages": (
         "float32 mean, float32 var, float32 decay, float32 unbias",
         "float32 running_mean, float32 running_var",
