@@ -210,7 +210,18 @@ def test_unwritable_results_folder(tiny, tmp_path, capsys):
     assert "cannot write" in capsys.readouterr().err
 
 
-def test_interrupt_says_how_to_go_on(tmp_path):
+def _alive_in_group(group):
+    """States of the processes in a group that have not ended."""
+    listed = subprocess.run(["ps", "-e", "-o", "pgid=,stat="], capture_output=True, text=True)
+    rows = (line.split() for line in listed.stdout.splitlines())
+    return [state for pgid, state in rows if int(pgid) == group and state[0] != "Z"]
+
+
+@pytest.mark.parametrize("kill", [
+    pytest.param(lambda pid: os.killpg(pid, signal.SIGINT), id="ctrl-c"),
+    pytest.param(lambda pid: os.kill(pid, signal.SIGTERM), id="kill"),
+])  # fmt: skip
+def test_interrupt_says_how_to_go_on(tmp_path, kill):
     command = [sys.executable, ROOT / "reproduce" / "table1.py", "--preset", "digits",
                "--noise-rates", "0.5", "--trials", "1", "--results", tmp_path,
                "--figures", tmp_path]  # fmt: skip
@@ -226,8 +237,13 @@ def test_interrupt_says_how_to_go_on(tmp_path):
     )
     assert "preset digits" in process.stdout.readline()
     time.sleep(2)
-    os.killpg(process.pid, signal.SIGINT)
+    kill(process.pid)
     _, error = process.communicate(timeout=60)
+    for _ in range(50):
+        if not _alive_in_group(process.pid):
+            break
+        time.sleep(0.1)
+    assert not _alive_in_group(process.pid)
     assert process.returncode == 130
     assert error.strip() == "interrupted; the same command continues where this one stopped"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import signal
 import sys
 import time
 from collections import defaultdict
@@ -49,6 +50,8 @@ Build = Callable[[Study], Output]
 def main(builds: Build | Sequence[Build], description: str, argv: list[str] | None = None) -> None:
     """Entry point of a script; ends the process with 0, 2 (bad input) or 130 (interrupted)."""
     logging.basicConfig(level=logging.WARNING, format="note: %(message)s")
+    # Like Ctrl-C: otherwise the processes of the runs would live on until their epoch's end.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         options = parse(description, argv)
         App(options, builds if isinstance(builds, Sequence) else [builds]).main()
