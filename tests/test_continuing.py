@@ -11,12 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chainer.serializers import save_npz
 from tiny import STUDY
 
 from chainer_jo.datasets import digits
 from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.scheduler import with_first_steps
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.training import snapshot
 from chainer_jo.training.extensions import Paused
 
 EXPERIMENTS = [
@@ -92,14 +94,15 @@ def test_killed_at_random_moments(program, undisturbed, tmp_path):
     kills = 0
     while True:
         process = program(tmp_path)
-        try:
-            # The start alone takes about two seconds; later kills fall anywhere in the work.
-            process.wait(timeout=rng.uniform(1.5, 5) if kills < 6 else None)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            kills += 1
-        process.stdout.close()
-        if process.wait() == 0:
+        if kills < 6:
+            for _ in range(rng.randint(1, 6)):  # epochs; the first comes seconds after the start
+                process.stdout.readline()
+            time.sleep(rng.uniform(0, 0.1))
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                kills += 1
+        process.communicate()
+        if process.returncode == 0:
             break
     assert kills >= 1
     assert outcome(tmp_path) == undisturbed
@@ -131,3 +134,48 @@ def test_paused_by_a_time_budget(tmp_path):
                     pauses += 1
     assert pauses > len(EXPERIMENTS)
     assert outcome(store.root) == outcome(undisturbed.root)
+
+
+class Killed(Exception):
+    pass
+
+
+def killed(*args, **kwargs):
+    raise Killed
+
+
+def finish(store, experiment=EXPERIMENTS[1]):
+    """Brings a run to its end with a snapshot after each epoch."""
+    with store.lock(experiment):
+        return Run(experiment, digits.load(), store, Settings(snapshot_seconds=0)).finish()
+
+
+@pytest.mark.parametrize("moment", ["a snapshot is half written", "all epochs are done"])
+def test_killed_at_the_worst_moment(tmp_path, monkeypatch, moment):
+    """At its end, a run has its log, its scores and nothing else."""
+    store, undisturbed = RunStore(tmp_path / "killed"), RunStore(tmp_path / "undisturbed")
+
+    def save_half(file, target, compression, calls=[]):  # noqa: B006 - counts its calls
+        calls.append(1)
+        if len(calls) == 3:
+            file.write(b"half of it")
+            file.flush()
+            raise Killed
+        save_npz(file, target, compression)
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        if moment == "all epochs are done":
+            patch.setattr(RunStore, "save_result", killed)
+        else:
+            patch.setattr(snapshot, "save_npz", save_half)
+        finish(store)
+    names = {path.name for path in store.folder(EXPERIMENTS[1]).iterdir()}
+    assert any(name.startswith("snapshot_iter_") for name in names) and "result.json" not in names
+    # As a kill leaves it: Chainer's trainer has no time to write its log.
+    (store.folder(EXPERIMENTS[1]) / "log.json").write_text("[]")
+
+    result, expected = finish(store), finish(undisturbed)
+    assert (result["best"], result["last"]) == (expected["best"], expected["last"])
+    assert len(store.log(EXPERIMENTS[1])) == len(undisturbed.log(EXPERIMENTS[1]))
+    kept = {path.name for path in undisturbed.folder(EXPERIMENTS[1]).iterdir()}
+    assert {path.name for path in store.folder(EXPERIMENTS[1]).iterdir()} == kept

@@ -226,8 +226,7 @@ class Run:
             "provenance": provenance(self.device, self.provider.name if self.provider else "stock"),
         }
         self.store.save_result(self.experiment, result)
-        for path in self.folder.glob("snapshot*"):
-            path.unlink()
+        self.store.tidy(self.experiment)
         return result
 
     @property

@@ -111,6 +111,7 @@ class Scheduler:
         UserError
             what a run raised, or if a worker process died.
         """
+        self._tidy(experiments)
         waiting = pending(experiments, self.store)
         if not waiting:
             return True
@@ -120,6 +121,14 @@ class Scheduler:
         finally:
             for worker in workers:
                 worker.stop()
+
+    def _tidy(self, experiments: Sequence[Experiment]) -> None:
+        """Does what a kill just after a result was saved has left undone."""
+        for experiment in with_first_steps(experiments):
+            if self.store.result(experiment) is not None:
+                with self.store.lock(experiment) as mine:
+                    if mine:
+                        self.store.tidy(experiment)
 
     def _loop(self, waiting: list[Experiment], workers: list[_Worker]) -> bool:
         not_before: dict[Experiment, float] = {}

@@ -91,6 +91,13 @@ class RunStore:
                 return
             yield True
 
+    def tidy(self, experiment: Experiment) -> None:
+        """Removes what a finished run does not need: snapshots, and files that a kill left half
+        written. The caller holds the lock."""
+        for pattern in ("snapshot*", "*.tmp"):
+            for path in self.folder(experiment).glob(pattern):
+                path.unlink()
+
     def forget(self, experiment: Experiment) -> None:
         """Removes everything of a run but its description and its lock."""
         folder = self.folder(experiment)

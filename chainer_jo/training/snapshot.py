@@ -8,6 +8,8 @@ from chainer.training import extensions
 from chainer.training.extensions import snapshot_writers
 
 FILENAME = "snapshot_iter_{.updater.iteration}"
+#: Must not begin like a snapshot: Chainer goes on from the newest file whose name does.
+UNFINISHED = "snapshot.tmp"
 
 
 class DurableWriter(snapshot_writers.Writer):
@@ -16,7 +18,7 @@ class DurableWriter(snapshot_writers.Writer):
 
     def __call__(self, filename: str, outdir: str, target: dict) -> None:
         path = Path(outdir) / filename
-        temporary = path.with_name(path.name + ".tmp")
+        temporary = path.with_name(UNFINISHED)
         with open(temporary, "wb") as file:
             save_npz(file, target, compression=False)
             file.flush()

@@ -31,9 +31,12 @@ class LogReport(extensions.LogReport):
         self._due = 0.0
         self._path: Path | None = None
 
+    def initialize(self, trainer: Trainer) -> None:
+        """Where the file is; known even if nothing is left to train after a snapshot is loaded."""
+        self._path = Path(trainer.out) / self._filename
+
     def __call__(self, trainer: Trainer) -> None:
         super().__call__(trainer)
-        self._path = Path(trainer.out) / self._filename
         if time.monotonic() >= self._due:
             self.finalize()
             self._due = time.monotonic() + self._interval
