@@ -32,8 +32,12 @@ def residual_branch(
     """
     provider = providers.current()
     pads = tuple(W.shape[2] // 2 for W in (W1, W2))
-    geometry = h.shape, W1.shape, stride, W2.shape
-    if provider is None or not chainer.config.train or not provider.fuses_branch(*geometry):
+    fuses = (
+        chainer.config.train
+        and isinstance(provider, providers.FusingProvider)
+        and provider.fuses_branch(h.shape, W1.shape, stride, W2.shape)
+    )
+    if not fuses:
         z = conv2d(h, W1, stride, pads[0])
         activated = batch_norm_relu(z, gamma, beta, running_mean, running_var, DECAY, EPS)
         return conv2d(activated, W2, 1, pads[1], residual)
@@ -50,7 +54,9 @@ class ResidualBranch(FunctionNode):
     Backward runs once: it lets go of what forward kept, so that the memory is reused at once.
     """
 
-    def __init__(self, provider: providers.Provider, stride: int, pads: tuple[int, int]) -> None:
+    def __init__(
+        self, provider: providers.FusingProvider, stride: int, pads: tuple[int, int]
+    ) -> None:
         super().__init__()
         self._provider = provider
         self._stride = stride

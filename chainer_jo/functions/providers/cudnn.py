@@ -14,7 +14,12 @@ from typing import Any
 import numpy
 
 from chainer_jo.errors import UserError
-from chainer_jo.functions.providers import Branch, Provider, batch_norm_arrays, cudnn_library
+from chainer_jo.functions.providers import (
+    Branch,
+    FusingProvider,
+    batch_norm_arrays,
+    cudnn_library,
+)
 from chainer_jo.functions.providers import cudnn_plans as plans
 from chainer_jo.functions.providers.cudnn_kernels import Kernels
 
@@ -41,7 +46,7 @@ def load(precision: str) -> CuDNN:
     return CuDNN(library, handle, precision, cupy, Kernels())
 
 
-class CuDNN(Provider):
+class CuDNN(FusingProvider):
     """Operations on CuPy arrays, on CuPy's current stream, with workspaces from its memory pool.
 
     Parameters
