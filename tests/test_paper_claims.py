@@ -396,8 +396,8 @@ class TestCurves:
         assert curves.before_drop(self.RAMP, schedule).mean == 15.5
         assert curves.after_drop(self.RAMP, schedule).mean == 21.5
         assert curves.peak({0: [0, 5, 1] + [0] * 37}).mean == 3
-        assert curves.epochs_until(self.RAMP, 7).mean == 7
-        assert curves.epochs_until(self.RAMP, 99).mean == 40
+        levels = Estimate({0: 7, 1: 99, 2: 1})
+        assert curves.epochs_until(self.RAMP, levels).numbers == {0: 7, 1: 40}
 
     def test_curves_too_short_for_a_phase_do_not_count(self):
         short = {**self.RAMP, 2: list(range(21))}

@@ -56,11 +56,12 @@ def after_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Estimate:
     return _mean(curves, drop, drop + _span(epochs))
 
 
-def epochs_until(curves: Curves, level: float) -> Estimate:
-    """How many epochs until a curve first reaches `level`; its whole length if it never does."""
+def epochs_until(curves: Curves, levels: Estimate) -> Estimate:
+    """How many epochs until the curve of a trial first reaches the level of that trial; its whole
+    length if it never does."""
 
-    def count(curve: Curve) -> int:
-        reached = (epoch for epoch, value in enumerate(curve, 1) if value >= level)
-        return next(reached, len(curve))
+    def count(trial: int) -> int:
+        reached = (n for n, value in enumerate(curves[trial], 1) if value >= levels.at(trial))
+        return next(reached, len(curves[trial]))
 
-    return _each(curves, count)
+    return Estimate({trial: count(trial) for trial in curves if trial in levels.numbers})

@@ -22,13 +22,9 @@ def _faster(results: Results) -> Iterator[Finding]:
     soft = results.curve("figure4", rule="soft")
     for rule in HARD_RULES:
         hard = results.curve("figure4", rule=rule)
-        end = curves.end(hard).mean
-        if end is None:
-            yield exceeds(f"epochs, {rule} against soft", Estimate({}), Estimate({}))
-            continue
-        level = end - NEAR
+        level = curves.end(hard) - Estimate(NEAR)
         yield exceeds(
-            f"epochs to {level:.1f} %, {rule} against soft",
+            f"epochs to {NEAR:g} point under where {rule} ends, {rule} against soft",
             curves.epochs_until(hard, level),
             curves.epochs_until(soft, level),
         )
