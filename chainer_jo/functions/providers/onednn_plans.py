@@ -236,10 +236,9 @@ def _is_small(y_shape: Shape, W_shape: Shape) -> bool:
 def _describe(library: Library, direct: bool, *arguments) -> c_void_p:
     """A convolution by oneDNN's first choice, or, where `direct`, by its direct kernel ("jit").
 
-    The first choice, which is a sum of small matrix products ("brg"), takes up to five times as
-    long for the gradient of a strided convolution, and a third longer for small images. It stays
-    where there is no direct kernel with the same instructions, and with AMX, for which that is not
-    known.
+    The first choice, which is a sum of small matrix products ("brg"), is slower for the gradient of
+    a strided convolution and for small images. It stays where there is no direct kernel with the
+    same instructions, and with AMX, for which that is not known.
     """
     first = library.describe(*arguments)
     if direct:
