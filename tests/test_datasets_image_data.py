@@ -64,6 +64,19 @@ def test_subset_takes_the_first_of_each_class_in_order():
     np.testing.assert_array_equal(few.test_images, data.test_images[:3])
 
 
+def test_shrunk_pixels_are_the_rounded_means_of_squares():
+    images = np.zeros((2, 2, 4, 1), np.uint8)
+    images[0, :, :2, 0] = [[250, 251], [252, 252]]  # 251.25
+    images[0, :, 2:, 0] = [[1, 1], [0, 0]]  # 0.5
+    labels = np.array([0, 1], np.int32)
+    data = ImageData("small", images, labels, images[::-1], labels, ("a", "b")).shrunk(2)
+
+    assert data.train_images[..., 0].tolist() == [[[251, 1]], [[0, 0]]]
+    assert data.test_images[..., 0].tolist() == [[[0, 0]], [[251, 1]]]
+    with pytest.raises(UserError, match=r"images of 4 x 5 pixels shrunk by 2, expected a divisor"):
+        small().shrunk(2)
+
+
 def test_subset_of_uneven_order():
     data = small(train_labels=np.array([0, 0, 0, 0, 1, 2, 1, 2, 0, 1, 2, 2], np.int32))
     few = data.subset(train_per_class=2)

@@ -16,7 +16,7 @@ from chainer_jo.experiments.experiment import (
     Optimization,
     Relabelling,
 )
-from chainer_jo.experiments.presets import DIGITS, MINI, PAPER, PRESETS, Study
+from chainer_jo.experiments.presets import DIGITS, HALF, MINI, PAPER, PRESETS, Study
 from chainer_jo.experiments.scheduler import pending, with_first_steps
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.experiments.task import Task
@@ -44,6 +44,7 @@ def test_every_field_changes_the_id(study):
         dataclasses.replace(experiment, **change)
         for change in (
             {"data": Data("other")},
+            {"data": Data("digits", shrink=2)},
             {"noise": Noise("asymmetric", 0.5)},
             {"network": Network((1,), (4,))},
             {"optimization": dataclasses.replace(experiment.optimization, learning_rate=0.3)},
@@ -123,6 +124,7 @@ def test_folders_keep_data_sets_apart():
     assert Study(PAPER, "cifar10").folder == "paper"
     assert Study(PAPER, "cifar10-jpeg").folder == "paper-cifar10-jpeg"
     assert Study(MINI, "cifar10-jpeg").folder == "mini"
+    assert Study(HALF, "cifar10-jpeg").folder == "half"
     assert len(
         {Study(p, d).folder for p in PRESETS.values() for d in ("cifar10", "cifar10-jpeg", "x")}
     ) == 3 * len(PRESETS)
@@ -197,3 +199,13 @@ def test_a_run_has_one_holder(tmp_path, study):
         assert first and not second
     with RunStore(tmp_path).lock(experiment) as third:
         assert third
+
+
+def test_half_trains_on_images_of_half_the_size():
+    data = digits.load()
+    study = Study(dataclasses.replace(DIGITS, shrink=2), "digits")
+    task = Task(study.baseline("cross_entropy", "symmetric", 0.5, 0), data)
+    whole = Task(Study(DIGITS, "digits").baseline("cross_entropy", "symmetric", 0.5, 0), data)
+    assert task.train.shape[1:] == (4, 4, 1)
+    assert task.fingerprint != whole.fingerprint
+    np.testing.assert_array_equal(task.noisy_labels, whole.noisy_labels)

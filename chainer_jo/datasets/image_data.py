@@ -102,6 +102,27 @@ class ImageData:
         chosen = [np.flatnonzero(labels == k)[:per_class] for k in range(self.num_classes)]
         return np.sort(np.concatenate(chosen))
 
+    def shrunk(self, factor: int) -> ImageData:
+        """The data with every square of ``factor`` x ``factor`` pixels as one, their rounded mean.
+
+        Raises UserError if the images do not divide into such squares.
+        """
+        h, w, c = self.image_shape
+        if factor < 1 or h % factor or w % factor:
+            raise UserError(
+                f"data {self.name!r}: images of {h} x {w} pixels shrunk by {factor}, "
+                "expected a divisor of both"
+            )
+
+        def means(images: np.ndarray) -> np.ndarray:
+            squares = images.reshape(len(images), h // factor, factor, w // factor, factor, c)
+            total = squares.sum(axis=(2, 4), dtype=np.uint32)
+            return ((total + factor**2 // 2) // factor**2).astype(np.uint8)
+
+        return replace(
+            self, train_images=means(self.train_images), test_images=means(self.test_images)
+        )
+
     def fingerprint(self) -> str:
         """16 hexadecimal digits that follow from pixels, labels and class names (not the name)."""
         digest = hashlib.sha256("\0".join(self.class_names).encode())

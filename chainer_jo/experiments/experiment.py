@@ -22,7 +22,8 @@ class Data:
     """Which images: all of the data set ``name``, or the first so many of every class.
 
     Images of many sizes are resized to a square of ``resize`` pixels, whose centre of ``crop``
-    pixels is used.
+    pixels is used. Those of one size may be shrunk: every square of ``shrink`` x ``shrink`` pixels
+    becomes one, their mean.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Data:
     test_per_class: int | None = None
     resize: int | None = None
     crop: int | None = None
+    shrink: int | None = None
 
 
 @dataclass(frozen=True)

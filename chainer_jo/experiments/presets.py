@@ -32,8 +32,10 @@ class Preset:
     trials : trials of Tables 1 and 2, of the figures, and of Tables 6 to 13 ("triple test").
     train_images : training images of a run, to which the paper's numbers of labels are scaled.
     image_shape : (height, width, channels) of the images.
+    shrink : pixels of the data set, along an edge, that become one.
     exchanged_classes : the two that asymmetric noise exchanges with each other: cat and dog.
     seconds_per_iteration : on one core of a current CPU; what estimates start from.
+    precision : what ``auto`` means where the device has it; elsewhere that is fp32.
     """
 
     name: str
@@ -46,12 +48,14 @@ class Preset:
     exchanged_classes: tuple[int, int] = (3, 5)
     train_per_class: int | None = None
     test_per_class: int | None = None
+    shrink: int | None = None
     time_scale: float = 1.0
     average: int = paper.CIFAR_FIRST_STEP.averaged_epochs
     batch_size: int = paper.CIFAR_SGD.batch_size
     pad: int = 4
     flip: bool = True
     seconds_per_iteration: float = 1.5
+    precision: str = "fp32"
     trials: tuple[int, int, int] = (
         paper.COMPARISON_TRIALS,
         paper.SENSITIVITY_TRIALS,
@@ -73,6 +77,23 @@ SHORT = replace(
     time_scale=0.1,
     trials=(1, 1, 1),
     summary="the paper's network and data, every schedule a tenth as long, one trial",
+)
+HALF = Preset(
+    name="half",
+    summary="all of CIFAR-10 at half the resolution, flipped but not cropped, a network of six "
+    "units, schedules a quarter as long, labels averaged over 5 epochs, two trials",
+    reference_data="cifar10-jpeg",
+    default_data="cifar10",
+    network=Network((2, 2, 2)),
+    train_images=45000,
+    image_shape=(16, 16, 3),
+    shrink=2,
+    time_scale=0.25,
+    average=5,
+    pad=0,
+    trials=(2, 2, 2),
+    seconds_per_iteration=0.08,
+    precision="mixed",
 )
 MINI = Preset(
     name="mini",
@@ -110,7 +131,7 @@ DIGITS = Preset(
     trials=(3, 2, 1),
     seconds_per_iteration=0.0065,
 )
-PRESETS = {preset.name: preset for preset in (PAPER, SHORT, MINI, DIGITS)}
+PRESETS = {preset.name: preset for preset in (PAPER, SHORT, HALF, MINI, DIGITS)}
 
 
 @dataclass(frozen=True)
@@ -274,7 +295,7 @@ class Study:
         self, objective: str, noise: Noise, trial: int, optimization: Optimization, **fields
     ) -> Experiment:
         preset = self.preset
-        data = Data(self.data, preset.train_per_class, preset.test_per_class)
+        data = Data(self.data, preset.train_per_class, preset.test_per_class, shrink=preset.shrink)
         return Experiment(
             data,
             noise,

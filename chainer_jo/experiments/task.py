@@ -47,6 +47,8 @@ class Task:
             )
         chosen = data.first("train", wanted.train_per_class)
         data = data.subset(wanted.train_per_class, wanted.test_per_class)
+        if wanted.shrink:
+            data = data.shrunk(wanted.shrink)
         self.experiment = experiment
         self.num_classes = data.num_classes
         self.class_names = data.class_names

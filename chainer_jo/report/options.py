@@ -13,6 +13,7 @@ import chainer
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import PRECISIONS
 from chainer_jo.experiments.presets import PRESETS, Preset
+from chainer_jo.functions import providers
 from chainer_jo.functions.providers import ENGINES
 
 
@@ -92,7 +93,13 @@ def parse(description: str, argv: list[str] | None = None) -> Options:
         action="store_false",
         help="on a GPU, no CUDA graphs: the same numbers, slower",
     )
-    add("--precision", default="fp32", choices=PRECISIONS, help="mixed: half-precision activations")
+    add(
+        "--precision",
+        default="auto",
+        choices=("auto", *PRECISIONS),
+        help="mixed: half-precision activations; auto: mixed for the preset half where the device "
+        "has it, else fp32",
+    )
     add("--jobs", type=int, help="runs side by side; default: one per core on a CPU, one on a GPU")
     add(
         "--threads",
@@ -159,7 +166,7 @@ def _checked(flags: argparse.Namespace) -> Options:
         device,
         flags.engine,
         flags.graph,
-        flags.precision,
+        _precision(flags, preset, device),
         jobs,
         threads,
         flags.results,
@@ -171,6 +178,19 @@ def _checked(flags: argparse.Namespace) -> Options:
         flags.features,
         flags.resnet50_weights,
     )
+
+
+def _precision(flags: argparse.Namespace, preset: Preset, device: str) -> str:
+    """The one asked for, or the preset's if it can be had."""
+    if flags.precision != "auto":
+        return flags.precision
+    if preset.precision == "fp32":
+        return "fp32"
+    try:
+        providers.choose("cpu" if device == "cpu" else "cuda", preset.precision, flags.engine)
+    except UserError:
+        return "fp32"
+    return preset.precision
 
 
 def _device(name: str) -> str:
