@@ -19,7 +19,8 @@ import table11
 import table12
 import table13
 
-from chainer_jo.report import Claims, Report, main
+from chainer_jo.commands import main
+from chainer_jo.report import Claims, Report
 
 TABLES = (table1, table2, table4, table5, table6, table7, table8, table9, table10, table11)
 CONFIDENCE = (table12, table13)

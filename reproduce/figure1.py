@@ -1,6 +1,7 @@
 """Figure 1: the loop of training and relabelling, drawn."""
 
-from chainer_jo.report import Study, main
+from chainer_jo.commands import main
+from chainer_jo.report import Study
 from chainer_jo.report.concept import Concept
 
 CAPTION = (

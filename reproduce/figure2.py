@@ -1,8 +1,9 @@
 """Figure 2: test accuracy with a high and a low learning rate on SN-CIFAR, cross entropy only."""
 
 from chainer_jo import paper
+from chainer_jo.commands import main
 from chainer_jo.experiments.figure_runs import FIGURE2_NOISE_RATE, figure2_run
-from chainer_jo.report import Study, main
+from chainer_jo.report import Study
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
 

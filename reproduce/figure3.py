@@ -1,7 +1,8 @@
 """Figure 3: training loss at different noise rates on SN-CIFAR, cross entropy only."""
 
+from chainer_jo.commands import main
 from chainer_jo.experiments.figure_runs import FIGURE3_NOISE_RATES, figure3_run
-from chainer_jo.report import Study, main
+from chainer_jo.report import Study
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
 

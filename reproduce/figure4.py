@@ -1,8 +1,9 @@
 """Figure 4: recovery accuracy of soft and hard labels in the first step on SN-CIFAR at 0.7."""
 
 from chainer_jo import paper
+from chainer_jo.commands import main
 from chainer_jo.experiments.figure_runs import FIGURE4_RULES, figure4_run
-from chainer_jo.report import Study, main
+from chainer_jo.report import Study
 from chainer_jo.report.cells import Cell, score
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure

@@ -1,7 +1,7 @@
 """Figure 7: images whose labels the joint method reassigned from Hoodie to T-shirt."""
 
+from chainer_jo.commands.clothing1m_app import main
 from chainer_jo.report.clothing1m import figure7
-from chainer_jo.report.clothing1m_app import main
 
 if __name__ == "__main__":
     main(figure7, __doc__)

@@ -1,6 +1,6 @@
 """One page of every table, figure and claim in the results folder; runs nothing."""
 
-from chainer_jo.report import main
+from chainer_jo.commands import main
 from chainer_jo.report.html import Report
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Table 1: cross entropy and the joint method on CIFAR-10 with symmetric noise (SN-CIFAR)."""
 
 from chainer_jo import paper
-from chainer_jo.report import Study, Table, comparison_table, main
+from chainer_jo.commands import main
+from chainer_jo.report import Study, Table, comparison_table
 
 
 def table(study: Study) -> Table:

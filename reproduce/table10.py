@@ -1,7 +1,8 @@
 """Table 10: validation accuracy with other start and stop epochs of label updates, AN-CIFAR 0.4."""
 
 from chainer_jo import paper
-from chainer_jo.report import Study, Table, main, sensitivity_table
+from chainer_jo.commands import main
+from chainer_jo.report import Study, Table, sensitivity_table
 
 
 def table(study: Study) -> Table:

@@ -1,7 +1,8 @@
 """Table 11: validation accuracy with other start and stop epochs of label updates, SN-CIFAR 0.7."""
 
 from chainer_jo import paper
-from chainer_jo.report import Study, Table, main, sensitivity_table
+from chainer_jo.commands import main
+from chainer_jo.report import Study, Table, sensitivity_table
 
 
 def table(study: Study) -> Table:

@@ -1,7 +1,8 @@
 """Table 13: how right the updated labels are, by their highest probability, SN-CIFAR at 0.7."""
 
 from chainer_jo import paper
-from chainer_jo.report import Study, Table, confidence_table, main
+from chainer_jo.commands import main
+from chainer_jo.report import Study, Table, confidence_table
 
 
 def table(study: Study) -> Table:

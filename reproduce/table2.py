@@ -1,7 +1,8 @@
 """Table 2: four methods on CIFAR-10 with asymmetric noise (AN-CIFAR)."""
 
 from chainer_jo import paper
-from chainer_jo.report import Study, Table, comparison_table, main
+from chainer_jo.commands import main
+from chainer_jo.report import Study, Table, comparison_table
 
 
 def table(study: Study) -> Table:

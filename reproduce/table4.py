@@ -1,6 +1,7 @@
 """Table 4: the network, read off a forward pass of the network itself."""
 
-from chainer_jo.report import StaticTable, Study, architecture_table, main
+from chainer_jo.commands import main
+from chainer_jo.report import StaticTable, Study, architecture_table
 
 
 def table(study: Study) -> StaticTable:

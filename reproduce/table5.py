@@ -1,7 +1,8 @@
 """Table 5: the hyper parameters of the first step on SN-CIFAR, read off the runs of Table 1."""
 
 from chainer_jo import paper
-from chainer_jo.report import StaticTable, Study, main
+from chainer_jo.commands import main
+from chainer_jo.report import StaticTable, Study
 
 
 def table(study: Study) -> StaticTable:

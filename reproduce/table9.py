@@ -1,7 +1,8 @@
 """Table 9: validation accuracy with different alpha, beta and learning rate, SN-CIFAR at 0.3."""
 
 from chainer_jo import paper
-from chainer_jo.report import Study, Table, main, sensitivity_table
+from chainer_jo.commands import main
+from chainer_jo.report import Study, Table, sensitivity_table
 
 
 def table(study: Study) -> Table:

@@ -13,12 +13,12 @@ import pytest
 from clothing1m_like import make_clothing1m_like
 
 from chainer_jo import paper
+from chainer_jo.commands.clothing1m_app import Context, main
 from chainer_jo.datasets import clothing1m
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.clothing1m import DIGITS, PAPER, Clothing1MStudy
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report.clothing1m import figure7, table3
-from chainer_jo.report.clothing1m_app import Context, main
 from chainer_jo.report.relabelled import Relabelled
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -14,10 +14,11 @@ import pytest
 from tiny import TINY
 
 from chainer_jo import paper
+from chainer_jo.commands import app, main, options
 from chainer_jo.experiments import presets
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.report import app, comparison_table, main, options
+from chainer_jo.report import comparison_table
 from chainer_jo.report.cells import Cell
 from chainer_jo.report.sensitivity import validation
 from chainer_jo.report.table import Block, Table

@@ -1,7 +1,6 @@
-"""From finished runs to what the paper shows: tables and figures, and what every script does."""
+"""From finished runs to what the paper shows: tables, figures, the report."""
 
 from chainer_jo.experiments.presets import Study
-from chainer_jo.report.app import main
 from chainer_jo.report.claims import Claims
 from chainer_jo.report.comparison import comparison_table
 from chainer_jo.report.confidence import confidence_table
@@ -19,6 +18,5 @@ __all__ = [
     "architecture_table",
     "comparison_table",
     "confidence_table",
-    "main",
     "sensitivity_table",
 ]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from chainer_jo.commands.clothing1m_app import Build, Context
 from chainer_jo.datasets.clothing1m import class_index
 from chainer_jo.paper import METHODS, TABLE3
 from chainer_jo.report.cells import Cell, score
-from chainer_jo.report.clothing1m_app import Build, Context
 from chainer_jo.report.relabelled import RelabelledFigure
 from chainer_jo.report.relabelled_page import RelabelledPage
 from chainer_jo.report.table import Block, Table

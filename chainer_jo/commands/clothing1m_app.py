@@ -14,6 +14,8 @@ from pathlib import Path
 
 import chainer
 
+from chainer_jo.commands.app import Output
+from chainer_jo.commands.options import Options, parse
 from chainer_jo.datasets import clothing1m, clothing1m_standin
 from chainer_jo.datasets.clothing1m import Clothing1M
 from chainer_jo.errors import UserError
@@ -23,8 +25,6 @@ from chainer_jo.experiments.cost import duration
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.scheduler import pending, with_first_steps
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.report.app import Output
-from chainer_jo.report.options import Options, parse
 from chainer_jo.training.extensions import Paused
 from chainer_jo.training.ranks import Ranks, connect
 

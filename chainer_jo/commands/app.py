@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Protocol
 
 from chainer_jo import files
+from chainer_jo.commands.options import Options, parse
+from chainer_jo.commands.plan import run_lines, script_lines
+from chainer_jo.commands.status import Status
 from chainer_jo.datasets import source
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.cost import Cost, duration
@@ -23,9 +26,6 @@ from chainer_jo.experiments.pseudo import PseudoSource
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.scheduler import Event, Scheduler, pending, with_first_steps
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.report.options import Options, parse
-from chainer_jo.report.plan import run_lines, script_lines
-from chainer_jo.report.status import Status
 
 #: How much of the time that runs take may go into bringing tables and figures up to date meanwhile.
 REFRESH_SHARE = 0.02
