@@ -1,5 +1,6 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and what tells their contents apart."""
 
+import hashlib
 import json
 import os
 import tempfile
@@ -50,3 +51,15 @@ def read_json(path: Path):
         return json.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: not readable as JSON ({error})") from None
+
+
+def digest(path: str | Path) -> str:
+    """12 hexadecimal digits that follow from a file's content.
+
+    Raises UserError if it cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()[:12]
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from None

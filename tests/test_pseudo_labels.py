@@ -15,6 +15,8 @@ from chainer_jo.datasets.pseudo_labels import (
     read_features,
 )
 from chainer_jo.errors import UserError
+from chainer_jo.experiments.presets import DIGITS, Study
+from chainer_jo.experiments.pseudo import PseudoSource
 from chainer_jo.links import resnet50_features
 from chainer_jo.links.resnet50 import VARIANTS, ResNet50
 from chainer_jo.links.resnet50_features import pool5_features, prepare
@@ -241,3 +243,68 @@ def test_a_cache_that_cannot_be_written_is_named(weights, cache):
     (cache / "chainer_jo").write_text("in the way")
     with pytest.raises(UserError, match="CHAINER_DATASET_ROOT"):
         pool5_features(data_set([0]).train_images, weights, size=32)
+
+
+def run_with(source, data="cifar10"):
+    """A run on pseudo labels of these features."""
+    study = Study(DIGITS, data, features=source.name(data))
+    return study.baseline("cross_entropy", "pseudo", 0.0, 0)
+
+
+def features_in(path, values):
+    path.parent.mkdir(exist_ok=True)
+    np.savez(path, features=values)
+    return PseudoSource(features=str(path))
+
+
+def test_files_of_one_name_and_other_content_are_other_runs(tmp_path):
+    true = [0, 1, 2, 3] * 20
+    good = features_in(tmp_path / "a" / "features.npz", blobs(sorted(true), 0.1))
+    bad = features_in(tmp_path / "b" / "features.npz", blobs(sorted(true), 50.0))
+    runs = [run_with(good), run_with(bad)]
+    assert runs[0].id != runs[1].id
+    right = [
+        source.labels(data_set(true), run.noise.features, 0, tmp_path / "results").accuracy
+        for source, run in zip((good, bad), runs, strict=True)
+    ]
+    assert right[0] == 1 and right[1] < 0.6
+
+
+def test_weights_of_one_name_and_other_content_are_other_runs(tmp_path):
+    sources = []
+    for folder, content in (("a", b"one"), ("b", b"other"), ("c", b"one")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "resnet50.npz").write_bytes(content)
+        sources.append(PseudoSource(weights=str(tmp_path / folder / "resnet50.npz")))
+    one, other, copy = (run_with(source).id for source in sources)
+    assert one != other
+    assert one == copy
+
+
+def test_features_written_anew_meanwhile_are_not_taken_for_those_of_the_run(tmp_path):
+    true = [0, 1, 2, 3] * 5
+    source = features_in(tmp_path / "a" / "features.npz", blobs(true, 0.1))
+    described = source.name("cifar10")
+    features_in(tmp_path / "a" / "features.npz", blobs(true, 3.0))
+    with pytest.raises(UserError, match=f"expected {described}.*written anew"):
+        source.labels(data_set(true), described, 0, tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
+def test_labels_are_clustered_once(tmp_path):
+    true = [0, 1, 2, 3] * 5
+    source = features_in(tmp_path / "a" / "features.npz", blobs(true, 0.1))
+    name = source.name("cifar10")
+    first = source.labels(data_set(true), name, 0, tmp_path / "results")
+    (tmp_path / "a" / "features.npz").unlink()
+    again = source.labels(data_set(true), name, 0, tmp_path / "results")
+    np.testing.assert_array_equal(first.labels, again.labels)
+
+
+def test_features_that_are_not_there_are_named(tmp_path):
+    with pytest.raises(UserError, match="missing.npz: No such file"):
+        PseudoSource(features=str(tmp_path / "missing.npz")).name("cifar10")
+
+
+def test_runs_without_a_file_keep_their_ids():
+    assert run_with(PseudoSource(), "digits").id == "cross-entropy-pl-s0-b49dc7635b"

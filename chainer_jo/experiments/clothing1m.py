@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
-from pathlib import Path
 
+from chainer_jo import files
 from chainer_jo.experiments.experiment import (
     Data,
     Experiment,
@@ -162,6 +161,4 @@ class Clothing1MStudy:
 
 def _resnet50(weights: str | None) -> Network:
     variant = variant_of(weights or "(not given)")
-    with Path(weights).open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
-    return Network((), (), weights=f"{variant}-{digest}")
+    return Network((), (), weights=f"{variant}-{files.digest(weights)}")

@@ -11,6 +11,7 @@ from chainer_jo import files, seeds
 from chainer_jo.datasets import ImageData
 from chainer_jo.datasets.digits import NAME as DIGITS
 from chainer_jo.datasets.pseudo_labels import Features, PseudoLabels, pseudo_labels, read_features
+from chainer_jo.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,16 @@ class PseudoSource:
     device: str = "@numpy"
 
     def name(self, data_name: str) -> str | None:
-        """What is recorded with a run: which features; None if there are none for this data set."""
+        """What is recorded with a run: which features; None if there are none for this data set.
+
+        For people the file's name without its ending, for the run's id a digest of its content.
+
+        Raises UserError if the file cannot be read.
+        """
         if self.features:
-            return Path(self.features).stem
+            return _name_of(self.features)
         if self.weights:
-            return f"resnet50-{Path(self.weights).stem}"
+            return f"resnet50-{_name_of(self.weights)}"
         return "pixels" if data_name == DIGITS else None
 
     def _load(self, data: ImageData) -> Features | None:
@@ -45,13 +51,31 @@ class PseudoSource:
             return pool5_features(data.train_images, self.weights, device=self.device)
         return None
 
-    def labels(self, data: ImageData, seed: int, folder: Path) -> PseudoLabels:
-        """Labels of all training images of ``data``, from ``folder`` if they are there already."""
-        path = folder / "pseudo_labels" / f"{self.name(data.name)}-{seed}.npz"
+    def labels(self, data: ImageData, name: str, seed: int, folder: Path) -> PseudoLabels:
+        """Labels of all training images of ``data``, from ``folder`` if they are there already.
+
+        ``name`` is what the run was described with.
+
+        Raises
+        ------
+        UserError
+            if what would be clustered is something else by now, or cannot be read.
+        """
+        path = folder / "pseudo_labels" / f"{name}-{seed}.npz"
         if not path.exists():
+            found = self.name(data.name)
+            if found != name:
+                raise UserError(
+                    f"features for pseudo labels: {found}, expected {name}, with which the run "
+                    "is described; has the file been written anew?"
+                )
             made = pseudo_labels(data, self._load(data), seeds.child(seed, "clusters"))
             files.write(path, lambda file: np.savez(file, **vars(made)))
         with np.load(path) as archive:
             return PseudoLabels(
                 archive["labels"], float(archive["accuracy"]), str(archive["description"])
             )
+
+
+def _name_of(path: str) -> str:
+    return f"{Path(path).stem}-{files.digest(path)}"

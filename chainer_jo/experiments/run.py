@@ -92,7 +92,11 @@ class Run:
         self.task = Task(
             experiment,
             data,
-            lambda: settings.pseudo.labels(data, experiment.seed, store.root).labels,
+            lambda: (
+                settings.pseudo.labels(
+                    data, experiment.noise.features, experiment.seed, store.root
+                ).labels
+            ),
         )
         self.device = chainer.get_device(
             "@numpy"
