@@ -110,6 +110,13 @@ def test_paper_preset_is_the_paper():
     assert len(study.comparison_trials()) == 5 and len(study.sensitivity_trials()) == 3
 
 
+@pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
+def test_no_more_labels_are_updated_than_there_are(preset):
+    counts = [Study(preset, "x").labels(k) for k in (50, 500, 5000)]
+    assert counts == sorted(counts)
+    assert 1 <= counts[0] and counts[-1] <= preset.train_images
+
+
 def test_stop_epoch_is_where_the_first_step_ends():
     study = Study(PAPER, "cifar10")
     assert study.first_step("symmetric", 0.7, 0, stop_epoch=200) == study.first_step(

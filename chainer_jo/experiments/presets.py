@@ -270,9 +270,10 @@ class Study:
 
     def labels(self, paper_labels: int) -> int:
         """A number of labels updated per epoch: the same share of all labels over the whole
-        schedule."""
+        schedule, but at most all of them in each epoch."""
+        images = self.preset.train_images
         share = paper_labels / PAPER.train_images
-        return max(1, round(share * self.preset.train_images / self.preset.time_scale))
+        return min(images, max(1, round(share * images / self.preset.time_scale)))
 
     def _second_step(self) -> Optimization:
         epochs, drops = self.second_step_schedule()
