@@ -1,8 +1,21 @@
 """The tests run from a checkout: the package need not be installed."""
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+
+import pytest
+import subnormals
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import chainer_jo  # noqa: E402, F401  (before any test imports chainer: see chainer_jo._compat)
+
+
+@pytest.fixture(params=["subnormals", "flushed"])
+def arithmetic(request):
+    """With subnormal numbers as NumPy has them, and with zeros instead, as CuPy's kernels have."""
+    if request.param == "flushed" and not subnormals.SUPPORTED:
+        pytest.skip("how to flush subnormals is known for x86-64 and 64-bit Arm alone")
+    with subnormals.flushed() if request.param == "flushed" else nullcontext():
+        yield request.param

@@ -14,6 +14,8 @@ from chainer_jo.functions.crf import (
 )
 from chainer_jo.links.cnn_crf import CNNCRF
 
+pytestmark = pytest.mark.usefixtures("arithmetic")
+
 N, C = 4, 3
 TRANSITION = np.array([[0.6, 0.4, 0.0], [0.0, 1.0, 0.0], [0.1, 0.2, 0.7]])
 PRIOR = np.array([0.5, 0.3, 0.2])

@@ -6,6 +6,8 @@ import pytest
 from chainer_jo.datasets import augmentation
 from chainer_jo.errors import UserError
 
+pytestmark = pytest.mark.usefixtures("arithmetic")
+
 
 def random_images(n, h, w, c, seed=0):
     rng = np.random.default_rng(seed)

@@ -13,7 +13,7 @@ from chainer_jo.training.device import kernels
 from chainer_jo.training.iterator import Batch
 from chainer_jo.training.optimizers import FlatMomentumSGD
 
-pytestmark = needs_compiler
+pytestmark = [needs_compiler, pytest.mark.usefixtures("arithmetic")]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -7,6 +7,8 @@ from chainer_jo.errors import UserError
 from chainer_jo.functions.forward_correction import forward_correction_loss
 from chainer_jo.links.forward_correction import ForwardCorrection
 
+pytestmark = pytest.mark.usefixtures("arithmetic")
+
 
 def symmetric(c, r):
     return (1 - r) * np.eye(c) + r / c

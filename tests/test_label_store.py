@@ -7,6 +7,8 @@ from chainer import serializers
 from chainer_jo.errors import UserError
 from chainer_jo.training.labels import LabelStore
 
+pytestmark = pytest.mark.usefixtures("arithmetic")
+
 N, C = 30, 4
 
 

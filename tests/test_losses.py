@@ -15,6 +15,8 @@ from chainer_jo.functions.losses import (
 )
 from chainer_jo.links import JointObjective
 
+pytestmark = pytest.mark.usefixtures("arithmetic")
+
 N, C = 7, 5
 
 
@@ -38,7 +40,7 @@ def kl(p, q):
 
 
 def reference(logits, labels, prior):
-    """L_c, L_p, L_e of eqs. 6 to 11, term by term."""
+    """L_c, L_p, L_e of eqs. 6, 7 and 10 to 12, term by term."""
     s = softmax(logits)
     classification = np.mean([kl(y, row) for y, row in zip(labels, s, strict=True)])
     entropy = np.mean([-sum(p * np.log(p) for p in row) for row in s])
@@ -104,3 +106,51 @@ def test_objective_reports_every_term(case):
 def test_objective_refuses_what_is_no_distribution_or_weight(prior, alpha):
     with pytest.raises(UserError):
         JointObjective(np.array(prior), alpha)
+
+
+@pytest.mark.parametrize("sure", [1.0, 60.0, 100.0, 200.0, 1e4])
+def test_labels_of_0_and_1_and_probabilities_that_underflow(sure):
+    """Logits up to `sure` apart, right and wrong; every term against float64 on rows that it has
+    finite."""
+    rng = np.random.default_rng(1)
+    logits = rng.uniform(-1, 1, (64, C)) * sure
+    labels = np.eye(C)[rng.integers(C, size=64)]
+    labels[::8] = rng.dirichlet(np.ones(C), 8)
+    # What a mean of probabilities that underflow is: below the normal numbers, but not zero.
+    labels[3, :2] = 1e-39, 1e-45
+    prior = np.full(C, 1 / C)
+    z = chainer.Variable(logits.astype(np.float32))
+    objective = JointObjective(prior, 1.2, 0.8)
+    objective(z, labels.astype(np.float32)).backward()
+
+    log_s = z.array.astype(np.float64) - z.array.max(axis=1, keepdims=True)
+    log_s -= np.log(np.exp(log_s).sum(axis=1, keepdims=True))
+    s = np.exp(log_s)
+    positive = np.where(labels > 0, labels, 1)
+    cross_entropy = -(labels * log_s).sum(axis=1).mean()
+    expected = {
+        "cross_entropy": cross_entropy,
+        "classification": cross_entropy + (labels * np.log(positive)).sum(axis=1).mean(),
+        "prior": (prior * np.log(prior / s.mean(axis=0))).sum(),
+        "entropy": -(s * log_s).sum(axis=1).mean(),
+    }
+    for name, value in expected.items():
+        assert objective.terms[name] == pytest.approx(value, rel=1e-5, abs=1e-6), name
+    total = expected["classification"] + 1.2 * expected["prior"] + 0.8 * expected["entropy"]
+    assert objective.terms["loss"] == pytest.approx(total, rel=1e-5)
+    ratio = prior / s.mean(axis=0)
+    gradient = s * labels.sum(axis=1, keepdims=True) - labels
+    gradient -= 1.2 * s * (ratio - (s * ratio).sum(axis=1, keepdims=True))
+    gradient -= 0.8 * s * (log_s - (s * log_s).sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(z.grad, gradient / 64, atol=1e-6)
+
+
+def test_a_class_without_any_probability_makes_the_prior_term_infinite():
+    z = np.full((4, 3), 200, np.float32)
+    z[:, 2] = 0
+    objective = JointObjective(np.full(3, 1 / 3), 1.2, 0.8)
+    with np.errstate(divide="ignore"):
+        objective(chainer.Variable(z), np.eye(3, dtype=np.float32)[[0, 1, 0, 1]])
+    assert objective.terms["prior"] == objective.terms["loss"] == np.inf
+    assert np.isfinite(objective.terms["classification"])
+    assert np.isfinite(objective.probabilities).all()

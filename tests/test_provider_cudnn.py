@@ -365,6 +365,7 @@ def test_averages_move_as_with_other_providers(rng):
 
 
 @needs_compiler
+@pytest.mark.usefixtures("arithmetic")
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 @pytest.mark.parametrize("name", SOURCES)
 def test_kernels(rng, tmp_path, name, dtype):

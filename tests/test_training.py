@@ -43,6 +43,7 @@ def test_weights_follow_from_their_seed():
     assert (first.conv.W.array != other.conv.W.array).all()
 
 
+@pytest.mark.usefixtures("arithmetic")
 @pytest.mark.parametrize("units", [(1, 1), (2, 200)])
 def test_optimizer_is_chainers_momentum_sgd_with_weight_decay(units):
     def model():
@@ -101,6 +102,7 @@ def test_iterator_continues_where_it_was(tmp_path):
             np.testing.assert_array_equal(ours[name], theirs[name])
 
 
+@pytest.mark.usefixtures("arithmetic")
 def test_updater_and_label_update_against_a_loop_by_hand(tmp_path):
     """Algorithm 1 with stock Chainer pieces, from the same weights and the same order of images."""
     rng = np.random.default_rng(0)

@@ -8,7 +8,7 @@ from chainer_jo.functions.losses import log_softmax
 
 
 class ForwardCorrectionLoss(chainer.FunctionNode):
-    """Mean of -log(y^T T^T s) over the batch, s = softmax of the logits (n, c).
+    """Mean of -log(y^T T^T s) over the batch (eq. 1), s = softmax of the logits (n, c).
 
     Parameters
     ----------

@@ -1,8 +1,12 @@
-"""The objective of the paper (eqs. 5 to 11) as one function of the logits, with its gradient in
-closed form."""
+"""The objective of the paper (eqs. 5 to 7 and 10 to 12) as one function of the logits, with its
+gradient in closed form."""
 
 import chainer
+import numpy as np
 from chainer import backend
+
+#: The smallest float32 that is no subnormal: those are zero in CuPy's kernels.
+SMALLEST = np.finfo(np.float32).tiny
 
 
 def log_softmax(xp, logits):
@@ -22,12 +26,12 @@ class JointLoss(chainer.FunctionNode):
     ----------
     labels : soft or one-hot labels y, (n, c) float32, constant; None leaves L_c out.
     prior : class prior p, (c,) float32, all positive; used if alpha is not 0.
-    alpha, beta : weights of L_p (eq. 9) and L_e (eq. 11).
+    alpha, beta : weights of L_p (eq. 10) and L_e (eq. 12).
 
     After the call ``probabilities`` holds s = softmax(z), (n, c), and ``terms`` the 0-d arrays
-    ``classification`` (KL(y || s), eq. 6), ``cross_entropy`` (the same without the entropy of y),
+    ``classification`` (KL(y || s), eq. 7), ``cross_entropy`` (the same without the entropy of y),
     ``prior`` and ``entropy``. A class that no image of the batch is given any probability of makes
-    L_p infinite, as eq. 9 says.
+    L_p infinite, as eq. 10 says.
     """
 
     def __init__(self, labels, prior=None, alpha=0.0, beta=0.0):
@@ -48,9 +52,8 @@ class JointLoss(chainer.FunctionNode):
         if self.labels is not None:
             y = self.labels
             cross_entropy = -(y * self.log_s).sum() / n
-            # 0 log 0 = 0: the tiny constant changes no other term, the smallest normal float32
-            # being far below eps.
-            negative_entropy = (y * xp.log(xp.maximum(y, 1e-38))).sum() / n
+            # 0 log 0 = 0: the smallest number changes no other term.
+            negative_entropy = (y * xp.log(xp.maximum(y, SMALLEST))).sum() / n
             self.terms["cross_entropy"] = cross_entropy
             self.terms["classification"] = cross_entropy + negative_entropy
             loss += self.terms["classification"]
@@ -91,10 +94,10 @@ def classification_loss(logits, labels) -> chainer.Variable:
 
 
 def prior_loss(logits, prior) -> chainer.Variable:
-    """L_p (eqs. 8 and 9): KL(p || mean s), a scalar, of logits (n, c) and the prior p (c,)."""
+    """L_p (eqs. 10 and 11): KL(p || mean s), a scalar, of logits (n, c) and the prior p (c,)."""
     return JointLoss(None, prior, alpha=1.0).apply((logits,))[0]
 
 
 def entropy_loss(logits) -> chainer.Variable:
-    """L_e (eq. 11): mean entropy of s_i in nats, a scalar, of logits (n, c)."""
+    """L_e (eq. 12): mean entropy of s_i in nats, a scalar, of logits (n, c)."""
     return JointLoss(None, beta=1.0).apply((logits,))[0]
