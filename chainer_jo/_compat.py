@@ -79,6 +79,18 @@ def has_cuda_driver() -> bool:
     return True
 
 
+def why_no_gpu() -> str | None:
+    """Why Chainer uses no GPU though NVIDIA's driver is there, in one line; None if that is not so.
+
+    Without a driver nobody expects one to be used.
+    """
+    from chainer.backends import cuda
+
+    if cuda.available or not has_cuda_driver():
+        return None
+    return str(cuda._resolution_error).strip().split("\n")[0]
+
+
 @contextmanager
 def cupy_as_chainer_knows_it() -> Iterator[None]:
     """Chainer was written for CuPy 7; three things in CuPy 14 mislead it while it is imported.

@@ -43,7 +43,7 @@ class Library(SimpleNamespace):
             data_type=data_type, heur_mode=heur_mode, numerical_note=numerical_note,
             build_plan_policy=build_plan_policy,
             cudnnGraphNotSupportedError=cudnnGraphNotSupportedError,
-            graphs=[], streams=[], unsupported=unsupported,
+            graphs=[], streams=[], destroyed=[], unsupported=unsupported,
         )  # fmt: skip
 
     def pygraph(self, **options):
@@ -52,6 +52,9 @@ class Library(SimpleNamespace):
 
     def create_handle(self):
         return "handle"
+
+    def destroy_handle(self, handle):
+        self.destroyed.append(handle)
 
     def set_stream(self, handle, stream):
         assert handle == "handle"

@@ -162,13 +162,14 @@ def test_overconfident_heads_give_finite_numbers(model):
 
 def test_k_falls_from_40_to_5_over_the_first_tenth():
     objective = CNNCRF(TRANSITION, PRIOR, epochs=120)
-    ks = []
+    ks, changed = [], []
     for epoch in range(120):
-        objective.start_epoch(epoch)
+        changed.append(objective.start_epoch(epoch))
         ks.append(objective.k)
     assert ks[0] == 40
     assert ks[6] == pytest.approx(22.5)
     assert ks[11] > ks[12] == ks[119] == 5
+    assert changed == [False] + [True] * 12 + [False] * 107
 
 
 def test_k_is_part_of_the_snapshot(tmp_path):

@@ -106,6 +106,50 @@ def test_cupy_without_a_driver_is_no_gpu(tmp_path):
     assert "there is no NVIDIA driver on this machine" in printed
 
 
+DRIVER = """
+    import ctypes
+
+    class Driver:
+        def __init__(self, name, *arguments, **keywords):
+            assert name == "libcuda.so.1", name
+
+    real, ctypes.CDLL = ctypes.CDLL, Driver
+    import chainer_jo
+    ctypes.CDLL = Driver
+"""
+
+
+@pytest.mark.parametrize("module, reason", [
+    ("__version__ = '14.2.0'\nraise ImportError('libcublas.so.13: no such file\\nmore')",
+     "libcublas.so.13: no such file"),
+    (None, "No module named 'cupy'"),
+])  # fmt: skip
+def test_why_no_gpu_is_used_though_there_is_a_driver(tmp_path, module, reason):
+    """A machine with a driver where CuPy, or a library that it needs, is missing."""
+    if module:
+        (tmp_path / "cupy.py").write_text(module)
+    script = """
+        import logging
+        from chainer_jo import _compat
+        from chainer_jo.commands import options
+        from chainer_jo.errors import UserError
+
+        logging.basicConfig(format="note: %(message)s", stream=sys.stdout)
+        assert options.parse("", ["--dry-run"]).device == "cpu"
+        try:
+            options.parse("", ["--device", "cuda"])
+        except UserError as error:
+            print(error)
+        assert options.parse("", ["--device", "cpu"]).device == "cpu"
+    """
+    hidden = "import sys" if module else HIDE.replace("numpy.distutils", "cupy")
+    printed = run(hidden, DRIVER, script, argument="", path=str(tmp_path))
+    assert printed.splitlines() == [
+        f"note: device cpu, though there is an NVIDIA driver: {reason}",
+        f"--device cuda: no CUDA GPU that CuPy can use ({reason})",
+    ]
+
+
 def test_cupy_that_is_there_already_stays(tmp_path):
     (tmp_path / "cupy.py").write_text("")
     script = """

@@ -2,6 +2,7 @@ import chainer
 import numpy as np
 import pytest
 from chainer import gradient_check
+from engines import provider
 
 from chainer_jo.errors import UserError
 from chainer_jo.functions.forward_correction import forward_correction_loss
@@ -103,3 +104,22 @@ def test_link_offers_what_the_trainer_reads():
 def test_a_matrix_that_is_no_transition_matrix_is_refused(transition, words):
     with pytest.raises(UserError, match=words):
         ForwardCorrection(transition)
+
+
+def test_a_provider_changes_no_bit_on_a_cpu():
+    """Its product of matrices, which a GPU needs for CUDA graphs, is NumPy's."""
+    rng = np.random.default_rng(2)
+    transition = rng.dirichlet(np.ones(10), 10).astype(np.float32)
+    made = provider("fp32")
+    for images in (1, 7, 64, 128):
+        logits = rng.standard_normal((images, 10)).astype(np.float32)
+        labels = rng.dirichlet(np.ones(10), images).astype(np.float32)
+        values = []
+        for used in (None, made):
+            z = chainer.Variable(logits)
+            with chainer.using_config("jo_provider", used):
+                loss = forward_correction_loss(z, labels, transition)
+            loss.backward()
+            values.append((loss.array, z.grad))
+        assert values[0][0] == values[1][0]
+        np.testing.assert_array_equal(values[0][1], values[1][1])

@@ -357,7 +357,11 @@ def test_a_script_trains_on_the_gpu_with_and_without_graphs(tmp_path):
 @pytest.mark.skipif(not shutil.which("compute-sanitizer"), reason="needs compute-sanitizer")
 def test_compute_sanitizer_finds_nothing_in_a_small_step(tmp_path):
     program = Path(__file__).with_name("small_step_on_gpu.py")
-    command = ["compute-sanitizer", "--error-exitcode", "9", sys.executable, program]
+    # Libraries probe for what a device has by calls that fail: those are no errors of a kernel.
+    command = [
+        "compute-sanitizer", "--report-api-errors", "no", "--error-exitcode", "9",
+        sys.executable, program,
+    ]  # fmt: skip
     run = subprocess.run(command, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout[-3000:]
     assert "ERROR SUMMARY: 0 errors" in run.stdout

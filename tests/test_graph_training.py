@@ -8,7 +8,7 @@ import pytest
 from chainer import training
 from test_provider_cudnn import make
 
-from chainer_jo.links import Classifier, JointObjective, PreActResNet
+from chainer_jo.links import CNNCRF, Classifier, JointObjective, PreActResNet
 from chainer_jo.training import extensions
 from chainer_jo.training.extensions import evaluation
 from chainer_jo.training.images import NetworkInput
@@ -54,9 +54,10 @@ def stand_in(monkeypatch):
     return StandIn
 
 
-def model(seed=0):
-    network = PreActResNet(1, 3, (1, 1), (4, 8), np.random.RandomState(seed))
-    return Classifier(network, JointObjective(np.full(3, 1 / 3), 1.2, 0.8))
+def model(seed=0, objective=None):
+    objective = objective or JointObjective(np.full(3, 1 / 3), 1.2, 0.8)
+    network = PreActResNet(1, 3 * objective.heads, (1, 1), (4, 8), np.random.RandomState(seed))
+    return Classifier(network, objective)
 
 
 def data():
@@ -65,10 +66,9 @@ def data():
     return images, rng.integers(3, size=50).astype(np.int32)
 
 
-def train(folder, graph, changes_by_epoch=False):
+def train(folder, graph, objective=None, epochs=3):
     images, noisy = data()
-    classifier = model()
-    classifier.objective.changes_by_epoch = changes_by_epoch
+    classifier = model(objective=objective)
     optimizer = StandIn.optimizer = FlatMomentumSGD(0.05, 0.9, 1e-4).setup(classifier)
     store = LabelStore(noisy, 3, "soft", average=2)
     updater = JointUpdater(
@@ -81,7 +81,7 @@ def train(folder, graph, changes_by_epoch=False):
         graph=graph,
     )
     reports = []
-    trainer = training.Trainer(updater, (3, "epoch"), folder)
+    trainer = training.Trainer(updater, (epochs, "epoch"), folder)
     trainer.extend(extensions.LabelUpdate(2, 3, noisy))
     trainer.extend(
         lambda t: reports.append(dict(t.observation)), name="keep", trigger=(1, "epoch"), priority=0
@@ -99,9 +99,14 @@ def test_a_graph_trains_bit_for_bit_as_calls_do(stand_in, tmp_path):
     assert stand_in.made[0].forgotten == 0
 
 
-def test_the_graph_is_forgotten_where_an_epoch_changes_the_objective(stand_in, tmp_path):
-    train(tmp_path, True, changes_by_epoch=True)
-    assert stand_in.made[0].forgotten == 3
+@pytest.mark.parametrize("annealed, times", [(0.0, 1), (0.25, 2), (0.5, 4), (1.0, 8)])
+def test_the_graph_is_forgotten_where_an_epoch_changes_the_objective(
+    stand_in, tmp_path, annealed, times
+):
+    """CNN-CRF's k falls over a part of the epochs, and stays where it is from then on."""
+    objective = CNNCRF(np.eye(3), np.full(3, 1 / 3), 8, annealed=annealed)
+    train(tmp_path, True, objective, epochs=8)
+    assert stand_in.made[0].forgotten == times
 
 
 def test_predictions_through_a_graph(stand_in, monkeypatch):

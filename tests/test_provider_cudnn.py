@@ -1,5 +1,7 @@
 """The cuDNN provider without a GPU: its graphs on a library that computes them in NumPy."""
 
+import gc
+
 import chainer
 import numpy as np
 import pytest
@@ -300,6 +302,14 @@ def test_work_follows_cupys_stream_and_pool(rng):
     provider.conv2d(x, W, 1, 1, None)
     assert library.streams == [7, 9]
     assert [a.nbytes for a in arrays.allocated] == [WORKSPACE] * 3
+
+
+def test_the_handle_is_destroyed_once_with_the_provider():
+    provider, library = make()
+    assert not library.destroyed
+    del provider
+    gc.collect()
+    assert library.destroyed == ["handle"]
 
 
 def test_any_memory_layout_is_taken_and_left_alone(rng):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +11,15 @@ from typing import NoReturn
 
 import chainer
 
+from chainer_jo import _compat
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import PRECISIONS
 from chainer_jo.experiments.presets import PRESETS, Preset
 from chainer_jo.functions import providers
 from chainer_jo.functions.providers import ENGINES
+
+
+_logger = logging.getLogger(__name__)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -196,12 +201,16 @@ def _precision(flags: argparse.Namespace, preset: Preset, device: str) -> str:
 def _device(name: str) -> str:
     """``cpu``, or ``cuda:N`` for a GPU that is there."""
     if name == "cpu" or (name == "auto" and not chainer.backends.cuda.available):
+        reason = _compat.why_no_gpu() if name == "auto" else None
+        if reason:
+            _logger.warning("device cpu, though there is an NVIDIA driver: %s", reason)
         return "cpu"
     kind, _, number = ("cuda" if name == "auto" else name).partition(":")
     if kind != "cuda" or not (number.isdigit() or not number):
         raise UserError(f"--device {name}: expected auto, cpu, cuda or cuda:N")
     if not chainer.backends.cuda.available:
-        raise UserError(f"--device {name}: no CUDA GPU that CuPy can use; expected cpu here")
+        reason = _compat.why_no_gpu() or "there is no NVIDIA driver"
+        raise UserError(f"--device {name}: no CUDA GPU that CuPy can use ({reason})")
     count = chainer.backends.cuda.cupy.cuda.runtime.getDeviceCount()
     if int(number or 0) >= count:
         raise UserError(f"--device {name}: expected cuda:0 to cuda:{count - 1}")

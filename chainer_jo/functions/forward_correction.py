@@ -4,6 +4,7 @@ import chainer
 import numpy as np
 from chainer import backend
 
+from chainer_jo.functions import providers
 from chainer_jo.functions.losses import log_softmax
 
 
@@ -32,7 +33,7 @@ class ForwardCorrectionLoss(chainer.FunctionNode):
         log_s, self.probabilities = log_softmax(xp, logits)
         with np.errstate(divide="ignore"):
             # log 0 = -inf: a true class that cannot yield this label has no share in it.
-            weighted = log_s + xp.log(self.labels @ self.transition.T)
+            weighted = log_s + xp.log(_product(self.labels, self.transition.T))
         peak = weighted.max(axis=1, keepdims=True)
         share = xp.exp(weighted - peak)
         likelihood = share.sum(axis=1, keepdims=True)
@@ -43,6 +44,12 @@ class ForwardCorrectionLoss(chainer.FunctionNode):
         # d loss / d logits = p(z | x) - p(z | x, y), the latter being s_z u_z normalised.
         difference = self.probabilities - self.posterior
         return (chainer.as_variable(difference * (grad_outputs[0].array / len(difference))),)
+
+
+def _product(a, b):
+    """a b, by the provider: a CUDA graph may hold its products of matrices, and not CuPy's."""
+    provider = providers.current()
+    return a @ b if provider is None else provider.matmul(a, b)
 
 
 def forward_correction_loss(logits, labels, transition) -> chainer.Variable:

@@ -43,8 +43,6 @@ class CNNCRF(Objective):
     #: The heads a and b.
     heads = 2
 
-    changes_by_epoch = True
-
     def __init__(
         self,
         transition: np.ndarray,
@@ -77,10 +75,13 @@ class CNNCRF(Objective):
         with self.init_scope():
             self.W = chainer.Parameter(0.0, transition.shape)
 
-    def start_epoch(self, epoch: int) -> None:
-        """Sets k for the epoch that starts, counted from 0, at which k is ``k_start``."""
+    def start_epoch(self, epoch: int) -> bool:
+        """Sets k for the epoch that starts, counted from 0, at which k is ``k_start``; returns
+        whether it is another k."""
+        before = self.k
         done = min(epoch / self.annealing_epochs, 1.0) if self.annealing_epochs else 1.0
         self.k = self.k_start + done * (self.k_end - self.k_start)
+        return self.k != before
 
     def forward(self, logits: chainer.Variable, labels) -> chainer.Variable:
         expected = e_step(logits.array, self.W.array, labels, self.log_auxiliary, self.k)

@@ -15,11 +15,12 @@ class Objective(chainer.Link):
     #: Outputs of the network per class.
     heads = 1
 
-    #: Whether `start_epoch` changes what a call computes.
-    changes_by_epoch = False
+    def start_epoch(self, epoch: int) -> bool:
+        """Called before each epoch, counted from 0, for what changes during training.
 
-    def start_epoch(self, epoch: int) -> None:
-        """Called before each epoch, counted from 0, for what changes during training."""
+        Returns whether a call computes something else from now on.
+        """
+        return False
 
     def predict(self, logits: chainer.Variable):
         """Class probabilities (b, c) of the network's output, as an array."""

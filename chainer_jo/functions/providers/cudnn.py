@@ -7,6 +7,7 @@ and gradients of parameters are float32 at the border in every precision.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -51,7 +52,8 @@ class CuDNN(FusingProvider):
 
     Parameters
     ----------
-    library, handle : the module ``cudnn`` and a handle of it.
+    library, handle : the module ``cudnn`` and a handle of it, which is destroyed with the provider
+        or when the process ends. A provider keeps its plans: have one per process and precision.
     precision : "fp32", "tf32" or "mixed".
     xp : CuPy, or what stands for it in a test.
     kernels : the functions of `cudnn_kernels.SOURCES`.
@@ -78,11 +80,12 @@ class CuDNN(FusingProvider):
         self.fused = fused
         self._library = library
         self._handle = handle
+        weakref.finalize(self, library.destroy_handle, handle)
         self._xp = xp
         self._kernels = kernels
         self._planner = plans.Planner(library, precision, handle=handle)
         self._dtype = numpy.dtype(numpy.float16 if precision == "mixed" else numpy.float32)
-        self._stream: int | None = None
+        self._stream: Any = None
         # cuDNN reads these scalars from host memory whenever a plan runs.
         self._scalars: dict[float, numpy.ndarray] = {}
         self._unused_averages: dict[int, Any] = {}
@@ -261,9 +264,10 @@ class CuDNN(FusingProvider):
         return self._planner.plan(describe, shape, False), False
 
     def _run(self, plan: plans.Plan, arrays: dict[str, Any]) -> None:
-        stream = self._xp.cuda.get_current_stream().ptr
-        if stream != self._stream:
-            self._library.set_stream(handle=self._handle, stream=stream)
+        stream = self._xp.cuda.get_current_stream()
+        if self._stream is None or stream.ptr != self._stream.ptr:
+            self._library.set_stream(handle=self._handle, stream=stream.ptr)
+            # Held on to, so that no other stream gets its address while the handle has it.
             self._stream = stream
         # Given back when this returns, before the kernels have run: the pool is ordered by stream.
         workspace = self._xp.cuda.alloc(plan.workspace)

@@ -30,7 +30,8 @@ class GraphStep:
     The function must do the same work whenever it is called with such arrays, and leave its results
     in arrays that outlive the call: what it does in Python happens while it is captured, not when
     it is replayed. Whatever changes that, a number in a Python variable above all, calls for
-    `forget`. If CuPy cannot capture something in it, it runs eagerly for good, after one notice.
+    `forget`. If CuPy or CUDA cannot capture something in it, it runs eagerly for good, after one
+    notice.
 
     The graph's memory is its own. CuPy's pool would hand out again what is free in Python's eyes
     but is written by every replay.
@@ -83,7 +84,9 @@ class GraphStep:
             with self._own_memory():
                 self._step(*arrays)
             return self._stream.end_capture()
-        except NotImplementedError as error:
+        # CuPy's own refusals: a library that it does not let be captured, a copy to the host; and
+        # CUDA's. Whatever else is wrong comes out when the step is called.
+        except RuntimeError as error:
             self._abandon()
             self._capturable = False
             _logger.warning("%s; running without CUDA graphs", str(error).strip().split("\n")[0])

@@ -76,9 +76,8 @@ class JointUpdater(StandardUpdater):
             self._report()
 
     def _start_epoch(self, epoch: int) -> None:
-        objective = self.model.objective
-        objective.start_epoch(epoch)
-        if self._graph is not None and objective.changes_by_epoch:
+        changed = self.model.objective.start_epoch(epoch)
+        if self._graph is not None and changed:
             self._graph.forget()
 
     def step(self, batch) -> None:
