@@ -114,7 +114,7 @@ def test_paper_preset_is_the_paper():
 def test_no_more_labels_are_updated_than_there_are(preset):
     counts = [Study(preset, "x").labels(k) for k in (50, 500, 5000)]
     assert counts == sorted(counts)
-    assert 1 <= counts[0] and counts[-1] <= preset.train_images
+    assert counts[0] >= 1 and counts[-1] <= preset.train_images
 
 
 def test_stop_epoch_is_where_the_first_step_ends():

@@ -18,7 +18,6 @@ from chainer_jo.experiments.presets import PRESETS, Preset
 from chainer_jo.functions import providers
 from chainer_jo.functions.providers import ENGINES
 
-
 _logger = logging.getLogger(__name__)
 
 
