@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 import platform
 import subprocess
 from collections.abc import Iterable
@@ -15,24 +16,34 @@ import chainer_jo
 from chainer_jo import files
 
 
-@functools.cache
-def commit() -> str | None:
-    """The commit of the source tree, with ``-dirty`` if its code was changed since; None outside
-    git."""
+def _commit() -> str | None:
+    """The commit of the source tree, with ``-dirty`` if its code was changed since; None where git
+    does not keep the code: a repository may surround the environment that it is installed in."""
     root = Path(chainer_jo.__file__).parent.parent
+    named = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # by a hook, say: another repository's
+    environment = {name: value for name, value in os.environ.items() if name not in named}
 
     def git(*words: str) -> str:
         return subprocess.run(
-            ["git", "-C", str(root), *words], check=True, capture_output=True, text=True
+            ["git", "-C", str(root), *words],
+            check=True,
+            capture_output=True,
+            text=True,
+            env=environment,
         ).stdout.strip()
 
     try:
+        git("ls-files", "--error-unmatch", "chainer_jo/__init__.py")
         changed = git(
             "status", "--porcelain", "--untracked-files=no", "--", "chainer_jo", "reproduce"
         )
         return git("rev-parse", "--short=12", "HEAD") + ("-dirty" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+#: Asked for as the code is loaded: when a run ends, the source tree may be at another commit.
+COMMIT = _commit()
 
 
 @functools.cache
@@ -89,7 +100,7 @@ def provenance(device: chainer.backend.Device, engine: str) -> dict:
         except metadata.PackageNotFoundError:
             continue
     return {
-        "commit": commit(),
+        "commit": COMMIT,
         "versions": versions,
         "device": device_name(device),
         "engine": engine,
