@@ -56,7 +56,7 @@ def pending(experiments: Sequence[Experiment], store: RunStore) -> list[Experime
         if store.result(e) is None and not (e.first_step and _diverged(e.first_step, store))
     }
     needed = {e.first_step for e in missing if e.first_step}
-    gone = {first_step for first_step in needed if not _has_labels(first_step, store)}
+    gone = {first_step for first_step in needed if _lost_labels(first_step, store)}
     return [e for e in with_first_steps(experiments) if e in missing or e in gone]
 
 
@@ -65,8 +65,15 @@ def _diverged(experiment: Experiment, store: RunStore) -> bool:
     return result is not None and result["state"] == "diverged"
 
 
-def _has_labels(first_step: Experiment, store: RunStore) -> bool:
-    return (store.folder(first_step) / "labels.npz").exists()
+def _lost_labels(experiment: Experiment, store: RunStore) -> bool:
+    """Whether a first step has finished and the labels that it ended with are not there."""
+    result = store.result(experiment)
+    return bool(
+        experiment.relabelling
+        and result
+        and result["state"] == "finished"
+        and not (store.folder(experiment) / "labels.npz").exists()
+    )
 
 
 class Scheduler:
@@ -200,9 +207,10 @@ class _Worker:
             state, result = self.connection.recv()
         except (EOFError, ConnectionResetError):
             self._process.join()
+            place = f"of run {self.experiment.id}" if self.experiment else "of a worker without run"
             raise UserError(
-                f"the process of run {self.experiment.id} ended with code "
-                f"{self._process.exitcode}; the same command continues it"
+                f"the process {place} ended with code {self._process.exitcode}; "
+                "the same command continues"
             ) from None
         experiment = self.experiment
         if state == "error":
@@ -259,9 +267,7 @@ def _serve(
                     connection.send(("busy", None))
                     continue
                 result = store.result(experiment)
-                if result is None or (
-                    experiment.relabelling and not _has_labels(experiment, store)
-                ):
+                if result is None or _lost_labels(experiment, store):
                     gc.collect()  # the last run is a web of references; its arrays go only now
                     result = Run(
                         experiment,

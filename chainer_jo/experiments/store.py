@@ -99,9 +99,22 @@ class RunStore:
                 path.unlink()
 
     def forget(self, experiment: Experiment) -> None:
-        """Removes everything of a run but its description and its lock."""
+        """Removes everything of a run but its description and its lock.
+
+        Raises
+        ------
+        UserError
+            if another process is at the run.
+        """
         folder = self.folder(experiment)
-        if folder.exists():
+        if not folder.exists():
+            return
+        with self.lock(experiment) as mine:
+            if not mine:
+                raise UserError(
+                    f"run {experiment.id}: another process is at it; expected it to be stopped "
+                    "before its files are removed"
+                )
             for path in folder.iterdir():
                 if path.name not in ("experiment.json", "lock") and path.is_file():
                     os.unlink(path)
