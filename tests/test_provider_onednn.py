@@ -19,7 +19,13 @@ from chainer_jo.links import PreActResNet
 
 
 @pytest.fixture
-def missing(monkeypatch):
+def fresh_process(monkeypatch):
+    """No provider has been loaded so far, and none of the test's own stays."""
+    monkeypatch.setattr(providers, "_loaded", {})
+
+
+@pytest.fixture
+def missing(monkeypatch, fresh_process):
     def find():
         raise Unavailable("no usable oneDNN (package onednn-cpu-gomp)")
 
@@ -70,7 +76,7 @@ def test_wrong_choices_are_the_users_to_mend(options):
         providers.choose("cpu", *options)
 
 
-def test_mixed_is_refused_without_bfloat16_instructions(monkeypatch):
+def test_mixed_is_refused_without_bfloat16_instructions(monkeypatch, fresh_process):
     monkeypatch.setattr(onednn, "has_bfloat16_instructions", lambda: False)
     with pytest.raises(UserError, match="'mixed' needs a CPU with bfloat16 instructions"):
         providers.choose("cpu", "mixed")
@@ -82,6 +88,13 @@ def test_stock_chainer_has_fp32_alone():
         providers.choose("cpu", "mixed", "stock")
 
 
+def test_a_process_has_one_provider_per_precision():
+    fp32 = provider("fp32")
+    assert providers.choose("@numpy", "fp32") is fp32
+    assert providers.choose("cpu", "fp32", "onednn") is fp32
+    assert provider("mixed") is not fp32
+
+
 def test_use_sets_the_provider_of_the_process():
     chosen, before = provider("fp32"), providers.current()
     providers.use(chosen)
@@ -89,6 +102,25 @@ def test_use_sets_the_provider_of_the_process():
         assert providers.current() is chosen
     finally:
         providers.use(before)
+
+
+@pytest.mark.parametrize("name", ["fp32", "mixed"])
+def test_what_a_provider_has_made_ends_with_it(name):
+    """Memory is flat over 300 providers that each train a network for a step."""
+    provider(name)
+    net = PreActResNet(1, 10, (1, 1), (16, 32), np.random.RandomState(0))
+
+    def train(times):
+        for _ in range(times):
+            with chainer.using_config("jo_provider", onednn.load(name)):
+                net.cleargrads()
+                logits = net(np.ones((4, 1, 8, 8), np.float32))
+                chainer.functions.softmax_cross_entropy(logits, np.zeros(4, "i")).backward()
+        gc.collect()
+        return _resident()
+
+    resident = train(100)
+    assert train(200) - resident < 16 << 20  # 1.2 MB of each used to stay
 
 
 def losses_and_gradients(net, chosen, dtype=np.float32):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import chainer
 import numpy
+from chainer.backends import cuda
 
 from chainer_jo.errors import UserError
 
@@ -23,6 +24,8 @@ chainer.global_config.jo_provider = None
 
 _logger = logging.getLogger(__name__)
 _noticed: set[str] = set()
+#: The providers of this process, by engine, number of the device and precision.
+_loaded: dict[tuple[str, int, str], Provider] = {}
 
 
 class Unavailable(Exception):
@@ -194,6 +197,9 @@ def use(provider: Provider | None) -> None:
 def choose(device: Any, precision: str = "fp32", engine: str = "auto") -> Provider | None:
     """The best provider for a device, or None where stock Chainer has to do.
 
+    There is one for each device and precision in a process, so that what it has worked out for a
+    shape serves every run.
+
     Parameters
     ----------
     device : chainer.backend.Device or anything `chainer.get_device` takes, or "cpu", or "cuda".
@@ -218,7 +224,7 @@ def choose(device: Any, precision: str = "fp32", engine: str = "auto") -> Provid
         raise UserError(f"engine: {engine!r} on device {device}, expected {native!r} or 'stock'")
     else:
         try:
-            return _load(native, precision)
+            return _one_per_process(native, device, precision)
         except Unavailable as error:
             if engine == native:
                 raise UserError(f"engine: {engine!r} is not available: {error}") from error
@@ -234,6 +240,21 @@ def _is_cpu(device: Any) -> bool:
     if device in ("cpu", "cuda"):
         return device == "cpu"
     return chainer.get_device(device).xp is numpy
+
+
+def _one_per_process(engine: str, device: Any, precision: str) -> Provider:
+    key = engine, _number(device), precision
+    provider = _loaded.get(key)
+    if provider is None:
+        provider = _loaded[key] = _load(engine, precision)
+    return provider
+
+
+def _number(device: Any) -> int:
+    """Of a GPU, the current one for "cuda"; 0 for a CPU."""
+    if _is_cpu(device) or not cuda.available:
+        return 0
+    return (cuda.Device() if device == "cuda" else chainer.get_device(device).device).id
 
 
 def _load(engine: str, precision: str) -> Provider:

@@ -6,7 +6,7 @@ import ctypes
 import re
 import site
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import byref, c_char_p, c_int, c_int64, c_size_t, c_uint, c_void_p
 from pathlib import Path
 
@@ -61,6 +61,19 @@ class _Argument(ctypes.Structure):
     _fields_ = [("index", c_int), ("memory", c_void_p)]
 
 
+class Owned(c_void_p):
+    """A pointer to an object of oneDNN, which is destroyed with it."""
+
+    #: The function that destroys the object; None until there is one.
+    _destroy: Callable[[c_void_p], int] | None = None
+    #: The engine outlives what was made for it.
+    _engine: c_void_p | None = None
+
+    def __del__(self) -> None:
+        if self._destroy is not None:
+            self._destroy(self)
+
+
 class Library:
     """A loaded libdnnl with a CPU engine and a stream.
 
@@ -92,6 +105,7 @@ class Library:
         self.execute.argtypes = [c_void_p, c_void_p, c_int, c_void_p]
         self.set_address = quick.dnnl_memory_set_data_handle
         self.set_address.argtypes = [c_void_p, c_void_p]
+        self.engine = None
         self.engine = self.create("dnnl_engine_create", c_int(_CPU), c_size_t(0))
         self.stream = self.create("dnnl_stream_create", self.engine, c_uint(_IN_ORDER))
 
@@ -103,7 +117,7 @@ class Library:
         """How many threads a primitive created now would use."""
         return self._lib.omp_get_max_threads()
 
-    def strided(self, shape: Sequence[int], strides: Sequence[int], data_type: int) -> c_void_p:
+    def strided(self, shape: Sequence[int], strides: Sequence[int], data_type: int) -> Owned:
         """Memory descriptor of an array; strides in elements."""
         return self.create(
             "dnnl_memory_desc_create_with_strides",
@@ -113,7 +127,7 @@ class Library:
             dims(strides),
         )
 
-    def any_layout(self, shape: Sequence[int], data_type: int) -> c_void_p:
+    def any_layout(self, shape: Sequence[int], data_type: int) -> Owned:
         """Memory descriptor that leaves the layout to the primitive."""
         return self.create(
             "dnnl_memory_desc_create_with_tag",
@@ -127,9 +141,10 @@ class Library:
         """Bytes that a memory descriptor describes."""
         return self._lib.dnnl_memory_desc_get_size(descriptor)
 
-    def descriptor_of(self, primitive_desc: c_void_p, query: int) -> c_void_p:
+    def descriptor_of(self, primitive_desc: c_void_p, query: int) -> Owned:
         """The layout that a primitive has chosen for one of its arguments."""
-        return c_void_p(self._lib.dnnl_primitive_desc_query_md(primitive_desc, c_int(query), 0))
+        layout = c_void_p(self._lib.dnnl_primitive_desc_query_md(primitive_desc, c_int(query), 0))
+        return self.create("dnnl_memory_desc_clone", layout)
 
     def implementation(self, primitive_desc: c_void_p) -> str:
         """Name of the implementation that oneDNN has chosen."""
@@ -143,29 +158,36 @@ class Library:
         """Lets a primitive descriptor stand for oneDNN's next choice; False if there is none."""
         return self._lib.dnnl_primitive_desc_next_impl(primitive_desc) == 0
 
-    def adding(self, descriptor: c_void_p) -> c_void_p:
+    def adding(self, descriptor: c_void_p) -> Owned:
         """Attributes of a primitive that adds an array, FIRST_POST_OP_SRC_1, to its result."""
         operations = self.create("dnnl_post_ops_create")
         self._call("dnnl_post_ops_append_binary", operations, c_int(BINARY_ADD), descriptor)
         attributes = self.create("dnnl_primitive_attr_create")
         self._call("dnnl_primitive_attr_set_post_ops", attributes, operations)
-        self._lib.dnnl_post_ops_destroy(operations)
         return attributes
 
-    def describe(self, kind: str, *arguments) -> c_void_p:
+    def describe(self, kind: str, *arguments) -> Owned:
         """Primitive descriptor of some kind; the arguments are those after the engine."""
         return self.create(f"dnnl_{kind}_primitive_desc_create", self.engine, *arguments)
 
-    def describe_reorder(self, source: c_void_p, target: c_void_p) -> c_void_p:
+    def describe_reorder(self, source: c_void_p, target: c_void_p) -> Owned:
         """Primitive descriptor of a change of layout or data type."""
         return self.create(
             "dnnl_reorder_primitive_desc_create", source, self.engine, target, self.engine, None
         )
 
-    def create(self, function: str, *arguments) -> c_void_p:
-        """The object that a function of oneDNN makes, in its first argument, from the others."""
-        result = c_void_p()
+    def create(self, function: str, *arguments) -> Owned:
+        """The object that a function of oneDNN makes, in its first argument, from the others.
+
+        oneDNN keeps what it needs of these, so that each can end at any time.
+        """
+        result = Owned()
         self._call(function, byref(result), *arguments)
+        made = re.split("_create|_clone", function)[0]
+        if made.endswith("_primitive_desc"):
+            made = "dnnl_primitive_desc"
+        result._destroy = getattr(self._lib, f"{made}_destroy")
+        result._engine = self.engine
         return result
 
     def _call(self, function: str, *arguments) -> None:
@@ -192,13 +214,12 @@ class Primitive:
         self._primitive = library.create("dnnl_primitive_create", primitive_desc)
         self._arguments = (_Argument * len(arguments))()
         self._count = len(arguments)
-        self._memories = []
+        self._memories, self._fixed = [], []
         for slot, (index, descriptor, *fixed) in zip(self._arguments, arguments, strict=True):
             address = c_void_p(fixed[0] if fixed else None)
             memory = library.create("dnnl_memory_create", descriptor, library.engine, address)
             slot.index, slot.memory = index, memory.value
-            if not fixed:
-                self._memories.append(memory)
+            (self._fixed if fixed else self._memories).append(memory)
 
     def __call__(self, *addresses: int) -> None:
         set_address = self._set_address
