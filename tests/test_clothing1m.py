@@ -9,7 +9,6 @@ from PIL import Image
 
 from chainer_jo.datasets import clothing1m, clothing1m_standin
 from chainer_jo.datasets.clothing1m import KeyList, load
-from chainer_jo.datasets.decoding import decode
 from chainer_jo.datasets.prepare_clothing1m import main, prepare
 from chainer_jo.errors import UserError
 
@@ -210,33 +209,6 @@ def test_prepare_from_the_command_line(whole, tmp_path, capsys):
     assert main([str(whole), "--write", str(whole)]) == 2
     error = capsys.readouterr().err.splitlines()[-1]
     assert "expected another folder" in error
-
-
-def test_decode_resizes_and_cuts_the_centre(tmp_path):
-    pixels = np.zeros((100, 60, 3), np.uint8)
-    pixels[40:60, 20:40] = 255  # the middle, whatever the shape
-    Image.fromarray(pixels).save(tmp_path / "a.png")
-    image = decode(tmp_path / "a.png", resize=30, crop=10)
-    assert image.shape == (10, 10, 3) and image.dtype == np.uint8
-    assert image[3:-3, 2:-2].min() > 200
-    whole = decode(tmp_path / "a.png", resize=30, crop=30)
-    np.testing.assert_array_equal(image, whole[10:20, 10:20])
-
-
-def test_decode_grey_and_transparent_images(tmp_path):
-    for mode in ("L", "RGBA", "P", "CMYK"):
-        path = tmp_path / f"{mode}.{'jpg' if mode == 'CMYK' else 'png'}"
-        Image.new("RGB", (8, 8), (204, 204, 204)).convert(mode).save(path)
-        assert abs(decode(path, 8, 8).astype(int) - 204).max() < 9
-
-
-@pytest.mark.parametrize("content", [b"", b"text", b"\xff\xd8\xff\xe0 a jpeg's first bytes"])
-def test_decode_names_a_bad_image(content, tmp_path):
-    (tmp_path / "bad.jpg").write_bytes(content)
-    with pytest.raises(UserError, match="bad.jpg.*cannot be decoded"):
-        decode(tmp_path / "bad.jpg")
-    with pytest.raises(UserError, match="none.jpg.*no such file"):
-        decode(tmp_path / "none.jpg")
 
 
 def test_key_list():

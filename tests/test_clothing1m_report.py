@@ -1,6 +1,7 @@
 """Table 3, Figures 7 and 8 and the page, from a real run on a tiny set in the layout."""
 
 import csv
+import dataclasses
 import json
 import os
 import shutil
@@ -18,8 +19,10 @@ from chainer_jo.datasets import clothing1m
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.clothing1m import DIGITS, PAPER, Clothing1MStudy
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.report import relabelled_page
 from chainer_jo.report.clothing1m import figure7, table3
 from chainer_jo.report.relabelled import Relabelled
+from chainer_jo.report.relabelled_page import RelabelledPage
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = list(clothing1m.CLASS_NAMES)
@@ -135,6 +138,43 @@ def test_the_page_has_every_relabelled_image(written, data):
         assert probabilities == sorted(probabilities, reverse=True)
         assert all(source.startswith("data:image/jpeg;base64,") for source, _ in images)
     assert "{{" not in text and str(where) not in text
+
+
+def test_names_of_classes_do_not_end_the_script_of_the_page(data, tmp_path):
+    study = Clothing1MStudy(DIGITS, "tiny")
+    loaded = clothing1m.load(data)
+    names = ("<!--<script>", "</script>", *NAMES[2:])
+    loaded = dataclasses.replace(loaded, class_names=names)
+    store = RunStore(tmp_path)
+    store.open(study.first_step())
+    store.save_labels(study.first_step(), np.eye(len(NAMES), dtype=np.float32)[loaded.train.labels])
+    page = RelabelledPage(study.first_step(), loaded)
+    page.write(store, {"preset": "digits", "data": "tiny"}, tmp_path, tmp_path)
+    text = (tmp_path / "relabelled.html").read_text()
+    start = text.index('id="content">') + len('id="content">')
+    content = text[start : text.index("</script>", start)]
+    assert "<" not in content
+    assert json.loads(content)["classes"] == list(names)
+
+
+def test_images_that_are_not_in_the_page_are_found_whatever_their_folder_is_called(
+    data, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(relabelled_page, "EMBEDDED", 0)
+    study = Clothing1MStudy(DIGITS, "tiny")
+    loaded = clothing1m.load(shutil.copytree(data, tmp_path / "50 % #1"))
+    store = RunStore(tmp_path)
+    store.open(study.first_step())
+    labels = np.roll(loaded.train.labels, 1)
+    store.save_labels(study.first_step(), np.eye(len(NAMES), dtype=np.float32)[labels])
+    folder = tmp_path / "pages"
+    RelabelledPage(study.first_step(), loaded).write(
+        store, {"preset": "digits", "data": "tiny"}, folder, folder
+    )
+    text = (folder / "relabelled.html").read_text()
+    start = text.index('id="content">') + len('id="content">')
+    content = json.loads(text[start : text.index("</script>", start)])
+    assert content["base"] == "../50%20%25%20%231/"
 
 
 def test_top_and_bottom_of_a_pair(data, tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import EpsImagePlugin, Image
 
 from chainer_jo.datasets import data_name, image_folder, load
 from chainer_jo.datasets.downloading import download
@@ -222,13 +222,48 @@ def test_undecodable_image(folder, cache, content):
     refuse(folder, "image 'train/10/2.png' in .*expected a whole png or jpg", cache)
 
 
-def test_sixteen_bits(folder, cache):
-    save(folder / "train/10/2.png", picture(0, (5, 7)).astype(np.uint16) * 256)
-    refuse(
-        folder,
-        "image 'train/10/2.png' in .*mode I;16, expected a whole png or jpg of 8 bits",
-        cache,
+def test_of_sixteen_bits_the_upper_eight_are_kept(tmp_path):
+    values = picture(0, (5, 7)).astype(np.uint16)
+    for part in ("train", "test"):
+        save(tmp_path / "toys" / part / "a" / "1.png", values * 256 + 99)
+
+    np.testing.assert_array_equal(load(str(tmp_path / "toys")).train_images[0, :, :, 0], values)
+
+
+def test_transparent_pixels_are_white(folder):
+    colours = picture(0, (5, 7, 4))
+    colours[..., 3] = 255
+    colours[0, :, 3] = 0
+    save(folder / "train/9/1.png", colours)
+
+    image = load(str(folder)).train_images[0]
+
+    assert (image[0] == 255).all()
+    np.testing.assert_array_equal(image[1:], colours[1:, :, :3])
+
+
+def test_images_are_turned_by_their_exif_orientation(folder):
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the top of the scene is at the right of the file
+    Image.fromarray(np.rot90(picture(9))).save(folder / "train/9/1.png", exif=exif)
+
+    np.testing.assert_array_equal(load(str(folder)).train_images[0], picture(9))
+
+
+def test_postscript_called_jpg_is_not_run(folder, cache, monkeypatch):
+    started = []
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *args: started.append(args))
+    (folder / "train/10/1.jpg").write_text(
+        "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n%%EOF\n"
     )
+    refuse(folder, "image 'train/10/1.jpg' .*cannot identify image", cache)
+    assert not started
+
+
+def test_decompression_bomb(folder, cache):
+    Image.new("1", (20_000, 20_000)).save(folder / "train/10/1.png")
+    assert (folder / "train/10/1.png").stat().st_size < 100_000
+    refuse(folder, "image 'train/10/1.png' .*decompression bomb", cache)
 
 
 def test_other_kind_of_file(folder, cache):
@@ -278,6 +313,90 @@ def test_tar_cut_between_two_files(folder, tmp_path, cache):
         last = tar.getmembers()[-1]
     path.write_bytes(path.read_bytes()[: last.offset])
     refuse(path, "toys.tar' is damaged", cache)
+
+
+def link(tar, name, target, kind=tarfile.SYMTYPE):
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, target
+    tar.addfile(member)
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+def test_links_within_a_tar_are_images(folder, tmp_path, mode):
+    """As tar packs files that share their content, and links among them."""
+    original = tmp_path / "pool/a.png"
+    save(original, picture(7))
+    (folder / "train/9/11.png").hardlink_to(folder / "train/9/2.png")
+    (folder / "train/10/11.png").symlink_to("../9/11.png")
+    (folder / "train/10/12.png").symlink_to("../../pool/a.png")
+    path = tmp_path / "toys.tar"
+    with tarfile.open(path, mode) as tar:
+        tar.add(folder / "train", "./toys/train")  # before what its links lead to
+        tar.add(folder / "test", "./toys/test")
+        tar.add(original, "./toys/pool/a.png")
+        kinds = {member.type for member in tar.getmembers()}
+    assert {tarfile.LNKTYPE, tarfile.SYMTYPE} <= kinds
+
+    data = load(str(path))
+
+    assert data.train_labels.tolist() == [0, 0, 0, 1, 1, 1, 1]
+    expected = [picture(i) for i in (0, 1, 0, 2, 3, 0, 7)]
+    np.testing.assert_array_equal(data.train_images, expected)
+
+
+@pytest.mark.parametrize(
+    "name, target",
+    [
+        ("train/9/11.png", "../../../elsewhere/a.png"),
+        ("train/9/11.png", "/elsewhere/a.png"),
+        ("train/9/11.png", "11.png"),
+        ("train/11", "9"),
+    ],
+)
+def test_links_that_lead_to_no_file_of_the_tar(folder, tmp_path, cache, name, target):
+    path = pack(folder, tmp_path / "toys.tar", "w")
+    with tarfile.open(path, "a") as tar:
+        link(tar, name, target)
+    refuse(path, f"'{name}' is a link to .*tar --dereference", cache)
+
+
+def test_other_links_in_a_tar_do_not_matter(folder, tmp_path):
+    path = pack(folder, tmp_path / "toys.tar", "w", prefix="toys/")
+    with tarfile.open(path, "a") as tar:
+        link(tar, "toys/latest", "/elsewhere")
+    check(load(str(path)))
+
+
+def test_a_file_packed_twice_counts_once_as_it_was_last(folder, tmp_path):
+    path = pack(folder, tmp_path / "toys.tar", "w")
+    save(tmp_path / "new.png", picture(50))
+    with tarfile.open(path, "a") as tar:
+        tar.add(tmp_path / "new.png", "train/9/2.png")
+
+    data = load(str(path))
+
+    np.testing.assert_array_equal(data.train_images[0], picture(50))
+    assert len(data.train_images) == 4
+
+
+def test_two_folders_of_images_in_a_tar(folder, tmp_path, cache):
+    path = tmp_path / "toys.tar"
+    with tarfile.open(path, "w") as tar:
+        tar.add(folder, "new/toys")
+        tar.add(folder, "old/toys")
+    refuse(path, "some are below 'new/toys', others below 'old/toys'", cache)
+
+
+@pytest.mark.parametrize("name", ["train/9/11.png", "train/11"])
+def test_links_in_a_folder_that_lead_nowhere(folder, cache, name):
+    (folder / name).symlink_to("gone.png")
+    refuse(folder, f"{name}': a link that leads nowhere", cache)
+
+
+def test_links_in_a_folder_are_followed(folder, tmp_path):
+    (folder / "train/9").rename(tmp_path / "nine")
+    (folder / "train/9").symlink_to(tmp_path / "nine")
+    check(load(str(folder)))
 
 
 def test_tar_without_images(tmp_path, cache):

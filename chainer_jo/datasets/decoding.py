@@ -1,17 +1,60 @@
-"""From an image file to what a network sees: RGB, a resized square's centre (section 4.2)."""
+"""From an image file to pixels: what is opened, how what is odd about it is seen, the square that
+a network gets (section 4.2)."""
 
 from __future__ import annotations
 
+import contextlib
+import warnings
 from pathlib import Path
+from typing import IO
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageOps
 
 from chainer_jo.errors import UserError
 
+#: What is opened, by content, whatever a file is called. Others have decoders of many kinds: for
+#: PostScript, say, Pillow starts a program.
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
+#: To be counted up when the same file gives other pixels than before: caches ask for it.
+VERSION = 1
+_GREY = ("1", "L", "LA")
+_SIXTEEN_BITS = ("I;16", "I;16L", "I;16B", "I;16N")
+_OUT_OF_RANGE = ("I", "F")  # numbers of 32 bits, of which nobody knows which is white
 
-def open_resized(path: str | Path, size: int) -> Image.Image:
-    """The image in RGB, resized to `size` x `size` pixels unless it has that size (antialiased).
+# Pillow warns of images above 89 million pixels and refuses those above 179 million. The warnings
+# name no file and come from every process that decodes: a large photograph, or EXIF data that are
+# damaged, are nothing to be warned of.
+warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
+warnings.filterwarnings("ignore", "Corrupt EXIF data")
+
+
+def read(source: str | Path | IO[bytes], formats: tuple[str, ...] = FORMATS) -> Image.Image:
+    """The image as a person sees it, of mode "L" if it is grey and "RGB" otherwise.
+
+    It is turned by its EXIF orientation, transparent pixels are laid over white, of 16 bits the
+    upper 8 are kept, of an animation the first picture.
+
+    Raises whatever Pillow does, on damaged files anything, SyntaxError included; ValueError for
+    pixels of 32 bits.
+    """
+    with Image.open(source, formats=formats) as image:
+        image.load()
+        with contextlib.suppress(Exception):  # damaged EXIF data say nothing; the pixels are there
+            ImageOps.exif_transpose(image, in_place=True)
+        if image.mode in _OUT_OF_RANGE:
+            raise ValueError(f"pixels of mode {image.mode}")
+        mode = "L" if image.mode in (*_GREY, *_SIXTEEN_BITS) else "RGB"
+        if image.mode in _SIXTEEN_BITS:
+            return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+        if image.has_transparency_data:
+            image = image.convert("RGBA")
+            image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+        return image.convert(mode)
+
+
+def open_rgb(path: str | Path) -> Image.Image:
+    """The image of a file in RGB, see `read`.
 
     Raises
     ------
@@ -19,13 +62,24 @@ def open_resized(path: str | Path, size: int) -> Image.Image:
         for a file that is missing, truncated or no image.
     """
     try:
-        with Image.open(path) as image:
-            image = image.convert("RGB")
+        return read(path).convert("RGB")
     except FileNotFoundError:
         raise UserError(f"image {str(path)!r}: no such file") from None
-    except Exception as error:  # on damaged files Pillow raises anything, SyntaxError included
-        reason = str(error) or type(error).__name__
-        raise UserError(f"image {str(path)!r}: cannot be decoded ({reason})") from None
+    except Exception as error:
+        raise UserError(f"image {str(path)!r}: cannot be decoded ({reason(error)})") from None
+
+
+def reason(error: Exception) -> str:
+    """What a decoder complains of, in one line."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def open_resized(path: str | Path, size: int) -> Image.Image:
+    """The image in RGB, resized to `size` x `size` pixels unless it has that size (antialiased).
+
+    Raises UserError as `open_rgb` does.
+    """
+    image = open_rgb(path)
     if image.size != (size, size):
         image = image.resize((size, size), Image.Resampling.BILINEAR)
     return image

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import lzma
+import posixpath
 import re
 import tarfile
 import zlib
@@ -12,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 import numpy as np
-from PIL import Image
 
+from chainer_jo.datasets import decoding
 from chainer_jo.datasets.array_cache import decoded_once
 from chainer_jo.datasets.image_data import ImageData
 from chainer_jo.datasets.progress import Progress
@@ -21,9 +22,7 @@ from chainer_jo.errors import UserError
 
 PARTS = ("train", "test")
 _SUFFIXES = (".png", ".jpg", ".jpeg")
-_GREY_MODES = ("1", "L")
-# What converts to 8 bits a channel without loss of range.
-_RGB_MODES = ("RGB", "RGBA", "P", "PA", "LA", "CMYK", "YCbCr")
+_FORMATS = ("PNG", "JPEG")
 _DAMAGED = (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError)
 
 
@@ -31,26 +30,32 @@ def load(path: Path, name: str) -> ImageData:
     """The images of a folder, or of a tar, compressed or not, in which that folder was packed.
 
     Classes are sorted by name and images by file name within their class, numbers in names by
-    value. Images are grey, (h, w, 1), if all of them are, otherwise RGB, (h, w, 3).
+    value. Images are grey, (h, w, 1), if all of them are, otherwise RGB, (h, w, 3); odd ones are
+    seen as `decoding.read` says. Links are followed, in a tar to files in it.
 
     Raises
     ------
     UserError
         naming the file or class at fault: no train or test classes, a class that only one of them
-        has, a file that is not a png or jpg image, images of different sizes, a damaged tar.
+        has, a file that is not a png or jpg image, images of different sizes, a damaged tar, two
+        folders of images in a tar, a link that leads nowhere.
     """
     if path.is_dir():
         files = _list(path)
-        key = _digest_of_listing(files, path)
+        listing = _digest_of_listing(files, path)
         contents = _folder_contents(files, path)
     else:
         with open(path, "rb") as file:
-            key = hashlib.file_digest(file, "sha256").hexdigest()
+            listing = hashlib.file_digest(file, "sha256").hexdigest()
         contents = _tar_contents(path)
+    key = hashlib.sha256(f"{decoding.VERSION} {listing}".encode()).hexdigest()
     return decoded_once(name, key, lambda: _assemble(name, str(path), contents))
 
 
 def _list(root: Path) -> list[Path]:
+    for entry in (e for part in PARTS for level in ("*", "*/*") for e in (root / part).glob(level)):
+        if not entry.exists() and not entry.name.startswith("."):
+            raise UserError(f"image {str(entry)!r}: a link that leads nowhere, expected a file")
     return sorted(f for part in PARTS for f in (root / part).glob("*/*") if f.is_file())
 
 
@@ -76,28 +81,75 @@ def _folder_contents(files: list[Path], root: Path) -> Iterator[tuple[str, bytes
 
 
 def _tar_contents(path: Path) -> Iterator[tuple[str, bytes]]:
+    """What the files of a tar contain, links to files in it among them.
+
+    Twice from beginning to end: in a compressed tar, going back for a link's target decompresses
+    everything before it again.
+    """
     try:
         with tarfile.open(path) as archive:
-            for member in archive:
-                if member.isfile():
-                    yield member.name, archive.extractfile(member).read()
+            names_of = _names_by_file(archive, str(path))
             # tarfile takes a cut or garbled header for the end; the real end is two zero blocks.
             if archive.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
                 raise tarfile.ReadError("its end is missing")
+        with tarfile.open(path) as archive:
+            for member in archive:
+                if member.isfile() and (names := names_of.get(_normal(member.name))):
+                    content = archive.extractfile(member).read()
+                    yield from ((name, content) for name in names)
     except _DAMAGED as error:
         raise UserError(
             f"image archive {str(path)!r} is damaged ({error}), expected a whole tar file"
         ) from error
 
 
+def _names_by_file(archive: tarfile.TarFile, place: str) -> dict[str, list[str]]:
+    """The paths of images by the file in the archive that has their content."""
+    target_of: dict[str, str | None] = {}  # None for a file; the last of several of one name counts
+    for member in archive:
+        name = _normal(member.name)
+        if member.isfile():
+            target_of[name] = None
+        elif member.islnk():
+            target_of[name] = _normal(member.linkname)
+        elif member.issym():
+            target_of[name] = _normal(str(PurePosixPath(name).parent / member.linkname))
+    names_of: dict[str, list[str]] = {}
+    for name in target_of:
+        file, links = name, set()
+        while file not in links and target_of.get(file) is not None:
+            links.add(file)
+            file = target_of[file]
+        if file not in links and file in target_of:
+            names_of.setdefault(file, []).append(name)
+        elif not set(PARTS).isdisjoint(PurePosixPath(name).parts[-3:]):
+            raise UserError(
+                f"image archive {place!r}: {name!r} is a link to {target_of[name]!r}, expected "
+                "links to files in the archive only (tar --dereference packs what links lead to)"
+            )
+    return names_of
+
+
+def _normal(name: str) -> str:
+    return posixpath.normpath(name).lstrip("/")
+
+
 def _assemble(name: str, place: str, contents: Iterable[tuple[str, bytes]]) -> ImageData:
     """Put the files in order, check that they fit together, decode them."""
     encoded: dict[tuple[str, str, str], bytes] = {}
+    top = None  # the folder that was packed, if the tar begins with it
     for file_name, content in contents:
-        # The last three components: whether the tar begins with "./" or a folder does not matter.
-        part, class_name, image_name = ("", "", *PurePosixPath(file_name).parts)[-3:]
-        if part in PARTS and not image_name.startswith("."):
-            encoded[part, class_name, image_name] = content
+        *above, part, class_name, image_name = ("", "", *PurePosixPath(file_name).parts)
+        if part not in PARTS or image_name.startswith("."):
+            continue
+        found = "/".join(filter(None, above))
+        if top not in (None, found):
+            raise UserError(
+                f"images in {place!r}: some are below {top or '.'!r}, others below "
+                f"{found or '.'!r}, expected train/ and test/ in one folder"
+            )
+        top = found
+        encoded[part, class_name, image_name] = content
     class_names = _class_names(encoded.keys(), place)
     order = sorted(encoded, key=lambda key: (PARTS.index(key[0]), *map(_by_value, key[1:])))
     images = _decode_all(name, place, {"/".join(key): encoded[key] for key in order})
@@ -157,14 +209,11 @@ def _decode(file_name: str, place: str, content: bytes) -> np.ndarray:
     if not file_name.lower().endswith(_SUFFIXES):
         raise UserError(f"file {file_name!r} in {place!r}: expected {', '.join(_SUFFIXES)}")
     try:
-        with Image.open(io.BytesIO(content), formats=("PNG", "JPEG")) as image:
-            if image.mode in _GREY_MODES:
-                return np.asarray(image.convert("L"))[..., np.newaxis]
-            if image.mode in _RGB_MODES:
-                return np.asarray(image.convert("RGB"))
-            problem = f"pixels of mode {image.mode}"
-    except Exception as error:  # on a damaged file the decoders raise all kinds
-        problem = str(error) or type(error).__name__
-    raise UserError(
-        f"image {file_name!r} in {place!r}: {problem}, expected a whole png or jpg of 8 bits"
-    )
+        image = decoding.read(io.BytesIO(content), formats=_FORMATS)
+    except Exception as error:
+        raise UserError(
+            f"image {file_name!r} in {place!r}: {decoding.reason(error)}, expected a whole png or "
+            "jpg of 8 or 16 bits"
+        ) from error
+    pixels = np.asarray(image)
+    return pixels[..., np.newaxis] if image.mode == "L" else pixels

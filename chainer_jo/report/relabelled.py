@@ -11,10 +11,10 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure as Canvas
-from PIL import Image
 
 from chainer_jo import files
 from chainer_jo.datasets.clothing1m import Clothing1M, class_index
+from chainer_jo.datasets.decoding import open_rgb
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report import figure_style as style
@@ -142,8 +142,7 @@ class RelabelledFigure:
                 axes.spines[:].set_visible(False)
                 if column < len(rows):
                     row = rows[column]
-                    with Image.open(self.data.root / row["key"]) as image:
-                        axes.imshow(image.convert("RGB"))
+                    axes.imshow(open_rgb(self.data.root / row["key"]))
                     axes.set_xlabel(f"{row['end']}\n{self.after}: {100 * row['probability']:.1f} %")
             canvas.suptitle(f"{self.before} → {self.after}", fontsize=10, color=style.INK)
             canvas.supxlabel(footnote, x=0.01, ha="left", fontsize=7, color=style.MUTED)

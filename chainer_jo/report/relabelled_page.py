@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 
@@ -70,7 +71,7 @@ def _page(relabelled: Relabelled, origin: dict, folder: Path) -> str:
     sizes = ((data.root / data.train.keys[i]).stat().st_size for p in pairs.values() for i in p)
     embedded = _fits(sizes)
     # What is referred to is found from the folder of the page, wherever both are moved together.
-    base = "" if embedded else Path(os.path.relpath(data.root, folder)).as_posix() + "/"
+    base = "" if embedded else quote(Path(os.path.relpath(data.root, folder)).as_posix()) + "/"
     source = _data_uri if embedded else (lambda root, key: key)
     content = {
         "classes": data.class_names,
@@ -86,8 +87,8 @@ def _page(relabelled: Relabelled, origin: dict, folder: Path) -> str:
     }
     template = resources.files("chainer_jo.report").joinpath("relabelled.html").read_text()
     about = f"preset {origin['preset']}, data {origin['data']}"
-    # "</" would end the script that holds the data, whatever it is part of.
-    text = json.dumps(content, separators=(",", ":")).replace("</", "<\\/")
+    # In the script that holds the data, "</script" would end it and "<!--<script" hide its end.
+    text = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
     return template.replace("{{about}}", html.escape(about)).replace("{{content}}", text)
 
 

@@ -1,0 +1,122 @@
+"""Image files of all kinds: which are opened, and what is seen of odd ones."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import EpsImagePlugin, Image
+
+from chainer_jo.datasets.decoding import decode
+from chainer_jo.errors import UserError
+
+ROOT = Path(__file__).resolve().parent.parent
+POSTSCRIPT = "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n%%EOF\n"
+
+
+def test_resized_and_cut_to_the_centre(tmp_path):
+    pixels = np.zeros((100, 60, 3), np.uint8)
+    pixels[40:60, 20:40] = 255  # the middle, whatever the shape
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    image = decode(tmp_path / "a.png", resize=30, crop=10)
+    assert image.shape == (10, 10, 3) and image.dtype == np.uint8
+    assert image[3:-3, 2:-2].min() > 200
+    whole = decode(tmp_path / "a.png", resize=30, crop=30)
+    np.testing.assert_array_equal(image, whole[10:20, 10:20])
+
+
+def test_every_mode_becomes_rgb(tmp_path):
+    for mode in ("L", "RGBA", "P", "CMYK"):
+        path = tmp_path / f"{mode}.{'jpg' if mode == 'CMYK' else 'png'}"
+        Image.new("RGB", (8, 8), (204, 204, 204)).convert(mode).save(path)
+        assert abs(decode(path, 8, 8).astype(int) - 204).max() < 9
+
+
+def striped(height, width, mode="RGB"):
+    """Left half dark, right half bright."""
+    pixels = np.full((height, width), 40, np.uint8)
+    pixels[:, width // 2 :] = 200
+    return Image.fromarray(pixels).convert(mode)
+
+
+@pytest.mark.parametrize("ending", ["jpg", "png", "webp", "tiff"])
+def test_images_are_turned_by_the_exif_orientation(ending, tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 8  # the top of the scene is at the left of the file
+    path = tmp_path / f"turned.{ending}"
+    striped(40, 20).save(path, exif=exif)
+    image = decode(path, 20, 20).astype(int)
+    assert abs(image[11:] - 40).max() < 12 and abs(image[:9] - 200).max() < 12
+
+
+def test_damaged_exif_data_are_ignored(tmp_path):
+    striped(20, 20).save(tmp_path / "a.jpg", exif=b"Exif\0\0II*\0\x08\0\0\0\xff\xff\x12\x01")
+    assert abs(decode(tmp_path / "a.jpg", 20, 20)[:, :9].astype(int) - 40).max() < 12
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "L"])
+def test_transparent_pixels_are_laid_over_white(mode, tmp_path):
+    image = striped(8, 8, mode)
+    options = {}
+    if mode in ("RGBA", "LA"):
+        alpha = Image.new("L", (8, 8), 255)
+        alpha.paste(0, (0, 0, 4, 8))
+        image.putalpha(alpha)
+    else:
+        options["transparency"] = image.getpixel((0, 0))
+    image.save(tmp_path / "a.png", **options)
+    pixels = decode(tmp_path / "a.png", 8, 8)
+    assert (pixels[:, :4] == 255).all() and (pixels[:, 4:] == 200).all()
+
+
+def test_of_sixteen_bits_the_upper_eight_are_kept(tmp_path):
+    values = np.arange(64, dtype=np.uint16).reshape(8, 8) * 1000
+    Image.fromarray(values).save(tmp_path / "a.png")
+    np.testing.assert_array_equal(decode(tmp_path / "a.png", 8, 8)[..., 0], values >> 8)
+    Image.fromarray(values.astype(np.float32)).save(tmp_path / "a.tiff")
+    with pytest.raises(UserError, match="a.tiff.*pixels of mode F"):
+        decode(tmp_path / "a.tiff")
+
+
+def test_of_an_animation_the_first_picture_is_taken(tmp_path):
+    still, moved = striped(8, 8), striped(8, 8).transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    for name in ("a.gif", "a.webp", "a.tiff"):
+        still.save(tmp_path / name, save_all=True, append_images=[moved])
+        assert abs(decode(tmp_path / name, 8, 8)[:, :3].astype(int) - 40).max() < 12
+
+
+def test_postscript_is_not_run(tmp_path, monkeypatch):
+    started = []
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *args: started.append(args))
+    (tmp_path / "a.jpg").write_text(POSTSCRIPT)
+    with pytest.raises(UserError, match="a.jpg.*cannot identify image"):
+        decode(tmp_path / "a.jpg")
+    assert not started
+
+
+def test_a_decompression_bomb_is_refused_and_a_large_photograph_is_not(tmp_path):
+    Image.new("1", (20_000, 20_000)).save(tmp_path / "bomb.png")
+    with pytest.raises(UserError, match="bomb.png.*decompression bomb"):
+        decode(tmp_path / "bomb.png")
+    Image.new("L", (10_000, 10_000), 77).save(tmp_path / "large.png", compress_level=1)
+    # In a process of its own, where the tests' own rules for warnings do not hold.
+    code = (
+        "import sys; from chainer_jo.datasets.decoding import decode; "
+        "print(*decode(sys.argv[1], 8, 8)[3, 3])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, tmp_path / "large.png"],
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("77 77 77\n", "")
+
+
+@pytest.mark.parametrize("content", [b"", b"text", b"\xff\xd8\xff\xe0 a jpeg's first bytes"])
+def test_a_bad_image_is_named(content, tmp_path):
+    (tmp_path / "bad.jpg").write_bytes(content)
+    with pytest.raises(UserError, match="bad.jpg.*cannot be decoded"):
+        decode(tmp_path / "bad.jpg")
+    with pytest.raises(UserError, match="none.jpg.*no such file"):
+        decode(tmp_path / "none.jpg")
