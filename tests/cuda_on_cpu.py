@@ -2,6 +2,7 @@
 
 import ctypes
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -38,11 +39,16 @@ TYPES = {"float32": "float", "int32": "int32_t", "float16": "float16"}
 def compile_source(folder: Path, source: str) -> ctypes.CDLL:
     """A shared library of C++ source, made in a folder; no fused multiply-add, as on the GPU."""
     stem = folder / hashlib.sha1(source.encode()).hexdigest()
-    stem.with_suffix(".cpp").write_text(source)
-    command = [COMPILER, "-std=c++17", "-O1", "-ffp-contract=off", "-shared", "-fPIC",
-               str(stem.with_suffix(".cpp")), "-o", str(stem.with_suffix(".so"))]  # fmt: skip
-    subprocess.run(command, check=True)
-    return ctypes.CDLL(str(stem.with_suffix(".so")))
+    library = stem.with_suffix(".so")
+    if not library.exists():
+        # Whole or not at all: several processes may share the folder.
+        written = folder / f"{stem.name}-{os.getpid()}.so"
+        stem.with_suffix(".cpp").write_text(source)
+        command = [COMPILER, "-std=c++17", "-O1", "-ffp-contract=off", "-shared", "-fPIC",
+                   str(stem.with_suffix(".cpp")), "-o", str(written)]  # fmt: skip
+        subprocess.run(command, check=True)
+        written.replace(library)
+    return ctypes.CDLL(str(library))
 
 
 def elementwise(folder: Path, inputs: str, outputs: str, body: str, dtype: np.dtype):

@@ -1,0 +1,5 @@
+"""What Chainer imports from there."""
+
+
+class PerformanceWarning(RuntimeWarning):
+    """CuPy's."""

@@ -1,0 +1,1 @@
+"""Chainer looks whether it can be imported."""

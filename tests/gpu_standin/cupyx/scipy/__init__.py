@@ -1,0 +1,1 @@
+"""Chainer imports it."""
