@@ -14,7 +14,7 @@ import pytest
 from tiny import TINY
 
 from chainer_jo import paper
-from chainer_jo.commands import app, main, options
+from chainer_jo.commands import app, compare, main, options
 from chainer_jo.experiments import presets
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
@@ -81,6 +81,18 @@ def test_table_from_nothing_and_again(tiny, tmp_path, capsys):
     assert time.monotonic() - started < 5
     assert "6 runs, 0 to do" in again
     assert again.split("**Table")[1] == first.split("**Table")[1]
+
+
+def test_the_same_code_agrees_with_itself(tiny, tmp_path, capsys):
+    for place in ("here", "reference"):
+        assert run(table1, tmp_path / place, "--noise-rates", "0.5") == 0
+    capsys.readouterr()
+    argv = [f"--{name}={tmp_path / place / 'results'}"
+            for name, place in (("results", "here"), ("reference", "reference"))]  # fmt: skip
+    (folder,) = (tmp_path / "here" / "results").iterdir()
+    assert compare.compare("test", ["--preset", folder.name, *argv])
+    counts = capsys.readouterr().out.split("| Table 1 |")[1]
+    assert [int(n) for n in counts.split("\n")[0].split("|")[:-1]] == [8, 8, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("share, least, most", [(math.inf, 10, 1000), (1e-9, 2, 2)])

@@ -21,7 +21,7 @@ from chainer_jo.functions.providers import ENGINES
 _logger = logging.getLogger(__name__)
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """Reports a wrong flag in one line."""
 
     def error(self, message: str) -> NoReturn:
@@ -60,7 +60,7 @@ def parse(description: str, argv: list[str] | None = None) -> Options:
     UserError
         for an unknown flag, or a value that is not what the flag expects.
     """
-    parser = _Parser(
+    parser = Parser(
         description=description,
         allow_abbrev=False,
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,

@@ -1,0 +1,114 @@
+"""What ``reproduce/compare.py`` does: results computed here against the committed reference."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from chainer_jo import files
+from chainer_jo.commands.options import Parser
+from chainer_jo.errors import UserError
+from chainer_jo.report import agreement
+from chainer_jo.report.agreement import DIFFERS, NO_REFERENCE, TOO_FEW, UNFINISHED, WITHIN, Judged
+from chainer_jo.report.layout import aligned
+
+
+def main(description: str, argv: list[str] | None = None) -> None:
+    """Entry point; ends the process with 0 (agrees), 1 (differs) or 2 (bad input)."""
+    try:
+        sys.exit(0 if compare(description, argv) else 1)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def compare(description: str, argv: list[str] | None = None) -> bool:
+    """Prints what differs and one verdict; returns whether everything compared agrees.
+
+    Raises
+    ------
+    UserError
+        if there is nothing to compare.
+    """
+    parser = Parser(description=description, allow_abbrev=False)
+    add = parser.add_argument
+    add("--preset", default="digits", help="the folder's name below the two others (digits)")
+    add("--results", type=Path, default=Path("results"), help="what was computed (results)")
+    add("--reference", type=Path, default=Path("results/reference"),
+        help="what it is held against (results/reference)")  # fmt: skip
+    add("--all", action="store_true", help="show every cell, not only those that differ")
+    flags = parser.parse_args(argv)
+    here, reference = flags.results / flags.preset, flags.reference / flags.preset
+    judged = agreement.judge(agreement.read_pairs(here, reference))
+    for name, folder in (("here", here), ("reference", reference)):
+        print(f"{name:9}  {_origin(folder)}")
+    print()
+    shown = [j for j in judged if flags.all or j.verdict == DIFFERS]
+    if shown:
+        print(*_table(shown), "", sep="\n")
+    print(*_counts(judged), "", sep="\n")
+    print(*_verdict(judged), sep="\n")
+    return all(j.verdict != DIFFERS for j in judged)
+
+
+def _origin(folder: Path) -> str:
+    """The folder, and what computed it."""
+    path = folder / "provenance.json"
+    known = files.read_json(path) if path.exists() else {}
+    parts = [
+        ", ".join(str(value or "unknown") for value in known.get(key, []))
+        for key in ("devices", "engines", "commits")
+    ]
+    return f"{folder}: " + (" | ".join(parts) if known else "made by an unknown machine")
+
+
+def _table(judged: Sequence[Judged]) -> list[str]:
+    rows = [["", "here", "reference", "difference", "limit", ""]]
+    for j in judged:
+        pair = j.pair
+        rows.append([
+            f"{pair.table}, {pair.cell}", pair.here.text(),
+            pair.reference.text() if pair.reference else "-",
+            f"{pair.difference:+.1f}" if pair.comparable else "",
+            f"{j.limit:.1f}" if j.limit is not None else "", j.verdict,
+        ])  # fmt: skip
+    return aligned(rows)
+
+
+def _counts(judged: Sequence[Judged]) -> list[str]:
+    """One line per table."""
+    verdicts = (DIFFERS, TOO_FEW, UNFINISHED, NO_REFERENCE)
+    rows = [["", WITHIN, "the same numbers", *verdicts]]
+    for table in dict.fromkeys(j.pair.table for j in judged):
+        cells = [j for j in judged if j.pair.table == table and j.pair.unit != agreement.MEAN]
+        counts = Counter(j.verdict for j in cells)
+        same = sum(j.pair.same_numbers for j in cells)
+        rows.append(
+            [table, *(str(n) for n in (counts[WITHIN], same, *(counts[v] for v in verdicts)))]
+        )
+    return aligned(rows)
+
+
+def _verdict(judged: Sequence[Judged]) -> list[str]:
+    apart = [j for j in judged if j.verdict == DIFFERS]
+    compared = [j for j in judged if j.verdict in (WITHIN, DIFFERS)]
+    limits = sorted(j.limit for j in compared if j.limit is not None and j.pair.unit == "percent")
+    what, lines = "numbers (cells, and the mean of each table)", []
+    if apart:
+        lines.append(f"DIFFERS: {len(apart)} of {len(compared)} {what} are not within scatter.")
+        most = max(len(j.pair.here.trials) for j in judged)
+        if most < max(len(j.pair.reference.trials) for j in judged if j.pair.reference):
+            lines.append(
+                "A trial can be an outlier: more of them (--trials) tell it from a difference."
+            )
+    else:
+        lines.append(f"AGREES: all {len(compared)} {what} are within scatter.")
+    if limits:
+        lines.append(
+            f"Noticed is a difference from {limits[0]:.1f} to {limits[-1]:.1f} points on, "
+            f"{statistics.median(limits):.1f} in the median cell; less with more trials."
+        )
+    return lines

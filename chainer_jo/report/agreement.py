@@ -1,0 +1,258 @@
+"""Whether results agree with the reference: every cell of the tables against the scatter over
+trials.
+
+Chips, engines and precisions round differently, training amplifies that, and so a cell never comes
+out the same to the last digit elsewhere: it agrees if it could be one more draw of the same trials.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+
+from chainer_jo import files
+from chainer_jo.errors import UserError
+
+#: How often a faithful repetition may be told that it differs, whatever the number of cells.
+ERROR_RATE = 0.01
+#: Degrees of freedom that the typical scatter counts for in each cell. Six trials of Tables 1 and 2
+#: on the digits, held against each other, bear one or two: unstable cells scatter ten times as far.
+TYPICAL_WEIGHT = 2
+
+WITHIN, DIFFERS = "within scatter", "differs"
+UNFINISHED, NO_REFERENCE, TOO_FEW = "not finished here", "no reference", "too few trials"
+MEAN = "mean of all cells"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The trials of one cell, as a table's JSON has them, and how many diverged."""
+
+    trials: tuple[float, ...]
+    diverged: int = 0
+    seeds: tuple[int, ...] | None = None  # of the trials; None where trials are missing
+
+    @classmethod
+    def read(cls, cell: dict) -> Sample:
+        trials = tuple(map(float, cell["trials"]))
+        seeds = tuple(int(run.rsplit("-s", 1)[1].split("-")[0]) for run in cell["runs"])
+        return cls(trials, cell["diverged"], seeds if len(seeds) == len(trials) else None)
+
+    @property
+    def always_diverges(self) -> bool:
+        return self.diverged > 0 and not self.trials
+
+    def by_seed(self) -> dict[int, float]:
+        return dict(zip(self.seeds or (), self.trials, strict=False))
+
+    def text(self) -> str:
+        """``91.2 (3 trials)``, ``± 0.3`` added from two trials on."""
+        parts = []
+        if self.trials:
+            parts.append(f"{statistics.fmean(self.trials):.1f}")
+        if len(self.trials) > 1:
+            parts.append(f"± {statistics.stdev(self.trials):.1f}")
+        if self.trials:
+            parts.append(f"({len(self.trials)})")
+        if self.diverged:
+            parts.append(f"{self.diverged} diverged")
+        return " ".join(parts) or "-"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One cell here and in the reference.
+
+    Parameters
+    ----------
+    unit : cells of one unit are judged by a common typical scatter.
+    """
+
+    table: str
+    cell: str
+    unit: str
+    here: Sample
+    reference: Sample | None
+
+    @property
+    def difference(self) -> float:
+        return statistics.fmean(self.here.trials) - statistics.fmean(self.reference.trials)
+
+    @property
+    def degrees(self) -> int:
+        """Degrees of freedom of the variance that both sides' trials tell together."""
+        return max(0, len(self.here.trials) - 1) + max(0, len(self.reference.trials) - 1)
+
+    @property
+    def squares(self) -> float:
+        """Sum over all trials of the squared distance to their side's mean."""
+        sides = (self.here.trials, self.reference.trials)
+        return sum(float(np.var(trials)) * len(trials) for trials in sides)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether both sides have a number, and the trials tell how far such numbers scatter."""
+        there = self.reference and self.here.trials and self.reference.trials
+        return bool(there) and self.degrees > 0
+
+    @property
+    def same_numbers(self) -> bool:
+        """Whether every trial of a seed that both sides have is the same number."""
+        here = self.here.by_seed()
+        reference = self.reference.by_seed() if self.reference else {}
+        shared = here.keys() & reference.keys()
+        return bool(shared) and all(here[seed] == reference[seed] for seed in shared)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A pair, its verdict, and from which difference on it would have been another."""
+
+    pair: Pair
+    verdict: str
+    limit: float | None = None
+
+
+def read_pairs(here: Path, reference: Path) -> list[Pair]:
+    """The cells of every table in the folder ``here``, each with the one in ``reference``.
+
+    Raises
+    ------
+    UserError
+        if there is no table here, no reference at all, or they are of different data.
+    """
+    ours, theirs = _tables(here), _tables(reference)
+    if not ours:
+        raise UserError(f"{here}: no tables there, expected what the scripts in reproduce/ write")
+    if not theirs:
+        raise UserError(f"{reference}: no tables there, expected the reference of {here.name}")
+    pairs = []
+    for number, table in sorted(ours.items()):
+        known = theirs.get(number)
+        for key in ("preset", "data"):
+            if known and known[key] != table[key]:
+                raise UserError(
+                    f"table {number}: {key} {table[key]} in {here}, {known[key]} in {reference}; "
+                    "expected the same"
+                )
+        cells = {_name(cell): Sample.read(cell) for cell in (known or {"cells": []})["cells"]}
+        pairs += [
+            Pair(
+                f"Table {number}",
+                _name(cell),
+                "labels" if cell["row"].get("quantity") == "number" else "percent",
+                Sample.read(cell),
+                cells.get(_name(cell)),
+            )
+            for cell in table["cells"]
+        ]
+    return pairs
+
+
+def _tables(folder: Path) -> dict[int, dict]:
+    """By number, the tables of cells; Tables 4 and 5 hold no results."""
+    found = (files.read_json(path) for path in folder.glob("table[0-9]*.json"))
+    return {table["table"]: table for table in found if "cells" in table}
+
+
+def _name(cell: dict) -> str:
+    """What addresses a cell, in words: ``joint last test noise rate 0.5``."""
+    return " ".join(
+        value if isinstance(value, str) else f"{'' if key == 'value' else key} {value:g}".strip()
+        for key, value in {**cell["row"], **cell["column"]}.items()
+    ).replace("_", " ")
+
+
+def judge(pairs: Sequence[Pair]) -> list[Judged]:
+    """A verdict on every pair.
+
+    The difference of the means is held against Student's t, Bonferroni-corrected for the number of
+    cells. As a few trials tell little about a cell's scatter, it is drawn towards the typical one
+    of the other cells, as in a moderated t statistic (Smyth 2004).
+
+    Raises
+    ------
+    UserError
+        if nothing can be compared.
+    """
+    compared = [pair for pair in pairs if pair.comparable]
+    if not compared:
+        raise UserError(
+            "nothing to compare: no cell has a finished trial on both sides, and two on one of them"
+        )
+    typical = _typical_variances(compared)
+    for table in dict.fromkeys(pair.table for pair in compared):
+        compared += _mean([p for p in compared if p.table == table], typical)
+    pairs = [*(p for p in pairs if not p.comparable), *compared]
+    judged = []
+    for pair in pairs:
+        if not pair.comparable:
+            judged.append(_without_numbers(pair))
+            continue
+        # Means over many cells are steadier than any of these, and stand alone.
+        limit = _limit(pair, typical.get(pair.unit), ERROR_RATE / len(compared))
+        # Sums of the same numbers in another order differ in the last bit.
+        apart = abs(pair.difference) > max(limit, 1e-9)
+        judged.append(Judged(pair, DIFFERS if apart else WITHIN, limit))
+    return judged
+
+
+def _without_numbers(pair: Pair) -> Judged:
+    """The verdict where there is nothing to compute with."""
+    if pair.reference is None or not (pair.reference.trials or pair.reference.diverged):
+        return Judged(pair, NO_REFERENCE)
+    if not (pair.here.trials or pair.here.diverged):
+        return Judged(pair, UNFINISHED)
+    if pair.here.always_diverges or pair.reference.always_diverges:
+        both = pair.here.diverged and pair.reference.diverged
+        return Judged(pair, WITHIN if both else DIFFERS)
+    return Judged(pair, TOO_FEW)
+
+
+def _limit(pair: Pair, typical: float | None, error_rate: float) -> float:
+    """The largest difference that is within scatter."""
+    degrees = pair.degrees + (0 if typical is None else TYPICAL_WEIGHT)
+    spread = 1 / len(pair.here.trials) + 1 / len(pair.reference.trials)
+    quantile = float(stats.t.ppf(1 - error_rate / 2, degrees))
+    return quantile * math.sqrt(_variance(pair, typical) * spread)
+
+
+def _variance(pair: Pair, typical: float | None) -> float:
+    """Of one trial of a cell, drawn towards the typical one if there is such a thing."""
+    if typical is None:
+        return pair.squares / pair.degrees
+    return (pair.squares + TYPICAL_WEIGHT * typical) / (pair.degrees + TYPICAL_WEIGHT)
+
+
+def _mean(pairs: Sequence[Pair], typical: dict[str, float]) -> list[Pair]:
+    """The mean, trial by trial, of a table's cells in percent, as one cell more: a shift of all of
+    them shows in it, though it hides in the scatter of each. A cell counts by the inverse of its
+    scatter; otherwise the unsteady ones would drown the others."""
+    usable = [pair for pair in pairs if pair.unit == "percent"]
+    for side in ("here", "reference"):
+        most = max((len(getattr(p, side).trials) for p in usable), default=0)
+        usable = [p for p in usable if len(getattr(p, side).trials) == most]
+    variances = [_variance(p, typical["percent"]) for p in usable]
+    if len(usable) < 2 or not all(variances):
+        return []
+    weights = 1 / np.sqrt(variances)
+    here, reference = (
+        Sample(tuple(np.average([getattr(p, side).trials for p in usable], 0, weights).tolist()))
+        for side in ("here", "reference")
+    )
+    return [Pair(usable[0].table, MEAN, MEAN, here, reference)]
+
+
+def _typical_variances(pairs: Iterable[Pair]) -> dict[str, float]:
+    """Of every unit, the median of its cells' variances."""
+    known = defaultdict(list)
+    for pair in pairs:
+        known[pair.unit].append(pair.squares / pair.degrees)
+    return {unit: statistics.median(variances) for unit, variances in known.items()}

@@ -1,0 +1,182 @@
+"""compare.py: the same code agrees with the reference, another method does not, and it says which
+of the two in its exit code."""
+
+import itertools
+import json
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+
+from chainer_jo.commands import compare
+from chainer_jo.report import agreement
+from chainer_jo.report.agreement import DIFFERS, MEAN
+
+DIGITS = Path(__file__).resolve().parent.parent / "results" / "reference" / "digits"
+TABLE1 = json.loads((DIGITS / "table1.json").read_text())
+TRIALS = len(TABLE1["cells"][0]["runs"])
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    """Holds a made-up Table 1 against a reference one; gives the exit code and what was printed."""
+
+    def call(here, reference=TABLE1, *flags, number=1):
+        for name, table in (("results", here), ("reference", reference)):
+            folder = tmp_path / name / "digits"
+            folder.mkdir(parents=True, exist_ok=True)
+            if table is not None:
+                (folder / f"table{number}.json").write_text(json.dumps(table))
+        argv = ["--results", str(tmp_path / "results"),
+                "--reference", str(tmp_path / "reference"), *flags]  # fmt: skip
+        with pytest.raises(SystemExit) as end:
+            compare.main("test", argv)
+        out = capsys.readouterr()
+        return end.value.code, out.out + out.err
+
+    return call
+
+
+def part(table, trials, rates=None):
+    """The table, had only these trials (and noise rates) been computed."""
+    table = deepcopy(table)
+    for cell in table["cells"]:
+        keep = rates is None or cell["column"]["noise_rate"] in rates
+        chosen = trials if keep else ()
+        cell["trials"] = [cell["trials"][t] for t in chosen]
+        cell["runs"] = [cell["runs"][t] for t in (chosen if keep else trials)]
+    return table
+
+
+def find(table, **keys):
+    return next(c for c in table["cells"] if {**c["row"], **c["column"]} == keys)
+
+
+@pytest.mark.parametrize("trials", ((0,), (0, 1, 2), tuple(range(TRIALS))))
+def test_the_same_trials_agree(run, trials):
+    code, out = run(part(TABLE1, trials))
+    assert code == 0
+    assert "AGREES: all 49 numbers" in out  # 48 cells, and their mean
+    assert "| Table 1 | 48             | 48               | 0" in out
+
+
+def test_other_trials_of_the_same_code_agree():
+    """Any three of the committed trials against the other three: 1 % may differ, not more."""
+    splits = list(itertools.combinations(range(6), 3))
+    wrong = 0
+    for name in ("table1", "table2"):
+        table = json.loads((DIGITS / f"{name}.json").read_text())
+        for here in splits:
+            others = tuple(t for t in range(6) if t not in here)
+            sides = [part(table, side)["cells"] for side in (here, others)]
+            pairs = [
+                agreement.Pair(name, str(k), "percent", *map(agreement.Sample.read, cells))
+                for k, cells in enumerate(zip(*sides, strict=True))
+            ]
+            wrong += any(j.verdict == DIFFERS for j in agreement.judge(pairs))
+    assert wrong <= 0.05 * 2 * len(splits)
+
+
+@pytest.mark.parametrize("rates", (None, (0.5,)))
+@pytest.mark.parametrize("trials", ((0,), (0, 1, 2)))
+def test_labels_that_are_never_updated_differ(run, trials, rates):
+    """The second step is then cross entropy on noisy labels, and what is recovered is what was
+    right: 1 - 0.9 r of them."""
+    broken = part(TABLE1, trials, rates)
+    for cell in broken["cells"]:
+        keys = {**cell["row"], **cell["column"]}
+        if keys["method"] == "joint":
+            same = find(part(TABLE1, trials, rates), **{**keys, "method": "cross_entropy"})
+            cell["trials"] = same["trials"]
+            if keys["accuracy"] == "recovery":
+                cell["trials"] = [100 * (1 - 0.9 * keys["noise_rate"])] * len(same["trials"])
+    code, out = run(broken)
+    assert code == 1
+    assert "DIFFERS" in out and "Table 1, joint last recovery noise rate 0.5" in out
+    assert "cross entropy" not in out
+
+
+def test_labels_of_another_noise_differ(run):
+    """Numbers of r = 0.7 where r = 0.5 was asked for."""
+    wrong = part(TABLE1, (0, 1, 2), (0.5,))
+    for cell in wrong["cells"]:
+        if cell["trials"]:
+            keys = {**cell["row"], **cell["column"], "noise_rate": 0.7}
+            cell["trials"] = find(part(TABLE1, (0, 1, 2)), **keys)["trials"]
+    code, out = run(wrong)
+    assert code == 1 and "Table 1, cross entropy last test noise rate 0.5" in out
+
+
+def test_a_small_shift_of_everything_shows_in_the_mean(run):
+    """Less than what is noticed in any one cell, but in all of them."""
+    shifted = part(TABLE1, range(TRIALS))
+    for cell in shifted["cells"]:
+        cell["trials"] = [number - 1.1 for number in cell["trials"]]
+    code, out = run(shifted, TABLE1, "--all")
+    assert code == 1
+    mean = next(line for line in out.splitlines() if MEAN in line)
+    assert DIFFERS in mean and "-1.1" in mean
+    assert out.count(f"| {DIFFERS} ") == 2  # this line, and the head of the counts
+
+
+def test_what_is_missing_is_counted_and_not_judged(run):
+    reference = deepcopy(TABLE1)
+    reference["cells"] = [c for c in reference["cells"] if c["column"]["noise_rate"] != 0.3]
+    code, out = run(part(TABLE1, (0,), (0.1, 0.3, 0.5)), reference)
+    assert code == 0
+    counts = next(line for line in out.splitlines() if line.startswith("| Table 1 "))
+    assert [int(n) for n in counts.split("|")[2:-1]] == [16, 16, 0, 0, 24, 8]
+    assert "AGREES: all 17 numbers" in out
+
+
+def test_one_trial_on_each_side_is_too_few(run):
+    reference = part(TABLE1, (0, 1, 2))
+    single = find(reference, method="joint", score="last", accuracy="recovery", noise_rate=0.5)
+    single["trials"], single["runs"] = single["trials"][:1], single["runs"][:1]
+    here = part(TABLE1, (1,))
+    find(here, **single["row"], **single["column"])["trials"] = [0.0]
+    code, out = run(here, reference)
+    assert code == 0
+    counts = next(line for line in out.splitlines() if line.startswith("| Table 1 "))
+    assert [int(n) for n in counts.split("|")[2:-1]] == [47, 47, 0, 1, 0, 0]
+
+
+def test_runs_that_diverge_here_alone_differ(run):
+    here = part(TABLE1, (0,))
+    keys = {"method": "joint", "score": "last", "accuracy": "test", "noise_rate": 0.5}
+    diverged = find(here, **keys)
+    diverged["trials"], diverged["diverged"] = [], 1
+    code, out = run(here)
+    assert code == 1 and "1 diverged" in out
+    reference = deepcopy(TABLE1)
+    both = find(reference, **keys)
+    both["trials"], both["diverged"] = [], 6
+    assert run(here, reference)[0] == 0
+    assert run(part(TABLE1, (0,)), reference)[0] == 1
+
+
+def test_numbers_of_labels_are_no_percentages(run):
+    cells = [
+        {"row": {"quantity": quantity}, "column": {"range": "1-0.99"}, "diverged": 0,
+         "trials": trials, "runs": [f"first-step-sn70-s{t}-x" for t in range(3)]}
+        for quantity, trials in (("accuracy", [99.0, 99.1, 99.2]), ("number", [900, 1000, 950]))
+    ]  # fmt: skip
+    table = {"table": 12, "preset": "digits", "data": "digits", "cells": cells}
+    here = deepcopy(table)
+    here["cells"][1]["trials"] = [950, 920, 990]
+    assert run(here, table, number=12)[0] == 0
+    here["cells"][0]["trials"] = [90.0, 91.0, 90.5]
+    assert run(here, table, number=12)[0] == 1
+
+
+@pytest.mark.parametrize("here, reference, words", [
+    (None, TABLE1, ["no tables", "results/digits"]),
+    (part(TABLE1, (0,)), None, ["no tables", "reference/digits"]),
+    ({**part(TABLE1, (0,)), "data": "other"}, TABLE1, ["data other", "digits"]),
+    (part(TABLE1, ()), TABLE1, ["nothing to compare"]),
+    (part(TABLE1, (0,)), part(TABLE1, (1,)), ["nothing to compare", "two on one of them"]),
+])  # fmt: skip
+def test_what_cannot_be_compared_is_one_line(run, here, reference, words):
+    code, out = run(here, reference)
+    assert code == 2 and out.count("\n") == 1
+    assert all(word in out for word in words), out
