@@ -1,14 +1,22 @@
 """What is committed as reference, and that computing something leaves it alone."""
 
+import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from chainer_jo.commands import options
-from chainer_jo.experiments.presets import PRESETS
+from chainer_jo.experiments import packed_runs
+from chainer_jo.experiments.presets import PRESETS, Study
+from chainer_jo.experiments.store import RunStore
+from chainer_jo.report import Claims
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "reproduce"))
+REFERENCE = ROOT / "results" / "reference"
+PACKED = [name for name in PRESETS if (REFERENCE / name / packed_runs.NAME).exists()]
 
 
 def git(*words: str) -> subprocess.CompletedProcess:
@@ -26,3 +34,40 @@ def test_what_scripts_compute_and_what_is_committed_share_no_place():
     committed = git("ls-files", "results", "figures").stdout.splitlines()
     assert any(path.startswith("results/reference/digits/") for path in committed)
     assert all(path.split("/")[1] in ("reference", "README.md") for path in committed)
+
+
+def study_of(preset, table):
+    """The study that a committed table of cells was made in."""
+    cells = table["cells"]
+    rates = {cell["column"].get("noise_rate", -1) for cell in cells}
+    return Study(
+        PRESETS[preset],
+        table["data"],
+        max(len(cell["runs"]) for cell in cells),
+        precision=table["precision"],
+        noise_rates=None if -1 in rates else tuple(sorted(rates)),
+    )
+
+
+@pytest.mark.parametrize("preset", PACKED)
+def test_every_table_follows_from_the_runs_that_are_committed(preset):
+    store = RunStore(REFERENCE / preset)
+    tables = [json.loads(path.read_text()) for path in store.root.glob("table*.json")]
+    tables = [table for table in tables if "cells" in table]
+    assert tables
+    for table in tables:
+        made = __import__(f"table{table['table']}").table(study_of(preset, table))
+        origin = {key: table[key] for key in ("preset", "data", "precision")}
+        assert json.loads(json.dumps(made._json(store, origin)))["cells"] == table["cells"]
+
+
+@pytest.mark.parametrize("preset", PACKED)
+def test_every_claim_follows_from_the_runs_that_are_committed(preset, tmp_path):
+    committed = REFERENCE / preset / "claims.json"
+    if not committed.exists():
+        pytest.skip("no claims are committed for this preset")
+    table = json.loads((REFERENCE / preset / "table1.json").read_text())
+    study = study_of(preset, table)
+    origin = {key: table[key] for key in ("preset", "data", "precision")}
+    _, made = Claims(study).write(RunStore(REFERENCE / preset), origin, tmp_path, tmp_path)
+    assert json.loads(made.read_text()) == json.loads(committed.read_text())

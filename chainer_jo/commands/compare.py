@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import statistics
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.commands.options import Parser
-from chainer_jo.errors import UserError
+from chainer_jo.commands import reference
 from chainer_jo.report import agreement
 from chainer_jo.report.agreement import DIFFERS, NO_REFERENCE, TOO_FEW, UNFINISHED, WITHIN, Judged
 from chainer_jo.report.layout import aligned
@@ -18,11 +16,7 @@ from chainer_jo.report.layout import aligned
 
 def main(description: str, argv: list[str] | None = None) -> None:
     """Entry point; ends the process with 0 (agrees), 1 (differs) or 2 (bad input)."""
-    try:
-        sys.exit(0 if compare(description, argv) else 1)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    reference.run(lambda: compare(description, argv))
 
 
 def compare(description: str, argv: list[str] | None = None) -> bool:
@@ -33,17 +27,12 @@ def compare(description: str, argv: list[str] | None = None) -> bool:
     UserError
         if there is nothing to compare.
     """
-    parser = Parser(description=description, allow_abbrev=False)
-    add = parser.add_argument
-    add("--preset", default="digits", help="the folder's name below the two others (digits)")
-    add("--results", type=Path, default=Path("results"), help="what was computed (results)")
-    add("--reference", type=Path, default=Path("results/reference"),
-        help="what it is held against (results/reference)")  # fmt: skip
-    add("--all", action="store_true", help="show every cell, not only those that differ")
+    parser = reference.parser(description)
+    parser.add_argument("--all", action="store_true", help="show all cells, not only those apart")
     flags = parser.parse_args(argv)
-    here, reference = flags.results / flags.preset, flags.reference / flags.preset
-    judged = agreement.judge(agreement.read_pairs(here, reference))
-    for name, folder in (("here", here), ("reference", reference)):
+    here, there = flags.results / flags.preset, flags.reference / flags.preset
+    judged = agreement.judge(agreement.read_pairs(here, there))
+    for name, folder in (("here", here), ("reference", there)):
         print(f"{name:9}  {_origin(folder)}")
     print()
     shown = [j for j in judged if flags.all or j.verdict == DIFFERS]

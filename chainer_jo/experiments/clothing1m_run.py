@@ -248,7 +248,8 @@ class Clothing1MRun:
             )
         if self.ranks.is_first:
             if labels is not None:
-                self.store.save_labels(self.experiment, self.task.shards.join(labels))
+                whole = self.task.shards.join(labels)
+                result["labels_sha256"] = self.store.save_labels(self.experiment, whole)
             self.store.save_result(self.experiment, result)
             self.checkpoint.path.unlink(missing_ok=True)
         self.ranks.broadcast(None)  # nobody goes on before the files are there

@@ -14,6 +14,7 @@ import numpy as np
 
 import chainer_jo
 from chainer_jo import files
+from chainer_jo.experiments.store import RunStore
 
 
 def _commit() -> str | None:
@@ -67,7 +68,7 @@ def device_name(device: chainer.backend.Device) -> str:
 
 def collect(root: Path) -> dict:
     """The origin of everything below a results folder, from the results of its runs."""
-    results = [files.read_json(path) for path in sorted((root / "runs").glob("*/result.json"))]
+    results = RunStore(root).results()
 
     def distinct(values: Iterable) -> list:
         return sorted({json.dumps(value, sort_keys=True) for value in values})

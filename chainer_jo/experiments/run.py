@@ -219,7 +219,7 @@ class Run:
             if self.experiment.relabelling:
                 labels = chainer.get_device("@numpy").send(self.updater.labels.labels)
                 result["confidence"] = self._confidence(labels)
-                self.store.save_labels(self.experiment, labels)
+                result["labels_sha256"] = self.store.save_labels(self.experiment, labels)
         result = {
             "id": self.experiment.id,
             **result,

@@ -132,7 +132,7 @@ class Scheduler:
     def _tidy(self, experiments: Sequence[Experiment]) -> None:
         """Does what a kill just after a result was saved has left undone."""
         for experiment in with_first_steps(experiments):
-            if self.store.result(experiment) is not None:
+            if self.store.result(experiment) is not None and self.store.folder(experiment).exists():
                 with self.store.lock(experiment) as mine:
                     if mine:
                         self.store.tidy(experiment)

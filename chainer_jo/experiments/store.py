@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +11,13 @@ import numpy as np
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
+from chainer_jo.experiments import packed_runs
 from chainer_jo.experiments.experiment import Experiment
 
 
 class RunStore:
     """The runs below ``root/runs``: ``<id>/experiment.json``, ``log.json``, ``result.json``,
-    ``labels.npz``.
+    ``labels.npz``. Where there is none, a run may be among the packed ones (`packed_runs`).
 
     Any number of processes may use one store: a run belongs to whoever holds its lock, and the
     operating system gives the lock back when its holder dies.
@@ -51,7 +53,7 @@ class RunStore:
         """What a finished run came to, or None; ``state`` is ``finished`` or ``diverged``."""
         path = self.folder(experiment) / "result.json"
         if not path.exists():
-            return None
+            return packed_runs.read(self.root).get(experiment.id, {}).get("result")
         result = files.read_json(path)
         if result.get("id") != experiment.id:
             raise UserError(f"{path}: result of {result.get('id')}, expected {experiment.id}")
@@ -60,7 +62,29 @@ class RunStore:
     def log(self, experiment: Experiment) -> list[dict]:
         """The epochs so far, one dict each; empty before the first."""
         path = self.folder(experiment) / "log.json"
-        return files.read_json(path) if path.exists() else []
+        if not path.exists():
+            return packed_runs.read(self.root).get(experiment.id, {}).get("log", [])
+        return files.read_json(path)
+
+    def results(self) -> list[dict]:
+        """The results of all finished runs, by id."""
+        found = {run_id: run["result"] for run_id, run in packed_runs.read(self.root).items()}
+        for path in (self.root / "runs").glob("*/result.json"):
+            found[path.parent.name] = files.read_json(path)
+        return [found[run_id] for run_id in sorted(found)]
+
+    def pack(self, root: Path) -> int:
+        """Packs every finished run into the results folder ``root``; returns how many there are."""
+        runs = {**packed_runs.read(self.root)}
+        for path in (self.root / "runs").glob("*/result.json"):
+            experiment = Experiment.from_dict(files.read_json(path.parent / "experiment.json"))
+            result, labels = self.result(experiment), self.labels(experiment)
+            if labels is not None:
+                result = {**result, "labels_sha256": _digest(labels)}
+            description, log = experiment.to_dict(), self.log(experiment)
+            runs[experiment.id] = {"experiment": description, "result": result, "log": log}
+        packed_runs.write(root, runs.values())
+        return len(runs)
 
     def labels(self, experiment: Experiment) -> np.ndarray | None:
         """The labels (n, c) float32 that a first step ended with, or None if they are not here."""
@@ -70,11 +94,13 @@ class RunStore:
         with np.load(path) as archive:
             return archive["labels"]
 
-    def save_labels(self, experiment: Experiment, labels: np.ndarray) -> None:
+    def save_labels(self, experiment: Experiment, labels: np.ndarray) -> str:
+        """Keeps labels (n, c) float32; returns the SHA-256 of their values."""
         files.write(
             self.folder(experiment) / "labels.npz",
             lambda file: np.savez_compressed(file, labels=labels),
         )
+        return _digest(labels)
 
     def save_result(self, experiment: Experiment, result: dict) -> None:
         files.write_json(self.folder(experiment) / "result.json", result)
@@ -104,8 +130,13 @@ class RunStore:
         Raises
         ------
         UserError
-            if another process is at the run.
+            if another process is at the run, or it is a packed one.
         """
+        if experiment.id in packed_runs.read(self.root):
+            raise UserError(
+                f"run {experiment.id}: packed in {self.root / packed_runs.NAME}, which nothing "
+                "forgets; expected another --results folder"
+            )
         folder = self.folder(experiment)
         if not folder.exists():
             return
@@ -118,3 +149,8 @@ class RunStore:
             for path in folder.iterdir():
                 if path.name not in ("experiment.json", "lock") and path.is_file():
                     os.unlink(path)
+
+
+def _digest(labels: np.ndarray) -> str:
+    """SHA-256 of labels, in the order of the training images, as little-endian float32."""
+    return hashlib.sha256(np.ascontiguousarray(labels, "<f4").tobytes()).hexdigest()

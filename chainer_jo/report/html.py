@@ -57,7 +57,7 @@ class _Found:
         self.claims = files.read_json(claims) if claims.exists() else []
         aggregated = folder / "provenance.json"
         # Runs need not have been copied along with what was made of them.
-        if any(folder.glob("runs/*/result.json")):
+        if RunStore(folder).results():
             self.provenance = collect(folder)
         else:
             self.provenance = files.read_json(aggregated) if aggregated.exists() else {}

@@ -1,0 +1,102 @@
+"""Packed runs stand for the folders they were made of, and what is committed is made of them."""
+
+import hashlib
+import json
+import lzma
+
+import numpy as np
+import pytest
+from tiny import STUDY
+
+from chainer_jo.commands import pack
+from chainer_jo.datasets import digits
+from chainer_jo.errors import UserError
+from chainer_jo.experiments import packed_runs
+from chainer_jo.experiments.run import Settings
+from chainer_jo.experiments.scheduler import Scheduler, pending, with_first_steps
+from chainer_jo.experiments.store import RunStore
+
+EXPERIMENTS = with_first_steps([STUDY.joint("symmetric", 0.5, 0)])
+LABELS = np.linspace(0, 1, 30, dtype=np.float32).reshape(3, 10)
+SHA256 = hashlib.sha256(LABELS.tobytes()).hexdigest()
+
+
+@pytest.fixture
+def packed(tmp_path, capsys):
+    """A store of two runs, and one of the same runs packed."""
+    store = RunStore(tmp_path / "results" / "tiny")
+    for k, experiment in enumerate(EXPERIMENTS):
+        store.open(experiment)
+        log = [{"epoch": 1, "test": 0.1 + k}]
+        (store.folder(experiment) / "log.json").write_text(json.dumps(log))
+        store.save_result(experiment, {"id": experiment.id, "state": "finished", "seconds": k})
+    store.save_labels(EXPERIMENTS[0], LABELS)
+    (store.root / "data.json").write_text("{}")
+    assert pack.pack("test", ["--preset", "tiny", "--results", str(tmp_path / "results"),
+                              "--reference", str(tmp_path / "packed")])  # fmt: skip
+    assert "2 runs in 0.00 MB" in capsys.readouterr().out
+    return store, RunStore(tmp_path / "packed" / "tiny")
+
+
+def test_results_and_logs_are_those_of_the_folders(packed):
+    store, other = packed
+    assert not (other.root / "runs").exists() and (other.root / "data.json").exists()
+    for experiment in EXPERIMENTS:
+        found = dict(other.result(experiment))
+        found.pop("labels_sha256", None)
+        assert found == store.result(experiment)
+        assert other.log(experiment) == store.log(experiment)
+    assert [r["id"] for r in other.results()] == [r["id"] for r in store.results()]
+    assert pending(EXPERIMENTS, other) == []
+    unknown = STUDY.joint("symmetric", 0.5, 1)
+    assert other.result(unknown) is None and other.log(unknown) == []
+
+
+def test_labels_leave_their_checksum(packed):
+    _, other = packed
+    first, second = (other.result(experiment) for experiment in EXPERIMENTS)
+    assert first["labels_sha256"] == SHA256 and "labels_sha256" not in second
+    assert other.save_labels(EXPERIMENTS[0], LABELS) == SHA256
+
+
+def test_a_run_done_again_counts(packed):
+    _, other = packed
+    result = {"id": EXPERIMENTS[1].id, "state": "finished", "seconds": 7}
+    other.save_result(EXPERIMENTS[1], result)
+    assert other.result(EXPERIMENTS[1]) == result
+    assert [r["seconds"] for r in other.results() if r["id"] == result["id"]] == [7]
+
+
+def test_packing_again_gives_the_same_file(packed):
+    store, other = packed
+    before = (other.root / packed_runs.NAME).read_bytes()
+    assert store.pack(other.root) == 2
+    assert (other.root / packed_runs.NAME).read_bytes() == before
+    assert other.pack(store.root) == 2
+    assert (store.root / packed_runs.NAME).read_bytes() == before
+
+
+def test_work_beside_packed_runs_leaves_them_packed(packed):
+    _, other = packed
+    more = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
+    assert Scheduler(other, digits.load, Settings(), jobs=1, threads=1).work([*EXPERIMENTS, more])
+    assert [path.name for path in (other.root / "runs").iterdir()] == [more.id]
+    assert len(other.results()) == 3
+    with pytest.raises(UserError, match=f"{EXPERIMENTS[0].id}: packed"):
+        other.forget(EXPERIMENTS[0])
+
+
+@pytest.mark.parametrize("content", [
+    b"no xz", lzma.compress(b"no json\n"), lzma.compress(b"{}\n"), lzma.compress(b'{"a": 1}')[:-9],
+])  # fmt: skip
+def test_a_damaged_file_is_named(tmp_path, content):
+    (tmp_path / packed_runs.NAME).write_bytes(content)
+    with pytest.raises(UserError, match="not readable as packed runs"):
+        RunStore(tmp_path).results()
+
+
+def test_nothing_to_pack_is_one_line(tmp_path, capsys):
+    with pytest.raises(SystemExit) as end:
+        pack.main("test", ["--results", str(tmp_path)])
+    error = capsys.readouterr().err
+    assert end.value.code == 2 and error.count("\n") == 1 and "no finished run" in error
