@@ -132,8 +132,8 @@ def test_claims_read_curves_and_classes(store):
     assert results.schedule("second_step") == STUDY.second_step_schedule()
 
 
-def test_claims_leave_out_diverged_trials_and_keep_the_others_apart(store):
-    study = replace(STUDY, trials=3)
+def test_claims_tell_diverged_trials_from_unfinished_ones(store):
+    study = replace(STUDY, trials=4)
     second, third = (study.baseline("cross_entropy", "symmetric", 0.5, t) for t in (1, 2))
     store.open(third)
     store.save_result(third, {**store.result(second), "id": third.id})
@@ -141,8 +141,39 @@ def test_claims_leave_out_diverged_trials_and_keep_the_others_apart(store):
     store.save_result(second, {"id": second.id, "state": "diverged", "epoch": 1})
     keys = {"method": "cross_entropy", "noise_rate": 0.5}
     results = StudyResults(study, store)
-    assert sorted(results.trials("table1", score="last", accuracy="test", **keys)) == [0, 2]
-    assert sorted(results.curve("table1", **keys)) == [0, 2]
+    numbers = results.trials("table1", score="last", accuracy="test", **keys)
+    assert sorted(numbers) == [0, 1, 2] and numbers[1] is None
+    curves = results.curve("table1", **keys)
+    assert sorted(curves) == [0, 1, 2] and curves[1] is None and curves[2] == [50.0]
+
+
+def test_a_second_step_whose_first_diverged_has_diverged(store):
+    second = STUDY.joint("symmetric", 0.5, 1)
+    store.save_result(second.first_step, {"id": second.first_step.id, "state": "diverged"})
+    (store.folder(second) / "result.json").unlink()
+    results = StudyResults(STUDY, store)
+    keys = {"method": "joint", "noise_rate": 0.5}
+    assert results.trials("table1", score="last", accuracy="test", **keys)[1] is None
+    assert results.curve("table1", **keys)[1] is None
+
+
+def test_a_range_without_labels_is_left_out(store):
+    """No label is neither all right nor all wrong."""
+    study = replace(STUDY, trials=3)
+    first, second, third = (study.first_step("asymmetric", 0.4, trial) for trial in range(3))
+    for run, numbers in ((first, (10, 0, 5)), (second, (0, 0, 9)), (third, (4, 0, 5))):
+        rows = zip((0.99, 0.95, 0.9), numbers, strict=True)
+        confidence = [{"from": low, "number": n, "right": n // 2} for low, n in rows]
+        store.open(run)
+        store.save_result(run, {"id": run.id, "state": "finished", "confidence": confidence})
+    results = StudyResults(study, store)
+    assert results.trials("table12", range="1-0.99") == {0: 50.0, 2: 50.0}
+    assert results.trials("table12", range="0.99-0.95") == {}
+    shown = {(c.row["quantity"], c.column["range"]): c for c in cells(build(12, study))}
+    partly, empty = (shown["accuracy", r].value(store) for r in ("1-0.99", "0.99-0.95"))
+    assert partly.complete and partly.text() == "50.0 ± 0.0"
+    assert empty.complete and empty.text() == "–"
+    assert shown["number", "0.99-0.95"].value(store).text(digits=0) == "0 ± 0"
 
 
 def test_trials_count_from_the_seed_of_the_first(tmp_path):

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from chainer_jo import files
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.paper.claims import CLAIMS
+from chainer_jo.paper.claims import CLAIMS, VERDICTS, Claim, Verdict
+from chainer_jo.paper.claims.scatter import Estimate, Finding
 from chainer_jo.report.study_results import StudyResults
+
+RULE = (
+    "± is one standard deviation over trials. Differences are taken trial by trial; in parentheses "
+    "stands the 95 % confidence interval of their mean (Student's t), which decides. Comparisons "
+    "refute a claim of several by Holm's rule for that many."
+)
 
 
 @dataclass(frozen=True)
@@ -26,17 +33,13 @@ class Claims:
 
     def _verdicts(self, store: RunStore) -> list[dict]:
         results = StudyResults(self.study, store)
-        return [
-            {"id": claim.id, "place": claim.place, "quote": claim.quote, "check": claim.check,
-             **asdict(claim.decide(results))}
-            for claim in CLAIMS
-        ]  # fmt: skip
+        return [as_json(claim, claim.decide(results)) for claim in CLAIMS]
 
     def text(self, store: RunStore, origin: dict) -> str:
         """One line per claim and the count of each verdict."""
         verdicts = self._verdicts(store)
-        lines = [f"{v['verdict']:16}  {v['place']:16}  {v['quote']}" for v in verdicts]
-        return "\n".join([*lines, "", _summary(verdicts)])
+        lines = [f"{v['label']:28}  {v['place']:12}  {v['statement']}" for v in verdicts]
+        return "\n".join([*lines, "", summary(verdicts)])
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
         """Writes both files; returns their paths."""
@@ -44,14 +47,15 @@ class Claims:
         lines = [
             "# What the paper says, and what these runs say", "",
             f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}; "
-            f"{len(verdicts)} claims: {_summary(verdicts)}.", "",
+            f"{len(verdicts)} claims: {summary(verdicts)}.", "", RULE, "",
         ]  # fmt: skip
         for verdict in verdicts:
             lines += [
-                f"## {verdict['verdict']}: {verdict['id']}", "",
-                f"> {verdict['quote']}", ">", f"> ({verdict['place']})", "",
-                f"Checked: {verdict['check']}", "",
-                f"{verdict['figures']}.", "", f"{verdict['reason']}.", "",
+                f"## {verdict['label']}: {verdict['id']}", "",
+                f"{verdict['statement']} ({verdict['place']})", "",
+                f"Checked: {verdict['check']}", "", f"{verdict['reason']}.", "",
+                *(f"- {f['what']}: {f['numbers']}; {f['outcome']}" for f in verdict["findings"]),
+                "",
             ]  # fmt: skip
         markdown, data = folder / "claims.md", folder / "claims.json"
         files.write_text(markdown, "\n".join(lines))
@@ -59,6 +63,54 @@ class Claims:
         return [markdown, data]
 
 
-def _summary(verdicts: Sequence[dict]) -> str:
+def as_json(claim: Claim, verdict: Verdict) -> dict:
+    """A claim, its verdict, what each comparison says, and every number behind it."""
+    return {
+        "id": claim.id,
+        "place": claim.place,
+        "statement": claim.statement,
+        "check": claim.check,
+        "verdict": verdict.verdict,
+        "label": verdict.label,
+        "within": verdict.within,
+        "trials": list(verdict.trials),
+        "diverged": verdict.diverged,
+        "comparisons": len(verdict.findings),
+        "counts": dict(verdict.counts),
+        "reason": verdict.reason,
+        "findings": [
+            _finding(finding, outcome)
+            for finding, outcome in zip(verdict.findings, verdict.outcomes, strict=True)
+        ],
+    }
+
+
+def _finding(finding: Finding, outcome: str) -> dict:
+    difference = finding.difference
+    return {
+        "what": finding.what,
+        "outcome": outcome,
+        "numbers": finding.numbers,
+        "a": _estimate(finding.a),
+        "b": _estimate(finding.b),
+        "more_than": finding.by,
+        "difference": difference.mean,
+        "interval": difference.interval and list(difference.interval),
+        "trials": len(difference.finished),
+        "chance": finding.chance,
+    }
+
+
+def _estimate(estimate: Estimate) -> dict:
+    return {
+        "mean": estimate.mean,
+        "std": estimate.std,
+        "trials": None if estimate.given else len(estimate.finished),
+        "diverged": estimate.diverged,
+    }
+
+
+def summary(verdicts: Sequence[dict]) -> str:
+    """How many claims have which verdict: "17 holds, 7 does not hold"."""
     counts = Counter(verdict["verdict"] for verdict in verdicts)
-    return ", ".join(f"{number} {name}" for name, number in counts.items())
+    return ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name])

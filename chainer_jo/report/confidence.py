@@ -1,32 +1,30 @@
 """The layout that Tables 12 and 13 share: how right the new labels are, by their highest
 probability."""
 
-from collections.abc import Callable
-
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper import Table as PaperTable
 from chainer_jo.paper import probability_range
-from chainer_jo.report.cells import Cell
+from chainer_jo.report.cells import Cell, Quantity
 from chainer_jo.report.table import Block, Table
 
 
-def confidence(quantity: str, probabilities: str) -> Callable[[RunStore, Experiment], float]:
+def confidence(quantity: str, probabilities: str) -> Quantity:
     """The quantity ``accuracy`` (percent) or ``number`` of the labels in a range like ``1-0.99``.
 
-    A range without labels has accuracy 0.
+    A range without labels has no accuracy: None.
     """
     upper, lower = probability_range(probabilities)
 
-    def read(store: RunStore, experiment: Experiment) -> float:
+    def read(store: RunStore, experiment: Experiment) -> float | None:
         rows = [
             row for row in store.result(experiment)["confidence"] if lower <= row["from"] < upper
         ]
         number = sum(row["number"] for row in rows)
         if quantity == "number":
             return number
-        return 100 * sum(row["right"] for row in rows) / number if number else 0.0
+        return 100 * sum(row["right"] for row in rows) / number if number else None
 
     return read
 

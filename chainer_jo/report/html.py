@@ -15,12 +15,11 @@ from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.provenance import collect
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.paper.claims import DOES_NOT_HOLD, HOLDS, NOT_ENOUGH_RUNS
+from chainer_jo.report.claims import RULE
 from chainer_jo.report.html_claims import claim_html, overview_html
 from chainer_jo.report.markdown_tables import Document, prose
 
 TITLE = "Joint Optimization Framework for Learning with Noisy Labels"
-VERDICTS = (HOLDS, DOES_NOT_HOLD, NOT_ENOUGH_RUNS)
 
 
 @dataclass(frozen=True)
@@ -156,19 +155,14 @@ def _summary(study: Study, found: _Found) -> str:
     )
     return f"""<p class="lead">{prose(preset.name)}: {prose(preset.summary)}.</p>
 <p class="scope">{scope}</p>
-{overview_html(found.claims, counts, VERDICTS) if found.claims else ""}
+{overview_html(found.claims, counts) if found.claims else ""}
 <p>{len(found.tables)} tables and {len(found.figures)} figures. {escape(state)}</p>"""
 
 
 def _claims(found: _Found) -> str:
     if not found.claims:
         return ""
-    rule = (
-        "<p>± is how well a mean over trials is known, with 95 % confidence (Student's t). "
-        "Differences are taken trial by trial; one decides only where it is larger than its own "
-        "±.</p>"
-    )
-    return rule + "\n".join(map(claim_html, found.claims))
+    return f"<p>{prose(RULE)}</p>\n" + "\n".join(map(claim_html, found.claims))
 
 
 def _table(data: dict, text: Document) -> str:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from chainer_jo import paper
 from chainer_jo.experiments import figure_runs
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.report.cells import Cell, score
+from chainer_jo.report.cells import DIVERGED, Quantity, score, state
 from chainer_jo.report.comparison import comparison_run
 from chainer_jo.report.confidence import confidence
 from chainer_jo.report.sensitivity import sensitivity_runs, validation
+
+Number = TypeVar("Number")
 
 NOISE = {"table1": "symmetric", "table2": "asymmetric"}
 CONFIDENCE = {"table12": ("asymmetric", 0.4), "table13": ("symmetric", 0.7)}
@@ -25,8 +28,8 @@ class StudyResults:
         self.study = study
         self.store = store
 
-    def trials(self, kind: str, **keys) -> dict[int, float]:
-        """By finished trial, one number in percent."""
+    def trials(self, kind: str, **keys) -> dict[int, float | None]:
+        """By trial, one number in percent; None for one that diverged."""
         study = self.study
         if kind in NOISE:
             runs = self._comparison(kind, keys["method"], keys["noise_rate"])
@@ -48,8 +51,8 @@ class StudyResults:
             return self._read(runs, validation)
         return {}
 
-    def curve(self, kind: str, **keys) -> dict[int, list[float]]:
-        """By finished trial, one number per epoch; accuracies in percent."""
+    def curve(self, kind: str, **keys) -> dict[int, list[float] | None]:
+        """By trial, one number per epoch, accuracies in percent; None for one that diverged."""
         study = self.study
         trials = study.figure_trials()
         if kind in NOISE:
@@ -66,11 +69,11 @@ class StudyResults:
             runs = self._figure5(keys["labels"], keys["stage"])
             name = {"figure5": "test", "figure6": "cross_entropy"}[kind]
         factor = 1 if name == "cross_entropy" else 100
-        return {
-            self._trial(run): [factor * epoch[name] for epoch in self.store.log(run)]
-            for run in runs
-            if (result := self.store.result(run)) and result["state"] == "finished"
-        }
+
+        def logged(store: RunStore, run: Experiment) -> list[float]:
+            return [factor * epoch[name] for epoch in store.log(run)]
+
+        return self._read(runs, logged)
 
     def schedule(self, name: str) -> tuple[int, Sequence[int]]:
         """Epochs and learning-rate drops of ``second_step`` or ``figure3`` in this study."""
@@ -93,19 +96,18 @@ class StudyResults:
         trials = self.study.figure_trials()
         return [figure_runs.figure5_run(self.study, labels, stage, t) for t in trials]
 
-    def _read(
-        self, runs: Iterable[Experiment], quantity: Callable[[RunStore, Experiment], float]
-    ) -> dict[int, float]:
-        return {
-            self._trial(run): number
-            for run in runs
-            for number in Cell({}, {}, [run], quantity).value(self.store).trials
-        }
+    def _read(self, runs: Iterable[Experiment], quantity: Callable[..., Number | None]) -> dict:
+        """The `quantity` by trial: None of a diverged one, and none of one without a number."""
+        numbers = {}
+        for run in runs:
+            trial, ended = run.seed - self.study.seed, state(self.store, run)
+            if ended == DIVERGED:
+                numbers[trial] = None
+            elif ended and (number := quantity(self.store, run)) is not None:
+                numbers[trial] = number
+        return numbers
 
-    def _trial(self, run: Experiment) -> int:
-        return run.seed - self.study.seed
-
-    def _by_class(self, classes: str) -> Callable[[RunStore, Experiment], float]:
+    def _by_class(self, classes: str) -> Quantity:
         """Recovery of the classes that asymmetric noise exchanges, or of the others."""
 
         def read(store: RunStore, experiment: Experiment) -> float:

@@ -1,14 +1,22 @@
-"""A sentence of the paper that numbers can bear out or refute, and the verdict over it."""
+"""A statement of the paper that numbers can bear out or refute, and the verdict over it."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Protocol
 
+from chainer_jo.paper.claims import scatter
 from chainer_jo.paper.claims.scatter import Finding
 
 HOLDS = "holds"
 DOES_NOT_HOLD = "does not hold"
-NOT_ENOUGH_RUNS = "not enough runs"
+TIE = "a tie"
+UNDECIDED = "undecided"
+TOO_FEW_TRIALS = "too few trials"
+NOT_RUN = "not run"
+VERDICTS = (HOLDS, DOES_NOT_HOLD, TIE, UNDECIDED, TOO_FEW_TRIALS, NOT_RUN)
+"""Every verdict; the first three are decisions."""
 
 
 class Results(Protocol):
@@ -16,10 +24,11 @@ class Results(Protocol):
 
     Learning rates, noise rates, hyper parameters, epochs and the k of top-k are the paper's, also
     where a preset scales them. Numbers and curves come by trial; runs of one trial have one seed.
-    The trial of an unfinished or diverged run is left out.
+    A diverged run's trial has None; that of an unfinished one is left out, as is a trial that has
+    no such number.
     """
 
-    def trials(self, kind: str, **keys) -> Mapping[int, float]:
+    def trials(self, kind: str, **keys) -> Mapping[int, float | None]:
         """One number per trial, in percent, as it is at the end of a run.
 
         ==================  ===================================  =================================
@@ -38,10 +47,10 @@ class Results(Protocol):
         label_accuracy is of the labels in Figures 5 and 6. rule: "soft", "all", "top50", "top500",
         "top5000". labels: "ground_truth", "symmetric_0.3", "symmetric_0.5", "pseudo". stage:
         "initial" or, after the first step, "updated". Other names and values are those of the
-        tables in `chainer_jo.paper`.
+        tables in `chainer_jo.paper`. A range without any label has no recovery accuracy.
         """
 
-    def curve(self, kind: str, **keys) -> Mapping[int, Sequence[float]]:
+    def curve(self, kind: str, **keys) -> Mapping[int, Sequence[float] | None]:
         """By trial, one number per epoch, accuracies in percent.
 
         ==============  ==================  =============================
@@ -62,36 +71,119 @@ class Results(Protocol):
 
 @dataclass(frozen=True)
 class Verdict:
-    """One of the three verdicts, the figures that decide it, and why."""
+    """What comes out of a claim's comparisons.
 
-    verdict: str
-    figures: str
-    reason: str
+    ``outcomes`` has one of `scatter`'s words per finding, taken together. In the order of `verdict`
+    a claim is refuted by one comparison, borne out by all, and otherwise as undecided as the
+    comparison that lacks most.
+    """
+
+    findings: Sequence[Finding]
+    outcomes: Sequence[str]
+
+    @property
+    def counts(self) -> Counter:
+        """How many comparisons say what."""
+        return Counter(self.outcomes)
+
+    @property
+    def verdict(self) -> str:
+        """One of `VERDICTS`."""
+        counts = self.counts
+        if counts[scatter.REFUTES]:
+            return DOES_NOT_HOLD
+        if counts[scatter.NOT_RUN]:
+            return NOT_RUN
+        if counts[scatter.TOO_FEW_TRIALS]:
+            return TOO_FEW_TRIALS
+        if counts[scatter.UNDECIDED] or counts[scatter.MOSTLY_DIVERGED]:
+            return UNDECIDED
+        return TIE if counts[scatter.TIES] else HOLDS
+
+    @property
+    def within(self) -> float | None:
+        """Points, rounded up to a tenth, that the largest of its ties surely stays within."""
+        ties = self._that(scatter.TIES)
+        ends = [abs(end) for finding in ties for end in finding.difference.interval]
+        return ceil(round(max(ends) * 10, 6)) / 10 if ends else None
+
+    @property
+    def trials(self) -> tuple[int, int]:
+        """The fewest and the most trials behind a comparison; 0 where one is not run."""
+        numbers = [
+            0 if outcome == scatter.NOT_RUN else len(finding.difference.finished)
+            for finding, outcome in zip(self.findings, self.outcomes, strict=True)
+        ]
+        return min(numbers), max(numbers)
+
+    @property
+    def diverged(self) -> int:
+        """The most trials that diverged on a side of one comparison."""
+        return max(
+            max(finding.a.diverged, finding.b.diverged, finding.difference.diverged)
+            for finding in self.findings
+        )
+
+    @property
+    def label(self) -> str:
+        """The verdict with what belongs to it: "a tie within 0.6 points", "undecided after 6
+        trials"."""
+        verdict, (fewest, most) = self.verdict, self.trials
+        if verdict == TIE:
+            verdict = f"{TIE} within {self.within:g} points"
+        elif verdict == UNDECIDED:
+            verdict = f"{UNDECIDED} after {_range(fewest, most)} trials"
+        elif verdict == NOT_RUN and most:
+            verdict = "not all run"
+        return f"{verdict} ({self.diverged} diverged)" if self.diverged else verdict
+
+    @property
+    def reason(self) -> str:
+        """How many comparisons say what, and which ones keep the claim from holding."""
+        counts, n = self.counts, len(self.findings)
+        parts = [f"{counts[scatter.SUPPORTS]} of {n} comparisons support it"]
+        for outcome, words in _WORDS.items():
+            if counts[outcome]:
+                which = ", ".join(finding.what for finding in self._that(outcome))
+                parts.append(f"{counts[outcome]} {words}: {which}")
+        if self.diverged:
+            parts.append(f"up to {self.diverged} trials of a setting diverged and are left out")
+        return "; ".join(parts)
+
+    def _that(self, outcome: str) -> list[Finding]:
+        pairs = zip(self.findings, self.outcomes, strict=True)
+        return [finding for finding, each in pairs if each == outcome]
+
+
+_WORDS = {
+    scatter.REFUTES: "refute it",
+    scatter.TIES: f"tie within {scatter.TIE:g} point",
+    scatter.UNDECIDED: "undecided",
+    scatter.MOSTLY_DIVERGED: "undecided, as most trials diverged",
+    scatter.TOO_FEW_TRIALS: "with fewer than two common trials",
+    scatter.NOT_RUN: "not run",
+}
+
+
+def _range(fewest: int, most: int) -> str:
+    return f"{fewest}" if fewest == most else f"{fewest} to {most}"
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper, where it stands, and how the results are held against it.
+    """A statement of the paper, where it stands there, and how results are held against it.
 
-    ``quote`` is exact, as in the paper's LaTeX source; ``check`` says in words what ``findings``
+    ``statement`` says in words of our own what stands at ``place``; ``check`` what ``findings``
     compares.
     """
 
     id: str
     place: str
-    quote: str
+    statement: str
     check: str
     findings: Callable[[Results], Iterable[Finding]]
 
     def decide(self, results: Results) -> Verdict:
-        """Holds if every finding bears the sentence out, does not if one of them refutes it."""
-        findings = list(self.findings(results))
-        figures = "; ".join(f"{finding.what}: {finding.numbers}" for finding in findings)
-        refuting = [finding.what for finding in findings if finding.outcome is False]
-        undecided = [finding.what for finding in findings if finding.outcome is None]
-        if refuting:
-            return Verdict(DOES_NOT_HOLD, figures, "refuted by " + ", ".join(refuting))
-        if undecided:
-            reason = "too few common trials, or within their scatter: " + ", ".join(undecided)
-            return Verdict(NOT_ENOUGH_RUNS, figures, reason)
-        return Verdict(HOLDS, figures, f"borne out by every comparison ({len(findings)})")
+        """Holds the claim against `results`."""
+        findings = tuple(self.findings(results))
+        return Verdict(findings, tuple(scatter.together(findings)))

@@ -7,7 +7,7 @@ from itertools import pairwise
 from chainer_jo.paper import tables
 from chainer_jo.paper.claims import curves
 from chainer_jo.paper.claims.claim import Claim, Results
-from chainer_jo.paper.claims.scatter import Estimate, Finding, exceeds, keeps_up
+from chainer_jo.paper.claims.scatter import NOTABLE, Estimate, Finding, exceeds, keeps_up
 from chainer_jo.paper.text import HARDEST_ASYMMETRIC
 
 HARDEST_RATE = HARDEST_ASYMMETRIC["noise_percent"] / 100
@@ -28,7 +28,8 @@ def _beats(results: Results, table: str, others: tuple[str, ...], accuracy: str)
         ours = _cell(results, table, "joint", "last", accuracy, rate)
         for method in others:
             theirs = _cell(results, table, method, "last", accuracy, rate)
-            yield exceeds(f"r = {rate}, ours against {tables.METHODS[method]}", ours, theirs)
+            what = f"r = {rate}, ours against {tables.METHODS[method]}"
+            yield exceeds(what, ours, theirs, ties=True)
 
 
 def _noise_degrades(results: Results) -> Iterator[Finding]:
@@ -37,14 +38,16 @@ def _noise_degrades(results: Results) -> Iterator[Finding]:
         for rate in tables.TABLE1.keys("noise_rate")
     }
     for lower, higher in pairwise(accuracy):
-        yield exceeds(f"r = {lower} against {higher}", accuracy[lower], accuracy[higher])
+        what = f"r = {lower} against {higher}"
+        yield exceeds(what, accuracy[lower], accuracy[higher], ties=True)
 
 
 def _corrects(results: Results) -> Iterator[Finding]:
     for rate in _noise_rates("table1"):
         ours = _cell(results, "table1", "joint", "last", "recovery", rate)
         at_first = Estimate(100 * (1 - 0.9 * rate))  # a random label is the true one in 1 of 10
-        yield exceeds(f"r = {rate}, right labels after against before", ours, at_first)
+        what = f"r = {rate}, right labels after against before"
+        yield exceeds(what, ours, at_first, ties=True)
 
 
 def _falls(results: Results, table: str, method: str) -> Iterator[Finding]:
@@ -52,7 +55,8 @@ def _falls(results: Results, table: str, method: str) -> Iterator[Finding]:
     for rate in _noise_rates(table):
         accuracy = results.curve(table, method=method, noise_rate=rate)
         after = curves.after_drop(accuracy, schedule)
-        yield exceeds(f"r = {rate}, after the drop against end", after, curves.end(accuracy))
+        what = f"r = {rate}, after the drop against end"
+        yield exceeds(what, after, curves.end(accuracy), ties=True)
 
 
 def _keeps(results: Results, table: str) -> Iterator[Finding]:
@@ -80,9 +84,8 @@ def _gains_least(results: Results) -> Iterator[Finding]:
     hardest = _gain(results, HARDEST_RATE)
     for rate in _noise_rates("table2"):
         if rate != HARDEST_RATE:
-            yield exceeds(
-                f"gain at r = {rate} against {HARDEST_RATE}", _gain(results, rate), hardest
-            )
+            what = f"gain at r = {rate} against {HARDEST_RATE}"
+            yield exceeds(what, _gain(results, rate), hardest, ties=True)
 
 
 def _exchanged_classes(results: Results) -> Iterator[Finding]:
@@ -91,18 +94,19 @@ def _exchanged_classes(results: Results) -> Iterator[Finding]:
 
     *_, lower_rate, rate = _noise_rates("table2")
     exchanged, other = accuracy("exchanged", rate), accuracy("other", rate)
-    yield exceeds(f"r = {rate}, other classes against cat and dog", other, exchanged)
+    yield exceeds(f"r = {rate}, other classes against cat and dog", other, exchanged, ties=True)
     yield exceeds(
         f"loss from r = {lower_rate} to {rate}, cat and dog against other classes",
         accuracy("exchanged", lower_rate) - exchanged,
         accuracy("other", lower_rate) - other,
+        ties=True,
     )
 
 
 def _beats_quoted_forward(results: Results) -> Iterator[Finding]:
     ours = Estimate(results.trials("table3", method="joint", score="last"))
     quoted = Estimate(tables.TABLE3.value(method="forward", score="quoted"))
-    yield exceeds("ours against #2", ours, quoted)
+    yield exceeds("ours against Forward, as quoted (#2)", ours, quoted, ties=True)
 
 
 _AFTER_DROP = (
@@ -110,24 +114,22 @@ _AFTER_DROP = (
     "every noise rate."
 )
 _UNTIL_THE_END = (
-    "Our last test accuracy is not under our best one beyond the scatter, and at the end not under "
-    "that just after the learning rate is first divided, at every noise rate."
+    f"At every noise rate our last test accuracy is less than {NOTABLE:g} points under our best, "
+    "and the end of training less than that under where the learning rate was first divided."
 )
 
 CLAIMS = [
     Claim(
         "noise-degrades",
         "Abstract",
-        "Training on such noisy labeled datasets causes performance degradation because DNNs "
-        "easily overfit to noisy labels.",
+        "A network trained on noisy labels overfits to them and performs worse.",
         "Last test accuracy of cross entropy is lower at each higher noise rate (Table 1).",
         _noise_degrades,
     ),
     Claim(
         "labels-are-corrected",
         "Abstract",
-        "Our framework can correct labels during training by alternating update of network "
-        "parameters and labels.",
+        "Updating network and labels in turn puts labels right during training.",
         "More labels are right after the first step than before (Table 1).",
         _corrects,
     ),
@@ -135,7 +137,7 @@ CLAIMS = [
         Claim(
             f"symmetric-{accuracy}-beats-cross-entropy",
             "Section 5.5",
-            "Our method achieves overall better test accuracy and recovery accuracy on SN-CIFAR.",
+            f"Under symmetric noise the joint method has the better {accuracy} accuracy overall.",
             f"Last {accuracy} accuracy, ours against cross entropy, at every noise rate above 0.",
             partial(_beats, table="table1", others=("cross_entropy",), accuracy=accuracy),
         )
@@ -145,8 +147,7 @@ CLAIMS = [
         Claim(
             f"asymmetric-{accuracy}-beats-cross-entropy",
             "Section 5.6",
-            "Our method achieves significantly better test accuracy and recovery accuracy on "
-            "AN-CIFAR.",
+            f"Under asymmetric noise the joint method has clearly the better {accuracy} accuracy.",
             f"Last {accuracy} accuracy, ours against cross entropy, at every noise rate.",
             partial(_beats, table="table2", others=("cross_entropy",), accuracy=accuracy),
         )
@@ -156,8 +157,7 @@ CLAIMS = [
         Claim(
             f"asymmetric-{accuracy}-beats-forward-and-cnn-crf",
             "Abstract",
-            "The results indicate that our approach significantly outperforms other "
-            "state-of-the-art methods.",
+            f"The joint method clearly outdoes earlier methods: here, in {accuracy} accuracy.",
             f"Last {accuracy} accuracy, ours against Forward and CNN-CRF, at every noise rate "
             "(Table 2).",
             partial(_beats, table="table2", others=("forward", "cnn_crf"), accuracy=accuracy),
@@ -167,47 +167,43 @@ CLAIMS = [
     Claim(
         "symmetric-cross-entropy-falls",
         "Section 5.5",
-        "When training was performed on initial noisy labels, the test accuracy decreases after "
-        "approximately the 40th epoch (when we divided the learning rate by 10).",
+        "On the noisy labels, test accuracy falls from about epoch 40 on, where the learning rate "
+        "is first divided by 10.",
         _AFTER_DROP,
         partial(_falls, table="table1", method="cross_entropy"),
     ),
     Claim(
         "symmetric-ours-keeps",
         "Section 5.5",
-        "Conversely, when we trained on the labels optimized by our method, the test accuracy "
-        "was high until the end of training.",
+        "On the labels that the joint method made, test accuracy stays high to the end.",
         _UNTIL_THE_END,
         partial(_keeps, table="table1"),
     ),
     Claim(
         "asymmetric-cross-entropy-falls",
         "Section 5.6",
-        "when training is performed on initial noisy labels, the test accuracy decreases due to "
-        "the network fitting noisy labels with a low learning rate.",
+        "On the noisy labels, test accuracy falls as the network fits them at a low learning rate.",
         _AFTER_DROP,
         partial(_falls, table="table2", method="cross_entropy"),
     ),
     Claim(
         "asymmetric-forward-falls",
         "Section 5.6",
-        "This trend is also observed if we use the forward corrected "
-        r"loss~\cite{patrini2016making}",
+        "With the forward-corrected loss it falls in the same way.",
         _AFTER_DROP,
         partial(_falls, table="table2", method="forward"),
     ),
     Claim(
         "asymmetric-ours-keeps",
         "Section 5.6",
-        "while the test accuracy does not decrease and remains high in our method.",
+        "With the joint method it does not fall and stays high.",
         _UNTIL_THE_END,
         partial(_keeps, table="table2"),
     ),
     Claim(
         "half-asymmetric-gains-least",
         "Section 5.6",
-        r"only when the noise rate is 50\%, there is no significant improvement in accuracy when "
-        "compared with other noise rates.",
+        "At a noise rate of 50 %, and there alone, the joint method gains little.",
         "Our last test accuracy less the best score of the best other method: smaller at r = "
         "0.5 than at every other noise rate.",
         _gains_least,
@@ -215,17 +211,16 @@ CLAIMS = [
     Claim(
         "cat-and-dog-are-why",
         "Section 5.6",
-        "Since we generated label noise to exchange CAT and DOG classes, it is impossible to "
-        r"accurately determine the class for CAT and DOG when the noise rate is 50\%.",
-        "Recovery accuracy of our method on images of cats and dogs: under that of the other "
-        "classes at r = 0.5, and lost more from r = 0.4 on.",
+        "That is because cats and dogs, which the noise exchanges, cannot be told apart at 50 %.",
+        "Recovery accuracy of our method on images of the two classes that the noise exchanges "
+        "(cats and dogs in CIFAR-10): under that of the other classes at r = 0.5, and lost more "
+        "from r = 0.4 on.",
         _exchanged_classes,
     ),
     Claim(
         "clothing1m-beats-forward",
         "Section 5.8",
-        r"Nevertheless, our method achieves better test accuracy than \#2 on the Clothing1M "
-        "dataset.",
+        "On Clothing1M the joint method has the better test accuracy than Forward (#2 there).",
         "Our last test accuracy against the one quoted for Forward (Table 3).",
         _beats_quoted_forward,
     ),

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from chainer_jo.paper.claims.scatter import Estimate
 
 Curve = Sequence[float]
-Curves = Mapping[int, Curve]
+Curves = Mapping[int, Curve | None]
+"""By trial; None for one that diverged."""
 
 
 def _span(epochs: int) -> int:
@@ -16,7 +17,11 @@ def _span(epochs: int) -> int:
 def _each(curves: Curves, number: Callable[[Curve], float], epochs: int = 1) -> Estimate:
     """`number` of every curve that has as many `epochs`."""
     return Estimate(
-        {trial: number(curve) for trial, curve in curves.items() if len(curve) >= epochs}
+        {
+            trial: None if curve is None else number(curve)
+            for trial, curve in curves.items()
+            if curve is None or len(curve) >= epochs
+        }
     )
 
 
@@ -60,8 +65,10 @@ def epochs_until(curves: Curves, levels: Estimate) -> Estimate:
     """How many epochs until the curve of a trial first reaches the level of that trial; its whole
     length if it never does."""
 
-    def count(trial: int) -> int:
-        reached = (n for n, value in enumerate(curves[trial], 1) if value >= levels.at(trial))
-        return next(reached, len(curves[trial]))
+    def count(trial: int) -> int | None:
+        curve, level = curves[trial], levels.at(trial)
+        if curve is None or level is None:
+            return None
+        return next((n for n, value in enumerate(curve, 1) if value >= level), len(curve))
 
     return Estimate({trial: count(trial) for trial in curves if trial in levels.numbers})

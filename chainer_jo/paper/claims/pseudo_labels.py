@@ -26,7 +26,8 @@ def _accuracy(results: Results, labels: str, stage: str = "initial") -> Estimate
 
 def _lower_loss(results: Results) -> Iterator[Finding]:
     right, loss = _right(results, LESS_NOISY), _loss(results, LESS_NOISY)
-    yield exceeds(f"right labels, {LESS_NOISY} against pseudo", right, _right(results, "pseudo"))
+    what = f"right labels, {LESS_NOISY} against pseudo"
+    yield exceeds(what, right, _right(results, "pseudo"), ties=True)
     yield exceeds(f"loss, {LESS_NOISY} against pseudo", loss, _loss(results, "pseudo"))
 
 
@@ -37,19 +38,21 @@ def _hardly_updated(results: Results) -> Iterator[Finding]:
 
     for labels in (LESS_NOISY, NOISIER):
         what = f"labels put right, {labels} against pseudo"
-        yield exceeds(what, gain(labels), gain("pseudo"))
+        yield exceeds(what, gain(labels), gain("pseudo"), ties=True)
 
 
 def _lower_accuracy(results: Results) -> Iterator[Finding]:
     right = _right(results, "pseudo")
-    yield exceeds(f"right labels, pseudo against {NOISIER}", right, _right(results, NOISIER))
+    what = f"right labels, pseudo against {NOISIER}"
+    yield exceeds(what, right, _right(results, NOISIER), ties=True)
     symmetric, pseudo = (_accuracy(results, labels) for labels in (NOISIER, "pseudo"))
-    yield exceeds(f"test accuracy, {NOISIER} against pseudo", symmetric, pseudo)
+    yield exceeds(f"test accuracy, {NOISIER} against pseudo", symmetric, pseudo, ties=True)
 
 
 def _lower_accuracy_still(results: Results) -> Iterator[Finding]:
     symmetric, pseudo = (_accuracy(results, labels, "updated") for labels in (NOISIER, "pseudo"))
-    yield exceeds(f"test accuracy, {NOISIER} against pseudo, updated", symmetric, pseudo)
+    what = f"test accuracy, {NOISIER} against pseudo, updated"
+    yield exceeds(what, symmetric, pseudo, ties=True)
 
 
 def _follows_the_truth(results: Results) -> Iterator[Finding]:
@@ -68,16 +71,16 @@ def _truth_is_better(results: Results) -> Iterator[Finding]:
     truth = _accuracy(results, "ground_truth")
     for labels in NOISY:
         updated = _accuracy(results, labels, "updated")
-        yield exceeds(f"test accuracy, ground truth against updated {labels}", truth, updated)
+        what = f"test accuracy, ground truth against updated {labels}"
+        yield exceeds(what, truth, updated, ties=True)
 
 
 CLAIMS = [
     Claim(
         "pseudo-loss-is-lower",
         "Section 5.7",
-        "Although the number of inaccurate labels in the pseudo labels exceeds that of the "
-        "symmetric noise labels ($r=0.3$), the value of the training loss of the pseudo labels "
-        "is lower than that of the symmetric noise labels.",
+        "Pseudo labels are fitted with a lower training loss than symmetric noise of r = 0.3, "
+        "though more of them are wrong.",
         "Fewer labels are right than with symmetric noise of r = 0.3, and yet the training loss "
         "before the learning rate is first divided is lower.",
         _lower_loss,
@@ -85,15 +88,15 @@ CLAIMS = [
     Claim(
         "pseudo-hardly-updated",
         "Section 5.7",
-        "Thus, the pseudo labels were not updated adequately.",
+        "Pseudo labels are hardly put right.",
         "The first step puts a smaller part of the labels right than with symmetric noise.",
         _hardly_updated,
     ),
     Claim(
         "pseudo-accuracy-is-lower",
         "Figure 5",
-        "The test accuracy on the pseudo labels is lower than that on the symmetric noise "
-        "labels even if the number of inaccurate labels is lower.",
+        "Pseudo labels give a lower test accuracy than symmetric noise, even with fewer of them "
+        "wrong.",
         "More labels are right than with symmetric noise of r = 0.5, and yet the peak of the test "
         "accuracy is lower.",
         _lower_accuracy,
@@ -101,7 +104,7 @@ CLAIMS = [
     Claim(
         "pseudo-accuracy-stays-lower",
         "Figure 5",
-        "This trend remains if the labels are updated.",
+        "It is the same once the labels are updated.",
         "Peak of the test accuracy on the updated labels, symmetric noise of r = 0.5 against "
         "pseudo labels.",
         _lower_accuracy_still,
@@ -109,8 +112,8 @@ CLAIMS = [
     Claim(
         "updated-loss-follows-truth",
         "Figure 6",
-        "Each of the training losses on the labels updated from different noisy labels follows the "
-        "training loss on the ground-truth labels.",
+        "On updated labels, whatever noise they come from, the training loss runs close to that on "
+        "the true labels.",
         "Before the learning rate is first divided, the updated labels' training loss is less "
         "than half as far from the true labels' as the initial labels' is.",
         _follows_the_truth,
@@ -118,8 +121,7 @@ CLAIMS = [
     Claim(
         "truth-is-better",
         "Section 5.7",
-        "The test accuracy of training on the labels recovered from the noisy labels is worse "
-        "than that of training on the ground-truth labels",
+        "Updated labels give a lower test accuracy than the true ones.",
         "Peak of the test accuracy, true labels against the updated labels of every noise.",
         _truth_is_better,
     ),

@@ -6,61 +6,106 @@ trial by trial, over the trials that both sides have: scatter that both share ca
 
 The mean of n such differences is known up to t * s / sqrt(n): s is their standard deviation
 (unbiased), t the two-sided 95 % quantile of Student's distribution with n - 1 degrees of freedom.
-That is called the scatter, and it is what "±" shows, also after the mean of one side, which is over
-all trials of that side. A difference decides only where it is larger than its scatter, which needs
-two trials or more.
+That makes an interval, which needs two trials or more, and the interval decides:
+
+- It lies beyond the bound (0, or a margin of some points): the comparison supports the claim.
+- It lies on the other side: the comparison speaks against it. Whether that refutes a claim of
+  several comparisons is a question for all of them together: `together`.
+- The bound is 0 and the interval lies within `TIE` of it on both sides: a tie, which more trials
+  would not change. These are the two one-sided tests of equivalence.
+- Else it is undecided.
+
+"±" shows one standard deviation over trials, as in tables; intervals are written out.
 
 Student's t takes the differences to be normal. Accuracies are counted in images, though, and a few
-differences can be equal by chance; they then decide with a scatter of 0, which "± 0" shows.
+differences can be equal by chance; they then decide with an interval of no width.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 from statistics import fmean, stdev
 
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 NOTABLE = 2.0
 """Percentage points: a smaller loss of accuracy still counts as keeping it."""
 
+TIE = 1.0
+"""Percentage points: accuracies whose difference is surely smaller are tied."""
+
 CONFIDENCE = 0.95
-"""The probability that a mean is known up to its scatter."""
+"""The probability that an interval holds the mean that more trials would come to."""
+
+SUPPORTS = "supports"
+REFUTES = "refutes"
+TIES = "ties"
+UNDECIDED = "undecided"
+MOSTLY_DIVERGED = "mostly diverged"
+TOO_FEW_TRIALS = "too few trials"
+NOT_RUN = "not run"
 
 
 @dataclass(frozen=True)
 class Estimate:
     """A number per trial, by the trial, of which the mean is asked for; or one number for all.
 
-    Arithmetic goes trial by trial, over the trials that every operand has. A number for all trials,
-    such as one that the paper quotes, goes with any of them and has no scatter.
+    The number of a trial that diverged is None. Arithmetic goes trial by trial, over the trials
+    that every operand has; what one side diverged in has diverged. A number for all trials, such as
+    one that the paper quotes, goes with any of them and has no scatter.
     """
 
-    numbers: Mapping[int, float] | float
+    numbers: Mapping[int, float | None] | float
 
     @property
+    def given(self) -> bool:
+        """Whether this is one number for all trials."""
+        return not isinstance(self.numbers, Mapping)
+
+    @cached_property
+    def finished(self) -> tuple[float, ...]:
+        """The numbers of the trials that did not diverge."""
+        numbers = (self.numbers,) if self.given else self.numbers.values()
+        return tuple(number for number in numbers if number is not None)
+
+    @property
+    def diverged(self) -> int:
+        """How many trials diverged."""
+        return 0 if self.given else len(self.numbers) - len(self.finished)
+
+    @cached_property
     def mean(self) -> float | None:
-        """Over the trials; None without any."""
-        if not isinstance(self.numbers, Mapping):
-            return self.numbers
-        return fmean(self.numbers.values()) if self.numbers else None
+        """Over the trials that did not diverge; None without any."""
+        return fmean(self.finished) if self.finished else None
 
-    @property
-    def scatter(self) -> float | None:
-        """How far off the mean may be (see the module); None for fewer than two trials."""
-        if not isinstance(self.numbers, Mapping):
+    @cached_property
+    def std(self) -> float | None:
+        """The trials' standard deviation (unbiased); None for fewer than two."""
+        if self.given:
             return 0.0
-        n = len(self.numbers)
-        if n < 2:
-            return None
-        quantile = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2))
-        return quantile * stdev(self.numbers.values()) / sqrt(n)
+        return stdev(self.finished) if len(self.finished) > 1 else None
 
-    def at(self, trial: int) -> float:
+    @cached_property
+    def scatter(self) -> float | None:
+        """Half of the mean's interval (see the module); None for fewer than two trials."""
+        if self.given or self.std is None:
+            return self.std
+        n = len(self.finished)
+        return float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * self.std / sqrt(n)
+
+    @cached_property
+    def interval(self) -> tuple[float, float] | None:
+        """Lower and upper end; None for fewer than two trials."""
+        return (
+            None if self.scatter is None else (self.mean - self.scatter, self.mean + self.scatter)
+        )
+
+    def at(self, trial: int) -> float | None:
         """The number of one trial."""
-        return self.numbers[trial] if isinstance(self.numbers, Mapping) else self.numbers
+        return self.numbers if self.given else self.numbers[trial]
 
     def __sub__(self, other: Estimate) -> Estimate:
         # Rounded far below any accuracy or loss, so that 97.2 - 96.1 equals 13.2 - 12.1.
@@ -73,66 +118,141 @@ class Estimate:
         return _by_trial(abs, self)
 
     def __str__(self) -> str:
-        if not isinstance(self.numbers, Mapping):
-            return _short(self.numbers)
-        if self.scatter is None:
-            return "too few trials"
-        return f"{_short(self.mean)} ± {_short(self.scatter)}"
+        """``84.3 ± 0.4``, one standard deviation, and how many trials diverged."""
+        if not self.given and not self.numbers:
+            return "not run"
+        diverged = f" ({self.diverged} of {len(self.numbers)} diverged)" if self.diverged else ""
+        if not self.finished:
+            return diverged.strip(" ()")
+        if self.given:
+            return _show(self.mean)
+        if self.std is None:
+            return f"{_show(self.mean)} (1 trial){diverged}"
+        return " ± ".join(_alike(self.mean, self.std)) + diverged
 
 
 def _by_trial(operation: Callable[..., float], *operands: Estimate) -> Estimate:
     """`operation` on the numbers of each trial that all `operands` have."""
-    trials = [set(each.numbers) for each in operands if isinstance(each.numbers, Mapping)]
+    trials = [set(each.numbers) for each in operands if not each.given]
     if not trials:
         return Estimate(operation(*(each.numbers for each in operands)))
-    common = sorted(set.intersection(*trials))
-    return Estimate({trial: operation(*(each.at(trial) for each in operands)) for trial in common})
+    result = {}
+    for trial in sorted(set.intersection(*trials)):
+        numbers = [each.at(trial) for each in operands]
+        result[trial] = None if None in numbers else operation(*numbers)
+    return Estimate(result)
 
 
-def _short(number: float) -> str:
-    return f"{number:.1f}" if abs(number) >= 10 else f"{number:.2g}"
+def _alike(*numbers: float) -> list[str]:
+    """Numbers with as many decimals as the largest of them needs."""
+    largest = max(map(abs, numbers))
+    digits = 1 if largest >= 10 else 2 if largest >= 1 else 3
+    return [f"{number:.{digits}f}" for number in numbers]
+
+
+def _show(number: float) -> str:
+    return _alike(number)[0]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One comparison: what with what, the numbers, whether they bear it out (None: undecided)."""
+    """One comparison: whether `a` is more than `by` above `b`.
 
-    what: str
-    numbers: str
-    outcome: bool | None
-
-
-def exceeds(what: str, a: Estimate, b: Estimate, by: float = 0.0) -> Finding:
-    """Whether `a` is more than `by` above `b`; undecided within the scatter of their difference.
-
-    With a negative `by`: whether `a` is at most that much below `b`.
+    Parameters
+    ----------
+    what : which numbers these are, in words.
+    ties : whether the numbers are percentages of which a difference within `TIE` is a tie.
     """
 
-    def outcome(difference: float, scatter: float) -> bool | None:
-        return difference > by if abs(difference - by) > scatter else None
+    what: str
+    a: Estimate
+    b: Estimate
+    by: float = 0.0
+    ties: bool = False
 
-    return _finding(what, a, b, outcome)
+    @cached_property
+    def difference(self) -> Estimate:
+        return self.a - self.b
+
+    @cached_property
+    def outcome(self) -> str:
+        """What this comparison says, taken for itself."""
+        if not (self.a.given or self.a.numbers) or not (self.b.given or self.b.numbers):
+            return NOT_RUN
+        difference = self.difference
+        if difference.diverged and difference.diverged >= len(difference.finished):
+            return MOSTLY_DIVERGED
+        if difference.interval is None:
+            return TOO_FEW_TRIALS
+        low, high = difference.interval
+        if low > self.by:
+            return SUPPORTS
+        return REFUTES if high < self.by else self.close
+
+    @property
+    def close(self) -> str:
+        """What it says if it neither supports nor refutes: whether the interval makes it a tie."""
+        low, high = self.difference.interval
+        return TIES if self.ties and low > -TIE and high < TIE else UNDECIDED
+
+    @cached_property
+    def chance(self) -> float | None:
+        """How probable a mean difference this low or lower is if the true one is exactly `by`; None
+        where `outcome` has nothing to go by."""
+        if self.outcome in (NOT_RUN, MOSTLY_DIVERGED, TOO_FEW_TRIALS):
+            return None
+        excess, n = self.difference.mean - self.by, len(self.difference.finished)
+        if self.difference.given or not self.difference.std:
+            return 0.0 if excess < 0 else 1.0
+        return float(stdtr(n - 1, excess / (self.difference.std / sqrt(n))))
+
+    @property
+    def numbers(self) -> str:
+        """Both sides, and their difference with its interval where there is one."""
+        sides = f"{self.a} against {self.b}"
+        if self.difference.interval is None:
+            return sides
+        mean, low, high = _alike(self.difference.mean, *self.difference.interval)
+        bound = f", asked for: over {self.by:g}" if self.by else ""
+        return f"{sides}, difference {mean} ({low} to {high}{bound})"
+
+
+def exceeds(what: str, a: Estimate, b: Estimate, by: float = 0.0, *, ties: bool = False) -> Finding:
+    """Whether `a` is more than `by` above `b`.
+
+    With a negative `by`: whether `a` is less than that much below `b`.
+    """
+    return Finding(what, a, b, by, ties)
 
 
 def keeps_up(what: str, a: Estimate, b: Estimate) -> Finding:
-    """Whether `a` is not below `b` beyond the scatter of their difference.
+    """Whether `a` is less than `NOTABLE` points below `b`: the test of non-inferiority.
 
-    Undecided where the scatter is so wide that a `NOTABLE` difference could hide in it.
+    A loss of `NOTABLE` passes in one case of 40, whatever the scatter; a smaller one passes once
+    there are trials enough to tell.
     """
-
-    def outcome(difference: float, scatter: float) -> bool | None:
-        if difference < -scatter:
-            return False
-        return True if scatter <= NOTABLE else None
-
-    return _finding(what, a, b, outcome)
+    return Finding(what, a, b, by=-NOTABLE)
 
 
-def _finding(
-    what: str, a: Estimate, b: Estimate, outcome: Callable[[float, float], bool | None]
-) -> Finding:
-    difference = a - b
-    if difference.scatter is None:
-        return Finding(what, f"{a} against {b}", None)
-    numbers = f"{a} against {b} (difference {difference})"
-    return Finding(what, numbers, outcome(difference.mean, difference.scatter))
+def together(findings: Sequence[Finding]) -> list[str]:
+    """What each of a claim's comparisons says when all are looked at together.
+
+    Some comparison of many lies on the wrong side by chance alone, so `REFUTES` has to pass Holm's
+    step-down rule: of m comparisons the one with the smallest `chance` refutes if that is under
+    2.5 % / m, the next if it is under 2.5 % / (m - 1), and so on up to the first that is not. A
+    claim whose differences are truly at their bounds is then refuted in one case of 40 at most,
+    however many comparisons it has and whatever runs they share.
+
+    `SUPPORTS` and `TIES` need no such rule: a claim holds only if every comparison supports it, so
+    more of them make that rarer, not more frequent.
+    """
+    chances = {k: c for k, finding in enumerate(findings) if (c := finding.chance) is not None}
+    refuting = set()
+    for k in sorted(chances, key=chances.get):
+        if chances[k] > (1 - CONFIDENCE) / 2 / (len(chances) - len(refuting)):
+            break
+        refuting.add(k)
+    return [
+        finding.close if finding.outcome == REFUTES and k not in refuting else finding.outcome
+        for k, finding in enumerate(findings)
+    ]

@@ -34,7 +34,7 @@ def _better_recovery(results: Results) -> Iterator[Finding]:
     soft = curves.end(results.curve("figure4", rule="soft"))
     for rule in HARD_RULES:
         hard = curves.end(results.curve("figure4", rule=rule))
-        yield exceeds(f"recovery, soft against {rule}", soft, hard)
+        yield exceeds(f"recovery, soft against {rule}", soft, hard, ties=True)
 
 
 def _test_accuracy(results: Results, rule: str) -> Estimate:
@@ -46,13 +46,14 @@ def _best_hard_rule(results: Results) -> Iterator[Finding]:
     for rule in HARD_RULES:
         if rule != BEST_HARD_RULE:
             what = f"test, {BEST_HARD_RULE} against {rule}"
-            yield exceeds(what, best, _test_accuracy(results, rule))
+            yield exceeds(what, best, _test_accuracy(results, rule), ties=True)
 
 
 def _better_test(results: Results) -> Iterator[Finding]:
     soft = _test_accuracy(results, "soft")
     for rule in HARD_RULES:
-        yield exceeds(f"test, soft against {rule}", soft, _test_accuracy(results, rule))
+        what = f"test, soft against {rule}"
+        yield exceeds(what, soft, _test_accuracy(results, rule), ties=True)
 
 
 def _by_range(results: Results) -> Iterator[tuple[str, dict[str, Estimate]]]:
@@ -75,19 +76,14 @@ def _unsure_is_wrong(results: Results) -> Iterator[Finding]:
     for table, accuracy in _by_range(results):
         for higher, lower in pairwise(accuracy):
             what = f"{table}, p in {higher} against {lower}"
-            yield exceeds(what, accuracy[higher], accuracy[lower])
+            yield exceeds(what, accuracy[higher], accuracy[lower], ties=True)
 
-
-_BETTER = (
-    "The soft-label method achieves faster convergence and better recovery accuracy than any "
-    "hard-label methods."
-)
 
 CLAIMS = [
     Claim(
         "soft-converges-faster",
         "Section 5.4",
-        _BETTER,
+        "Soft labels converge faster than hard ones of any kind.",
         "Soft labels reach the recovery accuracy that a hard-label method ends with (less "
         f"{NEAR:g} point) in fewer epochs than that method itself.",
         _faster,
@@ -95,29 +91,28 @@ CLAIMS = [
     Claim(
         "soft-recovers-better",
         "Section 5.4",
-        _BETTER,
+        "Soft labels end with a better recovery accuracy than hard ones of any kind.",
         "Recovery accuracy at the end, soft labels against every hard-label method.",
         _better_recovery,
     ),
     Claim(
         "top-500-is-best",
         "Section 5.4",
-        "In the hard-label methods, updating 500 labels every epoch is optimal",
+        "Of the hard-label methods the one that updates 500 labels an epoch is best.",
         "Test accuracy of the second step, top 500 against every other hard-label method.",
         _best_hard_rule,
     ),
     Claim(
         "soft-tests-better",
         "Section 4.1",
-        "we experimentally determined that the performance of the soft-label method exceeded "
-        "that of the hard-label method.",
+        "Soft labels perform better than hard ones.",
         "Test accuracy of the second step, soft labels against every hard-label method.",
         _better_test,
     ),
     Claim(
         "sure-labels-are-right",
         "Appendix C",
-        "The soft-labels with high probability are almost correct.",
+        "Labels with a high probability are nearly all right.",
         f"More than {ALMOST_CORRECT:g} % of the labels with a maximum probability over 0.99 are "
         "right.",
         _sure_is_right,
@@ -125,7 +120,7 @@ CLAIMS = [
     Claim(
         "unsure-labels-are-wrong",
         "Appendix C",
-        "Conversely, when the probability is low, the label seems to be updated incorrectly.",
+        "Labels with a low probability tend to be wrong.",
         "Recovery accuracy is lower in each lower range of the maximum probability.",
         _unsure_is_wrong,
     ),

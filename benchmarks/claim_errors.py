@@ -1,0 +1,125 @@
+"""How often the rule for claims errs: true nulls simulated, judged as results of runs are.
+
+    python benchmarks/claim_errors.py [--repeats N]
+
+Every setting of a simulated claim has the same true accuracy, so whatever refutes the claim, or
+bears it out, does so by chance: at most 2.5 % each are allowed. Settings scatter by 1 point from
+trial to trial; all of one trial share a part that scatters by 2 points, as runs of one seed do.
+"one for itself" is what would be refuted if every comparison of a claim decided alone. The second
+table is of accuracies that truly lose 2 points, the margin: how often that passes as kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from chainer_jo.paper.claims.claim import DOES_NOT_HOLD, HOLDS, Verdict  # noqa: E402
+from chainer_jo.paper.claims.scatter import (  # noqa: E402
+    NOTABLE,
+    REFUTES,
+    SUPPORTS,
+    Estimate,
+    Finding,
+    exceeds,
+    keeps_up,
+    together,
+)
+from chainer_jo.report.layout import aligned  # noqa: E402
+
+SHARED, OWN = 2.0, 1.0
+"""Standard deviations over trials, in points: of what runs of one seed share, and of the rest."""
+IMAGES = 360
+"""Accuracies are counted in so many images, where they are counted."""
+
+
+def pairs(comparisons: int) -> list[tuple[int, int]]:
+    """Settings compared: two for each comparison, as a method with another at every noise rate."""
+    return [(2 * k, 2 * k + 1) for k in range(comparisons)]
+
+
+def one_with_all(comparisons: int) -> list[tuple[int, int]]:
+    """Settings compared: one with each other one, as a chosen value with those beside it."""
+    return [(0, k + 1) for k in range(comparisons)]
+
+
+def chain(comparisons: int) -> list[tuple[int, int]]:
+    """Settings compared: each with the next, as one noise rate with the next higher one."""
+    return [(k, k + 1) for k in range(comparisons)]
+
+
+Compared = Callable[[int], list[tuple[int, int]]]
+
+
+def findings(
+    random: np.random.Generator,
+    compared: Sequence[tuple[int, int]],
+    trials: int,
+    loss: float = 0.0,
+    counted: bool = False,
+    rule: Callable[..., Finding] = exceeds,
+) -> list[Finding]:
+    """The comparisons of one claim, simulated; the first of each pair truly loses ``loss``."""
+    settings = 1 + max(max(pair) for pair in compared)
+    numbers = 80 + random.normal(0, SHARED, (trials, 1)) + random.normal(0, OWN, (trials, settings))
+    for first in {first for first, _ in compared} if loss else ():
+        numbers[:, first] -= loss
+    if counted:
+        numbers = np.round(numbers * IMAGES / 100) * 100 / IMAGES
+    estimates = [Estimate(dict(enumerate(column))) for column in numbers.T.tolist()]
+    return [rule(f"{a} against {b}", estimates[a], estimates[b]) for a, b in compared]
+
+
+def error_rates(
+    compared: Compared, comparisons: int, trials: int, repeats: int, counted: bool = False
+) -> dict[str, float]:
+    """Shares of simulated claims that are refuted, that hold, and that one comparison for itself
+    would refute."""
+    random = np.random.default_rng([comparisons, trials, counted])
+    counts = dict.fromkeys(("refuted", "holds", "one for itself"), 0)
+    for _ in range(repeats):
+        simulated = findings(random, compared(comparisons), trials, counted=counted)
+        verdict = Verdict(simulated, together(simulated)).verdict
+        counts["refuted"] += verdict == DOES_NOT_HOLD
+        counts["holds"] += verdict == HOLDS
+        counts["one for itself"] += any(finding.outcome == REFUTES for finding in simulated)
+    return {name: count / repeats for name, count in counts.items()}
+
+
+def kept_at_the_margin(trials: int, repeats: int) -> float:
+    """The share of accuracies that truly lose `NOTABLE` points and pass as kept."""
+    random = np.random.default_rng(trials)
+    simulated = (
+        findings(random, [(0, 1)], trials, loss=NOTABLE, rule=keeps_up)[0] for _ in range(repeats)
+    )
+    return sum(finding.outcome == SUPPORTS for finding in simulated) / repeats
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--repeats", type=int, default=10_000)
+    repeats = parser.parse_args().repeats
+    rows = [["compared", "comparisons", "trials", "refuted", "holds", "one for itself"]]
+    for name, compared in (("pairs", pairs), ("one with all", one_with_all), ("chain", chain)):
+        for comparisons in (1, 5, 10, 18):
+            for trials in (2, 3, 6):
+                rates = error_rates(compared, comparisons, trials, repeats)
+                shown = [f"{100 * rate:.1f} %" for rate in rates.values()]
+                rows.append([name, str(comparisons), str(trials), *shown])
+    for trials in (2, 3, 6):
+        rates = error_rates(pairs, 5, trials, repeats, counted=True)
+        shown = [f"{100 * rate:.1f} %" for rate in rates.values()]
+        rows.append([f"pairs, counted in {IMAGES} images", "5", str(trials), *shown])
+    print(f"{repeats} simulated claims in each row.\n", *aligned(rows), "", sep="\n")
+    kept = [[str(n), f"{100 * kept_at_the_margin(n, repeats):.1f} %"] for n in (2, 3, 6)]
+    print(*aligned([["trials", f"a loss of {NOTABLE:g} points passes as kept"], *kept]), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
