@@ -1,4 +1,5 @@
-"""Decoded images kept in Chainer's data set folder and memory-mapped from there ever after."""
+"""What is made once and kept in Chainer's data set folder: decoded images, memory-mapped from there
+ever after, among others."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 import filelock
 import numpy as np
@@ -19,40 +20,65 @@ from chainer_jo.errors import UserError
 
 _ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
 _CLASS_NAMES = "class_names.json"
+Made = TypeVar("Made")
 
 
 def decoded_once(name: str, key: str, decode: Callable[[], ImageData]) -> ImageData:
-    """What `decode` gives, from the cache if it is there.
+    """What `decode` gives, from the cache if it is there; see `made_once`."""
+    return made_once(
+        f"{name}-{key[:16]}", lambda folder: _write(decode(), folder), lambda f: _read(name, f)
+    )
 
-    Processes that ask for the same at once decode it once, and share its pages in memory.
+
+def made_once(name: str, write: Callable[[Path], None], read: Callable[[Path], Made]) -> Made:
+    """What `read` finds in a folder of the cache, which `write` fills if it is not there.
+
+    Processes that ask for the same at once make it once, and share its pages in memory.
 
     Parameters
     ----------
-    key : digest of what is decoded; the same key promises the same images.
+    name : of the folder; the same name promises the same content.
+    write : fills an empty folder, which appears whole or not at all.
+    read : raises OSError, EOFError or ValueError if the folder is not there, or is damaged.
 
     Raises
     ------
     UserError
-        if the cache folder cannot be written, and whatever `decode` raises.
+        if the cache folder cannot be written, and whatever `write` raises.
     """
-    folder = Path(download.get_dataset_root(), "chainer_jo", f"{name}-{key[:16]}")
+    folder = Path(download.get_dataset_root(), "chainer_jo", name)
     absent_or_damaged = (OSError, EOFError, ValueError)
     with contextlib.suppress(
         *absent_or_damaged
     ):  # first without the lock: the place may be read-only
-        return _read(name, folder)
+        return read(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(f"{folder}.lock"):
             with contextlib.suppress(*absent_or_damaged):  # made by another process meanwhile
-                return _read(name, folder)
-            _write(decode(), folder)
-            return _read(name, folder)
+                return read(folder)
+            _make(folder, write)
+            return read(folder)
     except OSError as error:
         raise UserError(
             f"data cache {str(folder)!r}: {error.strerror or error}, expected to write there "
             "(CHAINER_DATASET_ROOT names another place)"
         ) from error
+
+
+def _make(folder: Path, write: Callable[[Path], None]) -> None:
+    """Write beside, then rename: the folder is whole or not there. The caller holds the lock."""
+    beside = folder.with_name(f"{folder.name}.tmp")
+    for leftover in (beside, folder):
+        if leftover.exists():
+            shutil.rmtree(leftover)
+    beside.mkdir()
+    try:
+        write(beside)
+        os.rename(beside, folder)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
 
 
 def _read(name: str, folder: Path) -> ImageData:
@@ -63,26 +89,16 @@ def _read(name: str, folder: Path) -> ImageData:
 
 
 def _write(data: ImageData, folder: Path) -> None:
-    """Write beside, then rename: the folder is whole or not there. The caller holds the lock."""
-    beside = folder.with_name(f"{folder.name}.tmp")
-    for leftover in (beside, folder):
-        if leftover.exists():
-            shutil.rmtree(leftover)
-    beside.mkdir()
-    try:
-        for name in _ARRAYS:
-            with open(beside / f"{name}.npy", "wb") as file:
-                np.save(file, getattr(data, name))
-                _to_disk(file)
-        with open(beside / _CLASS_NAMES, "w", encoding="utf-8") as file:
-            json.dump(data.class_names, file)
-            _to_disk(file)
-        os.rename(beside, folder)
-    except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
-        raise
+    for name in _ARRAYS:
+        with open(folder / f"{name}.npy", "wb") as file:
+            np.save(file, getattr(data, name))
+            to_disk(file)
+    with open(folder / _CLASS_NAMES, "w", encoding="utf-8") as file:
+        json.dump(data.class_names, file)
+        to_disk(file)
 
 
-def _to_disk(file: IO) -> None:
+def to_disk(file: IO) -> None:
+    """Waits until what was written to a file is there, whatever happens to the machine."""
     file.flush()
     os.fsync(file.fileno())

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import io
-import lzma
 import posixpath
-import re
 import tarfile
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
@@ -17,13 +14,14 @@ import numpy as np
 from chainer_jo.datasets import decoding
 from chainer_jo.datasets.array_cache import decoded_once
 from chainer_jo.datasets.image_data import ImageData
+from chainer_jo.datasets.natural_order import by_value
 from chainer_jo.datasets.progress import Progress
+from chainer_jo.datasets.unpacked_tar import DAMAGED, check_end
 from chainer_jo.errors import UserError
 
 PARTS = ("train", "test")
 _SUFFIXES = (".png", ".jpg", ".jpeg")
 _FORMATS = ("PNG", "JPEG")
-_DAMAGED = (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError)
 
 
 def load(path: Path, name: str) -> ImageData:
@@ -89,15 +87,13 @@ def _tar_contents(path: Path) -> Iterator[tuple[str, bytes]]:
     try:
         with tarfile.open(path) as archive:
             names_of = _names_by_file(archive, str(path))
-            # tarfile takes a cut or garbled header for the end; the real end is two zero blocks.
-            if archive.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
-                raise tarfile.ReadError("its end is missing")
+            check_end(archive)
         with tarfile.open(path) as archive:
             for member in archive:
                 if member.isfile() and (names := names_of.get(_normal(member.name))):
                     content = archive.extractfile(member).read()
                     yield from ((name, content) for name in names)
-    except _DAMAGED as error:
+    except (*DAMAGED, OSError) as error:
         raise UserError(
             f"image archive {str(path)!r} is damaged ({error}), expected a whole tar file"
         ) from error
@@ -151,7 +147,7 @@ def _assemble(name: str, place: str, contents: Iterable[tuple[str, bytes]]) -> I
         top = found
         encoded[part, class_name, image_name] = content
     class_names = _class_names(encoded.keys(), place)
-    order = sorted(encoded, key=lambda key: (PARTS.index(key[0]), *map(_by_value, key[1:])))
+    order = sorted(encoded, key=lambda key: (PARTS.index(key[0]), *map(by_value, key[1:])))
     images = _decode_all(name, place, {"/".join(key): encoded[key] for key in order})
     labels = np.array([class_names.index(class_name) for _, class_name, _ in order], np.int32)
     n = sum(part == "train" for part, _, _ in order)
@@ -173,13 +169,7 @@ def _class_names(files: Iterable[tuple[str, str, str]], place: str) -> tuple[str
                 f"images in {place!r}: class {class_name!r} is in {one}/ but not in {other}/, "
                 "expected the same classes in both"
             )
-    return tuple(sorted(classes["train"], key=_by_value))
-
-
-def _by_value(name: str) -> tuple[list[tuple[int, str]], str]:
-    """Sorting key by which "9" comes before "10"; the name itself tells "09" from "9"."""
-    runs = re.findall(r"[0-9]+|[^0-9]+", name)
-    return [(int(r), "") if r.isdecimal() else (-1, r) for r in runs], name
+    return tuple(sorted(classes["train"], key=by_value))
 
 
 def _decode_all(name: str, place: str, encoded: dict[str, bytes]) -> np.ndarray:

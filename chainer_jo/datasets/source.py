@@ -17,7 +17,7 @@ from chainer_jo.datasets.image_data import ImageData
 from chainer_jo.errors import UserError
 
 _BY_NAME = {digits.NAME: digits.load, cifar10.NAME: cifar10.load}
-_TAR_ENDING = re.compile(r"\.(tar(\.\w+)?|t[a-z]z2?)$", re.IGNORECASE)
+TAR_ENDING = re.compile(r"\.(tar(\.\w+)?|t[a-z]z2?)$", re.IGNORECASE)
 _EXPECTED = (
     f"{', '.join(map(repr, _BY_NAME))}, or a path to the official CIFAR-10 python archive, its "
     "unpacked folder, or a folder or tar of images in train/<class>/ and test/<class>/"
@@ -80,7 +80,7 @@ def _in_archive(path: Path) -> Source:
         ) from error
     if first is not None and cifar10.FOLDER in PurePosixPath(first.name).parts:
         return Source(cifar10.NAME, partial(cifar10.load_archive, path))
-    return _images(path, _TAR_ENDING.sub("", path.name))
+    return _images(path, TAR_ENDING.sub("", path.name))
 
 
 def _images(path: Path, stem: str) -> Source:

@@ -1,0 +1,95 @@
+"""Images in folders that are called as their classes are."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from chainer_jo.errors import UserError
+
+ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+#: Folders that are parts of a data set, by what they are used for.
+PARTS = {"train": "train", "validation": "validation", "val": "validation", "test": "test"}
+
+_log = logging.getLogger(__name__)
+
+
+def parts(root: Path) -> dict[str, str]:
+    """What the data set is divided into, {use: folder}, with a training part; otherwise nothing.
+
+    A class may be called "train": with images directly in it, it is no part.
+    """
+    found = {use: name for name, use in PARTS.items() if (root / name).is_dir()}
+    if "train" in found and not any(map(_is_image, _names(root / "train", folders=False))):
+        return found
+    return {}
+
+
+def images(root: Path, below: str = "") -> tuple[list[str], list[str]]:
+    """The images in ``root / below / <class> / ...``: their paths below `root`, and their classes.
+
+    In the order of their names. Folders may be nested within a class; links are followed; what is
+    hidden does not count. Other files are left out, which is logged.
+
+    Raises
+    ------
+    UserError
+        if there is no image, or a link that leads nowhere.
+    """
+    top = root / below
+    prefix = f"{below}/" if below else ""
+    paths: list[str] = []
+    classes: list[str] = []
+    others = _names(top, folders=False)
+    for name in _names(top, folders=True):
+        found = [*_files(top / name, name)]
+        kept = [path for path in found if _is_image(path)]
+        paths += [prefix + path for path in kept]
+        classes += [name] * len(kept)
+        others += [path for path in found if not _is_image(path)] if kept else [f"{name}/"]
+    if not paths:
+        raise UserError(
+            f"images in {str(top)!r}: none, expected folders of classes with images in them "
+            f"({', '.join(ENDINGS)})"
+        )
+    if others:
+        shown = ", ".join(map(repr, others[:3])) + (", ..." if len(others) > 3 else "")
+        _log.warning("%s: left out, no images in class folders: %s", top, shown)
+    return paths, classes
+
+
+def _is_image(path: str) -> bool:
+    return path.lower().endswith(ENDINGS)
+
+
+def _names(folder: Path, *, folders: bool) -> list[str]:
+    """What is visible in a folder, in order: the folders there, or else the files."""
+    return [entry.name for entry in _entries(folder) if entry.is_dir() == folders]
+
+
+def _files(folder: Path, shown: str, inside: tuple[str, ...] = ()) -> Iterator[str]:
+    """Paths of all files below a folder, itself called as `shown`; no link leads in a circle."""
+    real = os.path.realpath(folder)
+    if real in inside:
+        return
+    for entry in _entries(folder):
+        path = f"{shown}/{entry.name}"
+        if entry.is_dir():
+            yield from _files(folder / entry.name, path, (*inside, real))
+        else:
+            yield path
+
+
+def _entries(folder: Path) -> list[os.DirEntry]:
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except OSError as error:
+        raise UserError(f"folder {str(folder)!r}: {error.strerror or error}") from None
+    visible = [e for e in entries if not e.name.startswith((".", "__MACOSX"))]
+    for entry in visible:
+        if entry.is_symlink() and not os.path.exists(entry.path):
+            raise UserError(f"image {entry.path!r}: a link that leads nowhere, expected a file")
+    return visible

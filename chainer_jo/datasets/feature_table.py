@@ -1,0 +1,68 @@
+"""Features of people's own images, computed by any model, and joined to the images by their
+paths."""
+
+from __future__ import annotations
+
+import posixpath
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from chainer_jo.datasets.clothing1m import Problems
+from chainer_jo.datasets.labelled_images import LabelledImages
+from chainer_jo.errors import UserError
+
+
+def read_features(file: str | Path, images: LabelledImages) -> np.ndarray:
+    """The features of the images, in their order: float32 (n, d).
+
+    The file is an ``.npz`` with an array `features` (rows, d) and the images' `paths` (rows,), as
+    in the images' table or below their folder, in any order; rows of other images do not matter.
+
+    Raises
+    ------
+    UserError
+        if the file has no such arrays, a path twice, no row for an image, or numbers that are not
+        finite.
+    """
+    features, paths = _arrays(file)
+    where = f"features {str(file)!r}"
+    row_of: dict[str, int] = {}
+    for row, path in enumerate(map(posixpath.normpath, paths)):
+        if row_of.setdefault(path, row) != row:
+            raise UserError(f"{where}: rows {row_of[path]} and {row} are both of {path!r}")
+    problems = Problems()
+    rows = np.zeros(len(images), np.int64)
+    for i, path in enumerate(images.paths):
+        rows[i] = row_of.get(path, -1)
+        if rows[i] < 0:
+            problems.add(f"no row for an image of {images.source!r}", images.show(i))
+    if len(problems):
+        example = f"; its paths are such as {paths[0]!r}" if paths else ""
+        raise UserError(f"{where}: " + "; ".join(problems.lines()) + example)
+    chosen = np.ascontiguousarray(features[rows], np.float32)
+    for i in np.flatnonzero(~np.isfinite(chosen).all(axis=1)):
+        problems.add("numbers that are not finite", images.show(int(i)))
+    if len(problems):
+        raise UserError(f"{where}: " + "; ".join(problems.lines()))
+    return chosen
+
+
+def _arrays(file: str | Path) -> tuple[np.ndarray, list[str]]:
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            features, paths = archive["features"], archive["paths"]
+        texts = [p.decode() if isinstance(p, bytes) else p for p in paths.tolist()]
+    except (OSError, KeyError, ValueError, AttributeError, IndexError, zipfile.BadZipFile) as error:
+        raise UserError(
+            f"features {str(file)!r}: {error}, expected an .npz with arrays 'features' (images, "
+            "dimensions) and 'paths' (images,), text and no objects"
+        ) from None
+    numbers = features.dtype.kind in "fiu" and features.ndim == 2
+    if not numbers or paths.shape != features.shape[:1] or paths.dtype.kind not in "US":
+        raise UserError(
+            f"features {str(file)!r}: 'features' is {features.dtype} {features.shape}, 'paths' "
+            f"{paths.dtype} {paths.shape}, expected numbers (images, dimensions) and as many texts"
+        )
+    return features, texts

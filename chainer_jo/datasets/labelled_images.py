@@ -1,0 +1,301 @@
+"""People's own images with labels that may be wrong, in the forms in which people have them."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import stat
+import tarfile
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from chainer_jo.datasets import class_folders, clothing1m, label_table
+from chainer_jo.datasets.clothing1m import UNKNOWN, KeyList, Problems
+from chainer_jo.datasets.natural_order import by_value
+from chainer_jo.datasets.source import TAR_ENDING
+from chainer_jo.datasets.unpacked_tar import unpack
+from chainer_jo.errors import UserError
+
+EXPECTED = (
+    "a folder or tar of class folders (with or without train/ and test/), a CSV or TSV with "
+    "columns 'path' and 'label', or a folder in Clothing1M's layout"
+)
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledImages:
+    """One set of images, n files.
+
+    Attributes
+    ----------
+    source : what the user named it by.
+    root : the folder that the paths are below; of a tar, where it was unpacked to.
+    paths : of the images below `root`, with "/", each once.
+    labels : int32 (n,), indices into `class_names`, as given.
+    class_names : at least two; the same for all sets that belong together.
+    columns : what else was given for each image, n strings by the column's name.
+    true_labels : int32 (n,), UNKNOWN (-1) where they are not known.
+    sizes, times : int64 (n,), of the files in bytes, and of last writing in nanoseconds.
+    lines : int32 (n,), where in a table each image is, from 1; None if there is no table.
+    """
+
+    source: str
+    root: Path
+    paths: KeyList
+    labels: np.ndarray
+    class_names: tuple[str, ...]
+    columns: dict[str, list[str]]
+    true_labels: np.ndarray
+    sizes: np.ndarray
+    times: np.ndarray
+    lines: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def files(self, indices: Sequence[int] | np.ndarray | None = None) -> list[str]:
+        """Where the images of these indices are, or all of them."""
+        indices = range(len(self)) if indices is None else indices
+        return [f"{self.root}/{self.paths[i]}" for i in indices]
+
+    def show(self, i: int) -> str:
+        """An image as messages name it."""
+        line = "" if self.lines is None else f" (line {self.lines[i]})"
+        return f"{self.paths[i]!r}{line}"
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that follow from paths, sizes of files, labels and class names.
+
+        A copy elsewhere is the same data, so that results computed from it stay valid.
+        """
+        digest = hashlib.sha256("\0".join(self.class_names).encode())
+        self.paths.digest_into(digest)
+        for array in (self.labels, self.sizes):
+            digest.update(array)
+        return digest.hexdigest()[:16]
+
+    @property
+    def files_digest(self) -> str:
+        """64 hexadecimal digits that change when an image comes, goes or is written, which shows
+        without reading it; labels do not matter. What is decoded is kept under it."""
+        digest = hashlib.sha256(str(self.root).encode())
+        self.paths.digest_into(digest)
+        for array in (self.sizes, self.times):
+            digest.update(array)
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledSets:
+    """Images whose labels are to be corrected, and perhaps others whose labels are right.
+
+    Attributes
+    ----------
+    name : of the file or folder, without its endings.
+    """
+
+    name: str
+    train: LabelledImages
+    validation: LabelledImages | None
+    test: LabelledImages | None
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return self.train.class_names
+
+
+def load(data: str, validation: str | None = None, test: str | None = None) -> LabelledSets:
+    """The images that `data` names, see `EXPECTED`; nothing is written there.
+
+    Parameters
+    ----------
+    validation, test : images with right labels, in the same forms; they take the place of such
+        parts of `data`.
+
+    Raises
+    ------
+    UserError
+        naming file, line and what was expected: nothing of these forms, files that are not there,
+        fewer than two classes, classes that no training image has, images that are in two sets.
+    """
+    found = _find(data)
+    for use, spec in (("validation", validation), ("test", test)):
+        if spec is not None:
+            other = _find(spec)
+            if len(other) > 1:
+                raise UserError(f"--{use} {spec!r}: has parts of its own, expected one set")
+            found[use] = other["train"]
+    train = found["train"]
+    classes = train.class_names or tuple(sorted(set(train.labels), key=by_value))
+    if len(classes) < 2:
+        raise UserError(f"data {data!r}: {len(classes)} class, expected at least two")
+    sets = {use: listing.indexed(classes) for use, listing in found.items()}
+    _check_apart(sets)
+    _note_single_images(sets["train"])
+    return LabelledSets(_name(data), sets["train"], sets.get("validation"), sets.get("test"))
+
+
+def _name(spec: str) -> str:
+    path = Path(os.path.abspath(os.path.expanduser(spec)))
+    if path.is_dir():
+        return path.name
+    name = TAR_ENDING.sub("", path.name)
+    return name if name != path.name else path.stem
+
+
+def true_labels(file: str, images: LabelledImages) -> LabelledImages:
+    """The images with true labels from a table; those that it does not name stay unknown.
+
+    Raises
+    ------
+    UserError
+        if it is no such table, names classes that the images do not have, or none of the images.
+    """
+    table = label_table.read(file)
+    row_of = {path: i for i, path in enumerate(table.paths)}
+    index = {name: k for k, name in enumerate(images.class_names)}
+    problems = Problems()
+    for label, line in zip(table.labels, table.lines, strict=True):
+        if label not in index:
+            problems.add("a class that the images do not have", f"line {line}, {label!r}")
+    raise_if_any(problems, file)
+    known = np.full(len(images), UNKNOWN, np.int32)
+    for i, path in enumerate(images.paths):
+        if (row := row_of.get(path)) is not None:
+            known[i] = index[table.labels[row]]
+    if (known == UNKNOWN).all():
+        raise UserError(
+            f"data {file!r}: no image of {images.source!r}, expected paths such as "
+            f"{images.paths[0]!r}, found such as {table.paths[0]!r}"
+        )
+    return replace(images, true_labels=known)
+
+
+def raise_if_any(problems: Problems, source: str) -> None:
+    """Raises UserError with all problems in one line."""
+    if len(problems):
+        raise UserError(f"data {source!r}: " + "; ".join(problems.lines()))
+
+
+@dataclass(frozen=True, eq=False)
+class _Listing:
+    """A set of images before its classes are numbered: `labels` are names."""
+
+    source: str
+    root: Path
+    paths: list[str]
+    labels: list[str]
+    class_names: tuple[str, ...] | None = None
+    columns: dict[str, list[str]] | None = None
+    true_labels: np.ndarray | None = None
+    lines: list[int] | None = None
+
+    def indexed(self, class_names: tuple[str, ...]) -> LabelledImages:
+        index = {name: k for k, name in enumerate(class_names)}
+        problems = Problems()
+        for i, name in enumerate(self.labels):
+            if name not in index:
+                problems.add("a class that no training image has", f"{name!r}{self._line(i)}")
+        raise_if_any(problems, self.source)
+        n = len(self.paths)
+        return LabelledImages(
+            self.source,
+            self.root,
+            KeyList(path.encode() for path in self.paths),
+            np.fromiter(map(index.__getitem__, self.labels), np.int32, n),
+            class_names,
+            self.columns or {},
+            np.full(n, UNKNOWN, np.int32) if self.true_labels is None else self.true_labels,
+            *self._look_at_files(),
+            None if self.lines is None else np.array(self.lines, np.int32),
+        )
+
+    def _look_at_files(self) -> np.ndarray:
+        """int64 (2, n), sizes and times. Raises UserError for files that are not there."""
+        status = np.zeros((2, len(self.paths)), np.int64)
+        problems = Problems()
+        for i, path in enumerate(self.paths):
+            try:
+                found = os.stat(f"{self.root}/{path}")
+            except OSError as error:
+                problems.add(f"image: {error.strerror}", f"{path!r}{self._line(i)}")
+            else:
+                if not stat.S_ISREG(found.st_mode):
+                    problems.add("image: not a file", f"{path!r}{self._line(i)}")
+                status[:, i] = found.st_size, found.st_mtime_ns
+        raise_if_any(problems, self.source)
+        return status
+
+    def _line(self, i: int) -> str:
+        return f" (line {self.lines[i]})" if self.lines else ""
+
+
+def _find(spec: str) -> dict[str, _Listing]:
+    """The sets that a path names, by their use; `train` is always there."""
+    path = Path(os.path.abspath(os.path.expanduser(spec)))
+    if path.is_dir():
+        return _in_folder(spec, path)
+    if not path.exists():
+        raise UserError(f"data {spec!r}: no such file or folder, expected {EXPECTED}")
+    try:
+        if tarfile.is_tarfile(path):
+            return _in_folder(spec, unpack(path))
+        if TAR_ENDING.search(path.name) or zipfile.is_zipfile(path):
+            raise UserError(f"data {spec!r}: not a tar, or damaged; expected {EXPECTED}")
+    except OSError as error:
+        raise UserError(f"data {spec!r}: {error.strerror or error}, expected {EXPECTED}") from None
+    table = label_table.read(path)
+    listing = _Listing(
+        spec, path.parent, table.paths, table.labels, columns=table.columns, lines=table.lines
+    )
+    return {"train": listing}
+
+
+def _in_folder(spec: str, root: Path) -> dict[str, _Listing]:
+    if (root / clothing1m.CATEGORY_FILE).is_file():
+        return _in_lists(spec, root)
+    parts = class_folders.parts(root) or {"train": ""}
+    return {use: _Listing(spec, root, *class_folders.images(root, parts[use])) for use in parts}
+
+
+def _in_lists(spec: str, root: Path) -> dict[str, _Listing]:
+    data = clothing1m.load(root)
+    return {
+        use: _Listing(
+            spec,
+            root,
+            list(part.keys),
+            [data.class_names[k] for k in part.labels],
+            data.class_names,
+            true_labels=part.true_labels,
+        )
+        for use, part in (
+            ("train", data.train),
+            ("validation", data.validation),
+            ("test", data.test),
+        )
+    }
+
+
+def _check_apart(sets: dict[str, LabelledImages]) -> None:
+    owner: dict[str, str] = {}
+    for use, images in sets.items():
+        for i, file in enumerate(images.files()):
+            if (other := owner.setdefault(file, use)) != use:
+                raise UserError(
+                    f"data {images.source!r}: {images.show(i)} is both in the {other} and in the "
+                    f"{use} set, expected each image in one"
+                )
+
+
+def _note_single_images(images: LabelledImages) -> None:
+    for k in np.flatnonzero(np.bincount(images.labels, minlength=len(images.class_names)) == 1):
+        only = images.show(int(np.flatnonzero(images.labels == k)[0]))
+        _log.warning("%s: class %r has one image, %s", images.source, images.class_names[k], only)

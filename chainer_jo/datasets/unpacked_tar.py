@@ -1,0 +1,70 @@
+"""A tar of image files, unpacked once, so that each of them can be read on its own."""
+
+from __future__ import annotations
+
+import hashlib
+import lzma
+import os
+import tarfile
+import zlib
+from pathlib import Path
+
+from chainer_jo.datasets.array_cache import made_once
+from chainer_jo.errors import UserError
+
+DAMAGED = (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError)
+_CONTENT, _COUNT = "content", "count"
+
+
+def unpack(path: Path) -> Path:
+    """The folder with what is in a tar, in Chainer's data set folder; its one folder, if all is
+    in one.
+
+    Raises
+    ------
+    UserError
+        if the tar is damaged, has links or paths that lead out of it, or there is no room.
+    """
+    status = path.stat()
+    digest = hashlib.sha256(f"{path}{status.st_size}{status.st_mtime_ns}".encode())
+    name = f"{path.name}-{digest.hexdigest()[:16]}"
+    content = made_once(name, lambda folder: _extract(path, folder), _whole)
+    visible = [entry for entry in content.iterdir() if not entry.name.startswith(".")]
+    return visible[0] if len(visible) == 1 and visible[0].is_dir() else content
+
+
+def _extract(path: Path, folder: Path) -> None:
+    content = folder / _CONTENT
+    content.mkdir()
+    try:
+        with tarfile.open(path, errorlevel=2) as archive:
+            archive.getmembers()
+            check_end(archive)
+            archive.extractall(content, filter="data")
+    except (*DAMAGED, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # of the disk, not of the decoders
+        raise UserError(
+            f"image archive {str(path)!r} is damaged, or leads out of itself ({error}), expected "
+            "a whole tar file of folders and files"
+        ) from error
+    (folder / _COUNT).write_text(str(_count(content)))
+    os.sync()
+
+
+def check_end(archive: tarfile.TarFile) -> None:
+    """Raises ReadError unless the archive, read to its last member, has its end."""
+    # tarfile takes a cut or garbled header for the end; the real end is two zero blocks.
+    if archive.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+        raise tarfile.ReadError("its end is missing")
+
+
+def _whole(folder: Path) -> Path:
+    """The content, if nobody has taken files away."""
+    if int((folder / _COUNT).read_text()) != _count(folder / _CONTENT):
+        raise ValueError("files are gone")
+    return folder / _CONTENT
+
+
+def _count(folder: Path) -> int:
+    return sum(len(files) for _, _, files in os.walk(folder))

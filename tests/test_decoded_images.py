@@ -1,0 +1,100 @@
+"""Image files of all sizes as one array, decoded once."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from chainer_jo.datasets import decoded_images, decoding
+from chainer_jo.datasets.decoded_images import decoded, usual_size
+from chainer_jo.datasets.downloading import download
+from chainer_jo.datasets.labelled_images import load
+from chainer_jo.errors import UserError
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "chainer_jo"
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Twelve images of twelve sizes and five modes, by a table."""
+    rng = np.random.default_rng(0)
+    rows = ["path,label"]
+    for i, mode in zip(range(12), ("RGB", "L", "RGBA", "P", "1") * 3, strict=False):
+        pixels = rng.integers(256, size=(20 + i, 40 - i, 3), dtype=np.uint8)
+        Image.fromarray(pixels).convert(mode).save(tmp_path / f"{i}.png")
+        rows.append(f"{i}.png,{'ab'[i % 2]}")
+    (tmp_path / "labels.csv").write_text("\n".join(rows))
+    return tmp_path / "labels.csv"
+
+
+def folders(cache):
+    return [path for path in cache.glob("*") if path.is_dir()]
+
+
+@pytest.mark.parametrize("crop", [None, 10])
+def test_all_images_in_order(table, monkeypatch, crop):
+    monkeypatch.setattr(decoded_images, "CHUNK", 5)
+    images = load(str(table)).train
+    array = decoded(images, 16, crop)
+    assert array.shape == (12, crop or 16, crop or 16, 3) and array.dtype == np.uint8
+    expected = [decoding.decode(file, 16, crop or 16) for file in images.files()]
+    np.testing.assert_array_equal(array, expected)
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 0
+
+
+def test_decoded_once_whatever_the_labels(table, cache, monkeypatch):
+    first = decoded(load(str(table)).train, 16)
+    monkeypatch.setattr(decoding, "decode", lambda *_: pytest.fail("decoded again"))
+    table.write_text(table.read_text().replace("0.png,a", "0.png,b"))
+    again = decoded(load(str(table)).train, 16)
+    np.testing.assert_array_equal(first, again)
+    assert isinstance(again.base, np.memmap)
+
+
+def test_images_that_changed_and_other_sizes_are_decoded_anew(table):
+    before = decoded(load(str(table)).train, 16).copy()
+    Image.new("RGB", (9, 9), "red").save(table.parent / "3.png")
+    after = decoded(load(str(table)).train, 16)
+    assert (after[3] == [255, 0, 0]).all()
+    np.testing.assert_array_equal(after[:3], before[:3])
+    assert decoded(load(str(table)).train, 8).shape == (12, 8, 8, 3)
+
+
+def test_all_images_that_cannot_be_decoded_are_named(table, cache):
+    (table.parent / "2.png").write_bytes(b"no image")
+    content = (table.parent / "7.png").read_bytes()
+    (table.parent / "7.png").write_bytes(content[: len(content) // 2])
+    with pytest.raises(UserError) as caught:
+        decoded(load(str(table)).train, 16)
+    assert str(caught.value) == (
+        f"data {str(table)!r}: image cannot be decoded (2 times): "
+        "'2.png' (line 4), '7.png' (line 9)"
+    )
+    assert folders(cache) == []
+
+
+def test_a_full_disk_leaves_nothing(table, cache, monkeypatch):
+    def full(file):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(decoded_images, "to_disk", full)
+    with pytest.raises(UserError, match="No space left on device.*CHAINER_DATASET_ROOT"):
+        decoded(load(str(table)).train, 16)
+    assert folders(cache) == []
+
+
+def test_usual_size(table):
+    images = load(str(table)).train
+    longer = [max(Image.open(file).size) for file in images.files()]
+    assert usual_size(images) == int(np.median(longer))
+    (table.parent / "0.png").write_bytes(b"no image")
+    assert 30 < usual_size(images) < 40
+    for file in images.files():
+        with open(file, "wb") as damaged:
+            damaged.write(b"no image")
+    with pytest.raises(UserError, match="none of 12 images can be opened"):
+        usual_size(images)

@@ -1,0 +1,48 @@
+"""The example of wrong labels that can be written anywhere."""
+
+import numpy as np
+import pytest
+
+from chainer_jo.datasets import example
+from chainer_jo.datasets.decoded_images import decoded
+from chainer_jo.datasets.downloading import download
+from chainer_jo.datasets.labelled_images import load, true_labels
+from chainer_jo.errors import UserError
+
+
+def test_the_example_is_read_and_thirty_percent_of_its_labels_are_wrong(tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "cache"))
+    wrong = example.write(tmp_path / "a" / "digits")
+    assert sorted(p.name for p in (tmp_path / "a").iterdir()) == ["digits"]
+    images = load(str(tmp_path / "a" / "digits" / "labels.csv")).train
+    images = true_labels(str(tmp_path / "a" / "digits" / "true_labels.csv"), images)
+    assert len(images) == 1797 and images.class_names == tuple("0123456789")
+    assert (images.labels != images.true_labels).sum() == wrong
+    assert wrong / len(images) == pytest.approx(0.3, abs=0.01)
+    pixels = decoded(images, 8)
+    assert 0 < pixels.mean() < 255
+    # The same class looks alike: the nearest of the others has the same true label.
+    flat = pixels[:200, ..., 0].reshape(200, -1).astype(float)
+    distances = ((flat[:, None] - flat) ** 2).sum(axis=2) + 1e9 * np.eye(200)
+    nearest = images.true_labels[:200][distances.argmin(axis=1)]
+    assert (nearest == images.true_labels[:200]).mean() > 0.85
+
+
+def test_the_example_is_the_same_each_time(tmp_path):
+    for name in ("one", "other"):
+        example.write(tmp_path / name)
+    one, other = ({p.name: p.read_bytes() for p in (tmp_path / n).rglob("*.*")} for n in
+                  ("one", "other"))  # fmt: skip
+    assert one == other and len(one) == 1799
+
+
+def test_nothing_is_overwritten(tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "empty").mkdir()
+    example.write(tmp_path / "empty")
+    for name in ("mine", "empty", "mine/below"):
+        with pytest.raises(UserError, match=f"{name}'") as caught:
+            example.write(tmp_path / name)
+        assert "\n" not in str(caught.value)
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "mine"]

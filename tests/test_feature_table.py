@@ -1,0 +1,80 @@
+"""Features of people's own images, joined by the images' paths."""
+
+import numpy as np
+import pytest
+
+from chainer_jo.datasets.feature_table import read_features
+from chainer_jo.datasets.labelled_images import load
+from chainer_jo.errors import UserError
+
+PATHS = ["a é.png", "b/b.png", "c.png"]
+ROWS = np.arange(6, dtype=np.float64).reshape(3, 2)
+
+
+@pytest.fixture
+def images(tmp_path):
+    for path in PATHS:
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).touch()
+    lines = "\n".join(f"{path},{label}" for path, label in zip(PATHS, "xyx", strict=True))
+    (tmp_path / "labels.csv").write_text(f"path,label\n{lines}\n", encoding="utf-8")
+    return load(str(tmp_path / "labels.csv")).train
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "features.npz"
+
+
+def test_rows_in_any_order_with_others_between(images, file):
+    paths = ["other.png", "c.png", "./b/b.png", "a é.png", "another.png"]
+    features = np.stack([ROWS[0] + np.nan, ROWS[2], ROWS[1], ROWS[0], ROWS[0]])
+    np.savez(file, features=features, paths=paths)
+    found = read_features(file, images)
+    assert found.dtype == np.float32 and found.flags.c_contiguous
+    np.testing.assert_array_equal(found, ROWS)
+
+
+def test_paths_as_bytes_and_integers_as_features(images, file):
+    np.savez(file, features=ROWS.astype(np.int8), paths=np.array([p.encode() for p in PATHS]))
+    np.testing.assert_array_equal(read_features(file, images), ROWS)
+
+
+DAMAGE = {
+    "no paths": (dict(features=ROWS), "'paths'|paths"),
+    "no features": (dict(paths=PATHS), "features"),
+    "objects": (dict(features=ROWS, paths=np.array(PATHS, object)), "text and no objects"),
+    "numbers as paths": (dict(features=ROWS, paths=[1, 2, 3]), "as many texts"),
+    "too few paths": (dict(features=ROWS, paths=PATHS[:2]), r"'paths' <U7 \(2,\)"),
+    "one dimension": (dict(features=ROWS[:, 0], paths=PATHS), r"float64 \(3,\)"),
+    "text as features": (dict(features=ROWS.astype(str), paths=PATHS), "expected numbers"),
+    "a path twice": (dict(features=ROWS, paths=["c.png", "x", "./c.png"]), "rows 0 and 2 are both"),
+    "images without a row": (
+        dict(features=ROWS, paths=["x/c.png", "x/b/b.png", "a é.png"]),
+        r"no row for an image of .* \(2 times\): 'b/b.png' \(line 3\), 'c.png' \(line 4\); its "
+        "paths are such as 'x/c.png'",
+    ),
+    "no rows": (dict(features=ROWS[:0], paths=np.array([], str)), r"no row .*\(3 times\)"),
+    "not finite": (dict(features=ROWS / ROWS[::-1], paths=PATHS), "not finite: 'c.png' .line 4."),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_damage_is_named_in_one_line(kind, images, file):
+    arrays, words = DAMAGE[kind]
+    np.savez(file, **arrays)
+    with pytest.raises(UserError, match=words) as caught:
+        read_features(file, images)
+    assert str(file) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_files_of_something_else(images, file):
+    with pytest.raises(UserError, match="features.npz.*No such file"):
+        read_features(file, images)
+    file.write_text("nothing")
+    with pytest.raises(UserError, match="features.npz.*expected an .npz"):
+        read_features(file, images)
+    np.save(file.with_suffix(".npy"), ROWS)
+    with pytest.raises(UserError, match="features.npy.*expected an .npz"):
+        read_features(file.with_suffix(".npy"), images)

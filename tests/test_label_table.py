@@ -1,0 +1,131 @@
+"""Tables of labels as spreadsheets and scripts write them, whole and damaged."""
+
+import time
+import tracemalloc
+
+import pytest
+
+from chainer_jo.datasets import label_table
+from chainer_jo.errors import UserError
+
+PLAIN = "path,label\na.png,cat\nb.png,dog\n"
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "labels.csv"
+
+
+def check_plain(table):
+    assert table.paths == ["a.png", "b.png"]
+    assert table.labels == ["cat", "dog"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        PLAIN.encode(),
+        PLAIN.replace("\n", "\r\n").encode(),
+        PLAIN.replace("\n", "\r").encode(),
+        PLAIN.rstrip().encode(),
+        PLAIN.encode("utf-8-sig"),
+        PLAIN.replace(",", "\t").replace("\n", "\r\n").encode("utf-16"),
+        PLAIN.replace(",", "\t").encode(),
+        PLAIN.replace(",", ";").encode(),
+        ("\n" + PLAIN.replace("\n", "\n\n") + ",\n,\n").encode(),
+        b" Path , LABEL \n./a.png, cat \nx/..//b.png,dog\n",
+        b'"label","path"\n"cat","a.png"\n"dog","b.png"\n',
+    ],
+    ids=["plain", "windows", "mac", "no last end", "bom", "utf-16", "tsv", "semicolons",
+         "empty lines", "spaces", "quoted, other order"],
+)  # fmt: skip
+def test_one_table_in_many_forms(file, content):
+    file.write_bytes(content)
+    check_plain(label_table.read(file))
+
+
+def test_commas_quotes_unicode_and_line_ends_in_fields(file):
+    file.write_bytes(
+        'path,label,note\n"my photos/été, 1.png","salt, ""pepper""","two\nlines"\n'
+        "b 2.png,Käse 🧀,\n".encode()
+    )
+    table = label_table.read(file)
+    assert table.paths == ["my photos/été, 1.png", "b 2.png"]
+    assert table.labels == ['salt, "pepper"', "Käse 🧀"]
+    assert table.columns == {"note": ["two\nlines", ""]}
+    assert table.lines == [2, 4]
+
+
+def test_an_accent_is_the_same_class_however_it_is_encoded(file):
+    file.write_text("path,label\na.png,caf\u00e9\nb.png,cafe\u0301\n", encoding="utf-8")
+    assert len(set(label_table.read(file).labels)) == 1
+
+
+def test_other_columns_are_kept_as_they_are(file):
+    file.write_text("worker,path,when,label\n 7 ,a.png,x,cat\n,b.png,,dog\n")
+    table = label_table.read(file)
+    check_plain(table)
+    assert table.columns == {"worker": [" 7 ", ""], "when": ["x", ""]}
+
+
+DAMAGE = {
+    "empty": (b"", "empty, expected a header with path and label"),
+    "only spaces": (b" \n\n", "empty, expected a header"),
+    "no rows": (b"path,label\n", "no rows below the header"),
+    "no header": (b"a.png,cat\n", "the header is 'a.png,cat', expected columns 'path' and 'label'"),
+    "other columns": (b"file,label\na.png,cat\n", "expected columns 'path' and 'label'"),
+    "a column twice": (b"path,label,Label\na.png,cat,dog\n", "two columns of one name"),
+    "a path twice": (
+        PLAIN.encode() + b"c.png,dog\n./a.png,dog\n",
+        "a path twice: lines 2 and 5, 'a.png'",
+    ),
+    "an absolute path": (PLAIN.encode() + b"/etc/c.png,dog\n", "below the folder.*: line 4, '/etc"),
+    "a path outside": (PLAIN.encode() + b"x/../../c.png,dog\n", "below the folder.*line 4, '../c"),
+    "no path": (PLAIN.encode() + b",dog\n", "no path: line 4"),
+    "no label": (PLAIN.encode() + b"c.png, \n", "no label: line 4"),
+    "a comma too many": (PLAIN.encode() + b"c.png,salt,pepper\n", "3 fields, expected 2.*: line 4"),
+    "a field missing": (PLAIN.encode() + b"c.png\n", "1 fields, expected 2.*: line 4"),
+    "a quote left open": (PLAIN.encode() + b'"c.png,dog\nd.png,cat\n', "line 4: unexpected end"),
+    "another encoding": (PLAIN.encode() + "c.png,été\n".encode("latin-1"), "line 4 is not UTF-8"),
+    "not text": (b"\x89PNG\r\n\x1a\n\0\0\xff", "line 1 is not UTF-8"),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_damage_is_named_in_one_line(file, kind):
+    content, words = DAMAGE[kind]
+    file.write_bytes(content)
+    with pytest.raises(UserError, match=words) as caught:
+        label_table.read(file)
+    assert "\n" not in str(caught.value) and str(file) in str(caught.value)
+
+
+def test_all_damage_is_named_at_once_and_briefly(file):
+    file.write_text(PLAIN + "a.png,cat\n" * 1000 + ",dog\nc.png\n")
+    with pytest.raises(UserError) as caught:
+        label_table.read(file)
+    message = str(caught.value)
+    for words in ("a path twice (1000 times): lines 2 and 4", "no path: line 1004", "1 fields"):
+        assert words in message
+    assert len(message) < 500
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(UserError, match="none.csv': No such file"):
+        label_table.read(tmp_path / "none.csv")
+
+
+def test_a_hundred_thousand_rows(file):
+    with open(file, "w") as text:
+        text.write("path,label,worker\n")
+        text.writelines(f"images/{i:06d}.png,class {i % 37},{i % 9}\n" for i in range(100_000))
+    started = time.process_time()
+    table = label_table.read(file)
+    assert time.process_time() - started < 2
+    assert len(table.paths) == 100_000 and table.lines[-1] == 100_001
+    del table
+    tracemalloc.start()
+    label_table.read(file)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 80e6

@@ -1,0 +1,297 @@
+"""People's own images: every form that they come in, and what is said of damaged ones."""
+
+import os
+import tarfile
+import zipfile
+
+import numpy as np
+import pytest
+from clothing1m_like import make_clothing1m_like
+from PIL import Image
+
+from chainer_jo.datasets.downloading import download
+from chainer_jo.datasets.labelled_images import load, true_labels
+from chainer_jo.errors import UserError
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "chainer_jo"
+
+
+def save(path, colour=0):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (6, 4), (colour, 0, 0)).save(path)
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Classes cat 9 and cat 10, with spaces, accents and nested folders."""
+    root = tmp_path / "my pets"
+    for i, name in enumerate(("cat 9/a é.png", "cat 9/more/b.JPG", "cat 10/a.webp")):
+        save(root / name, 10 * i)
+    return root
+
+
+@pytest.fixture
+def table(tmp_path):
+    """The same images by a table."""
+    root = tmp_path / "listed"
+    for i, name in enumerate(("a é.png", "more/b.jpg", "c, d.webp")):
+        save(root / name, 10 * i)
+    (root / "labels.csv").write_text(
+        'path,label,worker\na é.png,cat 9,x\nmore/b.jpg,cat 9,y\n"c, d.webp",cat 10,z\n',
+        encoding="utf-8",
+    )
+    return root / "labels.csv"
+
+
+def refuse(words, *arguments, **more):
+    with pytest.raises(UserError, match=words) as caught:
+        load(*map(str, arguments), **{name: str(value) for name, value in more.items()})
+    assert "\n" not in str(caught.value)
+
+
+def test_class_folders(folders):
+    sets = load(str(folders))
+    assert sets.name == "my pets"
+    assert sets.class_names == ("cat 9", "cat 10")
+    assert list(sets.train.paths) == ["cat 10/a.webp", "cat 9/a é.png", "cat 9/more/b.JPG"]
+    assert sets.train.labels.dtype == np.int32 and sets.train.labels.tolist() == [1, 0, 0]
+    assert sets.train.true_labels.tolist() == [-1, -1, -1]
+    assert sets.train.columns == {} and sets.train.lines is None
+    assert sets.validation is None and sets.test is None
+    assert all(map(os.path.isfile, sets.train.files()))
+    assert sets.train.files([2]) == [str(folders / "cat 9/more/b.JPG")]
+
+
+def test_table(table):
+    sets = load(str(table))
+    assert sets.name == "labels"
+    assert sets.class_names == ("cat 9", "cat 10")
+    assert list(sets.train.paths) == ["a é.png", "more/b.jpg", "c, d.webp"]
+    assert sets.train.labels.tolist() == [0, 0, 1]
+    assert sets.train.columns == {"worker": ["x", "y", "z"]}
+    assert sets.train.show(2) == "'c, d.webp' (line 4)"
+    assert all(map(os.path.isfile, sets.train.files()))
+
+
+@pytest.mark.parametrize("name", ["validation", "val"])
+def test_parts_of_a_folder(folders, tmp_path, name):
+    root = tmp_path / "parted"
+    for part in ("train", name, "test"):
+        save(root / part / "cat 9" / "1.png")
+        save(root / part / "cat 10" / "1.png")
+    save(root / "raw" / "1.png")
+    sets = load(str(root))
+    assert list(sets.train.paths) == ["train/cat 10/1.png", "train/cat 9/1.png"]
+    assert list(sets.validation.paths) == [f"{name}/cat 10/1.png", f"{name}/cat 9/1.png"]
+    assert list(sets.test.paths) == ["test/cat 10/1.png", "test/cat 9/1.png"]
+    assert sets.test.class_names == sets.class_names == ("cat 9", "cat 10")
+
+
+def test_a_class_may_be_called_train(tmp_path):
+    for name in ("train/1.png", "car/1.png"):
+        save(tmp_path / "vehicles" / name)
+    assert load(str(tmp_path / "vehicles")).class_names == ("car", "train")
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+@pytest.mark.parametrize("top", [".", "pets"])
+def test_tar_of_class_folders(folders, tmp_path, mode, top):
+    (folders / "cat 10/linked.png").hardlink_to(folders / "cat 9/a é.png")
+    (folders / "cat 10/other.png").symlink_to("../cat 9/a é.png")
+    path = tmp_path / "pets.tar"
+    with tarfile.open(path, mode) as tar:
+        tar.add(folders, top)
+    sets = load(str(path))
+    assert sets.name == "pets"
+    expected = load(str(folders)).train
+    assert list(sets.train.paths) == list(expected.paths)
+    assert sets.train.labels.tolist() == expected.labels.tolist()
+    assert all(map(os.path.isfile, sets.train.files()))
+
+
+def test_a_tar_is_unpacked_once_and_again_when_files_are_taken_away(folders, tmp_path):
+    path = tmp_path / "pets.tar"
+    with tarfile.open(path, "w") as tar:
+        tar.add(folders, "pets")
+    first, again = load(str(path)).train, load(str(path)).train
+    assert first.files() == again.files()
+    assert first.files_digest == again.files_digest
+    os.unlink(first.files()[0])
+    assert all(map(os.path.isfile, load(str(path)).train.files()))
+
+
+@pytest.mark.parametrize("part", [0.2, 0.6, 0.95])
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+def test_damaged_tar(folders, tmp_path, cache, mode, part):
+    for i in range(40):
+        save(folders / f"cat 9/{i}.png")
+    path = tmp_path / "pets.tar"
+    with tarfile.open(path, mode) as tar:
+        tar.add(folders, "pets")
+    content = path.read_bytes()
+    path.write_bytes(content[: int(part * len(content.rstrip(b"\0")))])
+    refuse("pets.tar'.* damaged", path)
+    assert [p for p in cache.glob("*") if p.suffix != ".lock"] == []
+
+
+@pytest.mark.parametrize("mode", ["w:gz", "w:bz2", "w:xz"])
+def test_tar_with_a_byte_changed(folders, tmp_path, mode):
+    path = tmp_path / "pets.tar"
+    with tarfile.open(path, mode) as tar:
+        tar.add(folders, "pets")
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 255
+    path.write_bytes(content)
+    refuse("pets.tar'.* damaged", path)
+
+
+@pytest.mark.parametrize("name, target", [("../out.png", ""), ("cat 9/l.png", "/etc/hosts")])
+def test_tar_that_leads_out_of_itself(folders, tmp_path, name, target):
+    path = tmp_path / "pets.tar"
+    with tarfile.open(path, "w") as tar:
+        tar.add(folders, "pets")
+        member = tarfile.TarInfo(name)
+        if target:
+            member.type, member.linkname = tarfile.SYMTYPE, target
+        tar.addfile(member)
+    refuse("pets.tar'.* leads out of itself", path)
+
+
+def test_clothing1m_layout(tmp_path):
+    root = make_clothing1m_like(tmp_path / "clothes", size=8)
+    sets = load(str(root))
+    assert len(sets.train) == 56 and len(sets.validation) == 28 and len(sets.test) == 42
+    assert sets.class_names[0] == "T-shirt" and len(sets.class_names) == 14
+    assert (sets.train.true_labels == sets.train.labels).mean() == pytest.approx(0.5, abs=0.2)
+    assert all(map(os.path.isfile, sets.test.files()))
+
+
+def test_sets_of_right_labels_in_other_forms(folders, table, tmp_path):
+    sets = load(str(folders), test=str(table))
+    assert sets.test.class_names == ("cat 9", "cat 10")
+    assert sets.test.labels.tolist() == [0, 0, 1]
+    assert list(sets.test.paths) == ["a é.png", "more/b.jpg", "c, d.webp"]
+    again = load(str(table), validation=str(folders))
+    assert again.validation.labels.tolist() == [1, 0, 0] and again.test is None
+
+
+def test_given_sets_take_the_place_of_parts(table, tmp_path):
+    for name in ("train/cat 9/1.png", "train/cat 10/1.png", "test/cat 9/1.png"):
+        save(tmp_path / "parted" / name)
+    assert len(load(str(tmp_path / "parted"), test=str(table)).test) == 3
+    refuse("--test .*has parts of its own", table, test=tmp_path / "parted")
+
+
+def test_classes_that_no_training_image_has(table, tmp_path):
+    other = table.with_name("test.csv")
+    save(table.parent / "e.png")
+    other.write_text("path,label\ne.png,dog\n")
+    refuse("test.csv'.*a class that no training image has: 'dog' .line 2.", table, test=other)
+
+
+def test_an_image_in_two_sets(table):
+    other = table.with_name("test.csv")
+    other.write_text("path,label\nmore/b.jpg,cat 9\n")
+    refuse("'more/b.jpg' .line 2. is both in the train and in the test set", table, test=other)
+
+
+def test_images_that_are_not_there_are_named_with_their_lines(table):
+    text = table.read_text()
+    table.write_text(text + "".join(f"gone {i}.png,cat 9,x\n" for i in range(5)) + "more,cat 9,x\n")
+    refuse(r"No such file or directory \(5 times\): 'gone 0.png' \(line 5\), 'gone 1.png'", table)
+    refuse(r"not a file: 'more' \(line 10\)", table)
+
+
+def test_one_class_is_no_task(tmp_path):
+    save(tmp_path / "pets/cat/1.png")
+    refuse("1 class, expected at least two", tmp_path / "pets")
+
+
+def test_a_class_with_one_image_is_read_and_noted(table, caplog):
+    assert np.bincount(load(str(table)).train.labels).tolist() == [2, 1]
+    assert caplog.messages == [f"{table}: class 'cat 10' has one image, 'c, d.webp' (line 4)"]
+
+
+def test_files_that_are_no_images_are_left_out_and_noted(folders, caplog):
+    for name in ("readme.txt", "cat 9/Thumbs.db", "cat 9/.hidden.png", ".git/1.png",
+                 "__MACOSX/cat 9/1.png"):  # fmt: skip
+        (folders / name).parent.mkdir(parents=True, exist_ok=True)
+        (folders / name).write_text("x")
+    (folders / "dog").mkdir()
+    sets = load(str(folders))
+    assert len(sets.train) == 3 and sets.class_names == ("cat 9", "cat 10")
+    assert "'readme.txt', 'cat 9/Thumbs.db', 'dog/'" in caplog.messages[0]
+
+
+def test_links_are_followed_but_not_in_circles(folders, tmp_path):
+    save(tmp_path / "elsewhere/1.png")
+    (folders / "dog").symlink_to(tmp_path / "elsewhere")
+    (folders / "cat 9/self").symlink_to("..")
+    sets = load(str(folders))
+    assert "dog/1.png" in list(sets.train.paths)
+    (folders / "cat 9/gone.png").symlink_to("nowhere.png")
+    refuse("gone.png': a link that leads nowhere", folders)
+
+
+@pytest.mark.parametrize("make", [
+    lambda path: None,
+    lambda path: path.mkdir(),
+    lambda path: save(path / "1.png"),
+    lambda path: zipfile.ZipFile(path, "w").close(),
+    lambda path: path.write_text(""),
+    lambda path: path.write_bytes(b"\x89PNG\xff"),
+])  # fmt: skip
+def test_what_is_none_of_these_forms(make, tmp_path):
+    make(tmp_path / "x")
+    refuse("expected .*", tmp_path / "x")
+
+
+def test_nothing_is_written_where_the_data_are(folders, table, tmp_path):
+    def everything():
+        return {
+            p: p.stat().st_mtime_ns for root in (folders, table.parent) for p in root.rglob("*")
+        }
+
+    before = everything()
+    for path in (*before, folders, table.parent):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    sets = load(str(folders)), load(str(table))
+    assert all(len(s.train) == 3 for s in sets)
+    assert everything() == before
+    for path in (folders, table.parent, *before):
+        path.chmod(0o755)
+
+
+def test_fingerprint_follows_labels_and_sizes_but_not_the_place(table, tmp_path):
+    first = load(str(table)).train
+    again = load(str(table)).train
+    assert first.fingerprint == again.fingerprint
+    table.parent.rename(tmp_path / "moved")
+    moved = tmp_path / "moved" / "labels.csv"
+    os.utime(moved.parent / "a é.png", ns=(1, 1))
+    there = load(str(moved)).train
+    assert there.fingerprint == first.fingerprint
+    assert there.files_digest != first.files_digest
+    moved.write_text(moved.read_text().replace("a é.png,cat 9", "a é.png,cat 10"))
+    relabelled = load(str(moved)).train
+    assert relabelled.fingerprint != first.fingerprint
+    assert relabelled.files_digest == there.files_digest
+    Image.new("RGB", (60, 40)).save(moved.parent / "a é.png")
+    assert load(str(moved)).train.fingerprint != relabelled.fingerprint
+
+
+def test_true_labels(table, tmp_path):
+    images = load(str(table)).train
+    right = tmp_path / "right.csv"
+    right.write_text("label,path\ncat 10,more/b.jpg\ncat 9,other.png\n")
+    assert true_labels(str(right), images).true_labels.tolist() == [-1, 1, -1]
+    right.write_text("path,label\nmore/b.jpg,dog\n")
+    with pytest.raises(UserError, match="right.csv'.*do not have: line 2, 'dog'"):
+        true_labels(str(right), images)
+    right.write_text("path,label\nlisted/more/b.jpg,cat 9\n")
+    with pytest.raises(UserError, match="such as 'a é.png', found such as 'listed/more/b.jpg'"):
+        true_labels(str(right), images)
