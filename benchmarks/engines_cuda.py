@@ -12,15 +12,12 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-import numpy
-from workload import NETWORKS, Missing, Workload
+from workload import EPOCH, NETWORKS, Missing, Workload
 
 #: Steps before any is timed: compilers, plans, captures.
 WARM_UP = 12
 #: Steps between two looks at the clock, and seconds that a turn lasts at least.
 STEPS, TURN = 20, 0.25
-#: Images of CIFAR-10 that are trained on.
-EPOCH = 45_000
 
 
 class DeviceStep:
@@ -131,10 +128,24 @@ ENTRIES: dict[str, Callable[[Workload], DeviceStep]] = {
     },
     **{
         f"torch/{precision}-nhwc{mode}": partial(_torch, precision=precision, mode=mode[1:])
-        for precision, mode in product(THEIRS, ("", "-compiled", "-graph"))
+        for precision, mode in product(THEIRS, ("", "-graph", "-compiled", "-compiled-graph"))
     },
 }  # fmt: skip
 _TORCH = tuple(name for name in ENTRIES if name.startswith("torch/"))
+#: Measured together, and one after the other, so that a machine that is taken away leaves what
+#: matters most: what the goals compare, then the rest of each kind, and last what takes minutes to
+#: compile, one by one.
+GROUPS = (
+    ("chainer_jo/mixed-graph", "chainer_jo/tf32-graph", "torch/bf16-nhwc-graph",
+     "torch/tf32-nhwc-graph", "chainer"),
+    ("chainer_jo/mixed-graph", "torch/bf16-nhwc-compiled-graph"),
+    ("chainer_jo/tf32-graph", "torch/tf32-nhwc-compiled-graph"),
+    tuple(name for name in ENTRIES if name.startswith("chainer_jo/") and "-graph" in name),
+    ("chainer_jo/mixed-graph", "torch/fp16-nhwc-graph", "torch/fp32-nhwc-graph"),
+    tuple(name for name in ENTRIES if "eager" in name or name == "chainer_jo/stock"),
+    tuple(name for name in _TORCH if name.endswith("nhwc")),
+    *((name,) for name in _TORCH if "compiled" in name),
+)  # fmt: skip
 #: What is compared, ours, the others of which the fastest counts, and the goal.
 GOALS = [
     ("mixed graph over PyTorch's best", "chainer_jo/mixed-graph", _TORCH, 1.3),
@@ -202,15 +213,3 @@ def work(
             convolution(width, width, 3, 1)
     normalisation(channels)
     return flop, elements
-
-
-def tiled(workload: Workload) -> Workload:
-    """The same data again and again, up to an epoch of CIFAR-10: an epoch's end is then as rare."""
-    times = -(-EPOCH // len(workload.images))
-    return Workload(
-        workload.units,
-        workload.widths,
-        workload.batch_size,
-        numpy.tile(workload.images, (times, 1, 1, 1)),
-        numpy.tile(workload.labels, times),
-    )

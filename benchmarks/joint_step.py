@@ -6,8 +6,17 @@ from collections.abc import Callable
 
 import chainer
 import numpy
-from engines_cuda import tiled
-from workload import CLASSES, LEARNING_RATE, MOMENTUM, SEED, WEIGHT_DECAY, Missing, Workload
+from workload import (
+    CLASSES,
+    EPOCH,
+    LEARNING_RATE,
+    MOMENTUM,
+    SEED,
+    WEIGHT_DECAY,
+    Missing,
+    Workload,
+    tiled,
+)
 
 from chainer_jo.errors import UserError
 from chainer_jo.functions import providers
@@ -45,7 +54,7 @@ def joint_step(
     providers.use(provider)
     target = chainer.get_device("@numpy" if device == "cpu" else "@cupy:0")
     if device == "cuda":
-        workload = tiled(workload)
+        workload = tiled(workload, EPOCH)
     if device == "cuda" and provider is not None:
         provider.fused, provider.fused_branches = fused, branches
     send = target.send

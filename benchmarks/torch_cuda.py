@@ -7,9 +7,17 @@ from collections.abc import Callable
 import numpy
 import torch
 import torch.nn.functional as F
-from engines_cuda import tiled
 from torch_network import Network
-from workload import LEARNING_RATE, MOMENTUM, SEED, WEIGHT_DECAY, Missing, Workload
+from workload import (
+    EPOCH,
+    LEARNING_RATE,
+    MOMENTUM,
+    SEED,
+    WEIGHT_DECAY,
+    Missing,
+    Workload,
+    tiled,
+)
 
 PAD = 4
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -45,11 +53,13 @@ def training_step(workload: Workload, precision: str, mode: str) -> Callable[[],
     Parameters
     ----------
     precision : "fp32", "tf32", "bf16" or "fp16", the last two by autocast.
-    mode : "" is eager, "compiled" is max-autotune, "graph" a CUDA graph of the whole step.
+    mode : "" is eager, "compiled" the network by max-autotune, "graph" a CUDA graph of the whole
+        step, "compiled-graph" a CUDA graph of a step whose augmentation, network, loss and
+        optimizer are compiled.
 
     Raises Missing if the network cannot be compiled or captured here.
     """
-    workload = tiled(workload)
+    workload = tiled(workload, EPOCH)
     torch.manual_seed(SEED)
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = precision == "tf32"
@@ -57,25 +67,38 @@ def training_step(workload: Workload, precision: str, mode: str) -> Callable[[],
     network = Network(workload).to("cuda", memory_format=torch.channels_last)
     images = Images(workload)
     labels = torch.from_numpy(workload.labels).long().to("cuda")
+    whole = mode == "compiled-graph"
+    # What is one kernel as it comes has to be many for a compiler to fuse.
+    kind = {"foreach": True} if whole else {"fused": True}
     optimizer = torch.optim.SGD(
-        network.parameters(), LEARNING_RATE, MOMENTUM, weight_decay=WEIGHT_DECAY, fused=True
+        network.parameters(), LEARNING_RATE, MOMENTUM, weight_decay=WEIGHT_DECAY, **kind
     )
     plan = _plan(len(workload.images), workload.batch_size)
     predict = torch.compile(network, mode="max-autotune") if mode == "compiled" else network
     scale = LOSS_SCALE if precision == "fp16" else 1.0
 
-    def iteration(indices, dy, dx, flips) -> None:
-        optimizer.zero_grad(set_to_none=True)
+    def loss(indices, dy, dx, flips):
         half = AUTOCAST.get(precision)
         with torch.autocast("cuda", half, enabled=half is not None):
             logits = predict(images(indices, dy, dx, flips))
-        (F.cross_entropy(logits.float(), labels[indices]) * scale).backward()
+        return F.cross_entropy(logits.float(), labels[indices]) * scale
+
+    def update() -> None:
         if scale != 1:
             torch._foreach_mul_([p.grad for p in network.parameters()], 1 / scale)
         optimizer.step()
 
+    if whole:
+        # The graph is captured below, around all of it.
+        loss, update = (torch.compile(f, mode="max-autotune-no-cudagraphs") for f in (loss, update))
+
+    def iteration(indices, dy, dx, flips) -> None:
+        optimizer.zero_grad(set_to_none=True)
+        loss(indices, dy, dx, flips).backward()
+        update()
+
     try:
-        if mode == "graph":
+        if mode.endswith("graph"):
             return _captured(iteration, plan)
         iteration(*next(plan))
     except Exception as error:  # whatever the compiler, or the one it calls, raises

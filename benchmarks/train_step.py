@@ -1,6 +1,9 @@
 """Times one training iteration of the paper's network with every engine, in turn, on one machine.
 
 python benchmarks/train_step.py --device cpu --json benchmarks/results/train_step-cpu.json
+
+On a GPU the engines are measured in groups, what matters most first. The JSON is written after each
+group; the same command goes on with the groups that it lacks.
 """
 
 from __future__ import annotations
@@ -11,14 +14,16 @@ import json
 import os
 import statistics
 import sys
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from worker import Worker  # noqa: E402
+from worker import Worker, WorkerEnded  # noqa: E402
 from workload import Missing  # noqa: E402
 
+from chainer_jo import files  # noqa: E402
 from chainer_jo.errors import UserError  # noqa: E402
 
 #: Every engine gets at least so many turns, and no more once it has used its seconds.
@@ -29,39 +34,61 @@ def measure(engines: str, names: list[str], options: argparse.Namespace) -> tupl
     """The entries {"name", "median_s", ...}, with "profile" if asked for, and who is missing, why.
 
     All engines are started first; then they take turns, so that what else the machine does meets
-    them all.
+    them all. One that breaks off is missing.
     """
     workers, missing = [], {}
     for name in names:
         try:
             workers.append(Worker(engines, name, options.network, options.batch, options.threads))
-        except Missing as reason:
+        except (Missing, WorkerEnded) as reason:
             missing[name] = str(reason)
     turns = {worker.name: [] for worker in workers}
     peaks = {}
     for _ in range(options.rounds):
-        for worker in workers:
+        for worker in tuple(workers):
             mine = turns[worker.name]
             if len(mine) >= FEWEST_TURNS and sum(mine) > options.seconds:
                 continue
-            answer = worker.ask("time")
+            try:
+                answer = worker.ask("time")
+            except WorkerEnded as reason:
+                missing[worker.name] = str(reason)
+                workers.remove(worker)
+                continue
             mine.append(answer["seconds"])
             peaks[worker.name] = answer["peak_bytes"]
     entries = []
     for worker in workers:
-        seconds = turns[worker.name]
-        entry = {
-            "name": worker.name,
-            "median_s": statistics.median(seconds),
-            "fastest_s": min(seconds),
-            "turns": len(seconds),
-            "peak_mb": peaks[worker.name] / 1e6,
-        }
+        entry = entry_of(worker.name, turns[worker.name], peaks[worker.name])
         if options.profile and worker.name in ("chainer_jo/fp32", "chainer_jo/mixed"):
             entry["profile"] = worker.ask("profile")
         entries.append(entry)
         worker.stop()
     return entries, missing
+
+
+def entry_of(name: str, seconds: list[float], peak_bytes: float) -> dict:
+    """What is kept of an engine's turns, in seconds per step."""
+    return {
+        "name": name,
+        "median_s": statistics.median(seconds),
+        "fastest_s": min(seconds),
+        "turns": len(seconds),
+        "turns_s": seconds,
+        "peak_mb": peak_bytes / 1e6,
+    }
+
+
+def merged(entries: list[dict], new: list[dict]) -> list[dict]:
+    """The entries with those of another group; the turns of one that is in both count together."""
+    by_name = {entry["name"]: entry for entry in entries}
+    for entry in new:
+        before = by_name.get(entry["name"])
+        if before:
+            peak = max(before["peak_mb"], entry["peak_mb"]) * 1e6
+            entry = entry_of(entry["name"], before["turns_s"] + entry["turns_s"], peak)
+        by_name[entry["name"]] = entry
+    return list(by_name.values())
 
 
 def ratios(goals: list, entries: list[dict]) -> list[dict]:
@@ -128,11 +155,25 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=11, help="turns per engine at most")
     parser.add_argument("--seconds", type=float, default=20.0, help="per engine, about")
     parser.add_argument("--profile", action="store_true", help="time by operation as well")
+    parser.add_argument(
+        "--minutes", type=float, default=float("inf"), help="no group is begun after so many"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result there")
     return parser.parse_args(arguments)
 
 
+def begun(path: Path | None, result: dict) -> dict:
+    """The result with what an earlier call with the same options has measured on this machine."""
+    if path is None or not path.exists():
+        return result
+    found = files.read_json(path)
+    same = all(found.get(key) == result[key] for key in ("device", "network", "batch", "machine"))
+    # One that cannot be continued: of another machine, or measured all at once.
+    return found if same and "groups" in found else result
+
+
 def main(arguments: list[str] | None = None) -> int:
+    started = time.monotonic()
     options = parse(arguments)
     engines = f"engines_{options.device}"
     try:
@@ -147,19 +188,41 @@ def main(arguments: list[str] | None = None) -> int:
             "network": options.network,
             "batch": options.batch or "the preset's",
             "machine": machine.describe(options.threads),
-            "peaks": machine.peaks() if options.profile or hasattr(module, "annotate") else {},
+            "entries": [],
+            "missing": {},
         }
-        result["entries"], result["missing"] = measure(engines, names, options)
+        grouped = hasattr(module, "GROUPS")
+        if grouped:
+            result = begun(options.json, result | {"groups": []})
+        if "peaks" not in result:
+            measured = options.profile or hasattr(module, "annotate")
+            result["peaks"] = machine.peaks() if measured else {}
+        groups = [[name for name in group if name in names] for group in module.GROUPS] if grouped \
+            else [names]  # fmt: skip
+        for group in groups:
+            if not group or group in result.get("groups", ()):
+                continue
+            if time.monotonic() - started > 60 * options.minutes:
+                print("time is up; the same command goes on with what is left")
+                break
+            entries, missing = measure(engines, group, options)
+            result["entries"] = merged(result["entries"], entries)
+            result["missing"] |= missing
+            if grouped:
+                result["groups"].append(group)
+                print(f"measured: {', '.join(group)}", flush=True)
+            result["ratios"] = ratios(module.GOALS, result["entries"])
+            if hasattr(module, "annotate"):
+                module.annotate(result)
+            if options.json:
+                files.write_text(options.json, json.dumps(result, indent=1) + "\n")
     except UserError as error:
         print(error, file=sys.stderr)
         return 2
-    result["ratios"] = ratios(module.GOALS, result["entries"])
-    print(report(result))
-    if hasattr(module, "annotate"):
-        print("\n".join(module.annotate(result)))
-    if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
+    if "ratios" in result:
+        print(report(result))
+        if hasattr(module, "annotate"):
+            print(*module.annotate(result), sep="\n")
     return 0
 
 

@@ -22,6 +22,10 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 TURN = 0.25
 
 
+class WorkerEnded(Exception):
+    """The process broke off."""
+
+
 class Worker:
     """The other end: starts the process and asks it. Raises workload.Missing if the engine says so.
 
@@ -61,7 +65,7 @@ class Worker:
     def _read(self) -> dict:
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"{self.name}: the process ended with {self._process.wait()}")
+            raise WorkerEnded(f"the process ended with {self._process.wait()}")
         return json.loads(line)
 
 

@@ -12,6 +12,8 @@ import numpy
 LEARNING_RATE, MOMENTUM, WEIGHT_DECAY = 0.1, 0.9, 1e-4
 CLASSES = 10
 SEED = 0
+#: Images of CIFAR-10 that are trained on.
+EPOCH = 45_000
 #: Units, widths, shape of an image (h, w, c) and batch size: of the paper, and small enough for
 #: 8x8 digits, where what surrounds the arithmetic counts.
 NETWORKS = {
@@ -47,6 +49,18 @@ class Workload:
         """The images as a network takes them: float32 (n, c, h, w) with the mean subtracted."""
         pixels = self.images.astype(numpy.float32) / 255 - self.mean
         return numpy.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
+
+
+def tiled(workload: Workload, images: int) -> Workload:
+    """The same data again and again, at least so many images: an epoch's end is then as rare."""
+    times = -(-images // len(workload.images))
+    return Workload(
+        workload.units,
+        workload.widths,
+        workload.batch_size,
+        numpy.tile(workload.images, (times, 1, 1, 1)),
+        numpy.tile(workload.labels, times),
+    )
 
 
 def load(network: str, batch_size: int | None = None) -> Workload:

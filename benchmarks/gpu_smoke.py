@@ -1,0 +1,170 @@
+"""Whether a GPU trains at all: one real epoch in every precision, as a CUDA graph and called.
+
+    python benchmarks/gpu_smoke.py --data cifar10 [--json FILE]
+
+The epoch is the first of Table 1's first step at r = 0.5: the paper's network on all of CIFAR-10,
+one-hot noisy labels. Its mean loss must be that of the same epoch on a CPU, within what rounding
+makes of it (benchmarks/results/gpu_smoke-cpu.json, made with --device cpu); called and replayed
+steps must agree to the last bit. Each precision has a process of its own, and the JSON is rewritten
+after each. Ends with 1 if anything is not as it should be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+from chainer_jo import files  # noqa: E402
+from chainer_jo.datasets import source  # noqa: E402
+from chainer_jo.errors import UserError  # noqa: E402
+from chainer_jo.experiments.experiment import PRECISIONS  # noqa: E402
+from chainer_jo.experiments.presets import PAPER, Study  # noqa: E402
+from chainer_jo.experiments.run import Run, Settings  # noqa: E402
+from chainer_jo.experiments.store import RunStore  # noqa: E402
+
+REFERENCE = HERE / "results" / "gpu_smoke-cpu.json"
+NOISE_RATE = 0.5
+#: What of the log must agree: means over the epoch.
+TERMS = ("loss", "cross_entropy", "prior", "entropy")
+#: Relative difference that is allowed between engines: within an epoch at the paper's learning rate
+#: rounding grows to different weights.
+TOLERANCE = 0.05
+
+
+def epoch(data: str, precision: str, device: str, graph: bool) -> dict:
+    """What one epoch reports, and the seconds that it and everything before it took."""
+    started = time.perf_counter()
+    found = source.find(data)
+    first_step = Study(PAPER, found.name, precision=precision).first_step(
+        "symmetric", NOISE_RATE, 0
+    )
+    experiment = replace(first_step, optimization=replace(first_step.optimization, epochs=1))
+    with tempfile.TemporaryDirectory() as folder:
+        store = RunStore(Path(folder))
+        run = Run(experiment, found.load(), store, Settings(device, graph=graph))
+        ready = time.perf_counter()
+        result = run.finish()
+        log = store.log(experiment)
+    return {
+        "data": found.name,
+        "fingerprint": result["data"],
+        "state": result["state"],
+        "engine": result["provenance"]["engine"],
+        "device": result["provenance"]["device"],
+        "log": log[0] if log else None,
+        "seconds_before": ready - started,
+        "seconds": time.perf_counter() - ready,
+    }
+
+
+def verdict(result: dict, reference: dict) -> str:
+    """What is wrong with an epoch, or "ok"."""
+    if result["state"] != "finished":
+        return result["state"]
+    if result["engine"] == "stock":
+        return "stock Chainer computed, not cuDNN"
+    if result["fingerprint"] != reference["fingerprint"]:
+        return f"other data than the reference's: {result['data']}"
+    for name in TERMS:
+        ours, theirs = result["log"][name], reference["log"][name]
+        if not abs(ours - theirs) <= TOLERANCE * abs(theirs):
+            return f"{name} {ours:.5f}, on a CPU {theirs:.5f}"
+    return "ok"
+
+
+def same(called: dict, replayed: dict) -> bool:
+    """Whether all that two epochs report is equal, but for the time."""
+
+    def without_time(log):
+        return {key: value for key, value in log.items() if key != "elapsed_time"}
+
+    return without_time(called["log"]) == without_time(replayed["log"])
+
+
+def check(data: str, precision: str) -> dict:
+    """Both ways in one precision, with a verdict."""
+    reference = files.read_json(REFERENCE)["fp32"]
+    results = {}
+    for name, graph in (("called", False), ("replayed", True)):
+        results[name] = epoch(data, precision, "cuda", graph)
+        results[name]["verdict"] = verdict(results[name], reference)
+    if all(results[name]["verdict"] == "ok" for name in results):
+        agree = same(results["called"], results["replayed"])
+        results["graph"] = "ok" if agree else "replayed steps differ from called ones"
+    return results
+
+
+def in_a_process(data: str, precision: str) -> dict:
+    """`check` where a crash, or a device in an error state, harms nothing else."""
+    command = [sys.executable, __file__, "--data", data, "--only", precision]
+    run = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    try:
+        return json.loads(run.stdout.splitlines()[-1])
+    except (IndexError, json.JSONDecodeError):
+        return {"error": f"the process ended with {run.returncode}"}
+
+
+def problems(results: dict) -> list[str]:
+    """One line for each thing that is not as it should be."""
+    found = []
+    for precision, result in results.items():
+        if "error" in result:
+            found.append(f"{precision}: {result['error']}")
+            continue
+        for way in ("called", "replayed"):
+            if result[way]["verdict"] != "ok":
+                found.append(f"{precision}, {way}: {result[way]['verdict']}")
+        if result.get("graph", "ok") != "ok":
+            found.append(f"{precision}: {result['graph']}")
+    return found
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", default="cifar10", help="as in reproduce/table1.py")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
+    parser.add_argument("--only", choices=PRECISIONS, help="this precision, in this process")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
+    options = parser.parse_args(arguments)
+    results = {}
+    try:
+        if options.device == "cpu":
+            for precision in ("fp32", "mixed"):
+                results[precision] = epoch(options.data, precision, "cpu", False)
+                print(f"{precision}: {json.dumps(results[precision])}", flush=True)
+                files.write_json(options.json or REFERENCE, results)
+            return 0
+        if options.only:
+            print(json.dumps(check(options.data, options.only)))
+            return 0
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    for precision in PRECISIONS:
+        result = results[precision] = in_a_process(options.data, precision)
+        for way in ("called", "replayed"):
+            if way in result:
+                entry = result[way]
+                print(
+                    f"{precision}, {way}: {entry['verdict']}; {entry['seconds_before']:.1f} s "
+                    f"before the epoch, {entry['seconds']:.1f} s with it; {entry['log']}",
+                    flush=True,
+                )
+        if options.json:
+            files.write_json(options.json, results)
+    wrong = problems(results)
+    print(*wrong or ["everything as it should be"], sep="\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
