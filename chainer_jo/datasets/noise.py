@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -83,6 +84,41 @@ def transition_matrix(
         f"noise {kind!r}, transitions {transitions}: "
         "expected 'symmetric', or 'asymmetric' with transitions"
     )
+
+
+@dataclass(frozen=True)
+class NoiseModel:
+    """How labels become wrong at a rate r in [0, 1].
+
+    Parameters
+    ----------
+    short : what names of runs call it: ``sn`` as in ``sn30``.
+    draw : (true labels (n,) int32, r, class names, generator) to noisy labels (n,) int32.
+    matrix : (r, class names) to T float64 (c, c), T[i, j] = probability that an image of class i
+        carries label j; what forward correction and CNN-CRF are told.
+    """
+
+    short: str
+    draw: Callable[[np.ndarray, float, Sequence[str], np.random.Generator], np.ndarray]
+    matrix: Callable[[float, Sequence[str]], np.ndarray]
+
+
+#: The noise that is put into true labels, by name. One of one's own is added under a name of its
+#: own, which becomes part of the description of a run.
+MODELS = {
+    "symmetric": NoiseModel(
+        "sn",
+        lambda labels, rate, names, rng: symmetric(labels, rate, len(names), rng),
+        lambda rate, names: transition_matrix("symmetric", rate, len(names)),
+    ),
+    "asymmetric": NoiseModel(
+        "an",
+        lambda labels, rate, names, rng: asymmetric(labels, rate, transitions_of(names), rng),
+        lambda rate, names: transition_matrix(
+            "asymmetric", rate, len(names), transitions_of(names)
+        ),
+    ),
+}
 
 
 def _check_rate(rate: float) -> None:

@@ -10,9 +10,11 @@ import types
 import typing
 from dataclasses import dataclass
 
+from chainer_jo.datasets import noise
 from chainer_jo.errors import UserError
 
-NOISE_KINDS = ("none", "symmetric", "asymmetric", "pseudo", "real")
+#: Besides those that are put into true labels, `chainer_jo.datasets.noise.MODELS`.
+NOISE_KINDS = ("none", "pseudo", "real")
 OBJECTIVES = ("cross_entropy", "joint", "forward", "cnn_crf")
 PRECISIONS = ("fp32", "tf32", "mixed")
 
@@ -46,18 +48,20 @@ class Noise:
     features: str | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in NOISE_KINDS:
-            raise UserError(f"noise {self.kind!r}: expected one of {', '.join(NOISE_KINDS)}")
+        kinds = (*NOISE_KINDS, *noise.MODELS)
+        if self.kind not in kinds:
+            raise UserError(f"noise {self.kind!r}: expected one of {', '.join(kinds)}")
         if not 0 <= self.rate <= 1:
             raise UserError(f"noise rate {self.rate:g}: expected a number in [0, 1]")
-        if self.rate == 0 and self.kind in ("symmetric", "asymmetric"):
+        if self.rate == 0 and self.kind in noise.MODELS:
             object.__setattr__(self, "kind", "none")  # no noise is the same run, whatever its kind
 
     @property
     def short(self) -> str:
         """As in file names and progress lines: ``sn30``, ``an40``, ``pl``, ``real``, ``clean``."""
-        names = {"none": "clean", "symmetric": "sn", "asymmetric": "an", "pseudo": "pl"}
-        return names.get(self.kind, self.kind) + (f"{100 * self.rate:g}" if self.rate else "")
+        names = {"none": "clean", "pseudo": "pl", "real": "real"}
+        name = names.get(self.kind) or noise.MODELS[self.kind].short
+        return name + (f"{100 * self.rate:g}" if self.rate else "")
 
 
 @dataclass(frozen=True)

@@ -228,12 +228,16 @@ class Study:
         With ``stop_epoch`` (t2) the first step ends there: nothing after the last update reaches
         the second step.
         """
-        try:
-            chosen = paper.hyper_parameters(kind, rate)
-        except KeyError:
-            raise UserError(
-                f"noise rate {rate:g}: the paper has no hyper parameters for it"
-            ) from None
+        if None in (alpha, beta, learning_rate):
+            try:
+                chosen = paper.hyper_parameters(kind, rate)
+            except KeyError:
+                raise UserError(
+                    f"noise rate {rate:g}: the paper has no hyper parameters for it"
+                ) from None
+            alpha = chosen.alpha if alpha is None else alpha
+            beta = chosen.beta if beta is None else beta
+            learning_rate = learning_rate or chosen.learning_rate
         length = self.epochs(epochs or stop_epoch or paper.CIFAR_FIRST_STEP.epochs)
         relabelling = Relabelling(
             start=self.epochs(start_epoch) if start_epoch else 0,
@@ -242,15 +246,15 @@ class Study:
             top=top and self.labels(top),
             average=self.preset.average,
         )
-        optimization = self._sgd(length, learning_rate or chosen.learning_rate)
+        optimization = self._sgd(length, learning_rate)
         return self._experiment(
             "joint",
             self.noise(kind, rate),
             trial,
             optimization,
             relabelling=relabelling,
-            alpha=chosen.alpha if alpha is None else alpha,
-            beta=chosen.beta if beta is None else beta,
+            alpha=alpha,
+            beta=beta,
         )
 
     def plain(

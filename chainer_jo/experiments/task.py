@@ -73,26 +73,19 @@ class Task:
     @cached_property
     def noisy_labels(self) -> np.ndarray:
         kind, rate = self.experiment.noise.kind, self.experiment.noise.rate
-        rng = seeds.generator(self.experiment.seed, "noise")
-        if kind == "symmetric":
-            return noise.symmetric(self.true_labels, rate, self.num_classes, rng)
-        if kind == "asymmetric":
-            return noise.asymmetric(self.true_labels, rate, self._transitions, rng)
+        if kind in noise.MODELS:
+            rng = seeds.generator(self.experiment.seed, "noise")
+            return noise.MODELS[kind].draw(self.true_labels, rate, self.class_names, rng)
         if kind == "pseudo":
             return self._pseudo_labels()
         return self.true_labels
 
     @property
-    def _transitions(self) -> dict[int, int]:
-        return noise.transitions_of(self.class_names)
-
-    @property
     def transition_matrix(self) -> np.ndarray:
         """T (c, c) of the noise that was injected, T_ij = p(noisy j | true i)."""
         kind, rate = self.experiment.noise.kind, self.experiment.noise.rate
-        if kind == "asymmetric":
-            return noise.transition_matrix(kind, rate, self.num_classes, self._transitions)
-        return noise.transition_matrix("symmetric", rate, self.num_classes)
+        model = noise.MODELS.get(kind, noise.MODELS["symmetric"])  # at rate 0 this is no noise
+        return model.matrix(rate, self.class_names)
 
     @property
     def prior(self) -> np.ndarray:

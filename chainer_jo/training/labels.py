@@ -1,13 +1,45 @@
 """The labels that training optimises, the probabilities they are made of, and the rules that make
 them (Section 4.1)."""
 
+from collections.abc import Callable
+
 import numpy as np
 from chainer import backend
 
 from chainer_jo.errors import UserError
 from chainer_jo.training import device
 
-RULES = ("soft", "hard", "top")
+
+def soft(labels, mean, top: int | None = None) -> None:
+    """y = mean s (``eq:soft`` of the paper)."""
+    labels[...] = mean
+
+
+def hard(labels, mean, top: int | None = None) -> None:
+    """y is the one-hot arg max of the mean s (``eq:label``)."""
+    labels[...] = _one_hot(mean.argmax(axis=1), mean)
+
+
+def most_disagreeing(labels, mean, top: int) -> None:
+    """Hard labels, but only for the ``top`` images that disagree most: among those whose arg max
+    differs from their current label, the ones with the smallest mean s at the current label."""
+    xp = backend.get_array_module(mean)
+    predicted, current = mean.argmax(axis=1), labels.argmax(axis=1)
+    agreement = mean[xp.arange(len(mean)), current]
+    agreement[predicted == current] = np.inf
+    chosen = xp.argsort(agreement, kind="stable")[:top]
+    chosen = chosen[agreement[chosen] < np.inf]
+    labels[chosen] = _one_hot(predicted[chosen], mean)
+
+
+def _one_hot(classes, like):
+    return backend.get_array_module(like).eye(like.shape[1], dtype=np.float32)[classes]
+
+
+#: How labels (n, c) are replaced, in place, by the mean (n, c) of past epochs' probabilities, both
+#: float32 on one device; ``top`` is a number of labels, for a rule that needs one. A rule of one's
+#: own is added under a name of its own, which becomes part of the description of a run.
+RULES: dict[str, Callable[..., None]] = {"soft": soft, "hard": hard, "top": most_disagreeing}
 
 
 class LabelStore:
@@ -23,10 +55,7 @@ class LabelStore:
     ----------
     labels : (n,) int, the noisy labels that the images come with, or (n, c) float32, soft labels.
     num_classes : c.
-    rule : None: the labels stay as they are and no history is kept; ``"soft"``: y = mean s
-        (``eq:soft`` of the paper); ``"hard"``: one-hot arg max (``eq:label``); ``"top"``: hard, but
-        only for the ``top`` images that disagree most: among those whose arg max differs from their
-        current label, the ones with the smallest mean s at the current label.
+    rule : None: the labels stay as they are and no history is kept; else one of `RULES`.
     top : number of labels that the rule ``"top"`` replaces in one update.
     average : epochs that the mean is over (the last 10 in the paper); None for all epochs, as a
         running mean.
@@ -91,20 +120,8 @@ class LabelStore:
 
     def update(self) -> None:
         """Replaces the labels as the rule says."""
-        mean = self.mean_probabilities()
-        if self.rule == "soft":
-            self.labels[...] = mean  # in place: what reads the labels may hold on to the array
-            return
-        xp = backend.get_array_module(mean)
-        predicted = mean.argmax(axis=1)
-        chosen = xp.arange(len(mean))
-        if self.rule == "top":
-            current = self.labels.argmax(axis=1)
-            agreement = mean[chosen, current]
-            agreement[predicted == current] = np.inf
-            chosen = xp.argsort(agreement, kind="stable")[: self.top]
-            chosen = chosen[agreement[chosen] < np.inf]
-        self.labels[chosen] = xp.eye(mean.shape[1], dtype=np.float32)[predicted[chosen]]
+        # In place: what reads the labels may hold on to the array.
+        RULES[self.rule](self.labels, self.mean_probabilities(), self.top)
 
     def serialize(self, serializer) -> None:
         """Saves or loads everything that `update` depends on (a Chainer serializer or
