@@ -15,7 +15,7 @@ from tiny import TINY
 
 from chainer_jo import paper
 from chainer_jo.commands import app, compare, main, options
-from chainer_jo.experiments import presets
+from chainer_jo.experiments import method_sources, presets
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report import comparison_table
@@ -81,6 +81,17 @@ def test_table_from_nothing_and_again(tiny, tmp_path, capsys):
     assert time.monotonic() - started < 5
     assert "6 runs, 0 to do" in again
     assert again.split("**Table")[1] == first.split("**Table")[1]
+
+
+def test_results_of_other_code_are_noted(tiny, tmp_path, caplog, monkeypatch):
+    flags = ("--noise-rates", "0", "--trials", "1")
+    for _ in range(2):
+        assert run(table1, tmp_path, *flags) == 0
+    assert not caplog.messages
+    monkeypatch.setattr(method_sources, "digest", lambda: "another")
+    assert run(table1, tmp_path, *flags) == 0
+    (note,) = caplog.messages
+    assert note.startswith("3 of 3 finished runs were made by other code than this (commit ")
 
 
 def test_the_same_code_agrees_with_itself(tiny, tmp_path, capsys):

@@ -21,11 +21,13 @@ from chainer_jo.errors import UserError
 from chainer_jo.experiments.cost import Cost, duration
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
-from chainer_jo.experiments.provenance import collect
+from chainer_jo.experiments.provenance import collect, other_code
 from chainer_jo.experiments.pseudo import PseudoSource
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.scheduler import Event, Scheduler, pending, with_first_steps
 from chainer_jo.experiments.store import RunStore
+
+_logger = logging.getLogger(__name__)
 
 #: How much of the time that runs take may go into bringing tables and figures up to date meanwhile.
 REFRESH_SHARE = 0.02
@@ -105,6 +107,7 @@ class App:
 
     def main(self) -> None:
         self._print_head()
+        self._note_other_code()
         if self.options.dry_run:
             self._print_plan()
             return
@@ -160,6 +163,11 @@ class App:
             f"{len(waiting)} to do{about}",
             flush=True,
         )
+
+    def _note_other_code(self) -> None:
+        finished = [r for e in self.experiments if (r := self.store.result(e))]
+        if note := other_code(finished):
+            _logger.warning(note)
 
     def _print_plan(self) -> None:
         cost, waiting = self._cost(), set(pending(self.experiments, self.store))

@@ -49,9 +49,11 @@ def _origin(folder: Path) -> str:
     known = files.read_json(path) if path.exists() else {}
     parts = [
         ", ".join(str(value or "unknown") for value in known.get(key, []))
-        for key in ("devices", "engines", "commits")
+        for key in ("devices", "engines", "commits", "sources")
     ]
-    return f"{folder}: " + (" | ".join(parts) if known else "made by an unknown machine")
+    names = ("", "engine ", "commit ", "code ")
+    origin = " | ".join(f"{n}{p}" for n, p in zip(names, parts, strict=True) if p)
+    return f"{folder}: {origin or 'made by an unknown machine'}"
 
 
 def _table(judged: Sequence[Judged]) -> list[str]:

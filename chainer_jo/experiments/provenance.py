@@ -5,7 +5,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import numpy as np
 
 import chainer_jo
 from chainer_jo import files
+from chainer_jo.experiments import method_sources
 from chainer_jo.experiments.store import RunStore
 
 
@@ -85,14 +86,30 @@ def collect(root: Path) -> dict:
         "seeds": sorted({int(result["id"].rsplit("-s", 1)[1].split("-")[0]) for result in results}),
         "data": files.read_json(data) if data.exists() else None,
         "commits": merged["commit"],
+        "sources": sorted({origin.get("sources") or "unknown" for origin in origins}),
         "versions": merged["versions"],
         "devices": merged["device"],
         "engines": merged["engine"],
     }
 
 
+def other_code(results: Sequence[dict]) -> str:
+    """One line about those results that were made by other code than this; empty if none was."""
+    mine = method_sources.digest()
+    origins = [result.get("provenance", {}) for result in results]
+    others = [origin for origin in origins if origin.get("sources") != mine]
+    if not others:
+        return ""
+    commits = sorted({origin.get("commit") or "unknown" for origin in others})
+    shown = ", ".join(commits[:3]) + (", ..." if len(commits) > 3 else "")
+    return (
+        f"{len(others)} of {len(results)} finished runs were made by other code than this "
+        f"(commit {shown}); --fresh does a script's runs again"
+    )
+
+
 def provenance(device: chainer.backend.Device, engine: str) -> dict:
-    """Commit, versions, device and engine, as JSON values."""
+    """Commit, digest of the method's sources, versions, device and engine, as JSON values."""
     packages = ["chainer", "numpy"] + ([] if device.xp is np else ["cupy-cuda12x", "cupy-cuda13x"])
     versions = {"python": platform.python_version()}
     for package in packages:
@@ -102,6 +119,7 @@ def provenance(device: chainer.backend.Device, engine: str) -> dict:
             continue
     return {
         "commit": COMMIT,
+        "sources": method_sources.digest(),
         "versions": versions,
         "device": device_name(device),
         "engine": engine,

@@ -1,0 +1,78 @@
+"""The digest of the method's sources, and the one line about results of other code."""
+
+import json
+
+import numpy as np
+import pytest
+
+from chainer_jo.datasets import noise
+from chainer_jo.experiments import method_sources
+from chainer_jo.experiments.provenance import other_code
+from chainer_jo.training import labels
+
+SOURCE = """
+def rule(labels, mean, top=None):
+    labels[...] = mean ** 2
+"""
+
+
+@pytest.fixture
+def digest(monkeypatch):
+    """The digest, had the package these sources besides."""
+
+    def compute(*sources):
+        monkeypatch.setattr(method_sources, "_SOURCES", [("a.py", s.encode()) for s in sources])
+        method_sources._package.cache_clear()
+        return method_sources.digest()
+
+    yield compute
+    monkeypatch.undo()
+    method_sources._package.cache_clear()
+
+
+def test_code_counts_and_words_about_it_do_not(digest):
+    before = digest(SOURCE)
+    assert digest(f'"""A docstring."""\n{SOURCE}  # a comment\n') == before
+    assert digest(SOURCE.replace("    labels", '    """What it does."""\n\n    labels')) == before
+    assert digest(SOURCE.replace("** 2", "** 3")) != before
+    assert digest(SOURCE.replace("None", "True")) != before
+    assert digest(SOURCE, SOURCE) != before
+
+
+def test_all_parts_are_read():
+    names = {name for name, _ in method_sources._SOURCES}
+    assert {"training/labels.py", "datasets/noise.py", "seeds.py", "experiments/run.py"} <= names
+    assert "training/updaters/joint_updater.py" in names
+    assert not any(name.startswith(("commands", "report")) for name in names)
+
+
+@pytest.mark.parametrize("registry", ("rule", "noise"))
+def test_what_is_added_counts(tmp_path, monkeypatch, registry):
+    def digest_with(source):
+        (tmp_path / "mine.py").write_text(source)
+        space = {}
+        exec(compile(source, str(tmp_path / "mine.py"), "exec"), space)
+        if registry == "rule":
+            monkeypatch.setitem(labels.RULES, "mine", space["rule"])
+        else:
+            model = noise.NoiseModel("mn", space["rule"], np.eye)
+            monkeypatch.setitem(noise.MODELS, "mine", model)
+        return method_sources.digest()
+
+    plain = method_sources.digest()
+    mine = digest_with(SOURCE)
+    assert len({plain, mine, digest_with(SOURCE.replace("2", "3"))}) == 3
+    assert digest_with(SOURCE) == mine
+
+
+def result(sources, commit="abc"):
+    provenance = {"commit": commit, **({"sources": sources} if sources else {})}
+    return json.loads(json.dumps({"provenance": provenance}))
+
+
+def test_results_of_other_code_are_one_line():
+    mine = result(method_sources.digest())
+    assert other_code([]) == other_code([mine, mine]) == ""
+    note = other_code([mine, result("other", "c1"), result(None, None)])
+    assert note.startswith("2 of 3 finished runs were made by other code")
+    assert "c1, unknown" in note and "\n" not in note
