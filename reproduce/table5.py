@@ -3,6 +3,7 @@
 from chainer_jo import paper
 from chainer_jo.commands import main
 from chainer_jo.report import StaticTable, Study
+from chainer_jo.report.words import images
 
 
 def table(study: Study) -> StaticTable:
@@ -15,7 +16,7 @@ def table(study: Study) -> StaticTable:
         ("learning rate", *(run.optimization.learning_rate for run in runs)),
     ]
     header = ("noise rate (%)", *(f"{100 * rate:g}" for rate in rates))
-    return StaticTable(printed.number, printed.caption, header, rows)
+    return StaticTable(printed.number, f"{printed.caption}; {images(study)}.", header, rows)
 
 
 if __name__ == "__main__":

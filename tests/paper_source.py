@@ -18,6 +18,15 @@ def source() -> str:
     return files[0].read_text(encoding="utf-8")
 
 
+def assert_own_words(text: str, in_a_row: int = 7) -> None:
+    """No so many words in a row of `text` stand in the paper, numbers and all."""
+    words = re.findall(r"\w+", text.lower())
+    printed = " ".join(re.findall(r"\w+", source().lower()))
+    for k in range(len(words) - in_a_row + 1):
+        run = " ".join(words[k : k + in_a_row])
+        assert f" {run} " not in printed, f"the paper's words: {run}"
+
+
 def squeeze(text: str) -> str:
     return " ".join(text.split())
 

@@ -12,7 +12,9 @@ from chainer_jo import paper
 from chainer_jo.experiments.presets import PAPER, Study
 from chainer_jo.experiments.scheduler import with_first_steps
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.report.cells import Cell, best_of
 from chainer_jo.report.study_results import StudyResults
+from chainer_jo.report.table import Block
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "reproduce"))
 
@@ -31,17 +33,18 @@ def cells(table):
 def test_every_number_of_the_paper_has_its_cell(number):
     printed = getattr(paper, f"TABLE{number}")
     table = build(number)
-    assert (table.number, table.caption) == (number, printed.caption)
+    assert table.number == number
+    assert table.caption == f"{printed.caption}; handwritten digits."
     found = {}
     for cell in cells(table):
         keys = {**cell.row, **cell.column}
-        found[tuple(keys[name] for name in printed.names)] = cell
+        if cell.competes:
+            found[tuple(keys[name] for name in printed.names)] = cell
     assert {keys: cell.paper for keys, cell in found.items()} == dict(printed.cells)
-    if number in (1, 2):
-        assert {keys for keys, cell in found.items() if cell.bold} == set(printed.bold)
-    elif number < 12:
-        bold = {keys for keys, cell in found.items() if cell.bold}
-        assert bold == set(printed.chosen.items())
+    assert {keys for keys, cell in found.items() if cell.paper_bold} == set(printed.bold)
+    if 6 <= number <= 11:
+        chosen = {block.rows[0][1][0].row["parameter"]: block.marked for block in table.blocks}
+        assert chosen == {name: [f"{value:g}"] for name, value in printed.chosen.items()}
 
 
 @pytest.mark.parametrize("number", (6, 7, 8, 9))
@@ -50,8 +53,12 @@ def test_the_bold_choice_is_the_run_of_tables_1_and_2(number):
     printed = getattr(paper, f"TABLE{number}")
     study = Study(PAPER, "cifar10")
     expected = study.joint(printed.noise, printed.noise_rate, 0)
-    bold = [cell for cell in cells(build(number, study)) if cell.bold]
-    assert len(bold) == 3 and all(cell.experiments[0] == expected for cell in bold)
+    chosen = [
+        cell
+        for cell in cells(build(number, study))
+        if printed.chosen[cell.row["parameter"]] == cell.column["value"]
+    ]
+    assert len(chosen) == 3 and all(cell.experiments[0] == expected for cell in chosen)
 
 
 def test_varied_parameters_reach_the_runs():
@@ -70,6 +77,11 @@ def test_varied_parameters_reach_the_runs():
 def test_table4_is_the_appendix():
     table = build(4, Study(PAPER, "cifar10"))
     rows = {row[0]: row for row in table.rows}
+    for name, numbers in paper.TABLE4.items():
+        if name.startswith(("unit", "dense")):
+            *widths, units = numbers if len(numbers) == 3 else (*numbers, 1)
+            assert "→".join(map(str, widths)) in rows[name][1]
+            assert name == "dense" or f"{units} pre-activation" in rows[name][1]
     assert [name for name in rows if name != "total"] == list(paper.TABLE4)
     assert rows["total"][3] == 1_861_162
     assert (rows["unit2a"][2], rows["unit3b"][2]) == ("64×16×16", "128×8×8")
@@ -171,7 +183,7 @@ def test_a_range_without_labels_is_left_out(store):
     assert results.trials("table12", range="0.99-0.95") == {}
     shown = {(c.row["quantity"], c.column["range"]): c for c in cells(build(12, study))}
     partly, empty = (shown["accuracy", r].value(store) for r in ("1-0.99", "0.99-0.95"))
-    assert partly.complete and partly.text() == "50.0 ± 0.0"
+    assert partly.complete and partly.text() == "50.0 ± 0.0 (2 of 3 trials)"
     assert empty.complete and empty.text() == "–"
     assert shown["number", "0.99-0.95"].value(store).text(digits=0) == "0 ± 0"
 
@@ -186,7 +198,8 @@ def test_trials_count_from_the_seed_of_the_first(tmp_path):
 
 
 def test_unfinished_and_diverged_cells_say_so(tmp_path):
-    store, cell = RunStore(tmp_path), cells(build(1))[0]
+    store = RunStore(tmp_path)
+    cell = next(cell for cell in cells(build(1)) if cell.competes)
     assert cell.value(store).text() == "…"
     first, second = cell.experiments
     for experiment, result in ((first, {"state": "finished", "best": {"test": 0.5}}),
@@ -201,16 +214,88 @@ def test_unfinished_and_diverged_cells_say_so(tmp_path):
 def test_a_table_says_how_many_trials_it_rests_on(tmp_path):
     store, table = RunStore(tmp_path), build(2)
     origin = {"preset": "tiny", "data": "digits", "precision": "fp32"}
-    assert "over 0 trials," in table.text(store, origin)
+    assert "fp32; no trial has finished yet, [the paper's number]" in table.text(store, origin)
     scores = {"test": 0.5, "recovery": 0.5}
-    result = {"state": "finished", "best": scores, "last": scores}
+    result = {"state": "finished", "best": scores, "last": scores, "noisy_labels_right": 0.5}
+    done = 0
     for trial in (0, 1):
         for experiment in with_first_steps(table.experiments):
             if experiment.seed == trial:
                 store.open(experiment)
                 store.save_result(experiment, {"id": experiment.id, **result})
-        shown = "over 1 trial," if trial == 0 else "over 2 trials,"
+                if (done := done + 1) == 9:
+                    assert "fp32; at most one trial of each," in table.text(store, origin)
+        shown = "fp32; one trial," if trial == 0 else "mean ± standard deviation over 2 trials,"
         assert shown in table.text(store, origin)
-        assert shown in table.write(store, origin, tmp_path, tmp_path)[2].read_text()
-    only_one = replace(table, blocks=[*table.blocks, *build(2, replace(STUDY, trials=1)).blocks])
-    assert "over 1 to 2 trials," in only_one.text(store, origin)
+        assert shown.replace("±", r"$\pm$") in table.write(store, origin, tmp_path, tmp_path)[
+            2
+        ].read_text().replace("±", r"$\pm$")
+    (store.folder(experiment) / "result.json").unlink()
+    text = table.text(store, origin)
+    assert "over 2 trials where nothing else is said," in text
+    assert "50.0 (1 of 2 trials …)" in text
+
+
+def of_trials(*numbers, **fields):
+    """A cell of runs whose quantity these numbers are."""
+    runs = [STUDY.baseline("forward", "symmetric", 0.5, trial) for trial in range(len(numbers))]
+    return Cell({}, {}, runs, lambda store, run: numbers[run.seed], **fields)
+
+
+@pytest.fixture
+def finished(tmp_path):
+    """Three trials that `of_trials` reads."""
+    store = RunStore(tmp_path)
+    for run in of_trials(0, 0, 0).experiments:
+        store.open(run)
+        store.save_result(run, {"id": run.id, "state": "finished"})
+    return store
+
+
+def test_bold_is_the_best_and_what_trials_cannot_tell_from_it(finished):
+    best, close, worse = of_trials(80, 70, 60), of_trials(79.5, 70.2, 58), of_trials(79, 69.1, 59)
+    outside = of_trials(90, 90, 90, competes=False)
+    cells = [worse, best, close, outside]
+    assert best_of(cells, finished) == [best, close]  # 1 point in every trial tells `worse`
+    rows = [("a", [worse, best]), ("b", [close, outside]), ("c", [None, outside])]
+    for best_in, bold in (("column", {"80", "69.2"}), ("row", set()), ("", set())):
+        grid = Block(["x", "y"], rows, best=best_in).grid(finished, lambda c, best: str(best))
+        shown = [[text == "True" for text in texts] for _, texts in grid]
+        expected = {
+            "column": [[True, True], [True, False], [False, False]],
+            "row": [[False, True], [True, False], [False, False]],
+            "": [[False, False]] * 3,
+        }[best_in]
+        assert shown == expected, bold
+
+
+def test_one_trial_tells_any_difference(tmp_path, finished):
+    a, b = of_trials(80), of_trials(79.9)
+    assert best_of([a, b], finished) == [a]
+    assert best_of([a, of_trials(80)], finished)[1:]
+    assert best_of([a], RunStore(tmp_path / "empty")) == []
+
+
+def test_the_papers_bold_is_in_its_brackets(finished):
+    cell = of_trials(80, 70, 60, paper=91.5, paper_bold=True)
+    assert cell.markdown(finished) == "70.0 ± 10.0 [**91.5**]"
+    assert cell.markdown(finished, best=True) == "**70.0 ± 10.0** [**91.5**]"
+    assert of_trials(80, 70, 60, paper=91.5).markdown(finished) == "70.0 ± 10.0 [91.5]"
+
+
+@pytest.mark.parametrize("number", (1, 2))
+def test_a_row_says_how_many_labels_are_right_before_any_method(store, number):
+    table = build(number)
+    label, row = table.blocks[0].rows[0]
+    assert label == "Labels before any method"
+    rates = getattr(paper, f"TABLE{number}").keys("noise_rate")
+    assert row[: len(rates)] == [None] * len(rates)
+    assert [cell.value(store).text() for cell in row[len(rates) :]] == ["60.0 ± 0.0"] * len(rates)
+    origin = {"preset": "tiny", "data": "digits", "precision": "fp32"}
+    assert "| Labels before any method " in table.text(store, origin)
+
+
+def test_scaled_schedules_are_said_where_epochs_are_columns():
+    assert "epochs are the paper's: schedules are 0.05 times as long" in build(10).note
+    assert "epochs are" not in build(10, Study(PAPER, "cifar10")).note
+    assert "epochs are" not in build(6).note

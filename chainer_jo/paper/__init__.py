@@ -14,7 +14,6 @@ from chainer_jo.paper import settings, text
 from chainer_jo.paper.table import SensitivityTable, Table
 from chainer_jo.paper.tables import (
     METHODS,
-    NOISES,
     TABLE1,
     TABLE2,
     TABLE3,
@@ -35,7 +34,6 @@ from chainer_jo.paper.tables import (
 
 __all__ = [
     "METHODS",
-    "NOISES",
     "TABLE1",
     "TABLE2",
     "TABLE3",

@@ -10,7 +10,7 @@ Number = int | float
 
 @dataclass(frozen=True)
 class Table:
-    """The numbers of one table of the paper.
+    """The numbers of one table of the paper; ``caption`` says in our words what they are.
 
     ``names`` are the names of the keys that together address a cell, such as ``("method", "score",
     "accuracy", "noise_rate")``; ``cells`` maps a tuple of keys, in that order, to the number

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.paper.claims.scatter import Estimate
 
 Quantity = Callable[[RunStore, Experiment], float | None]
 FINISHED, DIVERGED = "finished", "diverged"
@@ -26,8 +27,9 @@ class Cell:
         otherwise, or None if there is nothing to count; called only when the run and its first
         step have finished.
     paper : the number that the paper prints there, or None.
-    bold : whether the paper prints it in bold.
+    paper_bold : whether the paper prints it in bold.
     digits : decimals that it is printed with.
+    competes : whether it can be the best of its column or row.
     """
 
     row: Mapping
@@ -35,37 +37,46 @@ class Cell:
     experiments: Sequence[Experiment]
     quantity: Quantity
     paper: float | None = None
-    bold: bool = False
+    paper_bold: bool = False
     digits: int = 1
+    competes: bool = True
 
     def value(self, store: RunStore) -> Value:
         """What the finished trials come to."""
         states = [state(store, experiment) for experiment in self.experiments]
-        numbers = [
-            self.quantity(store, experiment)
+        numbers = {
+            experiment.seed: self.quantity(store, experiment)
             for experiment, ended in zip(self.experiments, states, strict=True)
             if ended == FINISHED
-        ]
-        trials = tuple(number for number in numbers if number is not None)
-        empty = len(numbers) - len(trials)
-        return Value(trials, states.count(DIVERGED), len(self.experiments), empty)
+        }
+        counted = {seed: number for seed, number in numbers.items() if number is not None}
+        empty = len(numbers) - len(counted)
+        return Value(counted, states.count(DIVERGED), len(self.experiments), empty)
 
-    def markdown(self, store: RunStore) -> str:
-        """The number, bold where the paper's is, and [the paper's]."""
+    def markdown(self, store: RunStore, best: bool = False) -> str:
+        """The number, bold if it is the ``best``, and [the paper's], bold where that is."""
         text = self.value(store).text(digits=self.digits)
-        text = f"**{text}**" if self.bold else text
-        return text if self.paper is None else f"{text} [{self.paper:.{self.digits}f}]"
+        text = f"**{text}**" if best else text
+        if self.paper is None:
+            return text
+        paper = f"{self.paper:.{self.digits}f}"
+        return f"{text} [**{paper}**]" if self.paper_bold else f"{text} [{paper}]"
 
 
 @dataclass(frozen=True)
 class Value:
-    """Numbers of the trials of a cell, how many diverged, how many there are to be, and how many
-    finished with nothing to count."""
+    """Numbers of the trials of a cell by their seed, how many diverged, how many there are to be,
+    and how many finished with nothing to count."""
 
-    trials: tuple[float, ...]
+    by_seed: Mapping[int, float]
     diverged: int
     planned: int
     empty: int = 0
+
+    @property
+    def trials(self) -> tuple[float, ...]:
+        """The numbers, by trial."""
+        return tuple(self.by_seed.values())
 
     @property
     def complete(self) -> bool:
@@ -87,7 +98,7 @@ class Value:
 
     def text(self, digits: int = 1) -> str:
         """``91.2 ± 0.3``; ``…`` marks what is unfinished, ``diverged`` what ended so, ``–`` where
-        there was nothing to count."""
+        there was nothing to count. Fewer trials than planned are counted."""
         parts = []
         if self.trials:
             parts.append(f"{self.mean:.{digits}f}")
@@ -99,7 +110,30 @@ class Value:
             parts.append(f"({self.diverged} of {self.planned} diverged)")
         if not self.complete:
             parts.append(f"({self.done} of {self.planned} trials …)" if self.done else "…")
+        elif self.empty and self.trials:
+            parts.append(f"({len(self.trials)} of {self.planned} trials)")
         return " ".join(parts)
+
+
+def best_of(cells: Sequence[Cell], store: RunStore) -> list[Cell]:
+    """The cells with the highest mean, and those that the trials cannot tell from it.
+
+    They can where the 95 % confidence interval of the difference, trial by trial, lies above 0, as
+    for claims; fewer than two common trials tell any difference.
+    """
+    values = {k: Estimate(cell.value(store).by_seed) for k, cell in enumerate(cells)}
+    values = {k: value for k, value in values.items() if value.finished and cells[k].competes}
+    if not values:
+        return []
+    highest = max(values.values(), key=lambda value: value.mean)
+    return [cells[k] for k, value in values.items() if not _surely_above(highest, value)]
+
+
+def _surely_above(a: Estimate, b: Estimate) -> bool:
+    difference = a - b
+    if difference.interval is None:
+        return a.mean > b.mean
+    return difference.interval[0] > 0
 
 
 def state(store: RunStore, experiment: Experiment) -> str | None:
@@ -114,8 +148,8 @@ def score(score_name: str, accuracy: str) -> Quantity:
     """The quantity ``score_name`` (``best`` or ``last``) of an accuracy, in percent.
 
     ``validation`` and ``test`` are the run's own; ``recovery`` is that of the reassigned labels,
-    those of the first step, for the method, and of the predictions on the training images for the
-    others (Section 5.4).
+    those of the first step, for the method (Section 5.4), and of the predictions on the training
+    images for the others (Section 5.5).
     """
 
     def quantity(store: RunStore, experiment: Experiment) -> float:
@@ -124,3 +158,8 @@ def score(score_name: str, accuracy: str) -> Quantity:
         return 100 * store.result(experiment)[score_name][accuracy]
 
     return quantity
+
+
+def noisy_labels_right(store: RunStore, experiment: Experiment) -> float:
+    """The share of the labels that a run was given that is right, in percent."""
+    return 100 * store.result(experiment)["noisy_labels_right"]

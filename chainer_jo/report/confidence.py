@@ -8,6 +8,7 @@ from chainer_jo.paper import Table as PaperTable
 from chainer_jo.paper import probability_range
 from chainer_jo.report.cells import Cell, Quantity
 from chainer_jo.report.table import Block, Table
+from chainer_jo.report.words import images
 
 
 def confidence(quantity: str, probabilities: str) -> Quantity:
@@ -43,4 +44,6 @@ def confidence_table(study: Study, printed: PaperTable, noise: str, rate: float)
             for name in ranges
         ]  # fmt: skip
         rows.append((label, cells))
-    return Table(printed.number, printed.caption, [Block(ranges, rows)])
+    note = "A dash stands for the accuracy of a range that no label is in."
+    caption = f"{printed.caption}; {images(study)}."
+    return Table(printed.number, caption, [Block(ranges, rows)], note)

@@ -16,7 +16,7 @@ def escape(text: str) -> str:
     """Text as LaTeX."""
     for character in "&%#_":
         text = text.replace(character, "\\" + character)
-    symbols = {"±": r"$\pm$", "…": r"\dots{}", "→": r"$\rightarrow$", "×": r"$\times$",
+    symbols = {"±": r"$\pm$", "…": r"\dots{}", "–": "--", "→": r"$\rightarrow$", "×": r"$\times$",
                "α": r"$\alpha$", "β": r"$\beta$"}  # fmt: skip
     for character, command in symbols.items():
         text = text.replace(character, command)

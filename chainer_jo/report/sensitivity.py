@@ -5,6 +5,7 @@ from chainer_jo.experiments.presets import Study
 from chainer_jo.paper import SensitivityTable
 from chainer_jo.report.cells import Cell, score
 from chainer_jo.report.table import Block, Table
+from chainer_jo.report.words import images, schedules
 
 NAMES = {
     "alpha": "α", "beta": "β", "learning_rate": "learning rate", "start_epoch": "start epoch",
@@ -26,7 +27,10 @@ validation = score("last", "validation")
 
 
 def sensitivity_table(study: Study, printed: SensitivityTable) -> Table:
-    """The table ``printed``; the columns are the paper's values, epochs before any scaling."""
+    """The table ``printed``; the columns are the paper's values, epochs before any scaling.
+
+    The value that the paper chose, which its table prints in bold, is bold in the header.
+    """
     blocks = []
     for parameter in printed.chosen:
         values = printed.keys("value", parameter=parameter)
@@ -35,7 +39,6 @@ def sensitivity_table(study: Study, printed: SensitivityTable) -> Table:
                 {"parameter": parameter}, {"value": value},
                 sensitivity_runs(study, printed, parameter, value), validation,
                 printed.value(parameter=parameter, value=value),
-                value == printed.chosen[parameter],
             )
             for value in values
         ]  # fmt: skip
@@ -45,6 +48,12 @@ def sensitivity_table(study: Study, printed: SensitivityTable) -> Table:
                 [f"{value:g}" for value in values],
                 [("val (%)", cells)],
                 f"{NAMES[parameter]} varies, {others}",
+                best="row",
+                marked=[f"{printed.chosen[parameter]:g}"],
             )
         )
-    return Table(printed.number, printed.caption, blocks)
+    note = "In the header, bold is the value that the paper chose."
+    scaled = schedules(study, "the paper's") if "start_epoch" in printed.chosen else ""
+    if scaled:
+        note += f" Here {scaled}."
+    return Table(printed.number, f"{printed.caption}; {images(study)}.", blocks, note)

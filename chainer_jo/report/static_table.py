@@ -17,6 +17,7 @@ from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.links import PreActResNet
 from chainer_jo.report.layout import aligned, escape
+from chainer_jo.report.words import images
 
 #: Of CIFAR-10, and of the digits.
 CLASSES = 10
@@ -75,11 +76,8 @@ class StaticTable:
 
 
 def architecture_table(study: Study) -> StaticTable:
-    """Table 4 of the preset's network: every row's output shape and parameters, from a forward
-    pass.
-
-    The descriptions are the paper's where the network is, and the parts' own otherwise.
-    """
+    """Table 4 of the preset's network: every part's output shape and parameters, from a forward
+    pass."""
     h, w, c = study.preset.image_shape
     config = study.preset.network
     net = PreActResNet(c, CLASSES, config.units, config.widths)
@@ -92,7 +90,7 @@ def architecture_table(study: Study) -> StaticTable:
 
     with chainer.using_config("train", False), chainer.no_backprop_mode():
         hidden = net.conv(x)
-        add("conv", f"{config.widths[0]} filters, 3x3, pad=1, stride=1", hidden, net.conv)
+        add("conv", f"{config.widths[0]} filters 3x3, padding 1, stride 1", hidden, net.conv)
         channels, start = config.widths[0], 0
         for stage, (count, width) in enumerate(zip(config.units, config.widths, strict=True)):
             units = net.stages[start : start + count]
@@ -103,18 +101,21 @@ def architecture_table(study: Study) -> StaticTable:
             ):
                 for unit in part:
                     hidden = unit(hidden)
-                inside = f"(pre-activation Residual Unit {channels}→{width})×{len(part)}"
+                inside = f"{len(part)} pre-activation residual units {channels}→{width}"
                 add(f"unit{stage + 1}{letter}".strip(), inside, hidden, *part)
                 channels = width
             start += count
         pooled = chainer.functions.mean(net.pool(hidden), axis=(2, 3))
-        add("pool", "Batch Normalization, ReLU, Global average pool", pooled, net.pool)
+        add("pool", "batch normalisation, ReLU, mean over all pixels", pooled, net.pool)
         logits = net.dense(pooled)
-        add("dense", f"Fully connected {channels}→{CLASSES}", logits, net.dense)
-        add("output", "Softmax", chainer.functions.softmax(logits))
+        add("dense", f"fully connected {channels}→{CLASSES}", logits, net.dense)
+        add("output", "softmax", chainer.functions.softmax(logits))
     rows.append(["total", "", "", sum(row[3] for row in rows)])
     return StaticTable(
-        4, paper.TABLE4_CAPTION, ("NAME", "DESCRIPTION", "output shape", "parameters"), rows
+        4,
+        f"{paper.TABLE4_CAPTION}; {images(study)}.",
+        ("part", "what it is", "output shape", "parameters"),
+        rows,
     )
 
 

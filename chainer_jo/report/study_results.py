@@ -10,8 +10,8 @@ from chainer_jo.experiments import figure_runs
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.report.cells import DIVERGED, Quantity, score, state
-from chainer_jo.report.comparison import comparison_run
+from chainer_jo.report.cells import DIVERGED, Quantity, noisy_labels_right, score, state
+from chainer_jo.report.comparison import NOISY_LABELS, comparison_run
 from chainer_jo.report.confidence import confidence
 from chainer_jo.report.sensitivity import sensitivity_runs, validation
 
@@ -33,7 +33,9 @@ class StudyResults:
         study = self.study
         if kind in NOISE:
             runs = self._comparison(kind, keys["method"], keys["noise_rate"])
-            return self._read(runs, score(keys["score"], keys["accuracy"]))
+            before = keys["method"] == NOISY_LABELS
+            quantity = noisy_labels_right if before else score(keys["score"], keys["accuracy"])
+            return self._read(runs, quantity)
         if kind in CONFIDENCE:
             noise, rate = CONFIDENCE[kind]
             runs = [study.first_step(noise, rate, t) for t in study.sensitivity_trials()]
@@ -125,4 +127,4 @@ class StudyResults:
         """The share of the labels that a second step or a baseline trains on that is right."""
         if experiment.first_step:
             return 100 * store.result(experiment.first_step)["last"]["recovery"]
-        return 100 * store.result(experiment)["noisy_labels_right"]
+        return noisy_labels_right(store, experiment)

@@ -11,7 +11,7 @@ from pathlib import Path
 from chainer_jo import files
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.report.cells import Cell
+from chainer_jo.report.cells import Cell, Value, best_of
 from chainer_jo.report.layout import aligned, escape
 
 
@@ -20,17 +20,33 @@ class Block:
     """A grid of cells: a header for every column, labels for every row; ``None`` where there is no
     cell.
 
-    ``groups`` are headings above the columns, each with the number of columns that it spans.
+    ``groups`` are headings above the columns, each with the number of columns that it spans;
+    ``best``: of what the best cells are bold, "column", "row" or nothing; ``marked``: headers of
+    columns that the paper prints in bold.
     """
 
     headers: Sequence[str]
     rows: Sequence[tuple[str, Sequence[Cell | None]]]
     title: str = ""
     groups: Sequence[tuple[str, int]] = ()
+    best: str = ""
+    marked: Sequence[str] = ()
 
     @property
     def cells(self) -> list[Cell]:
         return [cell for _, cells in self.rows for cell in cells if cell]
+
+    def grid(
+        self, store: RunStore, show: Callable[[Cell, bool], str]
+    ) -> list[tuple[str, list[str]]]:
+        """Label and cells of every row, as ``show`` writes a cell that is, or is not, the best."""
+        rows = [cells for _, cells in self.rows]
+        lines = {"column": zip(*rows, strict=True), "row": rows, "": ()}[self.best]
+        best = {id(cell) for line in lines for cell in best_of([c for c in line if c], store)}
+        return [
+            (label, [show(cell, id(cell) in best) if cell else "" for cell in cells])
+            for label, cells in self.rows
+        ]
 
 
 @dataclass(frozen=True)
@@ -40,7 +56,7 @@ class Table:
     Parameters
     ----------
     number : as in the paper.
-    caption : the paper's.
+    caption : what it shows, and of which images.
     blocks : the grids it consists of.
     note : what a reader of these numbers has to know besides preset and data set.
     """
@@ -106,11 +122,6 @@ class Table:
             "cells": cells,
         }
 
-    def _grid(self, block: Block, show: Callable[[Cell], str]) -> list[list[str]]:
-        return [
-            [label, *(show(cell) if cell else "" for cell in cells)] for label, cells in block.rows
-        ]
-
     def _markdown(self, store: RunStore, origin: dict) -> str:
         lines = [
             f"**Table {self.number}.** {self.caption}",
@@ -124,13 +135,12 @@ class Table:
             spread = [name for name, span in block.groups for name in [name] * span] or [""] * len(
                 block.headers
             )
+            shown = [f"**{h}**" if h in block.marked else h for h in block.headers]
             headers = [
-                f"{group} {header}".strip()
-                for group, header in zip(spread, block.headers, strict=True)
+                f"{group} {header}".strip() for group, header in zip(spread, shown, strict=True)
             ]
-            lines += aligned(
-                [["", *headers], *self._grid(block, lambda cell: cell.markdown(store))]
-            )
+            grid = block.grid(store, lambda cell, best: cell.markdown(store, best))
+            lines += aligned([["", *headers], *([label, *cells] for label, cells in grid)])
             lines.append("")
         return "\n".join(lines)
 
@@ -163,10 +173,14 @@ class Table:
         return list(dict.fromkeys(key for cell in cells for key in (*cell.row, *cell.column)))
 
     def _latex(self, store: RunStore, origin: dict) -> str:
-        def show(cell: Cell) -> str:
-            text = escape(cell.value(store).text(digits=cell.digits))
-            text = rf"\textbf{{{text}}}" if cell.bold else text
-            return text if cell.paper is None else rf"{text} [{cell.paper:.{cell.digits}f}]"
+        def bold(text: str, is_bold: bool) -> str:
+            return rf"\textbf{{{text}}}" if is_bold else text
+
+        def show(cell: Cell, best: bool) -> str:
+            text = bold(escape(cell.value(store).text(digits=cell.digits)), best)
+            if cell.paper is None:
+                return text
+            return f"{text} [{bold(f'{cell.paper:.{cell.digits}f}', cell.paper_bold)}]"
 
         lines = [
             r"\begin{table}",
@@ -189,21 +203,35 @@ class Table:
                     )
                     + r"\\"
                 )
-            lines.append(" & ".join(["", *map(escape, block.headers)]) + r"\\ \hline")
+            headers = [bold(escape(header), header in block.marked) for header in block.headers]
+            lines.append(" & ".join(["", *headers]) + r"\\ \hline")
             lines += [
-                " & ".join([escape(row[0]), *row[1:]]) + r"\\" for row in self._grid(block, show)
+                " & ".join([escape(label), *cells]) + r"\\"
+                for label, cells in block.grid(store, show)
             ]
             lines += [r"\hline", r"\end{tabular}"]
         return "\n".join([*lines, r"\end{table}", ""])
 
     def _origin_line(self, store: RunStore, origin: dict) -> str:
-        cells = [cell for block in self.blocks for cell in block.cells if cell.experiments]
-        counts = {len(cell.value(store).trials) for cell in cells} or {0}
-        fewest, most = min(counts), max(counts)
-        trials = "1 trial" if most == 1 else f"{most} trials"
-        line = (
-            f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}; "
-            f"mean ± standard deviation over {f'{fewest} to ' if fewest < most else ''}{trials}, "
-            "[the paper's number], bold where the paper's is."
-        )
-        return f"{line} {self.note}".strip()
+        """What the numbers are of, and what their signs mean."""
+        cells = [cell for block in self.blocks for cell in block.cells]
+        parts = [_trials([cell.value(store) for cell in cells if cell.experiments])]
+        if any(cell.paper is not None for cell in cells):
+            parts.append("[the paper's number]")
+        best = next((block.best for block in self.blocks if block.best), "")
+        if best:
+            parts.append(f"bold: the best of its {best}, and what trials cannot tell from it")
+        line = f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}"
+        return f"{line}; {', '.join(parts)}. {self.note}".strip()
+
+
+def _trials(values: Sequence[Value]) -> str:
+    """What the numbers are over."""
+    done = {len(value.trials) for value in values}
+    most = max(done, default=0)
+    if not most:
+        return "no trial has finished yet"
+    if most == 1:
+        return "one trial" if len(done) == 1 else "at most one trial of each"
+    each = f"mean ± standard deviation over {most} trials"
+    return each if len(done) == 1 else f"{each} where nothing else is said"

@@ -43,7 +43,9 @@ class Results(Protocol):
         label_accuracy      labels, stage                        labels whose arg max is right
         ==================  ===================================  =================================
 
-        exchanged_classes is our method of Table 2, classes "exchanged" (cat and dog) or "other";
+        Tables 1 and 2 also have the method "noisy_labels" with score "initial": the recovery
+        accuracy of the labels before any method. exchanged_classes is our method of Table 2,
+        classes "exchanged" (cat and dog) or "other";
         label_accuracy is of the labels in Figures 5 and 6. rule: "soft", "all", "top50", "top500",
         "top5000". labels: "ground_truth", "symmetric_0.3", "symmetric_0.5", "pseudo". stage:
         "initial" or, after the first step, "updated". Other names and values are those of the

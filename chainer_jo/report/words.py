@@ -1,0 +1,24 @@
+"""Words that captions and notes share: which images, and how long schedules are."""
+
+from chainer_jo.experiments.presets import Study
+
+_DATA = {
+    "cifar10": "CIFAR-10",
+    "cifar10-jpeg": "CIFAR-10 (as JPEG)",
+    "digits": "handwritten digits",
+}
+
+
+def images(study: Study) -> str:
+    """Which images a study trains on: "CIFAR-10 at 1/2 of its resolution"."""
+    data = _DATA.get(study.data, study.data)
+    shrink = study.preset.shrink
+    return f"{data} at 1/{shrink} of its resolution" if shrink else data
+
+
+def schedules(study: Study, epochs: str) -> str:
+    """Whose epochs these are, "the paper's" or "this preset's"; nothing where they are the same."""
+    scale = study.preset.time_scale
+    if scale == 1:
+        return ""
+    return f"epochs are {epochs}: schedules are {scale:g} times as long as the paper's"
