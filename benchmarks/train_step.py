@@ -1,4 +1,4 @@
-"""Times one training iteration of the paper's network with every engine, in turn, on one machine.
+"""Times one training iteration of a network with every engine, in turn, on one machine.
 
 python benchmarks/train_step.py --device cpu --json benchmarks/results/train_step-cpu.json
 
@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from worker import Worker, WorkerEnded  # noqa: E402
-from workload import Missing  # noqa: E402
+from workload import NETWORKS, Missing  # noqa: E402
 
 from chainer_jo import files  # noqa: E402
 from chainer_jo.errors import UserError  # noqa: E402
@@ -148,7 +148,7 @@ def _profile_lines(entry: dict, peaks: dict) -> list[str]:
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--network", choices=("paper", "digits"), default="paper")
+    parser.add_argument("--network", choices=tuple(NETWORKS), default="paper")
     parser.add_argument("--batch", type=int, default=0, help="default: the preset's own")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these engines alone")

@@ -14,10 +14,11 @@ CLASSES = 10
 SEED = 0
 #: Images of CIFAR-10 that are trained on.
 EPOCH = 45_000
-#: Units, widths, shape of an image (h, w, c) and batch size: of the paper, and small enough for
-#: 8x8 digits, where what surrounds the arithmetic counts.
+#: Units, widths, shape of an image (h, w, c) and batch size: of the paper, of images at half the
+#: resolution, and small enough for 8x8 digits, where what surrounds the arithmetic counts.
 NETWORKS = {
     "paper": ((5, 5, 5), (32, 64, 128), (32, 32, 3), 128),
+    "half": ((2, 2, 2), (32, 64, 128), (16, 16, 3), 128),
     "digits": ((1, 1), (16, 48), (8, 8, 1), 64),
 }
 

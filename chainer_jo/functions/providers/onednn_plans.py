@@ -19,6 +19,9 @@ Shape = tuple[int, ...]
 
 #: Images up to this wide, weights up to this many pairs of channels, are small; see `_describe`.
 SMALL_WIDTH, SMALL_PAIRS = 8, 64 * 64
+#: AMX multiplies 32 pixels of a row at a time for the gradient of weights. Rows shorter than the
+#: one are joined to rows of at most the other, which stay in the cache.
+SHORT_ROW, LONG_ROW = 16, 160
 
 _NORMALIZE = dnnl.USE_SCALE | dnnl.USE_SHIFT | dnnl.FUSE_RELU
 
@@ -110,36 +113,94 @@ class Conv2DGradInput:
 
 
 class Conv2DGradWeight:
-    """`plan(x, gy, gW)`."""
+    """`plan(x, gy, gW)`.
+
+    Where AMX would multiply short rows of pixels, groups of images are first copied side by side,
+    with zeros in between.
+    """
 
     def __init__(
         self, planner: Planner, x_shape: Shape, W_shape: Shape, stride: int, pad: int
     ) -> None:
         library = planner.library
-        y_shape, *geometry = _geometry(x_shape, W_shape, stride, pad)
-        x, y = planner.activation(x_shape), planner.activation(y_shape)
-        desc = library.describe(
-            "convolution_backward_weights",
-            c_int(dnnl.CONVOLUTION_DIRECT),
-            x,
-            library.any_layout(W_shape, dnnl.F32),
-            None,
-            y,
-            *geometry,
-            _describe_forward(planner, x, y, y_shape, W_shape, geometry),
-            None,
-        )
+        desc = _describe_grad_weight(planner, x_shape, W_shape, stride, pad)
+        shapes = x_shape, _geometry(x_shape, W_shape, stride, pad)[0]
+        self._copies, fixed = (), ((), ())
+        if "amx" in library.implementation(desc):
+            rows = side_by_side(*shapes, W_shape, stride, pad)
+            if rows is not None:
+                self._copies = tuple(
+                    _Copy(planner, *both) for both in zip(shapes, rows, strict=True)
+                )
+                fixed = tuple((copy.address,) for copy in self._copies)
+                shapes = rows
+                desc = _describe_grad_weight(planner, rows[0], W_shape, stride, pad)
         gW = library.descriptor_of(desc, dnnl.QUERY_DIFF_WEIGHTS)
         self._scratch = planner.scratch(gW)
-        fixed = self._scratch.ctypes.data
+        address = self._scratch.ctypes.data
         self._convolve = Primitive(
-            library, desc, (dnnl.DIFF_WEIGHTS, gW, fixed), (dnnl.SRC, x), (dnnl.DIFF_DST, y)
+            library,
+            desc,
+            (dnnl.DIFF_WEIGHTS, gW, address),
+            (dnnl.SRC, planner.activation(shapes[0]), *fixed[0]),
+            (dnnl.DIFF_DST, planner.activation(shapes[1]), *fixed[1]),
         )
-        self._reorder = _reorder(library, (gW, fixed), (planner.plain_weights(W_shape),))
+        self._reorder = _reorder(library, (gW, address), (planner.plain_weights(W_shape),))
 
     def __call__(self, x: int, gy: int, gW: int) -> None:
-        self._convolve(x, gy)
+        if self._copies:
+            for copy, source in zip(self._copies, (x, gy), strict=True):
+                copy(source)
+            self._convolve()
+        else:
+            self._convolve(x, gy)
         self._reorder(gW)
+
+
+class _Copy:
+    """`copy(x)` puts groups of images side by side, at `address`, with zeros in between."""
+
+    def __init__(self, planner: Planner, shape: Shape, rows_shape: Shape) -> None:
+        n, c, h, w = shape
+        groups, _, _, row = rows_shape
+        spacing = row // (n // groups)
+        wide = planner.activation(rows_shape)
+        self._images = planner.scratch(wide)
+        self._images[...] = 0
+        self.address = self._images.ctypes.data
+        both = (
+            ((c * h * w * (n // groups), c * h * w, w * c), ()),
+            ((c * h * row, c * spacing, row * c), (self.address,)),
+        )
+        pixels = (groups, n // groups, h, w * c)
+        source, target = (
+            (planner.library.strided(pixels, (*strides, 1), planner.data_type), *address)
+            for strides, address in both
+        )
+        self._reorder = _reorder(planner.library, source, target)
+
+    def __call__(self, x: int) -> None:
+        self._reorder(x)
+
+
+def side_by_side(
+    x_shape: Shape, y_shape: Shape, W_shape: Shape, stride: int, pad: int
+) -> tuple[Shape, Shape] | None:
+    """The shapes of x and y with groups of images as one wide image; None where rows are
+    long enough, or a kernel of one pixel is not worth the copies.
+
+    Convolving the one gives the other, once what lies between images of x, and of y, is 0.
+    """
+    (n, c, h, w), (_, o, *size) = x_shape, y_shape
+    if size[1] >= SHORT_ROW or W_shape[2:] == (1, 1):
+        return None
+    reach = (size[1] - 1) * stride + W_shape[3] - pad - w
+    between = max(0, -(-(w + max(pad, reach)) // stride) - size[1])
+    group = max(g for g in range(1, n + 1) if not n % g and g * (size[1] + between) <= LONG_ROW)
+    rows = (n // group, c, h, group * (size[1] + between) * stride)
+    y_rows = _geometry(rows, W_shape, stride, pad)[0]
+    expected = (n // group, o, size[0], group * (size[1] + between))
+    return (rows, y_rows) if group > 1 and y_rows == expected else None
 
 
 class BatchNormReLU:
@@ -273,6 +334,24 @@ def _describe_forward(
         y,
         *geometry,
         attributes,
+    )
+
+
+def _describe_grad_weight(
+    planner: Planner, x_shape: Shape, W_shape: Shape, stride: int, pad: int
+) -> c_void_p:
+    y_shape, *geometry = _geometry(x_shape, W_shape, stride, pad)
+    x, y = planner.activation(x_shape), planner.activation(y_shape)
+    return planner.library.describe(
+        "convolution_backward_weights",
+        c_int(dnnl.CONVOLUTION_DIRECT),
+        x,
+        planner.library.any_layout(W_shape, dnnl.F32),
+        None,
+        y,
+        *geometry,
+        _describe_forward(planner, x, y, y_shape, W_shape, geometry),
+        None,
     )
 
 
