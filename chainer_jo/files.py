@@ -4,11 +4,26 @@ import hashlib
 import json
 import os
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
 from chainer_jo.errors import UserError
+
+#: What `numpy.load` and the arrays of an .npz raise if the file is something else, or damaged.
+NOT_AN_NPZ = (
+    OSError,
+    EOFError,
+    KeyError,
+    IndexError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 def write(path: Path, save: Callable[[IO[bytes]], None]) -> None:

@@ -51,6 +51,7 @@ def test_images_are_turned_by_the_exif_orientation(ending, tmp_path):
     assert abs(image[11:] - 40).max() < 12 and abs(image[:9] - 200).max() < 12
 
 
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
 def test_damaged_exif_data_are_ignored(tmp_path):
     striped(20, 20).save(tmp_path / "a.jpg", exif=b"Exif\0\0II*\0\x08\0\0\0\xff\xff\x12\x01")
     assert abs(decode(tmp_path / "a.jpg", 20, 20)[:, :9].astype(int) - 40).max() < 12

@@ -20,6 +20,7 @@ from chainer_jo.experiments.pseudo import PseudoSource
 from chainer_jo.links import resnet50_features
 from chainer_jo.links.resnet50 import VARIANTS, ResNet50
 from chainer_jo.links.resnet50_features import pool5_features, prepare
+from chainer_jo.links.resnet50_weights import load_resnet50
 
 STAND_IN = Path(__file__).parents[2] / "shared" / "data" / "cifar10-effnetlite0-pca128.npz"
 
@@ -126,6 +127,22 @@ def test_files_of_something_else_are_refused(tmp_path):
     for name in ("f.npz", "missing.npz"):
         with pytest.raises(UserError, match=name):
             read_features(tmp_path / name, data_set([0, 1]))
+
+
+@pytest.mark.parametrize("position", [0.3, 0.6, 0.9])
+def test_damaged_files_are_refused(tmp_path, position):
+    """One array without a container, and a container whose contents were changed."""
+    with open(tmp_path / "array.npz", "wb") as file:
+        np.save(file, np.zeros((2, 2)))
+    np.savez_compressed(tmp_path / "bytes.npz", features=np.random.default_rng(0).random((2, 99)))
+    content = bytearray((tmp_path / "bytes.npz").read_bytes())
+    content[int(position * len(content))] ^= 255
+    (tmp_path / "bytes.npz").write_bytes(content)
+    for name in ("array.npz", "bytes.npz"):
+        with pytest.raises(UserError, match=name):
+            read_features(tmp_path / name, data_set([0, 1]))
+        with pytest.raises(UserError, match=name):
+            load_resnet50(tmp_path / name)
 
 
 def test_features_are_checked_against_the_images():

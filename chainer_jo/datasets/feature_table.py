@@ -4,11 +4,11 @@ paths."""
 from __future__ import annotations
 
 import posixpath
-import zipfile
 from pathlib import Path
 
 import numpy as np
 
+from chainer_jo import files
 from chainer_jo.datasets.clothing1m import Problems
 from chainer_jo.datasets.labelled_images import LabelledImages
 from chainer_jo.errors import UserError
@@ -54,7 +54,7 @@ def _arrays(file: str | Path) -> tuple[np.ndarray, list[str]]:
         with np.load(file, allow_pickle=False) as archive:
             features, paths = archive["features"], archive["paths"]
         texts = [p.decode() if isinstance(p, bytes) else p for p in paths.tolist()]
-    except (OSError, KeyError, ValueError, AttributeError, IndexError, zipfile.BadZipFile) as error:
+    except files.NOT_AN_NPZ as error:
         raise UserError(
             f"features {str(file)!r}: {error}, expected an .npz with arrays 'features' (images, "
             "dimensions) and 'paths' (images,), text and no objects"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
+from chainer_jo import files
 from chainer_jo.datasets.image_data import ImageData
 from chainer_jo.errors import UserError
 
@@ -111,7 +111,7 @@ def read_features(path: str | Path, data: ImageData) -> Features:
         with np.load(path, allow_pickle=False) as file:
             values = file["features"].astype(np.float32)
             source = str(file["source"]) if "source" in file.files else path.name
-    except (OSError, KeyError, ValueError, AttributeError, IndexError, zipfile.BadZipFile) as error:
+    except files.NOT_AN_NPZ as error:
         raise UserError(
             f"features {path}: {error}, expected an .npz with an array 'features' "
             "(images, dimensions)"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 import chainer
 import numpy as np
 
+from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.links.resnet50 import STAGES, ResNet50
 
@@ -105,7 +105,7 @@ def _read_npz(path: Path) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile, AttributeError) as error:
+    except files.NOT_AN_NPZ as error:
         raise UserError(f"ResNet-50 weights {path}: {error}, expected a whole .npz file") from None
 
 
