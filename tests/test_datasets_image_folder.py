@@ -256,7 +256,7 @@ def test_postscript_called_jpg_is_not_run(folder, cache, monkeypatch):
     (folder / "train/10/1.jpg").write_text(
         "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n%%EOF\n"
     )
-    refuse(folder, "image 'train/10/1.jpg' .*cannot identify image", cache)
+    refuse(folder, "image 'train/10/1.jpg' .*content of another kind", cache)
     assert not started
 
 

@@ -92,7 +92,7 @@ def test_postscript_is_not_run(tmp_path, monkeypatch):
     started = []
     monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *args: started.append(args))
     (tmp_path / "a.jpg").write_text(POSTSCRIPT)
-    with pytest.raises(UserError, match="a.jpg.*cannot identify image"):
+    with pytest.raises(UserError, match="a.jpg.*content of another kind"):
         decode(tmp_path / "a.jpg")
     assert not started
 

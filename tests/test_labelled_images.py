@@ -10,6 +10,7 @@ from clothing1m_like import make_clothing1m_like
 from PIL import Image
 
 from chainer_jo.datasets.downloading import download
+from chainer_jo.datasets.image_stream import ImageStream
 from chainer_jo.datasets.labelled_images import load, true_labels
 from chainer_jo.errors import UserError
 
@@ -224,7 +225,10 @@ def test_files_that_are_no_images_are_left_out_and_noted(folders, caplog):
     (folders / "dog").mkdir()
     sets = load(str(folders))
     assert len(sets.train) == 3 and sets.class_names == ("cat 9", "cat 10")
-    assert "'readme.txt', 'cat 9/Thumbs.db', 'dog/'" in caplog.messages[0]
+    assert caplog.messages[0] == (
+        f"{folders}: 3 left out, as they are no images in class folders: "
+        "'readme.txt', 'cat 9/Thumbs.db', 'dog/'"
+    )
 
 
 def test_links_are_followed_but_not_in_circles(folders, tmp_path):
@@ -282,6 +286,16 @@ def test_fingerprint_follows_labels_and_sizes_but_not_the_place(table, tmp_path)
     assert relabelled.files_digest == there.files_digest
     Image.new("RGB", (60, 40)).save(moved.parent / "a é.png")
     assert load(str(moved)).train.fingerprint != relabelled.fingerprint
+
+
+def test_large_images_are_streamed_from_where_they_are(table):
+    images = load(str(table)).train
+    stream = ImageStream(2, resize=8, crop=8, workers=0)
+    batches = [batch.copy() for batch in stream.batches([images.files([2, 0]), images.files([1])])]
+    stream.close()
+    red = [int(image[..., 0].mean()) for batch in batches for image in batch]
+    assert [len(batch) for batch in batches] == [2, 1]
+    np.testing.assert_allclose(red, [20, 0, 10], atol=3)
 
 
 def test_true_labels(table, tmp_path):

@@ -56,7 +56,8 @@ def images(root: Path, below: str = "") -> tuple[list[str], list[str]]:
         )
     if others:
         shown = ", ".join(map(repr, others[:3])) + (", ..." if len(others) > 3 else "")
-        _log.warning("%s: left out, no images in class folders: %s", top, shown)
+        what = "left out, as they are no images in class folders"
+        _log.warning("%s: %d %s: %s", top, len(others), what, shown)
     return paths, classes
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from chainer_jo.errors import UserError
 
@@ -66,11 +66,16 @@ def open_rgb(path: str | Path) -> Image.Image:
     except FileNotFoundError:
         raise UserError(f"image {str(path)!r}: no such file") from None
     except Exception as error:
-        raise UserError(f"image {str(path)!r}: cannot be decoded ({reason(error)})") from None
+        raise UserError(
+            f"image {str(path)!r}: cannot be decoded ({reason(error)}), expected a whole "
+            f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
+        ) from None
 
 
 def reason(error: Exception) -> str:
     """What a decoder complains of, in one line."""
+    if isinstance(error, UnidentifiedImageError):  # its own words name objects of Python
+        return "content of another kind"
     return " ".join(str(error).split()) or type(error).__name__
 
 
