@@ -87,6 +87,8 @@ DAMAGE = {
     "a field missing": (PLAIN.encode() + b"c.png\n", "1 fields, expected 2.*: line 4"),
     "a quote left open": (PLAIN.encode() + b'"c.png,dog\nd.png,cat\n', "line 4: unexpected end"),
     "another encoding": (PLAIN.encode() + "c.png,été\n".encode("latin-1"), "line 4 is not UTF-8"),
+    "one long line": (b"{" * 200_000, "the header is '{{{"),
+    "a long field": (PLAIN.encode() + b"c" * 200_000 + b",dog\n", "line 4: field larger than"),
     "not text": (b"\x89PNG\r\n\x1a\n\0\0\xff", "line 1 is not UTF-8"),
 }
 

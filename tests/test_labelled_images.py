@@ -288,6 +288,19 @@ def test_fingerprint_follows_labels_and_sizes_but_not_the_place(table, tmp_path)
     assert load(str(moved)).train.fingerprint != relabelled.fingerprint
 
 
+def test_names_that_are_not_utf8(folders):
+    name = os.fsencode(folders / "cat 9") + b"/\xe9.png"
+    with open(name, "wb"):
+        pass
+    refuse(r"udce9.png': expected a name in UTF-8", folders)
+
+
+def test_two_parts_for_validation(tmp_path):
+    for part in ("train", "val", "validation"):
+        save(tmp_path / "parted" / part / "cat/1.png")
+    refuse("train, validation, val, expected one of a kind", tmp_path / "parted")
+
+
 def test_large_images_are_streamed_from_where_they_are(table):
     images = load(str(table)).train
     stream = ImageStream(2, resize=8, crop=8, workers=0)

@@ -20,9 +20,14 @@ def parts(root: Path) -> dict[str, str]:
     """What the data set is divided into, {use: folder}, with a training part; otherwise nothing.
 
     A class may be called "train": with images directly in it, it is no part.
+
+    Raises UserError for two folders of one use.
     """
-    found = {use: name for name, use in PARTS.items() if (root / name).is_dir()}
+    names = [name for name in PARTS if (root / name).is_dir()]
+    found = {PARTS[name]: name for name in names}
     if "train" in found and not any(map(_is_image, _names(root / "train", folders=False))):
+        if len(found) < len(names):
+            raise UserError(f"images in {str(root)!r}: {', '.join(names)}, expected one of a kind")
         return found
     return {}
 
@@ -91,6 +96,17 @@ def _entries(folder: Path) -> list[os.DirEntry]:
         raise UserError(f"folder {str(folder)!r}: {error.strerror or error}") from None
     visible = [e for e in entries if not e.name.startswith((".", "__MACOSX"))]
     for entry in visible:
+        if not _is_utf8(entry.name):
+            raise UserError(f"file {entry.path!r}: expected a name in UTF-8")
         if entry.is_symlink() and not os.path.exists(entry.path):
             raise UserError(f"image {entry.path!r}: a link that leads nowhere, expected a file")
     return visible
+
+
+def _is_utf8(name: str) -> bool:
+    """Whether the bytes of a file name are; those that are not stand in it as lone surrogates."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

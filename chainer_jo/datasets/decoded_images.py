@@ -54,7 +54,7 @@ def decoded(images: LabelledImages, resize: int, crop: int | None = None) -> np.
     def read(folder: Path) -> np.ndarray:
         return np.load(folder / _FILE, mmap_mode="r").view(np.ndarray)
 
-    return made_once(f"{images.root.name}-{key}", write, read)
+    return made_once(f"images-{key}", write, read)
 
 
 def usual_size(images: LabelledImages, sample: int = 100) -> int:

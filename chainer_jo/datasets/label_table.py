@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import io
 import posixpath
@@ -114,13 +115,15 @@ def _text(file: Path) -> str:
 
 def _delimiter(text: str, file: Path) -> str:
     """The one by which the header has the columns that are needed."""
-    first = next((line for line in text.splitlines() if line.strip()), None)
+    lines = (line.strip() for line in io.StringIO(text, newline=""))
+    first = next(filter(None, lines), None)
     if first is None:
         raise UserError(f"labels {str(file)!r}: empty, expected a header with {PATH} and {LABEL}")
     for delimiter in _DELIMITERS:
-        names = {name.strip().casefold() for name in next(csv.reader([first], delimiter=delimiter))}
-        if {PATH, LABEL} <= names:
-            return delimiter
+        with contextlib.suppress(csv.Error):  # a line of more than 131,072 characters, say
+            header = next(csv.reader([first], delimiter=delimiter))
+            if {PATH, LABEL} <= {name.strip().casefold() for name in header}:
+                return delimiter
     shown = first if len(first) <= 60 else first[:60] + "..."
     raise UserError(
         f"labels {str(file)!r}: the header is {shown!r}, expected columns {PATH!r} and {LABEL!r}, "

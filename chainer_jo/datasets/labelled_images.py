@@ -242,7 +242,7 @@ def _find(spec: str) -> dict[str, _Listing]:
     path = Path(os.path.abspath(os.path.expanduser(spec)))
     if path.is_dir():
         return _in_folder(spec, path)
-    if not path.exists():
+    if not os.path.exists(path):
         raise UserError(f"data {spec!r}: no such file or folder, expected {EXPECTED}")
     try:
         if tarfile.is_tarfile(path):

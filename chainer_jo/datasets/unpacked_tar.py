@@ -27,7 +27,7 @@ def unpack(path: Path) -> Path:
     """
     status = path.stat()
     digest = hashlib.sha256(f"{path}{status.st_size}{status.st_mtime_ns}".encode())
-    name = f"{path.name}-{digest.hexdigest()[:16]}"
+    name = f"unpacked-{digest.hexdigest()[:16]}"
     content = made_once(name, lambda folder: _extract(path, folder), _whole)
     visible = [entry for entry in content.iterdir() if not entry.name.startswith(".")]
     return visible[0] if len(visible) == 1 and visible[0].is_dir() else content
