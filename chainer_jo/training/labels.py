@@ -10,38 +10,6 @@ from chainer_jo.errors import UserError
 from chainer_jo.training import device
 
 
-def soft(labels, mean, top: int | None = None) -> None:
-    """y = mean s (``eq:soft`` of the paper)."""
-    labels[...] = mean
-
-
-def hard(labels, mean, top: int | None = None) -> None:
-    """y is the one-hot arg max of the mean s (``eq:label``)."""
-    labels[...] = _one_hot(mean.argmax(axis=1), mean)
-
-
-def most_disagreeing(labels, mean, top: int) -> None:
-    """Hard labels, but only for the ``top`` images that disagree most: among those whose arg max
-    differs from their current label, the ones with the smallest mean s at the current label."""
-    xp = backend.get_array_module(mean)
-    predicted, current = mean.argmax(axis=1), labels.argmax(axis=1)
-    agreement = mean[xp.arange(len(mean)), current]
-    agreement[predicted == current] = np.inf
-    chosen = xp.argsort(agreement, kind="stable")[:top]
-    chosen = chosen[agreement[chosen] < np.inf]
-    labels[chosen] = _one_hot(predicted[chosen], mean)
-
-
-def _one_hot(classes, like):
-    return backend.get_array_module(like).eye(like.shape[1], dtype=np.float32)[classes]
-
-
-#: How labels (n, c) are replaced, in place, by the mean (n, c) of past epochs' probabilities, both
-#: float32 on one device; ``top`` is a number of labels, for a rule that needs one. A rule of one's
-#: own is added under a name of its own, which becomes part of the description of a run.
-RULES: dict[str, Callable[..., None]] = {"soft": soft, "hard": hard, "top": most_disagreeing}
-
-
 class LabelStore:
     """Labels Y of n training images and the probabilities s that the network gave them in past
     epochs.
@@ -120,8 +88,7 @@ class LabelStore:
 
     def update(self) -> None:
         """Replaces the labels as the rule says."""
-        # In place: what reads the labels may hold on to the array.
-        RULES[self.rule](self.labels, self.mean_probabilities(), self.top)
+        RULES[self.rule](self, self.mean_probabilities())
 
     def serialize(self, serializer) -> None:
         """Saves or loads everything that `update` depends on (a Chainer serializer or
@@ -133,3 +100,39 @@ class LabelStore:
             self._mean = serializer("mean", self._mean)
         if self._ring is not None:
             self._ring = serializer("ring", self._ring)
+
+
+def soft(store: LabelStore, mean) -> None:
+    """y = mean s (``eq:soft`` of the paper)."""
+    store.labels[...] = mean
+
+
+def hard(store: LabelStore, mean) -> None:
+    """y is the one-hot arg max of the mean s (``eq:label``)."""
+    store.labels[...] = _one_hot(mean.argmax(axis=1), mean)
+
+
+def most_disagreeing(store: LabelStore, mean) -> None:
+    """Hard labels, but only for the ``top`` images that disagree most: among those whose arg max
+    differs from their current label, the ones with the smallest mean s at the current label."""
+    xp = backend.get_array_module(mean)
+    predicted, current = mean.argmax(axis=1), store.labels.argmax(axis=1)
+    agreement = mean[xp.arange(len(mean)), current]
+    agreement[predicted == current] = np.inf
+    chosen = xp.argsort(agreement, kind="stable")[: store.top]
+    chosen = chosen[agreement[chosen] < np.inf]
+    store.labels[chosen] = _one_hot(predicted[chosen], mean)
+
+
+def _one_hot(classes, like):
+    return backend.get_array_module(like).eye(like.shape[1], dtype=np.float32)[classes]
+
+
+#: How a store's labels (n, c) are replaced by the mean (n, c) of past epochs' probabilities, both
+#: float32 on one device: in place, as what reads them may hold on to the array. A rule of one's own
+#: is added under a name of its own, which becomes part of the description of a run.
+RULES: dict[str, Callable[[LabelStore, np.ndarray], None]] = {
+    "soft": soft,
+    "hard": hard,
+    "top": most_disagreeing,
+}
