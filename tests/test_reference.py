@@ -1,6 +1,7 @@
 """What is committed as reference, and that computing something leaves it alone."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from chainer_jo.commands import options
 from chainer_jo.experiments import packed_runs
 from chainer_jo.experiments.presets import PRESETS, Study
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.report import Claims
+from chainer_jo.report import Claims, overview
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "reproduce"))
@@ -71,3 +72,33 @@ def test_every_claim_follows_from_the_runs_that_are_committed(preset, tmp_path):
     origin = {key: table[key] for key in ("preset", "data", "precision")}
     _, made = Claims(study).write(RunStore(REFERENCE / preset), origin, tmp_path, tmp_path)
     assert json.loads(made.read_text()) == json.loads(committed.read_text())
+
+
+def test_the_status_and_the_page_of_all_results_are_up_to_date():
+    for path, text in __import__("overview").texts().items():
+        assert path.read_text() == text, f"{path}: stale, expected reproduce/overview.py to be run"
+
+
+def test_links_of_the_page_of_all_results_lead_somewhere():
+    page = ROOT / "results" / "README.md"
+    links = re.findall(r"\]\(([^)#]+)(?:#([^)]+))?\)", page.read_text())
+    assert len(links) > 20
+    for target, anchor in links:
+        path = (page.parent / target).resolve()
+        assert path.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+            assert anchor in map(slug, headings), f"{target}#{anchor}"
+
+
+def test_a_region_that_is_not_there_is_an_error():
+    text = "a\n<!-- x: by a script -->\nold\n<!-- end of x -->\nb\n"
+    assert overview.fill(text, "x", "new").split("\n")[2:5] == ["", "new", ""]
+    with pytest.raises(ValueError, match="0 regions 'y'"):
+        overview.fill(text, "y", "new")
+
+
+def slug(heading):
+    """As GitHub makes an anchor of it."""
+    kept = (c for c in heading.lower() if c.isalnum() or c in "-_ ")
+    return "".join(kept).replace(" ", "-")

@@ -93,6 +93,15 @@ def collect(root: Path) -> dict:
     }
 
 
+def known(root: Path) -> dict:
+    """`collect`, or what was collected when there were runs, which need not be there any more;
+    empty if nothing is known."""
+    if RunStore(root).results():
+        return collect(root)
+    path = root / "provenance.json"
+    return files.read_json(path) if path.exists() else {}
+
+
 def other_code(results: Sequence[dict]) -> str:
     """One line about those results that were made by other code than this; empty if none was."""
     mine = method_sources.digest()

@@ -13,7 +13,7 @@ from pathlib import Path
 from chainer_jo import files
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
-from chainer_jo.experiments.provenance import collect
+from chainer_jo.experiments.provenance import known
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report.claims import RULE
 from chainer_jo.report.html_claims import claim_html, overview_html
@@ -54,12 +54,7 @@ class _Found:
         self.figures = self._read(folder, "figure")
         claims = folder / "claims.json"
         self.claims = files.read_json(claims) if claims.exists() else []
-        aggregated = folder / "provenance.json"
-        # Runs need not have been copied along with what was made of them.
-        if RunStore(folder).results():
-            self.provenance = collect(folder)
-        else:
-            self.provenance = files.read_json(aggregated) if aggregated.exists() else {}
+        self.provenance = known(folder)
 
     @staticmethod
     def _read(folder: Path, kind: str) -> list[tuple[dict, Document]]:

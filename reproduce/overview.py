@@ -1,0 +1,23 @@
+"""Writes results/README.md, and the status in README.md, from what is committed."""
+
+from pathlib import Path
+
+from chainer_jo import files
+from chainer_jo.report import overview
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def texts() -> dict[Path, str]:
+    """Every file that is written, with its whole text."""
+    found = overview.references(ROOT / "results/reference", ROOT / "figures/reference")
+    readme = ROOT / "README.md"
+    text = overview.fill(readme.read_text(), "status", overview.status(found))
+    text = overview.fill(text, "table 1", overview.table1(found))
+    return {readme: text, ROOT / "results/README.md": overview.page(found)}
+
+
+if __name__ == "__main__":
+    for path, text in texts().items():
+        files.write_text(path, text)
+        print(path.relative_to(ROOT))
