@@ -1,16 +1,30 @@
 #!/usr/bin/env bash
-# Uses a CUDA machine for so many minutes (30 unless told): the GPU tests, the benchmark of a training
-# step, then pending runs of the paper's Table 1 and Table 2, which stop cleanly and go on next time.
+# Uses a CUDA machine for so many minutes (30 unless told), results first. In this order:
+#
+#     smoke      one real epoch in every precision, held against a CPU's (two minutes at most)
+#     results    pending runs of the paper preset, the cheapest and most telling first, in the
+#                precision asked for or the best one that passed; they stop between two epochs
+#     benchmark  a training step of every engine, group by group
+#     tests      pytest -m gpu
 #
 #     benchmarks/gpu_session.sh [MINUTES]
 #
-# Everything new is in the folder gpu-session/ afterwards: test.log, train_step.json, train_step.log,
-# what was added to results/ and figures/, and summary.txt. Environment, all optional:
-#     PYTHON     the interpreter                      (python3)
-#     DATA       what --data is given                 (the preset's own)
-#     PRECISION  fp32, tf32 or mixed                  (mixed)
-#     JOBS       runs side by side                    (1)
-#     OUT        the folder                           (gpu-session)
+# What is new is in OUT afterwards: summary.txt, and session.tar.* with results/, figures/ and
+# gpu-session/ (logs, smoke.json, train_step.json). A later call that is given these as FROM goes on
+# where this one stopped, on another machine too. Environment, all optional:
+#     PYTHON     the interpreter                                      (python3)
+#     DATA       what --data is given                                 (cifar10)
+#     PRECISION  fp32, tf32 or mixed                                  (mixed)
+#     JOBS       runs side by side; more than one start NVIDIA's MPS  (1)
+#     STEPS      which of the above                                   (smoke results benchmark tests)
+#     RUNS       scripts and their flags, one a line                  (below)
+#     BENCHMARK  more flags for benchmarks/train_step.py
+#     WHEELS     a folder of wheels to install first, into a place of their own, for a machine
+#                without network: chainer and nvidia-cudnn-frontend, say
+#     FROM       OUT of the session before
+#     OUT        where everything goes                                (gpu-session/out)
+#     MIB        most that session.tar.* hold together                (30)
+#     CHAINER_JO_COMMIT   what results name as their commit where there is no git
 set -euo pipefail
 
 minutes=${1:-30}
@@ -18,54 +32,137 @@ minutes=${1:-30}
     echo "gpu_session.sh $minutes: expected a positive number of minutes" >&2
     exit 2
 }
-deadline=$((SECONDS + 60 * minutes))
+# Seconds that are kept for packing.
+reserve=${RESERVE:-40}
+end=$((SECONDS + 60 * minutes - reserve))
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
-out=${OUT:-gpu-session}
-mkdir -p "$out"
-started=$out/.started
-touch "$started"
+data=${DATA:-cifar10}
+runs=${RUNS:-"
+reproduce/table1.py --noise-rates 0.5 0.7 --trials 1
+reproduce/table2.py --noise-rates 0.4 --trials 1
+reproduce/figure2.py --trials 1
+reproduce/table1.py --noise-rates 0.5 0.7
+reproduce/table2.py --noise-rates 0.4
+reproduce/table1.py
+reproduce/all.py"}
+work=gpu-session
+out=${OUT:-$work/out}
+mkdir -p "$work" "$out"
 : > "$out/summary.txt"
 
-# At most this share of the session, in percent, and never more than what is left of it.
-seconds() {
-    local share=$((60 * minutes * $1 / 100)) left=$((deadline - SECONDS))
-    echo $((share < left ? share : left))
+say() { echo "$*" | tee -a "$out/summary.txt"; }
+
+finish() {
+    # Not interrupted by what ended the session.
+    trap '' INT TERM
+    [[ -z ${CUDA_MPS_PIPE_DIRECTORY:-} ]] || echo quit | nvidia-cuda-mps-control || true
+    "$python" benchmarks/gpu_state.py pack "$out" --mib "${MIB:-30}" | tee -a "$out/summary.txt"
+    [[ -z ${site:-} ]] || rm -rf "$site"
+    echo "everything new is in $out/"
+}
+trap finish EXIT
+
+# Without an installation: scripts find the package here.
+export PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH}
+if [[ -n ${WHEELS:-} ]]; then
+    site=$(mktemp -d)
+    "$python" -m pip install --quiet --no-index --no-deps --no-compile --no-cache-dir \
+        --disable-pip-version-check --target "$site" "$WHEELS"/*.whl
+    PYTHONPATH=$site:$PYTHONPATH
+fi
+[[ -z ${FROM:-} ]] || "$python" benchmarks/gpu_state.py unpack "$FROM"
+
+# The seconds that are left, or a share of them: of the steps still to come, by their weights.
+left() { echo $((end - SECONDS)); }
+declare -A weight=([smoke]=0 [results]=6 [benchmark]=3 [tests]=1)
+steps=(${STEPS:-smoke results benchmark tests})
+share() { # index of the step
+    local sum=0 step
+    for step in "${steps[@]:$1}"; do sum=$((sum + weight[$step])); done
+    echo $(($(left) * weight[${steps[$1]}] / sum))
 }
 
-step() { # name, seconds, command...
-    local name=$1 limit=$2
+run() { # name, seconds, command...
+    local name=$1 limit=$2 status=0 started=$SECONDS
     shift 2
     if ((limit < 10)); then
-        echo "$name: no time left" | tee -a "$out/summary.txt"
-        return
+        say "$name: no time left"
+        return 1
     fi
     echo "== $name (at most $limit s): $*"
-    local status=0
-    timeout --signal=INT --kill-after=30 "$limit" "$@" 2>&1 | tee "$out/$name.log" || status=$?
-    echo "$name: exit code $status" | tee -a "$out/summary.txt"
+    timeout --signal=INT --kill-after=20 "$limit" "$@" 2>&1 | tee -a "$work/$name.log" || status=$?
+    say "$name: exit code $status after $((SECONDS - started)) s"
+    return $status
 }
 
-step test "$(seconds 35)" "$python" -m pytest -m gpu -rs -q tests
-step train_step "$(seconds 35)" "$python" benchmarks/train_step.py --device cuda --rounds 5 \
-    --json "$out/train_step.json"
-
-flags=(--preset paper --device cuda --precision "${PRECISION:-mixed}" --jobs "${JOBS:-1}")
-[[ -z ${DATA:-} ]] || flags+=(--data "$DATA")
-pending() { # script, flags...
-    local script=$1 left=$((deadline - SECONDS - 60))
-    shift
-    # The budget ends between two epochs; the limit is for what does not keep to it.
-    ((left < 60)) || step "$(basename "$script" .py)" $((left + 45)) "$python" "$script" \
-        "${flags[@]}" --time-budget "$((left / 60))" "$@"
+smoke() {
+    if [[ -f $work/smoke.json ]] && "$python" benchmarks/gpu_smoke.py --flags "$work/smoke.json" \
+        --precision "${PRECISION:-mixed}" > /dev/null; then
+        say "smoke: passed in an earlier session"
+        return
+    fi
+    local limit=$(left)
+    run smoke $((limit < 150 ? limit : 150)) "$python" benchmarks/gpu_smoke.py --data "$data" \
+        --json "$work/smoke.json" || true
 }
-pending reproduce/table1.py --noise-rates 0.7 0.5
-pending reproduce/table1.py
-pending reproduce/table2.py --noise-rates 0.4
 
-for folder in results figures; do
-    [[ ! -d $folder ]] || find "$folder" -type f -newer "$started" -not -name lock \
-        -exec cp --parents {} "$out" \;
+results() { # seconds
+    local until=$((SECONDS + $1)) flags
+    if [[ -f $work/smoke.json ]]; then
+        flags=$("$python" benchmarks/gpu_smoke.py --flags "$work/smoke.json" \
+            --precision "${PRECISION:-mixed}") || {
+            say "results: no precision has passed the smoke test"
+            return
+        }
+    else
+        flags="--precision ${PRECISION:-mixed}"
+    fi
+    say "results with $flags"
+    pending() { # script, flags...
+        local script=$1 seconds=$((until - SECONDS))
+        shift
+        # The budget ends between two epochs, and tables are written; the limit is for what hangs.
+        local budget=$((seconds - 25))
+        ((budget > 5)) || return 0
+        # shellcheck disable=SC2086  # flags are words
+        run "$(basename "$script" .py)" "$seconds" "$python" "$script" --preset paper \
+            --device cuda --data "$data" --jobs "${JOBS:-1}" $flags \
+            --time-budget "$(awk "BEGIN { print $budget / 60 }")" "$@" || true
+    }
+    local line
+    while read -r line; do
+        # shellcheck disable=SC2086  # a line is words
+        [[ -z $line ]] || pending $line
+    done <<< "$runs"
+}
+
+benchmark() { # seconds
+    # shellcheck disable=SC2086  # flags are words
+    run benchmark "$1" "$python" benchmarks/train_step.py --device cuda --rounds 5 \
+        --json "$work/train_step.json" --minutes "$(awk "BEGIN { print $1 / 60 - 0.5 }")" \
+        ${BENCHMARK:-} || true
+}
+
+tests() { # seconds
+    # shellcheck disable=SC2086  # several paths
+    run tests "$1" "$python" -m pytest -m gpu -rs -q ${TESTS:-tests} || true
+}
+
+if ((${JOBS:-1} > 1)); then
+    # Without it, processes take turns on the GPU instead of sharing it.
+    if command -v nvidia-cuda-mps-control > /dev/null; then
+        export CUDA_MPS_PIPE_DIRECTORY=$PWD/$work/mps CUDA_MPS_LOG_DIRECTORY=$PWD/$work/mps
+        mkdir -p "$CUDA_MPS_PIPE_DIRECTORY"
+        nvidia-cuda-mps-control -d
+    else
+        say "no nvidia-cuda-mps-control: $JOBS runs take turns on the GPU"
+    fi
+fi
+for i in "${!steps[@]}"; do
+    case ${steps[$i]} in
+        smoke) smoke ;;
+        results | benchmark | tests) "${steps[$i]}" "$(share "$i")" ;;
+        *) say "STEPS: ${steps[$i]}, expected smoke, results, benchmark or tests"; exit 2 ;;
+    esac
 done
-rm -f "$started"
-echo "everything new is in $out/"

@@ -19,8 +19,9 @@ from chainer_jo.experiments.store import RunStore
 
 
 def _commit() -> str | None:
-    """The commit of the source tree, with ``-dirty`` if its code was changed since; None where git
-    does not keep the code: a repository may surround the environment that it is installed in."""
+    """The commit of the source tree, with ``-dirty`` if its code was changed since. Where git does
+    not keep the code (a repository may surround the environment that it is installed in), what the
+    variable CHAINER_JO_COMMIT says, or None: a machine on loan may have the files alone."""
     root = Path(chainer_jo.__file__).parent.parent
     named = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # by a hook, say: another repository's
     environment = {name: value for name, value in os.environ.items() if name not in named}
@@ -41,7 +42,7 @@ def _commit() -> str | None:
         )
         return git("rev-parse", "--short=12", "HEAD") + ("-dirty" if changed else "")
     except (OSError, subprocess.CalledProcessError):
-        return None
+        return os.environ.get("CHAINER_JO_COMMIT")
 
 
 #: Asked for as the code is loaded: when a run ends, the source tree may be at another commit.

@@ -1,0 +1,112 @@
+"""What a session on a borrowed GPU leaves, as a few files of limited size; and back into its place.
+
+    python benchmarks/gpu_state.py pack FOLDER [--mib 30]
+    python benchmarks/gpu_state.py unpack FOLDER
+
+Packed are results/, figures/ (not what is committed under reference/) and gpu-session/, below the
+current folder. What there is no room for is left out, by kind: first go the weights of finished
+runs, then the snapshots of runs at work, which then begin anew. Needs nothing but Python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import lzma
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+FOLDERS = ("results", "figures", "gpu-session")
+NAME = "session.tar"
+#: Bytes of each of the files, but for the last.
+PART = 15 << 20
+#: What is kept first: tables, logs and results, labels (a second step begins with them), snapshots.
+KINDS = ("", "labels.npz", "snapshot", "model.npz")
+
+
+def kind(path: Path) -> int:
+    """How soon a file is left out."""
+    return max(i for i, start in enumerate(KINDS) if path.name.startswith(start))
+
+
+def candidates(root: Path, back: Path) -> list[Path]:
+    """The files to pack, what matters most first, and of a kind the newest."""
+    found = []
+    for folder in FOLDERS:
+        for path in (root / folder).rglob("*"):
+            parts = path.relative_to(root).parts
+            if not path.is_file() or parts[1] == "reference" or path.is_relative_to(back):
+                continue
+            if path.name != "lock" and path.suffix != ".tmp":
+                found.append(path)
+    return sorted(found, key=lambda path: (kind(path), -path.stat().st_mtime))
+
+
+def pack(root: Path, folder: Path, limit: int) -> list[Path]:
+    """Writes NAME.0, NAME.1 and so on into a folder, `limit` bytes at most in all; returns what was
+    left out."""
+    left_out, archive = [], io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for path in candidates(root, folder):
+            packed = lzma.compress(path.read_bytes(), preset=1)
+            # A header and padding for each, and the end of the archive.
+            if archive.tell() + len(packed) + 4096 + tarfile.RECORDSIZE > limit:
+                left_out.append(path)
+                continue
+            member = tarfile.TarInfo(str(path.relative_to(root)))
+            member.size, member.mtime = len(packed), int(path.stat().st_mtime)
+            tar.addfile(member, io.BytesIO(packed))
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob(f"{NAME}.*"):
+        old.unlink()
+    content = archive.getvalue()
+    for number, start in enumerate(range(0, len(content), PART)):
+        (folder / f"{NAME}.{number}").write_bytes(content[start : start + PART])
+    return left_out
+
+
+def unpack(root: Path, folder: Path) -> int:
+    """Puts everything where it was, each file whole or not at all; returns how many files."""
+    parts = sorted(folder.glob(f"{NAME}.*"), key=lambda path: int(path.suffix[1:]))
+    if not parts:
+        sys.exit(f"{folder}: no {NAME}.0, expected what an earlier session brought back")
+    content = io.BytesIO(b"".join(part.read_bytes() for part in parts))
+    count = 0
+    with tarfile.open(fileobj=content) as tar:
+        for member, packed in _members(tar):
+            target = root / member.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            temporary = target.with_name(f"{target.name}.tmp")
+            temporary.write_bytes(lzma.decompress(packed))
+            temporary.replace(target)
+            count += 1
+    return count
+
+
+def _members(tar: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
+    for member in tar:
+        parts = Path(member.name).parts
+        if not member.isfile() or parts[0] not in FOLDERS or ".." in parts:
+            sys.exit(f"{NAME}: {member.name} is none of a session's files")
+        yield member, tar.extractfile(member).read()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("action", choices=("pack", "unpack"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--mib", type=float, default=30, help="most that is packed, compressed")
+    options = parser.parse_args(arguments)
+    root, folder = Path.cwd(), options.folder.resolve()
+    if options.action == "unpack":
+        print(f"{unpack(root, folder)} files of an earlier session are back in their places")
+        return
+    left_out = pack(root, folder, int(options.mib * (1 << 20)))
+    for path in left_out:
+        print(f"left out for want of room: {path.relative_to(root)}")
+
+
+if __name__ == "__main__":
+    main()

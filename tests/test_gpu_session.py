@@ -1,0 +1,215 @@
+"""benchmarks/gpu_session.sh from a bare folder, on the stand-in for a GPU, in two calls.
+
+The folder holds the tracked files alone, and the Python lacks chainer and cudnn-frontend until
+their wheels are installed, as on a machine on loan. Only sizes are smaller: the preset ``paper``,
+what the benchmark times, and the matrix that measures the machine.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import chainer
+import pytest
+from cuda_on_cpu import needs_compiler
+from gpu_standin_environment import STANDIN, environment
+
+pytestmark = needs_compiler
+
+ROOT = Path(__file__).resolve().parent.parent
+#: Not on a borrowed machine until their wheels are installed, or not at all.
+ABSENT = ("chainer", "__editable__", "onednn", "cupy", "torch", "nvidia")
+SMALL = {
+    "chainer_jo/experiments/presets.py": """
+        PAPER = replace(
+            DIGITS, name="paper", network=Network((1,), (4,)), train_images=180,
+            train_per_class=20, test_per_class=5, time_scale=0.05, average=3, trials=(2, 1, 1),
+        )
+        PRESETS["paper"] = PAPER
+    """,
+    "benchmarks/workload.py": """
+        NETWORKS["paper"] = ((1,), (4,), (8, 8, 1), 4)
+        EPOCH = 400
+    """,
+    "benchmarks/machine_cuda.py": """
+        SIDE, COPIED, REPEATS = 64, 1 << 16, 3
+    """,
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """The machine on loan: a folder with the project, `bin/python`, `wheels`, `lib` (a driver)."""
+    place = tmp_path_factory.mktemp("loan")
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    if not tracked:
+        pytest.skip("needs the repository, to know which files are the project's")
+    for name in filter(None, tracked.split("\0")):
+        if (ROOT / name).is_file() and not name.startswith(("results/", "figures/")):
+            target = place / "project" / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, target)
+    for name, lines in SMALL.items():
+        with open(place / "project" / name, "a") as file:
+            file.write("\n" + "\n".join(line[8:] for line in lines.splitlines()))
+    smoke = place / "project" / "benchmarks" / "gpu_smoke.py"
+    text = smoke.read_text()
+    assert text.count("PART = 500, 100") == 1
+    smoke.write_text(text.replace("PART = 500, 100", "PART = 20, 5"))  # a script, run as it is read
+
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place / "bare"], check=True)
+    (bare,) = (place / "bare" / "lib").glob("python*/site-packages")
+    installed = Path(chainer.__file__).parent.parent
+    for entry in installed.iterdir():
+        if not entry.name.startswith(ABSENT):
+            (bare / entry.name).symlink_to(entry)
+    for name in ("cupy", "cupyx"):
+        (bare / name).symlink_to(STANDIN / name)
+    (place / "wheels").mkdir()
+    wheel(place / "wheels", "chainer", metadata.version("chainer"), installed,
+          ("chainer", "chainermn", "chainerx"))  # fmt: skip
+    wheel(place / "wheels", "nvidia_cudnn_frontend", "1.28.0", STANDIN, ("cudnn.py",))
+    (place / "lib").mkdir()
+    environment(place / "lib")
+    return place
+
+
+def wheel(folder, name, version, source, tops):
+    """A wheel of what lies below `source`."""
+    info = f"{name}-{version}.dist-info"
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
+        for top in tops:
+            path = source / top
+            for file in path.rglob("*.py") if path.is_dir() else [path]:
+                archive.write(file, file.relative_to(source))
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\n"
+                         f"Version: {version}\n")  # fmt: skip
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\n"
+                         "Root-Is-Purelib: true\nTag: py3-none-any\n")  # fmt: skip
+        archive.writestr(f"{info}/RECORD", "")
+
+
+def session(place, folder, minutes, **variables):
+    """A call on a machine of which nothing is left from the call before."""
+    shutil.copytree(place / "project", folder / "project")
+    variables = {"PYTHON": place / "bare" / "bin" / "python", "WHEELS": place / "wheels",
+                 "OUT": folder / "out", "DATA": "digits", "RESERVE": "10", "HOME": folder,
+                 "LD_LIBRARY_PATH": place / "lib", "CHAINER_JO_COMMIT": "0123456789ab",
+                 "PATH": os.environ["PATH"], **variables}  # fmt: skip
+    run = subprocess.run(
+        [folder / "project" / "benchmarks" / "gpu_session.sh", str(minutes)],
+        capture_output=True, text=True, env={k: str(v) for k, v in variables.items()},
+    )  # fmt: skip
+    return run, (folder / "out" / "summary.txt").read_text()
+
+
+@pytest.fixture(scope="module")
+def reference(place):
+    """The smoke test's, of the small preset on the CPU."""
+    subprocess.run(
+        [sys.executable, "benchmarks/gpu_smoke.py", "--device", "cpu", "--data", "digits"],
+        cwd=place / "project", check=True, capture_output=True,
+    )  # fmt: skip
+
+
+def test_two_calls_end_with_a_table_that_has_cells(place, reference, tmp_path):
+    bare = [place / "bare" / "bin" / "python", "-c", "import cupy, chainer"]
+    missing = subprocess.run(bare, capture_output=True, text=True, env=environment(place / "lib"))
+    assert "No module named 'chainer'" in missing.stderr
+
+    (tmp_path / "first").mkdir()
+    cells = "reproduce/table1.py --noise-rates 0.5 0.7 --trials 1"
+    run, summary = session(place, tmp_path / "first", 10, STEPS="smoke results",
+                           RUNS="reproduce/table1.py --noise-rates 0.5 --trials 1")  # fmt: skip
+    assert "smoke: exit code 0" in summary, run.stdout[-3000:] + run.stderr[-3000:]
+    assert "results with --precision mixed\n" in summary
+    assert "table1: exit code 0" in summary, run.stdout[-3000:]
+    assert run.returncode == 0, run.stderr[-2000:]
+    back = tmp_path / "first" / "out"
+    assert len(list(back.iterdir())) <= 8
+    assert all(path.stat().st_size <= 16 << 20 for path in back.iterdir())
+
+    (tmp_path / "second").mkdir()
+    run, summary = session(
+        place, tmp_path / "second", 10, FROM=back, RUNS=f"reproduce/nothing.py\n{cells}",
+        BENCHMARK="--only chainer_jo/mixed-graph chainer_jo/fp32-graph --rounds 1",
+        TESTS="tests/test_gpu.py::test_network_input_is_the_hosts",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert "files of an earlier session are back in their places" in run.stdout
+    assert "smoke: passed in an earlier session" in summary
+    assert "6 runs, 3 to do" in run.stdout, "those of the first call have come back"
+    assert "nothing: exit code 2" in summary, "one that fails costs the others nothing"
+    project = tmp_path / "second" / "project"
+    table = json.loads((project / "results" / "paper-digits" / "table1.json").read_text())
+    cells = [cell for cell in table["cells"] if cell["trials"]]
+    assert len(cells) >= 8, "two methods, best and last, test and recovery at r = 0.5 and 0.7"
+    assert all(0 <= cell["mean"] <= 100 for cell in cells)
+    assert "Our Method, last" in run.stdout
+    done = sorted((project / "results" / "paper-digits" / "runs").glob("*/result.json"))
+    provenance = json.loads(done[0].read_text())["provenance"]
+    assert (provenance["engine"], provenance["commit"]) == ("cudnn", "0123456789ab")
+    assert provenance["device"] == "stand-in"
+    steps = json.loads((project / "gpu-session" / "train_step.json").read_text())
+    assert "chainer_jo/mixed-graph" in {entry["name"] for entry in steps["entries"]}, summary
+    assert "tests: exit code 0" in summary, run.stdout[-3000:]
+
+
+def test_flags_are_of_the_best_precision_that_passed(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import gpu_smoke
+
+    from chainer_jo.errors import UserError
+
+    ok, bad = {"verdict": "ok"}, {"verdict": "diverged"}
+    both = {"called": ok, "replayed": ok, "graph": "ok", "whole": ok}
+    called = {"called": ok, "replayed": bad, "whole": ok}
+    broken = {"error": "the process ended with -11"}
+    cases = [
+        ({"fp32": both, "tf32": both, "mixed": both}, "mixed", "--precision mixed"),
+        ({"fp32": both, "tf32": both, "mixed": both}, "fp32", "--precision fp32"),
+        ({"fp32": both, "tf32": both, "mixed": broken}, "mixed", "--precision tf32"),
+        ({"fp32": both, "mixed": called}, "mixed", "--precision fp32"),
+        ({"fp32": both, "mixed": {**both, "whole": bad}}, "mixed", "--precision fp32"),
+        ({"fp32": called, "mixed": called}, "mixed", "--precision mixed --no-graph"),
+    ]
+    for results, wanted, expected in cases:
+        assert gpu_smoke.flags(results, wanted) == expected
+    with pytest.raises(UserError, match="no precision"):
+        gpu_smoke.flags({"fp32": broken}, "mixed")
+    assert gpu_smoke.problems({"fp32": both, "tf32": called, "mixed": broken}) == [
+        "tf32, replayed: diverged", "mixed: the process ended with -11",
+    ]  # fmt: skip
+
+
+def test_what_there_is_no_room_for_is_left_out_by_kind(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import gpu_state
+
+    root, back = tmp_path / "here", tmp_path / "back"
+    files = {"result.json": 1000, "labels.npz": 2000, "snapshot_iter_30": 40_000,
+             "model.npz": 7000, "lock": 1, "x.tmp": 1}  # fmt: skip
+    for name, size in files.items():
+        path = root / "results" / "paper" / "runs" / "a" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(os.urandom(size))
+    committed = root / "results" / "reference" / "old.json"
+    committed.parent.mkdir()
+    committed.write_text("{}")
+    monkeypatch.setattr(gpu_state, "PART", 9000)
+    assert [p.name for p in gpu_state.pack(root, back, 40_000)] == ["snapshot_iter_30"]
+    assert [p.name for p in gpu_state.pack(root, back, 30_000)] == ["snapshot_iter_30", "model.npz"]
+    assert gpu_state.pack(root, back, 1 << 20) == []
+    assert max(p.stat().st_size for p in back.iterdir()) <= 9000 and len(list(back.iterdir())) > 5
+    assert gpu_state.unpack(tmp_path / "there", back) == 4
+    for name in ("result.json", "labels.npz", "snapshot_iter_30", "model.npz"):
+        place = Path("results/paper/runs/a", name)
+        assert (root / place).read_bytes() == (tmp_path / "there" / place).read_bytes()
