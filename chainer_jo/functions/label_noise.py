@@ -1,0 +1,135 @@
+"""What given labels say about true ones: their confusion, estimated without any true label.
+
+The model is the one of forward correction, p(given j | x) = sum_k p(true k | x) T_kj, with
+T_kj = p(given j | true k) the same for all images of class k (`datasets.noise` draws such noise).
+With p(true | x) from a network and T estimated, Bayes gives what is known of an image's true label
+once its given label is known too.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+#: The mean log likelihood that an iteration has to gain for another one to be made.
+TOLERANCE = 1e-6
+#: Exponents that `calibrate` chooses from.
+EXPONENTS = 0.25, 4.0
+#: Share of labels that are wrong in the confusion that an estimate starts from.
+ASSUMED_WRONG = 0.1
+
+
+class Calibrated(NamedTuple):
+    """A network's probabilities s as they explain the given labels best: s^exponent, normalised.
+
+    ``exponent`` above 1 makes them surer; ``confusion`` is T (c, c) float64, its rows sum to 1.
+    """
+
+    exponent: float
+    confusion: np.ndarray
+
+
+def estimate_confusion(
+    probabilities: np.ndarray,
+    given: np.ndarray,
+    start: np.ndarray | None = None,
+    iterations: int = 200,
+) -> np.ndarray:
+    """T (c, c) float64 of the largest likelihood of the given labels, by EM.
+
+    For fixed probabilities the log likelihood is concave in T. One label, spread evenly, is added
+    to every row's counts, so that a class that no image seems to be of keeps a row.
+
+    Parameters
+    ----------
+    probabilities : p(true | x), (n, c); of images whose given labels the network has not been
+        trained on, or else T comes out with too few errors.
+    given : int (n,).
+    start : T (c, c) to start from.
+    iterations : at most.
+    """
+    probabilities = np.asarray(probabilities)
+    c = probabilities.shape[1]
+    if start is None:
+        start = (1 - ASSUMED_WRONG) * np.eye(c) + ASSUMED_WRONG / c
+    return _maximise(_by_given(probabilities, given), start, iterations)[0]
+
+
+def posterior(probabilities: np.ndarray, given: np.ndarray, confusion: np.ndarray) -> np.ndarray:
+    """p(true | x, given), (n, c), proportional to p(true | x) T[true, given].
+
+    Parameters are those of `estimate_confusion`; the dtype is the probabilities'.
+    """
+    joint = probabilities * confusion.T.astype(probabilities.dtype)[given]
+    return joint / joint.sum(axis=1, keepdims=True)
+
+
+def log_likelihood(
+    probabilities: np.ndarray, given: np.ndarray, confusion: np.ndarray
+) -> np.ndarray:
+    """log p(given | x) of every image, (n,), in nats."""
+    return np.log((probabilities * confusion.T[given]).sum(axis=1))
+
+
+def calibrate(probabilities: np.ndarray, given: np.ndarray) -> Calibrated:
+    """The exponent and the confusion of the largest likelihood of the given labels, together.
+
+    A network trained with the entropy term (eq. 11) is too sure, one trained on noisy labels alone
+    not sure enough; how sure it should be follows from the labels of images it has not seen.
+    """
+    log_s = np.log(np.maximum(probabilities, 1e-12, dtype=np.float64))
+    state = {"confusion": estimate_confusion(probabilities, given, iterations=20)}
+
+    def badness(log_exponent: float) -> float:
+        groups = _by_given(_power(log_s, np.exp(log_exponent)), given)
+        state["confusion"], likelihood = _maximise(groups, state["confusion"], 20)
+        return -likelihood
+
+    bounds = tuple(np.log(EXPONENTS))
+    found = minimize_scalar(badness, bounds=bounds, method="bounded", options={"xatol": 0.03})
+    exponent = float(np.exp(found.x))
+    return Calibrated(
+        exponent, estimate_confusion(_power(log_s, exponent), given, state["confusion"])
+    )
+
+
+def sharpen(probabilities: np.ndarray, exponent: float) -> np.ndarray:
+    """probabilities (n, c) to the power of the exponent, rows normalised: float64 (n, c)."""
+    return _power(np.log(np.maximum(probabilities, 1e-12, dtype=np.float64)), exponent)
+
+
+def _power(log_s: np.ndarray, exponent: float) -> np.ndarray:
+    powers = exponent * log_s
+    powers = np.exp(powers - powers.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def _by_given(probabilities: np.ndarray, given: np.ndarray) -> list[np.ndarray]:
+    """The probabilities of the images of each given label: float64 (n_j, c), for every j."""
+    order = np.argsort(given, kind="stable")
+    counts = np.bincount(given, minlength=probabilities.shape[1])
+    ordered = probabilities[order].astype(np.float64)
+    return np.split(ordered, np.cumsum(counts)[:-1])
+
+
+def _maximise(
+    groups: list[np.ndarray], confusion: np.ndarray, iterations: int
+) -> tuple[np.ndarray, float]:
+    """EM; T and the mean log likelihood before its last step."""
+    n, c = sum(map(len, groups)), len(groups)
+    last = -np.inf
+    for _ in range(iterations):
+        counts = np.empty((c, c))
+        likelihood = 0.0
+        for j, s in enumerate(groups):
+            explained = np.maximum(s @ confusion[:, j], np.finfo(np.float64).tiny)
+            counts[:, j] = confusion[:, j] * (s.T @ (1 / explained))
+            likelihood += np.log(explained).sum() / n
+        counts += 1 / c
+        confusion = counts / counts.sum(axis=1, keepdims=True)
+        if likelihood - last < TOLERANCE:
+            break
+        last = likelihood
+    return confusion, likelihood

@@ -1,0 +1,41 @@
+"""Feature vectors as training takes them, in the place of images."""
+
+import numpy as np
+
+from chainer_jo.training.iterator import Batch
+
+
+class FeatureInput:
+    """Features of one set, given out as float32 (b, d); see `NetworkInput`, whose place it takes.
+
+    Nothing is augmented. All dimensions are divided by one number: those of an embedding mean the
+    same, and to blow up the small ones, after a PCA above all, would be to blow up noise.
+
+    Parameters
+    ----------
+    features : (n, d).
+    mean : (d,), of the training features.
+    scale : root mean square of the training features' deviations from their mean.
+    """
+
+    def __init__(self, features, mean, scale: float) -> None:
+        self.values = ((features - mean) / np.float32(scale)).astype(np.float32)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def augmented(self, batch: Batch):
+        """The features of a training batch."""
+        return self.values[batch.indices]
+
+    def plain(self, part: slice):
+        """The features of a slice."""
+        return self.values[part]
+
+
+def centre_and_scale(features: np.ndarray) -> tuple[np.ndarray, float]:
+    """What `FeatureInput` takes from training features (n, d): their mean (d,) float32, and the
+    root mean square of their deviations from it, 1 if there are none."""
+    mean = features.mean(axis=0, dtype=np.float64)
+    scale = float(np.sqrt(features.var(axis=0, dtype=np.float64).mean()))
+    return mean.astype(np.float32), scale or 1.0

@@ -1,0 +1,77 @@
+"""Labels that are updated with the given ones as evidence, and a prior that follows them."""
+
+from __future__ import annotations
+
+import numpy as np
+from chainer import training
+
+from chainer_jo.functions import label_noise
+from chainer_jo.training.labels import LabelStore
+
+#: Steps of EM in one update; the next update goes on from where they end.
+STEPS = 5
+#: Least prior probability of a class: eq. 9 divides by it.
+LEAST_PRIOR = 1e-3
+
+
+class PosteriorLabels(LabelStore):
+    """Labels y_i = p(true | x_i, given label), by the mean of past epochs' probabilities for
+    p(true | x_i) and a confusion from true to given labels that is estimated with them.
+
+    ``eq:soft`` forgets the label that an image came with; it is the case of a confusion whose rows
+    are all the same. With rows that differ, an image keeps its label where that is likelier to be
+    right than the network, and with asymmetric noise a network that has begun to predict given
+    labels is corrected by every update, not confirmed.
+
+    Parameters
+    ----------
+    given : (n,) int, the labels that the images come with.
+    num_classes, average, xp : as in `LabelStore`; the confusion is computed in NumPy.
+    """
+
+    def __init__(self, given: np.ndarray, num_classes: int, average: int | None = 10, xp=np):
+        super().__init__(given, num_classes, "soft", None, average, xp)
+        self.given = np.asarray(given)
+        self.confusion = np.zeros((num_classes, num_classes))
+
+    def update(self) -> None:
+        """Moves the confusion towards its estimate, then replaces the labels."""
+        mean = self.mean_probabilities()
+        on_host = mean if isinstance(mean, np.ndarray) else mean.get()
+        start = self.confusion if self.confusion.any() else None
+        self.confusion = label_noise.estimate_confusion(on_host, self.given, start, STEPS)
+        labels = label_noise.posterior(on_host, self.given, self.confusion)
+        self.labels.set(labels) if on_host is not mean else np.copyto(self.labels, labels)
+
+    def serialize(self, serializer) -> None:
+        super().serialize(serializer)
+        self.confusion = serializer("confusion", self.confusion)
+
+
+def prior_of(labels):
+    """The mean (c,) of labels (n, c), kept positive, as `JointObjective` wants its prior."""
+    mean = labels.mean(axis=0).clip(LEAST_PRIOR)
+    return mean / mean.sum()
+
+
+class PriorUpdate(training.Extension):
+    """Makes the mean label the prior of the next epoch (p of eq. 9), once labels are updated.
+
+    The distribution of given labels is not that of true ones where noise is asymmetric.
+
+    Parameters
+    ----------
+    start, stop : those of `LabelUpdate`, which has to have run before.
+    """
+
+    trigger = 1, "epoch"
+    priority = training.PRIORITY_EDITOR
+
+    def __init__(self, start: int, stop: int) -> None:
+        self.start = start
+        self.stop = stop
+
+    def __call__(self, trainer: training.Trainer) -> None:
+        updater = trainer.updater
+        if self.start <= updater.epoch <= self.stop:
+            updater.model.objective.prior[...] = prior_of(updater.labels.labels)
