@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from chainer_jo.cores import usable_cores
 from chainer_jo.datasets.image_stream import ImageStream
 from chainer_jo.datasets.prepare_clothing1m import JPEG_QUALITY
 from chainer_jo.experiments.provenance import device_name
@@ -36,7 +37,7 @@ FILES = 256
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    cores = len(os.sched_getaffinity(0))
+    cores = usable_cores()
     counts = sorted({1, 2, max(1, cores - 1), cores} & set(range(1, cores + 1)))
     parser.add_argument("--workers", type=int, nargs="+", default=counts)
     parser.add_argument("--batch-size", type=int, default=32)
@@ -106,7 +107,8 @@ def step_rates(
     model = Classifier(network, objective)
     model.to_device(device)
     optimizer = FlatMomentumSGD(8e-4, 0.9, 1e-3).setup(model)
-    prepare = Preparation(network.variant.mean, network.variant.std, network.variant.channels)
+    variant = network.variant
+    prepare = Preparation(variant.mean, variant.std, variant.channels, device.send)
     labels = device.xp.full((flags.batch_size, CLASSES), 1 / CLASSES, np.float32)
     stream = ImageStream(flags.batch_size, workers=workers, on_cuda=device.xp is not np)
     batches = stream.batches(batches_of(paths, flags.batch_size))

@@ -23,20 +23,14 @@ import numpy as np
 from chainer_jo.datasets import clothing1m
 from chainer_jo.datasets.clothing1m import CLASS_NAMES, KEY_LISTS, PUBLISHED_COUNTS
 from chainer_jo.experiments.clothing1m import PAPER, Clothing1MStudy
-from chainer_jo.experiments.clothing1m_task import Clothing1MTask
 from chainer_jo.experiments.experiment import Network
 from chainer_jo.experiments.provenance import cpu_name
+from chainer_jo.experiments.task import Task
 from chainer_jo.training.labels import LabelStore
-from chainer_jo.training.ranks import Ranks, connect
-from chainer_jo.training.sharding import ShardedIterator
+from chainer_jo.training.many_ranks import Ranks, ShardedIterator, connect
 
 STEPS = 200
-
-
-class NoStream:
-    """Stands for the images: nothing is decoded."""
-
-    following = True
+NAME = "generated"
 
 
 def main() -> None:
@@ -73,30 +67,33 @@ def write_lists(root: Path, images: int) -> None:
 def measure(root: Path, shards: int, ranks: Ranks) -> None:
     show = Report(ranks)
     before = show.memory("before anything is loaded")
-    data = show.time("parse and check the lists", lambda: ranks.is_first and clothing1m.load(root))
+    data = show.time(
+        "parse and check the lists", lambda: clothing1m.load(root, NAME) if ranks.is_first else None
+    )
     # The paper's first step; its network does not matter here.
-    experiment = Clothing1MStudy(replace(PAPER, network=Network()), "generated").first_step()
+    network = Network(weights="none")
+    experiment = Clothing1MStudy(replace(PAPER, network=network), NAME, lambda: data).first_step()
     task = show.time(
         "divide keys and labels among ranks",
-        lambda: Clothing1MTask(experiment, data or None, shards, ranks),
+        lambda: Task(experiment, data, shards=shards, ranks=ranks),
     )
     show.size("keys and labels of training images", task.train.nbytes)
     optimization = experiment.optimization
     labels = LabelStore(task.train.labels, task.num_classes, "soft", average=None)
     show.size("labels, probabilities, running mean", 3 * labels.labels.nbytes)
-    images: Any = NoStream()
     iterator = show.time(
         "draw an epoch's order",
-        lambda: ShardedIterator(task.shards, optimization.batch_size, 0, 1, images),
+        lambda: ShardedIterator(task.shards, optimization.batch_size, 0, 1, 0, False),
     )
     show.memory("all that", since=before)
-    probabilities = np.full((optimization.batch_size // shards, task.num_classes), 1 / 14, "f")
+    of_rank = optimization.batch_size // ranks.size
+    probabilities = np.full((of_rank, task.num_classes), 1 / task.num_classes, "f")
 
     def steps() -> None:
         for _ in range(STEPS):
-            for part in next(iterator):
-                labels.labels[part.indices].sum()
-                labels.write(part.indices, probabilities)
+            indices = next(iterator).indices
+            labels.labels[indices].sum()
+            labels.write(indices, probabilities)
 
     show.time(f"labels of a step, mean of {STEPS}", steps, times=STEPS)
     show.time("label update at the end of an epoch", lambda: (labels.end_epoch(), labels.update()))

@@ -1,6 +1,6 @@
 """Figure 7: images whose labels the joint method reassigned from Hoodie to T-shirt."""
 
-from chainer_jo.commands.clothing1m_app import main
+from chainer_jo.commands.clothing1m import main
 from chainer_jo.report.clothing1m import figure7
 
 if __name__ == "__main__":

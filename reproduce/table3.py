@@ -1,6 +1,6 @@
 """Table 3: cross entropy and the joint method on Clothing1M, with Figures 7 and 8."""
 
-from chainer_jo.commands.clothing1m_app import main
+from chainer_jo.commands.clothing1m import main
 from chainer_jo.report.clothing1m import figure7, figure8, page, table3
 
 if __name__ == "__main__":

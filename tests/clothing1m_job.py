@@ -10,7 +10,6 @@ import signal
 from pathlib import Path
 
 from chainer_jo.datasets import clothing1m
-from chainer_jo.experiments.clothing1m_run import Clothing1MRun, Clothing1MSettings
 from chainer_jo.experiments.experiment import (
     Data,
     Experiment,
@@ -19,8 +18,9 @@ from chainer_jo.experiments.experiment import (
     Optimization,
     Relabelling,
 )
+from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.training.ranks import connect
+from chainer_jo.training.many_ranks import connect
 
 EXPERIMENT = Experiment(
     Data("clothing1m-like", resize=18, crop=16),
@@ -44,18 +44,16 @@ def main() -> None:
     flags = parser.parse_args()
     ranks = connect(on_cuda=False)
     store = RunStore(flags.results)
-    data = clothing1m.load(flags.data) if ranks.is_first else None
-    if ranks.is_first:
-        store.open(EXPERIMENT)
-    settings = Clothing1MSettings(
-        engine="stock", workers=0, shards=flags.shards, checkpoint_steps=5
+    data = clothing1m.load(flags.data, EXPERIMENT.data.name) if ranks.is_first else None
+    settings = Settings(
+        engine="stock", workers=0, shards=flags.shards, snapshot_seconds=0, snapshot_steps=5
     )
-    run = Clothing1MRun(EXPERIMENT, data, store, settings, ranks)
+    run = Run(EXPERIMENT, data, store, settings, ranks=ranks)
 
     def each_step(trainer) -> None:
         updater = trainer.updater
         # Summed over all parts and the epoch's steps so far; nothing at the end of an epoch.
-        loss = updater._global_sums().get("loss")
+        loss = updater._of_all_ranks(updater._sums).get("loss") if updater._steps else None
         if ranks.is_first:
             with (flags.results / "losses.jsonl").open("a") as file:
                 weights = float(abs(updater.get_optimizer("main").parameters).sum())

@@ -8,7 +8,9 @@ from clothing1m_like import CLASSES, SMALL, append, first_line, make_clothing1m_
 from PIL import Image
 
 from chainer_jo.datasets import clothing1m, clothing1m_standin
-from chainer_jo.datasets.clothing1m import KeyList, load
+from chainer_jo.datasets.clothing1m import Problems, load, parse
+from chainer_jo.datasets.image_files import KeyList
+from chainer_jo.datasets.labelled_data import UNKNOWN, class_index
 from chainer_jo.datasets.prepare_clothing1m import main, prepare
 from chainer_jo.errors import UserError
 
@@ -27,14 +29,14 @@ def folder(whole, tmp_path):
 def test_splits_and_labels(whole):
     data = load(whole)
     assert data.class_names == clothing1m.CLASS_NAMES
-    sizes = [len(s) for s in (data.train, data.clean_train, data.validation, data.test)]
-    assert sizes == [CLASSES * n for n in SMALL.values()]
+    lists = parse(whole, Problems())
+    assert list(lists.sizes.values()) == [CLASSES * n for n in SMALL.values()]
     for split in (data.train, data.validation, data.test):
         assert split.labels.dtype == np.int32
-        assert len(split.keys) == len(split.labels)
+        assert len(split.images) == len(split.labels)
     np.testing.assert_array_equal(data.validation.labels, data.validation.true_labels)
     noisy = dict(line.split() for line in (whole / clothing1m.NOISY_LABELS).open())
-    assert [noisy[key] for key in data.train.keys] == list(map(str, data.train.labels))
+    assert [noisy[key] for key in data.train.images.keys] == list(map(str, data.train.labels))
 
 
 def test_labels_are_confused_in_pairs_only():
@@ -64,7 +66,7 @@ def test_training_image_without_a_true_label(folder):
     kept = [line for line in labels.read_text().splitlines() if not line.startswith(key)]
     labels.write_text("\n".join(kept))
     truth = load(folder).train.true_labels
-    assert truth[0] == clothing1m.UNKNOWN and (truth[1:] != clothing1m.UNKNOWN).all()
+    assert truth[0] == UNKNOWN and (truth[1:] != UNKNOWN).all()
 
 
 def cut_all(path):
@@ -162,31 +164,32 @@ def test_no_folder(tmp_path):
 
 
 def test_prepare_writes_a_small_copy_that_loads_the_same(whole, tmp_path):
-    counts = prepare(whole, tmp_path / "small", size=16, processes=2, published_counts=False)
-    assert counts[clothing1m.NOISY_TRAIN] == CLASSES * SMALL["train"]
+    lists = prepare(whole, tmp_path / "small", size=16, processes=2)
+    assert lists.sizes[clothing1m.NOISY_TRAIN] == CLASSES * SMALL["train"]
     data, small = load(whole), load(tmp_path / "small")
-    assert list(small.train.keys) == list(data.train.keys)
+    assert list(small.train.images.keys) == list(data.train.images.keys)
     np.testing.assert_array_equal(small.train.labels, data.train.labels)
-    for split in (small.train, small.clean_train, small.validation, small.test):
-        for key in split.keys:
-            with Image.open(small.root / key) as image:
+    assert small.fingerprint() == data.fingerprint()
+    for split in parse(small.train.images.root, Problems()).splits.values():
+        for path in split.images.paths(range(len(split))):
+            with Image.open(path) as image:
                 assert image.size == (16, 16) and image.format == "JPEG"
 
 
 def test_prepare_goes_on_where_it_stopped(whole, tmp_path):
     small = tmp_path / "small"
-    prepare(whole, small, size=16, processes=1, published_counts=False)
-    keys = list(load(small).test.keys)
+    prepare(whole, small, size=16, processes=1)
+    keys = list(load(small).test.images.keys)
     (small / keys[0]).unlink()
     (small / clothing1m.CLEAN_TEST).unlink()
     before = (small / keys[1]).stat().st_mtime_ns
-    prepare(whole, small, size=16, processes=1, published_counts=False)
+    prepare(whole, small, size=16, processes=1)
     assert (small / keys[0]).exists() and (small / clothing1m.CLEAN_TEST).exists()
     assert (small / keys[1]).stat().st_mtime_ns == before
 
 
 def test_prepare_reports_images_and_lists_together(folder, tmp_path):
-    keys = load(folder).train.keys
+    keys = load(folder).train.images.keys
     (folder / keys[0]).unlink()
     (folder / keys[1]).write_bytes(b"no image")
     picture = (folder / keys[2]).read_bytes()
@@ -198,14 +201,16 @@ def test_prepare_reports_images_and_lists_together(folder, tmp_path):
     assert f"image missing (2 times): '{keys[0]}', 'images/3/none.jpg'" in message
     assert f"image cannot be decoded (2 times): '{keys[1]}', '{keys[2]}'" in message
     assert "key without a label" in message
-    assert "noisy_train_key_list.txt: 56 keys, published are about 1000000" in message
     assert not (tmp_path / "small" / clothing1m.CATEGORY_FILE).exists(), "not whole, not loadable"
 
 
 def test_prepare_from_the_command_line(whole, tmp_path, capsys):
-    assert main([str(whole), "--any-size", "--processes", "1"]) == 0
-    assert "56 noisy_train_key_list.txt" in capsys.readouterr().out
-    assert main([str(whole), "--processes", "1"]) == 2
+    small = tmp_path / "small"
+    assert main([str(whole), "--write", str(small), "--processes", "1"]) == 0, "a subset is sound"
+    said = capsys.readouterr()
+    assert "56 noisy_train_key_list.txt" in said.out
+    assert "note: noisy_train_key_list.txt: 56 keys, published are about 1000000" in said.err
+    assert load(small).fingerprint() == load(whole).fingerprint()
     assert main([str(whole), "--write", str(whole)]) == 2
     error = capsys.readouterr().err.splitlines()[-1]
     assert "expected another folder" in error
@@ -233,10 +238,10 @@ def test_key_list_of_many_keys():
 
 @pytest.mark.parametrize("name", ["T-shirt", "T-Shirt", "tshirt"])
 def test_class_names_are_matched_loosely(name):
-    assert clothing1m.class_index(name, clothing1m.CLASS_NAMES) == 0
-    assert clothing1m.class_index("DownCoat", clothing1m.CLASS_NAMES) == 8
+    assert class_index(name, clothing1m.CLASS_NAMES) == 0
+    assert class_index("DownCoat", clothing1m.CLASS_NAMES) == 8
 
 
 def test_unknown_class():
     with pytest.raises(UserError, match="class 'Hat': expected one of T-shirt, Shirt"):
-        clothing1m.class_index("Hat", clothing1m.CLASS_NAMES)
+        class_index("Hat", clothing1m.CLASS_NAMES)

@@ -14,15 +14,14 @@ import pytest
 from clothing1m_like import make_clothing1m_like
 
 from chainer_jo import paper
-from chainer_jo.commands.clothing1m_app import Context, main
+from chainer_jo.commands.clothing1m import main
 from chainer_jo.datasets import clothing1m
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.clothing1m import DIGITS, PAPER, Clothing1MStudy
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report import relabelled_page
-from chainer_jo.report.clothing1m import figure7, table3
+from chainer_jo.report.clothing1m import figure7, page, table3
 from chainer_jo.report.relabelled import Relabelled
-from chainer_jo.report.relabelled_page import RelabelledPage
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = list(clothing1m.CLASS_NAMES)
@@ -140,16 +139,22 @@ def test_the_page_has_every_relabelled_image(written, data):
     assert "{{" not in text and str(where) not in text
 
 
+def first_step_ended(study, folder, labels):
+    """A store in which it did, with labels made up."""
+    store, first_step = RunStore(folder), study.first_step()
+    store.open(first_step)
+    store.save_labels(first_step, np.float32(labels))
+    result = {"id": first_step.id, "state": "finished", "data": study.load().fingerprint()}
+    store.save_result(first_step, result)
+    return store
+
+
 def test_names_of_classes_do_not_end_the_script_of_the_page(data, tmp_path):
-    study = Clothing1MStudy(DIGITS, "tiny")
-    loaded = clothing1m.load(data)
     names = ("<!--<script>", "</script>", *NAMES[2:])
-    loaded = dataclasses.replace(loaded, class_names=names)
-    store = RunStore(tmp_path)
-    store.open(study.first_step())
-    store.save_labels(study.first_step(), np.eye(len(NAMES), dtype=np.float32)[loaded.train.labels])
-    page = RelabelledPage(study.first_step(), loaded)
-    page.write(store, {"preset": "digits", "data": "tiny"}, tmp_path, tmp_path)
+    loaded = dataclasses.replace(clothing1m.load(data), class_names=names)
+    study = Clothing1MStudy(DIGITS, "tiny", lambda: loaded)
+    store = first_step_ended(study, tmp_path, np.eye(len(NAMES))[loaded.train.labels])
+    page(study).write(store, {"preset": "digits", "data": "tiny"}, tmp_path, tmp_path)
     text = (tmp_path / "relabelled.html").read_text()
     start = text.index('id="content">') + len('id="content">')
     content = text[start : text.index("</script>", start)]
@@ -161,16 +166,12 @@ def test_images_that_are_not_in_the_page_are_found_whatever_their_folder_is_call
     data, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(relabelled_page, "EMBEDDED", 0)
-    study = Clothing1MStudy(DIGITS, "tiny")
     loaded = clothing1m.load(shutil.copytree(data, tmp_path / "50 % #1"))
-    store = RunStore(tmp_path)
-    store.open(study.first_step())
-    labels = np.roll(loaded.train.labels, 1)
-    store.save_labels(study.first_step(), np.eye(len(NAMES), dtype=np.float32)[labels])
+    study = Clothing1MStudy(DIGITS, "tiny", lambda: loaded)
+    labels = np.eye(len(NAMES))[np.roll(loaded.train.labels, 1)]
+    store = first_step_ended(study, tmp_path, labels)
     folder = tmp_path / "pages"
-    RelabelledPage(study.first_step(), loaded).write(
-        store, {"preset": "digits", "data": "tiny"}, folder, folder
-    )
+    page(study).write(store, {"preset": "digits", "data": "tiny"}, folder, folder)
     text = (folder / "relabelled.html").read_text()
     start = text.index('id="content">') + len('id="content">')
     content = json.loads(text[start : text.index("</script>", start)])
@@ -179,43 +180,40 @@ def test_images_that_are_not_in_the_page_are_found_whatever_their_folder_is_call
 
 def test_top_and_bottom_of_a_pair(data, tmp_path):
     """Labels made up: which four images are shown, in which order."""
-    study = Clothing1MStudy(DIGITS, "tiny")
     loaded = clothing1m.load(data)
+    study = Clothing1MStudy(DIGITS, "tiny", lambda: loaded)
     hoodie, shirt = NAMES.index("Hoodie"), NAMES.index("T-shirt")
     members = np.flatnonzero(loaded.train.labels == hoodie)
     labels = np.eye(len(NAMES), dtype=np.float32)[loaded.train.labels]
     for i, probability in zip(members, np.linspace(0.6, 0.9, len(members)), strict=True):
         labels[i] = 0
         labels[i, [shirt, hoodie]] = probability, 1 - probability
-    store = RunStore(tmp_path)
-    store.open(study.first_step())
-    store.save_labels(study.first_step(), labels)
-    figure = figure7(Context(study, loaded, None))
+    store = first_step_ended(study, tmp_path, labels)
+    figure = figure7(study)
     rows, total = figure._rows(store)
     assert total == len(members)
     expected = [members[-1], members[-2], members[0]]
-    assert [row["key"] for row in rows] == [loaded.train.keys[i] for i in expected]
+    assert [row["key"] for row in rows] == [loaded.train.images.keys[i] for i in expected]
     assert [row["end"] for row in rows] == ["top", "top", "bottom"]
     assert rows[0]["probability"] == pytest.approx(0.9)
-    counts = Relabelled.by(store, study.first_step(), loaded).counts()
+    counts = Relabelled.by(store, study.first_step(), study.load).counts()
     assert counts[hoodie, shirt] == len(members) and counts.sum() == len(labels)
 
 
 def test_before_the_first_step_has_finished(data, tmp_path):
-    study = Clothing1MStudy(DIGITS, "tiny")
-    context = Context(study, clothing1m.load(data), None)
+    study = Clothing1MStudy(DIGITS, "tiny", lambda: clothing1m.load(data))
     origin = {"preset": "digits", "data": "tiny", "precision": "fp32"}
     store = RunStore(tmp_path)
-    paths = figure7(context).write(store, origin, tmp_path, tmp_path)
+    paths = figure7(study).write(store, origin, tmp_path, tmp_path)
     assert all(path.stat().st_size for path in paths)
-    assert "not finished" in figure7(context).text(store, origin)
-    text = table3(context).text(store, origin)
+    assert "not finished" in figure7(study).text(store, origin)
+    text = table3(study).text(store, origin)
     assert text.count("…") == 4 and "[72.23]" in text
 
 
 def test_the_paper_setting(monkeypatch):
     monkeypatch.setattr("chainer_jo.experiments.clothing1m._resnet50", lambda weights: None)
-    study = Clothing1MStudy(PAPER, "clothing1m")
+    study = Clothing1MStudy(PAPER, "clothing1m", None)
     first, second, base = study.first_step(), study.joint(), study.baseline()
     assert (first.data.resize, first.data.crop) == (256, 224)
     for experiment in (first, second, base):
@@ -233,14 +231,14 @@ def test_the_paper_setting(monkeypatch):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["--preset", "mini"], "--preset mini: expected paper or digits"),
+        (["--preset", "mini"], "--preset mini: expected auto, paper, digits"),
         (["--data", "/nowhere/at/all"], "no such folder"),
-        (["--noise-rates", "0.5"], "--noise-rates: has no meaning"),
+        (["--noise-rates", "0.5"], "unrecognized arguments: --noise-rates"),
         (["--workers", "-1"], "--workers -1: expected at least 0"),
         (["--batch-size", "many"], "invalid int value: 'many'"),
         (["--classes", "Hat", "Dress"], "class 'Hat': expected one of T-shirt"),
         (["--preset", "paper"], "ResNet-50 weights"),
-        (["--preset", "paper", "--data", "cifar10"], "--data: expected the folder of Clothing1M"),
+        (["--preset", "paper", "--data", "cifar10"], "no such folder, expected Clothing1M's"),
         (["--batch-size", "9", "--shards", "2"], "expected a multiple of 2"),
     ],
 )
@@ -252,23 +250,24 @@ def test_bad_input_is_one_line_and_exit_code_2(more, words, data, tmp_path, caps
     assert len(lines) == 1 and lines[0].startswith("error: ") and words in lines[0]
 
 
-def test_no_training_image_of_a_class(data, tmp_path):
+def test_no_training_image_of_a_class(data, tmp_path, capsys):
     folder = shutil.copytree(data, tmp_path / "tiny")
     path = folder / clothing1m.NOISY_LABELS
     lines = path.read_text().splitlines()
     path.write_text("\n".join(x[:-1] + "4" if x.endswith(" 3") else x for x in lines))
     with pytest.raises(SystemExit):
         main(table3, "Table 3.", flags(folder, tmp_path, "--workers", "0"))
+    assert "no training image is labelled" in capsys.readouterr().err
 
 
 def test_weights_are_part_of_the_description(tmp_path):
     with pytest.raises(UserError, match="ResNet-50 weights"):
-        Clothing1MStudy(PAPER, "clothing1m").baseline()
+        Clothing1MStudy(PAPER, "clothing1m", None).baseline()
     ids = set()
     for content in (b"one", b"two"):
         path = tmp_path / "weights.npz"
         path.write_bytes(content)
-        experiment = Clothing1MStudy(PAPER, "clothing1m", str(path)).baseline()
+        experiment = Clothing1MStudy(PAPER, "clothing1m", None, str(path)).baseline()
         assert experiment.network.weights.startswith("original-")
         assert experiment == type(experiment).from_dict(experiment.to_dict())
         ids.add(experiment.id)

@@ -152,10 +152,11 @@ def test_runs_of_one_trial_share_split_and_noise(study):
             study.baseline("cross_entropy", "symmetric", 0.5, 4),
         )
     )
-    np.testing.assert_array_equal(method.train, baseline.train)
-    np.testing.assert_array_equal(method.noisy_labels, baseline.noisy_labels)
-    assert (method.train != other.train).any()
-    assert 0.5 < (method.noisy_labels == method.true_labels).mean() < 0.6
+    np.testing.assert_array_equal(method.train.images, baseline.train.images)
+    np.testing.assert_array_equal(method.train.labels, baseline.train.labels)
+    assert (method.train.images != other.train.images).any()
+    right = (method.train.labels == method.train.true_labels).mean()
+    assert 0.5 < right < 0.6 and right == method.noisy_labels_right
 
 
 def test_another_data_set_is_refused(study):
@@ -213,6 +214,6 @@ def test_half_trains_on_images_of_half_the_size():
     study = Study(dataclasses.replace(DIGITS, shrink=2), "digits")
     task = Task(study.baseline("cross_entropy", "symmetric", 0.5, 0), data)
     whole = Task(Study(DIGITS, "digits").baseline("cross_entropy", "symmetric", 0.5, 0), data)
-    assert task.train.shape[1:] == (4, 4, 1)
+    assert task.train.images.shape[1:] == (4, 4, 1)
     assert task.fingerprint != whole.fingerprint
-    np.testing.assert_array_equal(task.noisy_labels, whole.noisy_labels)
+    np.testing.assert_array_equal(task.train.labels, whole.train.labels)

@@ -10,6 +10,7 @@ from test_provider_cudnn import make
 
 from chainer_jo.links import CNNCRF, Classifier, JointObjective, PreActResNet
 from chainer_jo.training import extensions
+from chainer_jo.training import images as images_module
 from chainer_jo.training.extensions import evaluation
 from chainer_jo.training.images import NetworkInput
 from chainer_jo.training.iterator import BatchIterator
@@ -110,7 +111,7 @@ def test_the_graph_is_forgotten_where_an_epoch_changes_the_objective(
 
 
 def test_predictions_through_a_graph(stand_in, monkeypatch):
-    monkeypatch.setattr(evaluation, "BATCH", 16)
+    monkeypatch.setattr(images_module, "BATCH", 16)
     images, _ = data()
     pixels = NetworkInput(images, np.float32(images.mean(axis=0) / 255), 1)
     classifier = model()

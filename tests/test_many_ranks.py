@@ -131,7 +131,7 @@ def test_checkpoint_of_other_data(data, tmp_path):
     job(data, tmp_path, "--die-at", "13", check=False)
     other = make_clothing1m_like(tmp_path / "other", train=6)
     failed = job(other, tmp_path, check=False)
-    assert "labels of 70 images, the data set has 84" in failed.stderr
+    assert "checkpoint of data with fingerprint" in failed.stderr
 
 
 def test_damaged_checkpoint(data, tmp_path):

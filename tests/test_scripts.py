@@ -15,6 +15,7 @@ from tiny import TINY
 
 from chainer_jo import paper
 from chainer_jo.commands import app, compare, main, options
+from chainer_jo.commands.cifar import Cifar
 from chainer_jo.experiments import method_sources, presets
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
@@ -275,5 +276,5 @@ def test_interrupt_says_how_to_go_on(tmp_path, kill):
 def test_presets_say_what_they_reduce():
     for preset in presets.PRESETS.values():
         assert preset.summary
-    parsed = options.parse("test", ["--device", "cpu"])
+    parsed = options.parse("test", ["--device", "cpu"], Cifar())
     assert parsed.preset.name == "digits"

@@ -1,27 +1,30 @@
 """Shards: everything is somewhere once, epochs keep step, labels come together again."""
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from chainer import links
+from chainer import Reporter, links, serializers
+from thread_ranks import ThreadRanks
 
 from chainer_jo.errors import UserError
 from chainer_jo.links.classifier import Classifier
 from chainer_jo.links.joint_objective import JointObjective
-from chainer_jo.training.iterator import Batch, BatchIterator
+from chainer_jo.training.iterator import BatchIterator
 from chainer_jo.training.labels import LabelStore
-from chainer_jo.training.ranks import Ranks, counts
-from chainer_jo.training.sharding import ShardedIterator, Shards
-from chainer_jo.training.updaters.sharded_updater import ShardedUpdater, SharedMomentumSGD
+from chainer_jo.training.many_ranks import (
+    ALONE,
+    Ranks,
+    ShardedIterator,
+    Shards,
+    SharedMomentumSGD,
+    counts,
+)
+from chainer_jo.training.updaters import JointUpdater
 
-
-class NoImages:
-    """Takes the announced order and remembers it."""
-
-    following = False
-
-    def follow(self, order):
-        self.following = True
-        self.announced = order
+#: pad and flip
+PLAIN = 0, False
 
 
 @pytest.mark.parametrize(("images", "number", "ranks"), [(10, 1, 1), (10, 2, 2), (11, 4, 2)])
@@ -39,56 +42,54 @@ def test_shards_that_cannot_be_divided():
     with pytest.raises(UserError, match="3 shards on 2 ranks: expected a multiple of 2"):
         Shards(10, 3, 0, 2)
     with pytest.raises(UserError, match="batches of 8 images in 3 parts.*multiple of 3"):
-        ShardedIterator(Shards(10, 3), 8, 0, 1, NoImages())
+        ShardedIterator(Shards(10, 3), 8, 0, 1, *PLAIN)
     with pytest.raises(UserError, match="10 training images in 4 shards: expected at least 8"):
-        ShardedIterator(Shards(10, 4), 32, 0, 1, NoImages())
+        ShardedIterator(Shards(10, 4), 32, 0, 1, *PLAIN)
 
 
 def test_one_shard_is_the_order_without_shards():
-    plain = BatchIterator(50, 8, seed=3, step=1, pad=0, flip=False)
-    sharded = ShardedIterator(Shards(50, 1), 8, 3, 1, NoImages())
+    plain = BatchIterator(50, 8, 3, 1, 2, True)
+    sharded = ShardedIterator(Shards(50, 1), 8, 3, 1, 2, True)
     for _ in range(20):
-        (part,) = next(sharded)
-        np.testing.assert_array_equal(part.indices, next(plain).indices)
+        ours, theirs = vars(next(sharded)), vars(next(plain))
+        for name in ours:
+            np.testing.assert_array_equal(ours[name], theirs[name])
         assert sharded.epoch_detail == plain.epoch_detail
         assert sharded.is_new_epoch == plain.is_new_epoch
 
 
 def test_two_shards_are_the_same_on_one_rank_and_on_two():
-    together = ShardedIterator(Shards(51, 2), 8, 3, 1, NoImages())
-    apart = [ShardedIterator(Shards(51, 2, r, 2), 8, 3, 1, NoImages()) for r in (0, 1)]
+    together = ShardedIterator(Shards(51, 2), 8, 3, 1, *PLAIN)
+    apart = [ShardedIterator(Shards(51, 2, r, 2), 8, 3, 1, *PLAIN) for r in (0, 1)]
     everyone = Shards(51, 2)
     for _ in range(30):
-        mine = [everyone.indices()[part.indices] for part in next(together)]
-        theirs = [Shards(51, 2, r, 2).indices()[next(it)[0].indices] for r, it in enumerate(apart)]
-        for a, b in zip(mine, theirs, strict=True):
-            assert len(a) == 4
-            np.testing.assert_array_equal(a, b)
+        mine = everyone.indices()[next(together).indices]
+        theirs = [Shards(51, 2, r, 2).indices()[next(it).indices] for r, it in enumerate(apart)]
+        assert len(mine) == 8
+        np.testing.assert_array_equal(mine, np.concatenate(theirs))
         assert together.is_new_epoch == apart[0].is_new_epoch == apart[1].is_new_epoch
 
 
 def test_an_epoch_has_every_image_and_orders_differ():
     shards = Shards(51, 2)  # 26 and 25 images
-    iterator = ShardedIterator(shards, 2, 0, 1, NoImages())
+    iterator = ShardedIterator(shards, 2, 0, 1, *PLAIN)
     epochs = [[next(iterator) for _ in range(26)] for _ in range(2)]
     assert iterator.epoch == 2
     orders = []
     for steps in epochs:
-        seen = np.concatenate([shards.indices()[p.indices] for parts in steps for p in parts])
+        seen = np.concatenate([shards.indices()[batch.indices] for batch in steps])
         assert set(seen) == set(range(51)) and len(seen) == 52
         orders.append(seen.tolist())
     assert orders[0] != orders[1]
 
 
 def test_the_announced_order_is_the_order():
-    images = NoImages()
-    iterator = ShardedIterator(Shards(40, 2), 8, 0, 1, images)
+    iterator = ShardedIterator(Shards(41, 2), 8, 0, 1, *PLAIN)
     for _ in range(4):
         next(iterator)
-    images.following = False  # another reading of the stream has ended this one
-    parts = [part for _ in range(12) for part in next(iterator)]
-    for part in parts:
-        np.testing.assert_array_equal(next(images.announced), part.indices)
+    announced = iterator.upcoming()
+    for _ in range(12):
+        np.testing.assert_array_equal(next(announced), next(iterator).indices)
 
 
 def test_continuing_with_other_shards_begins_the_epoch_anew():
@@ -98,15 +99,15 @@ def test_continuing_with_other_shards_begins_the_epoch_anew():
         def __call__(self, name, value):
             return state.setdefault(name, value)
 
-    first = ShardedIterator(Shards(40, 1), 8, 0, 1, NoImages())
+    first = ShardedIterator(Shards(40, 1), 8, 0, 1, *PLAIN)
     for _ in range(7):
         next(first)
     first.serialize(Saver())
     assert state["epoch"] == 1 and state["position"] == 16
-    other = ShardedIterator(Shards(40, 2), 8, 0, 1, NoImages())
+    other = ShardedIterator(Shards(40, 2), 8, 0, 1, *PLAIN)
     other.serialize(lambda name, value: state[name])
     assert other.epoch == 1 and other.epoch_detail == 1.0 and not other.is_new_epoch
-    same = ShardedIterator(Shards(40, 1), 8, 0, 1, NoImages())
+    same = ShardedIterator(Shards(40, 1), 8, 0, 1, *PLAIN)
     same.serialize(lambda name, value: state[name])
     assert same.epoch_detail == pytest.approx(1.4)
 
@@ -128,42 +129,95 @@ def test_one_process_alone_exchanges_with_itself():
 class Arrays:
     """Images that are in memory already."""
 
-    following = True
-
     def __init__(self, x):
         self._x = x
+
+    def fetch(self, batch):
+        return ()
 
     def augmented(self, batch):
         return self._x[batch.indices]
 
 
-def test_a_step_in_parts_is_a_step_on_the_whole_batch():
-    """Without batch normalisation and L_p nothing but the images' mean is left."""
+def updater_on(shards):
+    """Without batch normalisation and L_p nothing but the images' mean is left of the parts."""
     rng = np.random.default_rng(0)
     x = rng.random((24, 5), dtype=np.float32)
-    noisy = rng.integers(3, size=24).astype(np.int32)
+    noisy = rng.integers(3, size=24).astype(np.int32)[shards.indices()]
+    objective = JointObjective(np.full(3, 1 / 3, np.float32), alpha=0.0, beta=0.8)
+    model = Classifier(links.Linear(5, 3, initialW=np.full((3, 5), 0.1, np.float32)), objective)
+    optimizer = SharedMomentumSGD(0.5, 0.9, 1e-2, ranks=ALONE, parts=shards.number).setup(model)
+    iterator = ShardedIterator(shards, 8, 0, 1, *PLAIN)
+    images, labels = Arrays(x[shards.indices()]), LabelStore(noisy, 3)
+    known = np.where(noisy == 2, -1, noisy)
+    return JointUpdater(
+        iterator, optimizer, images, labels, noisy, known, "@numpy", parts=shards.number
+    )
 
-    def updater(shards):
-        objective = JointObjective(np.full(3, 1 / 3, np.float32), alpha=0.0, beta=0.8)
-        linear = links.Linear(5, 3, initialW=np.full((3, 5), 0.1, np.float32))
-        optimizer = SharedMomentumSGD(0.5, 0.9, 1e-2, ranks=Ranks(), parts=shards.number)
-        iterator = ShardedIterator(shards, 8, 0, 1, Arrays(x))
-        labels = LabelStore(noisy[shards.indices()], 3)
-        optimizer.setup(Classifier(linear, objective))
-        images = Arrays(x[shards.indices()])
-        return ShardedUpdater(
-            iterator, optimizer, images, labels, noisy, noisy, shards, Ranks(), "@numpy"
-        )
 
-    split, whole = updater(Shards(24, 2)), updater(Shards(24, 1))
+def test_a_step_in_parts_is_a_step_on_the_whole_batch():
+    split, whole = updater_on(Shards(24, 2)), updater_on(Shards(24, 1))
     for _ in range(5):
-        parts = next(split.get_iterator("main"))
-        split.step(parts)
-        together = split.shards.indices()[np.concatenate([part.indices for part in parts])]
-        unmoved = np.zeros(8, np.int8)
-        whole.step([Batch(together, unmoved, unmoved, unmoved.astype(bool))])
+        batch = next(split.get_iterator("main"))
+        split.step(batch)
+        split.get_optimizer("main").exchange()
+        together = Shards(24, 2).indices()[batch.indices]
+        whole.step(replace(batch, indices=together))
+        whole.get_optimizer("main").exchange()
         weights = [u.get_optimizer("main").parameters for u in (split, whole)]
         np.testing.assert_allclose(*weights, rtol=1e-5)
     probabilities = np.empty_like(whole.labels.probabilities)
-    probabilities[split.shards.indices()] = split.labels.probabilities
+    probabilities[Shards(24, 2).indices()] = split.labels.probabilities
     np.testing.assert_allclose(probabilities, whole.labels.probabilities, rtol=1e-4)
+
+
+def test_images_without_a_true_label_are_left_out_of_the_report():
+    updater, report = updater_on(Shards(24, 2)), {}
+    with Reporter().scope(report):
+        while not updater.is_new_epoch:
+            updater.update()
+    noisy = updater._references["noisy"]
+    right = updater.labels.probabilities.argmax(axis=1) == noisy
+    assert report["accuracy/noisy"] == pytest.approx(right.mean())
+    assert report["accuracy/true"] == pytest.approx(right[noisy != 2].mean())
+
+
+def saved(updater):
+    state = serializers.DictionarySerializer()
+    state.save(updater)
+    return state.target
+
+
+@pytest.mark.parametrize(("number", "steps"), [(2, 1), (1, 0), (4, 0)])
+def test_sums_within_an_epoch_go_on_unless_the_epoch_begins_anew(number, steps):
+    updater = updater_on(Shards(24, 2))
+    updater.update()
+    assert updater._steps == 1 and updater._sums["loss"] > 0
+    continued = updater_on(Shards(24, number))
+    serializers.NpzDeserializer(saved(updater)).load(continued)
+    assert continued._steps == steps
+    sums = updater._sums if steps else {name: 0 for name in continued._sums}
+    assert continued._sums == sums
+
+
+def test_the_top_labels_are_those_of_all_ranks():
+    rng = np.random.default_rng(0)
+    noisy = rng.integers(4, size=30).astype(np.int32)
+    probabilities = rng.dirichlet(np.ones(4), 30).astype(np.float32)
+    alone = LabelStore(noisy, 4, "top", top=6, average=2)
+    of_ranks = [Shards(30, 2, rank, 2).indices() for rank in range(2)]
+    stores = [
+        LabelStore(noisy[part], 4, "top", top=6, average=2, ranks=ranks)
+        for part, ranks in zip(of_ranks, ThreadRanks.make(2), strict=True)
+    ]
+    alone.write(np.arange(30), probabilities)
+    for store, part in zip(stores, of_ranks, strict=True):
+        store.write(np.arange(len(part)), probabilities[part])
+    for store in (alone, *stores):
+        store.end_epoch()
+    alone.update()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(LabelStore.update, stores))
+    for store, part in zip(stores, of_ranks, strict=True):
+        np.testing.assert_array_equal(store.labels, alone.labels[part])
+    assert (alone.labels.argmax(axis=1) != noisy).sum() == 6

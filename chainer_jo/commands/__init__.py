@@ -1,5 +1,10 @@
 """What scripts do: read the flags, run what is missing, say how far it is, write the outputs."""
 
-from chainer_jo.commands.app import main
+import functools
+
+from chainer_jo.commands import app
+from chainer_jo.commands.cifar import Cifar
+
+main = functools.partial(app.main, suite=Cifar())
 
 __all__ = ["main"]

@@ -9,28 +9,31 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from chainer_jo import files
-from chainer_jo.commands.options import Options, parse
+from chainer_jo.commands.options import parse
 from chainer_jo.commands.plan import run_lines, script_lines
 from chainer_jo.commands.status import Status
-from chainer_jo.datasets import source
+from chainer_jo.commands.suite import AnyStudy, Options, Suite
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.cost import Cost, duration
 from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.provenance import collect, other_code
-from chainer_jo.experiments.pseudo import PseudoSource
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.scheduler import Event, Scheduler, pending, with_first_steps
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.experiments.team import Team, follow
+from chainer_jo.training.many_ranks import ALONE, Ranks, connect
 
 _logger = logging.getLogger(__name__)
 
 #: How much of the time that runs take may go into bringing tables and figures up to date meanwhile.
 REFRESH_SHARE = 0.02
+#: Seconds that other ranks give the first to say what is wrong with what all were given.
+PATIENCE = 3
 
 
 class Output(Protocol):
@@ -46,46 +49,63 @@ class Output(Protocol):
     def text(self, store: RunStore, origin: dict) -> str: ...
 
 
-Build = Callable[[Study], Output]
+Build = Callable[[AnyStudy], Output]
 
 
-def main(builds: Build | Sequence[Build], description: str, argv: list[str] | None = None) -> None:
-    """Entry point of a script; ends the process with 0, 2 (bad input) or 130 (interrupted)."""
+def main(
+    builds: Build | Sequence[Build],
+    description: str,
+    argv: list[str] | None = None,
+    *,
+    suite: Suite,
+) -> None:
+    """Entry point of a script, alone or on each of many ranks; ends the process with 0, 2 (bad
+    input) or 130 (interrupted)."""
     logging.basicConfig(level=logging.WARNING, format="note: %(message)s")
     # Like Ctrl-C: otherwise the processes of the runs would live on until their epoch's end.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    ranks = ALONE
     try:
-        options = parse(description, argv)
-        App(options, builds if isinstance(builds, Sequence) else [builds]).main()
+        options = parse(description, argv, suite)
+        ranks = connect(options.device != "cpu")
+        if ranks.is_first:
+            App(options, builds if isinstance(builds, Sequence) else [builds], suite, ranks).main()
+            ranks.broadcast(None)  # the others may go
+        else:
+            follow(ranks)
     except UserError as error:
-        sys.exit(_fail(f"error: {error}", 2))
+        _fail(ranks, f"error: {error}", 2)
     except KeyboardInterrupt:
-        sys.exit(_fail("\ninterrupted; the same command continues where this one stopped", 130))
+        _fail(ranks, "\ninterrupted; the same command continues where this one stopped", 130)
 
 
-def _fail(line: str, code: int) -> int:
-    print(line, file=sys.stderr)
-    return code
+def _fail(ranks: Ranks, line: str, code: int) -> NoReturn:
+    if not ranks.is_first:
+        time.sleep(PATIENCE)
+    print(line, file=sys.stderr, flush=True)
+    ranks.abort(code)
 
 
 class App:
-    """One invocation of a script."""
+    """One invocation of a script; of many ranks the first alone has it."""
 
-    def __init__(self, options: Options, builds: Sequence[Build]) -> None:
-        self.options = options
+    def __init__(
+        self, options: Options, builds: Sequence[Build], suite: Suite, ranks: Ranks = ALONE
+    ) -> None:
         self.started = time.monotonic()
-        found = source.find(options.data)
+        self.options = options = replace(options, jobs=1) if ranks.size > 1 else options
+        self.ranks = ranks
+        found = suite.find(options)
         self.load_data = found.load
-        device = "@numpy" if options.device == "cpu" else f"@cupy:{options.device[5:]}"
-        self.pseudo = PseudoSource(options.features, options.resnet50_weights, device)
-        self.study = Study(
-            options.preset,
-            found.name,
-            options.trials,
-            options.seed,
-            options.precision,
-            options.noise_rates,
-            self.pseudo.name(found.name),
+        self.study = suite.study(options, found)
+        self.settings = Settings(
+            options.device,
+            options.engine,
+            options.graph,
+            options.time_budget and self.started + 60 * options.time_budget,
+            shards=options.shards,
+            verbose=options.jobs == 1,
+            **suite.settings(options),
         )
         self.store = RunStore(options.results / self.study.folder)
         self.figures = options.figures / self.study.folder
@@ -139,7 +159,7 @@ class App:
         return sorted(outputs, key=epochs)
 
     def _cost(self) -> Cost:
-        preset = self.options.preset
+        preset = self.study.preset
         return Cost(
             self.store,
             self.experiments,
@@ -157,10 +177,11 @@ class App:
             if waiting and (cost.measured or options.device == "cpu")
             else ""
         )
+        together = f"{self.ranks.size} ranks | " if self.ranks.size > 1 else ""
         print(
             f"preset {study.preset.name} ({study.preset.summary}) | data {study.data} | "
-            f"device {options.device} | {options.precision} | {len(self.experiments)} runs, "
-            f"{len(waiting)} to do{about}",
+            f"device {options.device} | {together}{options.precision} | "
+            f"{len(self.experiments)} runs, {len(waiting)} to do{about}",
             flush=True,
         )
 
@@ -186,37 +207,38 @@ class App:
         path = self.store.root / "data.json"
         data = self.load_data()
         found = {"data": data.name, "fingerprint": data.fingerprint()}
-        if path.exists():
-            bound = files.read_json(path)
-            if bound != found:
-                raise UserError(
-                    f"{path}: the results there are of {bound.get('data')} with fingerprint "
-                    f"{bound.get('fingerprint')}, the data are {data.name} {found['fingerprint']}; "
-                    "expected the same data, or another --results folder"
-                )
-        else:
+        bound = files.read_json(path) if path.exists() else self._data_of_results()
+        if bound is None:
             files.write_json(path, found)
+        elif bound != found:
+            raise UserError(
+                f"{path}: the results there are of {bound.get('data')} with fingerprint "
+                f"{bound.get('fingerprint')}, the data are {data.name} {found['fingerprint']}; "
+                "expected the same data, or another --results folder"
+            )
+
+    def _data_of_results(self) -> dict | None:
+        """The same of results that are older than their folder's data.json."""
+        for experiment in self.experiments:
+            result = self.store.result(experiment)
+            if result and experiment.noise.kind == "real":
+                return {"data": experiment.data.name, "fingerprint": result["data"]}
+        return None
 
     def _run_pending(self) -> bool:
         options = self.options
         waiting = pending(self.experiments, self.store)
         if not waiting:
             return True
-        deadline = None if options.time_budget is None else self.started + 60 * options.time_budget
-        settings = Settings(
-            options.device,
-            options.engine,
-            options.graph,
-            deadline,
-            pseudo=self.pseudo,
-            verbose=options.jobs == 1,
-        )
-        self.status = Status(len(waiting), self._cost(), options.jobs, live=not settings.verbose)
-        scheduler = Scheduler(
-            self.store, self.load_data, settings, options.jobs, options.threads, self._on_event
-        )
+        live = not self.settings.verbose
+        self.status = Status(len(waiting), self._cost(), options.jobs, live)
+        what = self.store, self.load_data, self.settings
+        if self.ranks.size > 1:
+            workers = Team(*what, self.ranks, self._on_event)
+        else:
+            workers = Scheduler(*what, options.jobs, options.threads, self._on_event)
         try:
-            return scheduler.work(self.experiments)
+            return workers.work(self.experiments)
         finally:
             self.status.close()
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 import chainer
 
 from chainer_jo import _compat
+from chainer_jo.commands.suite import AnyPreset, Options, Suite
+from chainer_jo.cores import usable_cores
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import PRECISIONS
-from chainer_jo.experiments.presets import PRESETS, Preset
 from chainer_jo.functions import providers
 from chainer_jo.functions.providers import ENGINES
 
@@ -28,31 +27,7 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message} (--help lists the flags)")
 
 
-@dataclass(frozen=True)
-class Options:
-    """The flags, checked and with their defaults resolved; see `parse` for what each one means."""
-
-    preset: Preset
-    data: str
-    trials: int | None
-    noise_rates: tuple[float, ...] | None
-    device: str
-    engine: str
-    graph: bool
-    precision: str
-    jobs: int
-    threads: int
-    results: Path
-    figures: Path
-    seed: int
-    time_budget: float | None
-    dry_run: bool
-    fresh: bool
-    features: str | None
-    resnet50_weights: str | None
-
-
-def parse(description: str, argv: list[str] | None = None) -> Options:
+def parse(description: str, argv: list[str] | None, suite: Suite) -> Options:
     """Reads the command line.
 
     Raises
@@ -69,21 +44,10 @@ def parse(description: str, argv: list[str] | None = None) -> Options:
     add(
         "--preset",
         default="auto",
-        help=f"{', '.join(PRESETS)}; auto: paper with a CUDA GPU, else digits",
+        help=f"{', '.join(suite.presets)}; auto: paper with a CUDA GPU, else digits",
     )
-    add(
-        "--data",
-        help="digits, cifar10, the official CIFAR-10 archive or its folder, or a folder or tar of "
-        "images in train/<class> and test/<class>; default: the preset's",
-    )
+    add("--data", help=f"{suite.data_help}; default: the preset's")
     add("--trials", type=int, help="trials of every cell; default: the preset's")
-    add(
-        "--noise-rates",
-        type=float,
-        nargs="+",
-        metavar="RATE",
-        help="only these, in [0, 1]; default: the paper's",
-    )
     add("--device", default="auto", help="cpu, cuda or cuda:N; auto: cuda if there is one")
     add(
         "--engine",
@@ -104,7 +68,12 @@ def parse(description: str, argv: list[str] | None = None) -> Options:
         help="mixed: half-precision activations; auto: mixed for the preset half where the device "
         "has it, else fp32",
     )
-    add("--jobs", type=int, help="runs side by side; default: one per core on a CPU, one on a GPU")
+    add(
+        "--jobs",
+        type=int,
+        help="runs side by side; default: one per core on a CPU, one on a GPU; under mpiexec all "
+        "ranks work on one",
+    )
     add(
         "--threads",
         type=int,
@@ -117,13 +86,17 @@ def parse(description: str, argv: list[str] | None = None) -> Options:
         "--time-budget",
         type=float,
         metavar="MINUTES",
-        help="stop between two epochs after so many minutes, with everything saved",
+        help="stop after so many minutes, with everything saved",
     )
-    add("--features", metavar="NPZ", help="features of the training images, for pseudo labels")
+    add(
+        "--shards",
+        type=int,
+        help="parts of a batch, each batch-normalised by itself; default: one for each rank",
+    )
     add(
         "--resnet50-weights",
         metavar="FILE",
-        help="ImageNet ResNet-50, npz or safetensors, for pseudo labels",
+        help=f"ImageNet ResNet-50, npz or safetensors, {suite.weights_help}",
     )
     add(
         "--dry-run",
@@ -131,33 +104,28 @@ def parse(description: str, argv: list[str] | None = None) -> Options:
         help="list runs, which are finished, and the estimated cost; run nothing",
     )
     add("--fresh", action="store_true", help="forget this script's finished runs and do them again")
-    return _checked(parser.parse_args(argv))
+    suite.add_flags(add)
+    return _checked(parser.parse_args(argv), suite)
 
 
-def _checked(flags: argparse.Namespace) -> Options:
+def _checked(flags: argparse.Namespace, suite: Suite) -> Options:
     device = _device(flags.device)
     name = flags.preset
     if name == "auto":
         name = "digits" if device == "cpu" else "paper"
-    if name not in PRESETS:
-        raise UserError(f"--preset {name}: expected auto, {', '.join(PRESETS)}")
-    preset = PRESETS[name]
-    for flag in ("trials", "jobs", "threads"):
-        value = getattr(flags, flag)
-        if value is not None and value < 1:
-            raise UserError(f"--{flag} {value}: expected at least 1")
+    if name not in suite.presets:
+        raise UserError(f"--preset {name}: expected auto, {', '.join(suite.presets)}")
+    preset = suite.presets[name]
+    for flag in ("trials", "jobs", "threads", "shards"):
+        at_least(1, flag, getattr(flags, flag))
     if flags.seed < 0:
         raise UserError(f"--seed {flags.seed}: expected a number that is not negative")
     if flags.time_budget is not None and not flags.time_budget > 0:
         raise UserError(
             f"--time-budget {flags.time_budget:g}: expected a positive number of minutes"
         )
-    for rate in flags.noise_rates or ():
-        if not 0 <= rate <= 1:
-            raise UserError(f"--noise-rates {rate:g}: expected numbers in [0, 1]")
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
+    suite.check(flags)
+    cores = usable_cores()
     jobs = flags.jobs or (cores if device == "cpu" else 1)
     if device == "cpu":
         jobs = min(jobs, max(1, cores // (flags.threads or 1)))
@@ -166,7 +134,6 @@ def _checked(flags: argparse.Namespace) -> Options:
         preset,
         flags.data or preset.default_data,
         flags.trials,
-        flags.noise_rates and tuple(dict.fromkeys(flags.noise_rates)),
         device,
         flags.engine,
         flags.graph,
@@ -179,12 +146,19 @@ def _checked(flags: argparse.Namespace) -> Options:
         flags.time_budget,
         flags.dry_run,
         flags.fresh,
-        flags.features,
+        flags.shards,
         flags.resnet50_weights,
+        flags,
     )
 
 
-def _precision(flags: argparse.Namespace, preset: Preset, device: str) -> str:
+def at_least(least: int, flag: str, value: int | None) -> None:
+    """Raises UserError if the value that was given for a flag is smaller."""
+    if value is not None and value < least:
+        raise UserError(f"--{flag} {value}: expected at least {least}")
+
+
+def _precision(flags: argparse.Namespace, preset: AnyPreset, device: str) -> str:
     """The one asked for, or the preset's if it can be had."""
     if flags.precision != "auto":
         return flags.precision

@@ -11,14 +11,16 @@ clean training images stay unused.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from chainer_jo.datasets.image_files import ImageFiles, KeyList
+from chainer_jo.datasets.labelled_data import UNKNOWN, Labelled, LabelledData
 from chainer_jo.errors import UserError
+
+NAME = "clothing1m"
 
 CLASS_NAMES = (
     "T-shirt", "Shirt", "Knitwear", "Chiffon", "Sweater", "Hoodie", "Windbreaker",
@@ -41,7 +43,6 @@ PUBLISHED_COUNTS = {  # section 4.1, rounded there
     CLEAN_VALIDATION: 14_000,
     CLEAN_TEST: 10_000,
 }
-UNKNOWN = -1  # the true label of a training image that has none
 
 
 class Problems:
@@ -77,111 +78,34 @@ class Problems:
             raise UserError(f"Clothing1M folder {str(root)!r}: " + "; ".join(found))
 
 
-class KeyList(Sequence):
-    """Image paths in two flat arrays, about half of what a list of str takes.
-
-    Slices and index arrays give a KeyList, integers a str.
-    """
-
-    #: Keys copied at a time by an index array, whose bytes have an index each meanwhile.
-    CHUNK = 1 << 14
-
-    def __init__(self, keys: Iterable[bytes]) -> None:
-        keys = list(keys)
-        self._text = np.frombuffer(b"".join(keys), np.uint8)
-        self._ends = np.cumsum(np.fromiter(map(len, keys), np.int64, len(keys)))
-
-    def __len__(self) -> int:
-        return len(self._ends)
-
-    def __getitem__(self, index):
-        if isinstance(index, slice | np.ndarray | list):
-            return self._take(np.arange(len(self))[index])
-        return self._bytes(range(len(self))[index]).decode()
-
-    def _take(self, indices: np.ndarray) -> KeyList:
-        lengths = np.diff(self._ends, prepend=0)[indices]
-        starts, ends = self._ends[indices] - lengths, np.cumsum(lengths)
-        taken = KeyList([])
-        taken._ends = ends
-        taken._text = np.empty(ends[-1] if len(ends) else 0, np.uint8)
-        for first in range(0, len(indices), self.CHUNK):
-            part = slice(first, first + self.CHUNK)
-            begin, end = ends[first] - lengths[first], ends[part][-1]
-            shifts = starts[part] - (ends[part] - lengths[part])
-            taken._text[begin:end] = self._text[
-                np.repeat(shifts, lengths[part]) + np.arange(begin, end)
-            ]
-        return taken
-
-    def _bytes(self, i: int) -> bytes:
-        return self._text[self._ends[i - 1] if i else 0 : self._ends[i]].tobytes()
-
-    def digest_into(self, digest: hashlib._Hash) -> None:
-        """Feeds all keys, and where each ends, to a hash."""
-        digest.update(self._text)
-        digest.update(self._ends)
-
-    @property
-    def nbytes(self) -> int:
-        return self._text.nbytes + self._ends.nbytes
-
-
 @dataclass(frozen=True)
-class LabelledKeys:
-    """Images of one split.
+class Lists:
+    """What the list files say: the classes, and the images of each key list."""
 
-    Attributes
-    ----------
-    keys : n image paths below the data set's folder.
-    labels : int32 (n,), what the list's own label file says.
-    true_labels : int32 (n,), from the clean label file; UNKNOWN where it has none.
-    """
-
-    keys: KeyList
-    labels: np.ndarray
-    true_labels: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def take(self, indices: np.ndarray) -> LabelledKeys:
-        return LabelledKeys(self.keys[indices], self.labels[indices], self.true_labels[indices])
-
-    @property
-    def nbytes(self) -> int:
-        return self.keys.nbytes + self.labels.nbytes + self.true_labels.nbytes
-
-
-@dataclass(frozen=True)
-class Clothing1M:
-    """The parsed set: `train` has noisy labels, the rest clean ones. Images are `root / key`."""
-
-    root: Path
     class_names: tuple[str, ...]
-    train: LabelledKeys
-    clean_train: LabelledKeys
-    validation: LabelledKeys
-    test: LabelledKeys
+    splits: dict[str, Labelled]
 
+    @property
     def sizes(self) -> dict[str, int]:
         """Number of images in each key list."""
-        splits = (self.train, self.clean_train, self.validation, self.test)
-        return dict(zip(KEY_LISTS, map(len, splits), strict=True))
+        return {name: len(split) for name, split in self.splits.items()}
 
-    @property
-    def is_published_size(self) -> bool:
-        """Whether all lists have the published lengths, which the paper rounds, within 10 %."""
-        return not any(map(self.unlike_published, KEY_LISTS))
-
-    def unlike_published(self, name: str) -> bool:
-        """Whether a key list's length is more than 10 % off the published one."""
-        published = PUBLISHED_COUNTS[name]
-        return abs(self.sizes()[name] - published) > published // 10
+    def unlike_published(self) -> list[str]:
+        """One line for each list whose length is more than 10 % off the published one."""
+        return [
+            f"{name}: {size} keys, published are about {PUBLISHED_COUNTS[name]}"
+            for name, size in self.sizes.items()
+            if abs(size - PUBLISHED_COUNTS[name]) > PUBLISHED_COUNTS[name] // 10
+        ]
 
 
-def load(root: str | Path) -> Clothing1M:
+def load(root: str | Path, name: str | None = None) -> LabelledData:
     """Parse the list files below `root`; images are not touched.
+
+    Parameters
+    ----------
+    name : of the data set; None: ``clothing1m`` if its lists have the published lengths, which the
+        paper rounds, within 10 %, otherwise the folder's name.
 
     Raises
     ------
@@ -189,57 +113,36 @@ def load(root: str | Path) -> Clothing1M:
         naming every kind of problem at once: missing or empty file, duplicate key, unknown label,
         key without a label, key in two lists.
     """
-    problems = Problems()
-    parsed = parse(Path(root), problems)
-    problems.raise_if_any(Path(root))
-    return parsed
+    root, problems = Path(root), Problems()
+    lists = parse(root, problems)
+    problems.raise_if_any(root)
+    return LabelledData(
+        name or (root.name if lists.unlike_published() else NAME),
+        lists.class_names,
+        train=lists.splits[NOISY_TRAIN],
+        validation=lists.splits[CLEAN_VALIDATION],
+        test=lists.splits[CLEAN_TEST],
+    )
 
 
-def parse(root: Path, problems: Problems) -> Clothing1M:
+def parse(root: Path, problems: Problems) -> Lists:
     """What `load` does with the problems gathered; the result is whole only if there are none."""
     class_names = _read_class_names(root, problems)
     labels = {name: _read_labels(root, name, problems) for name in (NOISY_LABELS, CLEAN_LABELS)}
     keys = {name: _read_keys(root, name, problems) for name in KEY_LISTS}
     _check_disjoint(keys, problems)
+    splits = {}
     for name, source in KEY_LISTS.items():
         if labels[source]:  # a label file that is missing or empty is one problem, not a million
             for key in keys[name]:
                 if key not in labels[source]:
                     problems.add(f"{name}: key without a label in {source}", _show(key))
-
-    def split(name: str) -> LabelledKeys:
-        return LabelledKeys(
-            KeyList(keys[name]),
-            labels=_look_up(labels[KEY_LISTS[name]], keys[name]),
+        splits[name] = Labelled(
+            ImageFiles(root, KeyList(keys[name])),
+            labels=_look_up(labels[source], keys[name]),
             true_labels=_look_up(labels[CLEAN_LABELS], keys[name]),
         )
-
-    return Clothing1M(
-        root,
-        class_names,
-        train=split(NOISY_TRAIN),
-        clean_train=split(CLEAN_TRAIN),
-        validation=split(CLEAN_VALIDATION),
-        test=split(CLEAN_TEST),
-    )
-
-
-def class_index(name: str, class_names: Sequence[str]) -> int:
-    """Index of a class by its name; only letters and digits count ("T-Shirt" is "tshirt").
-
-    Raises
-    ------
-    UserError
-        for a name that no class has.
-    """
-
-    def plain(text: str) -> str:
-        return "".join(filter(str.isalnum, text)).lower()
-
-    for i, candidate in enumerate(class_names):
-        if plain(candidate) == plain(name):
-            return i
-    raise UserError(f"class {name!r}: expected one of {', '.join(class_names)}")
+    return Lists(class_names, splits)
 
 
 def _look_up(labels: dict[bytes, int], keys: list[bytes]) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import signal
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from chainer_jo.cores import usable_cores
 from chainer_jo.datasets.decoding import decode
 from chainer_jo.errors import UserError
 
@@ -43,7 +43,8 @@ class ImageStream:
         on_cuda: bool = False,
     ) -> None:
         if workers is None:
-            workers = max(1, len(os.sched_getaffinity(0)) - 1)
+            workers = max(1, usable_cores() - 1)
+        self.batch_size = batch_size
         self._ahead = ahead
         context = get_context("spawn")  # a fork would inherit CUDA and MPI, which do not survive it
         shape = (ahead + 2, batch_size, crop, crop, 3)  # one batch in use, one being copied away

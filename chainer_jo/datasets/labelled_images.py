@@ -15,7 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from chainer_jo.datasets import class_folders, clothing1m, label_table
-from chainer_jo.datasets.clothing1m import UNKNOWN, KeyList, Problems
+from chainer_jo.datasets.clothing1m import Problems
+from chainer_jo.datasets.image_files import KeyList
+from chainer_jo.datasets.labelled_data import UNKNOWN
 from chainer_jo.datasets.natural_order import by_value
 from chainer_jo.datasets.source import TAR_ENDING
 from chainer_jo.datasets.unpacked_tar import unpack
@@ -271,7 +273,7 @@ def _in_lists(spec: str, root: Path) -> dict[str, _Listing]:
         use: _Listing(
             spec,
             root,
-            list(part.keys),
+            list(part.images.keys),
             [data.class_names[k] for k in part.labels],
             data.class_names,
             true_labels=part.true_labels,

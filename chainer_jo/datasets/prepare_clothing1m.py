@@ -18,7 +18,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from chainer_jo.datasets import clothing1m
-from chainer_jo.datasets.clothing1m import LAYOUT, PUBLISHED_COUNTS, Problems
+from chainer_jo.datasets.clothing1m import LAYOUT, Lists, Problems
 from chainer_jo.datasets.decoding import open_resized
 from chainer_jo.datasets.progress import Progress
 from chainer_jo.errors import UserError
@@ -32,8 +32,7 @@ def prepare(
     *,
     size: int = 256,
     processes: int | None = None,
-    published_counts: bool = True,
-) -> dict[str, int]:
+) -> Lists:
     """Check the list files and decode every image; with `write`, also leave small copies there.
 
     Parameters
@@ -45,12 +44,10 @@ def prepare(
         come last, so that a folder with all of them is whole.
     processes
         Decoding processes; one per CPU core when None.
-    published_counts
-        Whether the numbers of images must be the published ones within 10 %.
 
     Returns
     -------
-    Number of keys in each key list.
+    What the list files say.
 
     Raises
     ------
@@ -61,16 +58,10 @@ def prepare(
     if small is not None and small.resolve() == root.resolve():
         raise UserError(f"--write {str(write)!r}: expected another folder than the one read")
     problems = Problems()
-    data = clothing1m.parse(root, problems)
-    splits = [data.train, data.clean_train, data.validation, data.test]
-    counts = data.sizes()
-    if published_counts:
-        for name, count in counts.items():
-            if count and data.unlike_published(name):
-                problems.add(f"{name}: {count} keys, published are about {PUBLISHED_COUNTS[name]}")
-    total = sum(counts.values())
+    lists = clothing1m.parse(root, problems)
+    total = sum(lists.sizes.values())
     progress = Progress(f"checking {root}", "images", total)
-    keys = (split.keys[i] for split in splits for i in range(len(split)))
+    keys = (key for split in lists.splits.values() for key in split.images.keys)
     for done, complaint in enumerate(_each_image(root, keys, small, size, processes), 1):
         if complaint:
             problems.add(*complaint)
@@ -80,7 +71,7 @@ def prepare(
     if small is not None:
         for name in LAYOUT:
             _write_whole(small / name, (root / name).read_bytes())
-    return counts
+    return lists
 
 
 def _each_image(
@@ -125,19 +116,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="for the small copy")
     parser.add_argument("--processes", type=int, help="default: one per core")
-    parser.add_argument("--any-size", action="store_true", help="accept any number of images")
     options = parser.parse_args(arguments)
     try:
-        counts = prepare(
-            options.folder,
-            options.write,
-            processes=options.processes,
-            published_counts=not options.any_size,
-        )
+        lists = prepare(options.folder, options.write, processes=options.processes)
     except UserError as error:
         print(error, file=sys.stderr)
         return 2
-    print(f"{options.folder}: sound;", ", ".join(f"{n} {name}" for name, n in counts.items()))
+    for line in lists.unlike_published():
+        print(f"note: {line}", file=sys.stderr)
+    print(f"{options.folder}: sound;", ", ".join(f"{n} {name}" for name, n in lists.sizes.items()))
     return 0
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from chainer_jo import files
+from chainer_jo.datasets.labelled_data import LabelledData
 from chainer_jo.experiments.experiment import (
     Data,
     Experiment,
@@ -31,8 +33,12 @@ class Clothing1MPreset:
     resize, crop : in pixels, see `Data`.
     first_rate, second_rate : learning rates that the two steps begin with.
     alpha, beta : of eq. (5).
+    train_images : about how many there are; with the seconds per iteration on one core of a
+        current CPU what estimates of a run's cost start from.
     time_scale : length of both schedules relative to the paper's.
     start_epoch : the first at whose end labels are updated.
+    trials : of every cell.
+    precision : what ``auto`` means.
     """
 
     name: str
@@ -45,8 +51,13 @@ class Clothing1MPreset:
     second_rate: float
     alpha: float
     beta: float
+    train_images: int
+    seconds_per_iteration: float
     time_scale: int = 1
     start_epoch: int = paper.CLOTHING1M_FIRST_STEP.start_epoch
+    batch_size: int = paper.CLOTHING1M_SGD.batch_size
+    trials: int = 1
+    precision: str = "fp32"
 
 
 PAPER = Clothing1MPreset(
@@ -60,6 +71,8 @@ PAPER = Clothing1MPreset(
     second_rate=paper.CLOTHING1M_SECOND_STEP.learning_rate,
     alpha=paper.CLOTHING1M_PARAMETERS.alpha,
     beta=paper.CLOTHING1M_PARAMETERS.beta,
+    train_images=1_000_000,
+    seconds_per_iteration=107.0,
 )
 DIGITS = Clothing1MPreset(
     name="digits",
@@ -73,6 +86,8 @@ DIGITS = Clothing1MPreset(
     second_rate=0.03,
     alpha=PAPER.alpha,
     beta=PAPER.beta,
+    train_images=1400,
+    seconds_per_iteration=0.07,
     time_scale=4,
     start_epoch=8,
 )
@@ -86,8 +101,11 @@ class Clothing1MStudy:
     Parameters
     ----------
     data : name of the data set.
+    load : gives the data set; what shows relabelled images calls it.
     weights : file of ImageNet weights for ResNet-50, where the preset has no network of its own.
-    batch_size : of the global batch; None: the paper's.
+    trials : of every cell; None: as many as the preset has.
+    seed : seed of trial 0; trial t has ``seed + t``.
+    classes : the pair whose relabelled images figures show; None: the figures' own.
 
     Raises
     ------
@@ -97,35 +115,43 @@ class Clothing1MStudy:
 
     preset: Clothing1MPreset
     data: str
+    load: Callable[[], LabelledData]
     weights: str | None = None
+    trials: int | None = None
     seed: int = 0
     precision: str = "fp32"
-    batch_size: int | None = None
+    classes: tuple[str, str] | None = None
 
     @property
     def folder(self) -> str:
         """Name of the folder for results and figures."""
         return f"{self.preset.name}-{self.data}"
 
-    def baseline(self) -> Experiment:
-        """Row 3: the second step, on the noisy labels."""
-        return self._experiment("cross_entropy", self._second_step())
+    def comparison_trials(self) -> range:
+        """The trials of Table 3."""
+        return range(self.trials or self.preset.trials)
 
-    def first_step(self) -> Experiment:
+    def baseline(self, trial: int = 0) -> Experiment:
+        """Row 3: the second step, on the noisy labels."""
+        return self._experiment("cross_entropy", self._second_step(), trial)
+
+    def first_step(self, trial: int = 0) -> Experiment:
         """Labels from epoch 1 on, as the mean over all past epochs (section 4.2)."""
         preset, step = self.preset, paper.CLOTHING1M_FIRST_STEP
         epochs = step.epochs * preset.time_scale
         return self._experiment(
             "joint",
             self._sgd(epochs, preset.first_rate),
+            trial,
             alpha=preset.alpha,
             beta=preset.beta,
             relabelling=Relabelling(preset.start_epoch, epochs, average=step.averaged_epochs),
         )
 
-    def joint(self) -> Experiment:
+    def joint(self, trial: int = 0) -> Experiment:
         """Row 4: the second step, on the labels of the first."""
-        return self._experiment("cross_entropy", self._second_step(), first_step=self.first_step())
+        first_step = self.first_step(trial)
+        return self._experiment("cross_entropy", self._second_step(), trial, first_step=first_step)
 
     def _second_step(self) -> Optimization:
         preset, step = self.preset, paper.CLOTHING1M_SECOND_STEP
@@ -133,19 +159,21 @@ class Clothing1MStudy:
         return self._sgd(step.epochs * preset.time_scale, preset.second_rate, drops)
 
     def _sgd(self, epochs: int, rate: float, drops: tuple[int, ...] = ()) -> Optimization:
-        sgd = paper.CLOTHING1M_SGD
+        preset, sgd = self.preset, paper.CLOTHING1M_SGD
         return Optimization(
             epochs,
             rate,
             drops,
-            self.batch_size or sgd.batch_size,
+            preset.batch_size,
             sgd.momentum,
             sgd.weight_decay,
             pad=0,
             flip=False,
         )
 
-    def _experiment(self, objective: str, optimization: Optimization, **fields) -> Experiment:
+    def _experiment(
+        self, objective: str, optimization: Optimization, trial: int, **fields
+    ) -> Experiment:
         preset = self.preset
         return Experiment(
             Data(self.data, resize=preset.resize, crop=preset.crop),
@@ -153,7 +181,7 @@ class Clothing1MStudy:
             preset.network or _resnet50(self.weights),
             optimization,
             objective,
-            self.seed,
+            self.seed + trial,
             precision=self.precision,
             **fields,
         )

@@ -19,9 +19,11 @@ PARTS = (
     "links",
     "training",
     "seeds.py",
+    "experiments/inputs.py",
     "experiments/objectives.py",
     "experiments/pseudo.py",
     "experiments/run.py",
+    "experiments/scores.py",
     "experiments/task.py",
 )
 ROOT = Path(chainer_jo.__file__).parent

@@ -1,4 +1,4 @@
-"""One training run from its description: data, links, updater, extensions, trainer, result."""
+"""One training run, alone or on many ranks, from its description to its result."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from chainer.serializers import save_npz
 
 from chainer_jo import files, seeds
 from chainer_jo.datasets import ImageData
-from chainer_jo.experiments.common_extensions import extend_log, extend_training
+from chainer_jo.datasets.labelled_data import LabelledData
+from chainer_jo.experiments import scores
 from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.inputs import Inputs, make_network
+from chainer_jo.experiments.log import extend_log
 from chainer_jo.experiments.objectives import make_objective
 from chainer_jo.experiments.provenance import provenance
 from chainer_jo.experiments.pseudo import PseudoSource
@@ -21,34 +24,37 @@ from chainer_jo.experiments.store import RunStore
 from chainer_jo.experiments.task import Task
 from chainer_jo.functions import providers
 from chainer_jo.links.classifier import Classifier
-from chainer_jo.links.preact_resnet import PreActResNet
 from chainer_jo.training import extensions
-from chainer_jo.training.images import NetworkInput
-from chainer_jo.training.iterator import BatchIterator
+from chainer_jo.training.extensions.checkpoint import shards_of
+from chainer_jo.training.images import Images
 from chainer_jo.training.labels import LabelStore
+from chainer_jo.training.many_ranks import (
+    ALONE,
+    Ranks,
+    ShardedIterator,
+    SharedMomentumSGD,
+)
 from chainer_jo.training.optimizers import FlatMomentumSGD
-from chainer_jo.training.snapshot import snapshot
-from chainer_jo.training.triggers import EpochEnd
 from chainer_jo.training.updaters import JointUpdater
-
-#: What the paper's analysis of soft labels divides them by (Tables 12 and 13): lower bounds of the
-#: highest probability.
-CONFIDENCE_BOUNDS = (0.99, 0.95, 0.9, 0.0)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a run is computed, as opposed to what: nothing here changes a result but by rounding.
+    """How a run is computed, as opposed to what: but for ``shards`` nothing here changes a result
+    but by rounding.
 
     Parameters
     ----------
     device : "cpu" or "cuda" or "cuda:N".
     engine : who computes convolutions; see `chainer_jo.functions.providers.choose`.
     graph : whether steps on a GPU run as CUDA graphs, where an engine allows for it.
-    deadline : value of ``time.monotonic()`` after which the run stops at the end of an epoch; None:
-        never.
-    snapshot_seconds : least time between two snapshots.
+    deadline : value of ``time.monotonic()`` after which the run stops, saved; None: never.
+    snapshot_seconds : least time between two checkpoints.
+    snapshot_steps : between two moments within an epoch at which there may be a checkpoint.
     pseudo : what pseudo labels are clustered from.
+    weights : file of the pretrained weights that descriptions name.
+    workers : processes of each rank that decode images on disk; None: one per core less one.
+    shards : parts that a batch is made of; None: as many as ranks, or as the checkpoint has.
     verbose : whether Chainer's PrintReport and ProgressBar write to the terminal.
     """
 
@@ -57,7 +63,11 @@ class Settings:
     graph: bool = True
     deadline: float | None = None
     snapshot_seconds: float = 20.0
+    snapshot_steps: int = 2000
     pseudo: PseudoSource = PseudoSource()
+    weights: str | None = None
+    workers: int | None = None
+    shards: int | None = None
     verbose: bool = False
 
 
@@ -67,9 +77,10 @@ class Run:
     Parameters
     ----------
     experiment : what to run.
-    data : the data set that it names, whole.
-    store : where it is kept; the caller holds its lock.
+    data : the data set that it names, whole; on the first rank, None on the others.
+    store : where it is kept; the caller (on the first rank) holds its lock.
     on_epoch : called with the number of finished epochs at the end of each.
+    ranks : those that compute it together.
 
     Raises
     ------
@@ -80,15 +91,18 @@ class Run:
     def __init__(
         self,
         experiment: Experiment,
-        data: ImageData,
+        data: ImageData | LabelledData | None,
         store: RunStore,
         settings: Settings,
         on_epoch: Callable[[int], None] = lambda epoch: None,
+        ranks: Ranks = ALONE,
     ) -> None:
         self.experiment = experiment
         self.store = store
         self.settings = settings
-        self.folder = store.open(experiment)
+        self.ranks = ranks
+        self.folder = store.open(experiment) if ranks.is_first else store.folder(experiment)
+        self._snapshot = self.folder / "snapshot.npz"
         self.task = Task(
             experiment,
             data,
@@ -97,12 +111,10 @@ class Run:
                     data, experiment.noise.features, experiment.seed, store.root
                 ).labels
             ),
+            settings.shards or shards_of(self._snapshot, ranks),
+            ranks,
         )
-        self.device = chainer.get_device(
-            "@numpy"
-            if settings.device == "cpu"
-            else f"@cupy:{settings.device.partition(':')[2] or 0}"
-        )
+        self.device = _device(settings.device, ranks)
         self.device.use()
         self.provider = providers.choose(self.device, experiment.precision, settings.engine)
         # Stock Chainer's convolutions are cuBLAS's, which CuPy does not capture.
@@ -113,22 +125,13 @@ class Run:
 
     def _build(self) -> None:
         experiment, task, send = self.experiment, self.task, self.device.send
-        optimization = experiment.optimization
-        step = 1 if experiment.relabelling else 2
+        optimization, relabelling = experiment.optimization, experiment.relabelling
+        step = 1 if relabelling else 2
         objective = make_objective(task)
-        network = PreActResNet(
-            task.train.shape[-1],
-            objective.heads * task.num_classes,
-            experiment.network.units,
-            experiment.network.widths,
-            seeds.random_state(experiment.seed, "weights", step),
-        )
+        rng = seeds.random_state(experiment.seed, "weights", step)
+        network = make_network(task, objective.heads, rng, self.settings.weights)
         self.model = Classifier(network, objective)
         self.model.to_device(self.device)
-        optimizer = FlatMomentumSGD(
-            optimization.learning_rate, optimization.momentum, optimization.weight_decay
-        ).setup(self.model)
-        relabelling = experiment.relabelling
         labels = LabelStore(
             task.labels(self.store),
             task.num_classes,
@@ -136,10 +139,10 @@ class Run:
             relabelling and relabelling.top,
             relabelling and relabelling.average,
             self.device.xp,
+            self.ranks,
         )
-        self.train_images = NetworkInput(send(task.train), send(task.mean), optimization.pad)
-        iterator = BatchIterator(
-            len(task.train),
+        iterator = ShardedIterator(
+            task.shards,
             optimization.batch_size,
             experiment.seed,
             step,
@@ -147,61 +150,87 @@ class Run:
             optimization.flip,
             send,
         )
+        self.inputs = Inputs(task, network, self.device, self.settings.workers)
+        self.train_images = self.inputs.images(task.train, iterator)
         self.updater = JointUpdater(
             iterator,
-            optimizer,
+            self._optimizer().setup(self.model),
             self.train_images,
             labels,
-            send(task.noisy_labels),
-            send(task.true_labels),
+            send(task.train.labels),
+            send(task.train.true_labels),
             self.device,
             self.graph,
+            len(task.shards.of_rank(self.ranks.rank)),
+            self.ranks,
         )
         self.trainer = training.Trainer(self.updater, (optimization.epochs, "epoch"), self.folder)
         self._extend()
 
+    def _optimizer(self) -> FlatMomentumSGD:
+        sgd, shards = self.experiment.optimization, self.task.shards
+        arguments = sgd.learning_rate, sgd.momentum, sgd.weight_decay
+        if shards.number == 1:
+            return FlatMomentumSGD(*arguments)
+        parts = len(shards.of_rank(self.ranks.rank))
+        return SharedMomentumSGD(*arguments, ranks=self.ranks, parts=parts)
+
     def _extend(self) -> None:
-        experiment, task, trainer, send = self.experiment, self.task, self.trainer, self.device.send
-        relabelling, optimization = experiment.relabelling, experiment.optimization
-        trainer.extend(
-            extensions.Evaluation(
-                self.model,
-                {
-                    name: (NetworkInput(send(images), self.train_images.mean), labels)
-                    for name, images, labels in task.evaluation_sets
-                },
-                self.graph,
-            ),
+        task, ranks, extend, settings = self.task, self.ranks, self.trainer.extend, self.settings
+        relabelling, drops = self.experiment.relabelling, self.experiment.optimization.drops
+        self.evaluation_sets = {
+            name: (self.inputs.images(part), part.labels)
+            for name, part in task.evaluation_sets.items()
+        }
+        extend(
+            extensions.Evaluation(self.model, self.evaluation_sets, self.graph, ranks),
             name="Evaluation",
         )
         if relabelling:
-            trainer.extend(
-                extensions.LabelUpdate(relabelling.start, relabelling.stop, send(task.true_labels)),
+            true_labels = self.device.send(task.train.true_labels)
+            extend(
+                extensions.LabelUpdate(relabelling.start, relabelling.stop, true_labels, ranks),
                 name="LabelUpdate",
             )
         self.best = extensions.BestEpoch(self.model, keep_weights=self._recovers_by_prediction)
-        extend_training(trainer, self.best, optimization.drops)
-        extend_log(trainer, bool(relabelling), self.settings.verbose)
-        trainer.extend(
+        extend(self.best, name="BestEpoch")
+        extend(extensions.StopWhenDiverged(), name="StopWhenDiverged")
+        if drops:
+            extend(
+                training.extensions.ExponentialShift("lr", 0.1),
+                trigger=training.triggers.ManualScheduleTrigger(list(drops), "epoch"),
+            )
+        if ranks.is_first:
+            extend_log(self.trainer, bool(relabelling), settings.verbose)
+        extend(
             lambda trainer: self._on_epoch(trainer.updater.epoch),
             name="on_epoch",
             trigger=(1, "epoch"),
             priority=0,
         )
-        save = snapshot()
-        trainer.extend(save, name="snapshot", trigger=EpochEnd(self.settings.snapshot_seconds))
-        if self.settings.deadline is not None:
-            trainer.extend(extensions.Pause(self.settings.deadline, save), name="Pause")
+        extend(
+            extensions.Checkpoint(
+                self._snapshot,
+                task.fingerprint,
+                task.shards,
+                ranks,
+                settings.snapshot_seconds,
+                settings.snapshot_steps,
+                settings.deadline,
+            ),
+            name="Checkpoint",
+        )
 
     @property
     def _recovers_by_prediction(self) -> bool:
         """Whether recovery means predictions on the training images; the method's own means its
         labels."""
-        return not (self.experiment.relabelling or self.experiment.first_step)
+        experiment, known = self.experiment, self.task.noisy_labels_right is not None
+        return known and not (experiment.relabelling or experiment.first_step)
 
     def finish(self) -> dict:
-        """Trains from the latest snapshot, or from the start, to the end, and saves and returns the
-        result.
+        """Trains from the latest checkpoint, or from the start, to the end, and saves and returns
+        the result, on every rank.
 
         Raises
         ------
@@ -210,75 +239,88 @@ class Run:
         """
         providers.use(self.provider)
         try:
-            self.trainer.run(show_loop_exception_msg=False)
-        except extensions.Diverged as diverged:
-            result = {"state": "diverged", "epoch": diverged.epoch}
-        else:
-            files.write(self.folder / "model.npz", lambda file: save_npz(file, self.model))
-            result = {"state": "finished", **self._scores()}
-            if self.experiment.relabelling:
-                labels = chainer.get_device("@numpy").send(self.updater.labels.labels)
-                result["confidence"] = self._confidence(labels)
-                result["labels_sha256"] = self.store.save_labels(self.experiment, labels)
+            outcome = self._train()
+        finally:
+            self.inputs.close()
         result = {
             "id": self.experiment.id,
-            **result,
+            **outcome,
             "iterations": self.updater.iteration,
             "seconds": round(self.trainer.elapsed_time, 1),
-            "noisy_labels_right": self._noisy_right,
+            "ranks": self.ranks.size,
+            "shards": self.task.shards.number,
+            "noisy_labels_right": self.task.noisy_labels_right,
             "data": self.task.fingerprint,
             "provenance": provenance(self.device, self.provider.name if self.provider else "stock"),
         }
-        self.store.save_result(self.experiment, result)
-        self.store.tidy(self.experiment)
+        if self.ranks.is_first:
+            self.store.save_result(self.experiment, result)
+            self.store.tidy(self.experiment)
+        self.ranks.broadcast(None)  # nobody goes on before the files are there
         return result
 
+    def _train(self) -> dict:
+        """What came of it; weights and labels are saved if the run did not diverge."""
+        try:
+            self.trainer.run(show_loop_exception_msg=False)
+        except extensions.Diverged as diverged:
+            return {"state": "diverged", "epoch": diverged.epoch}
+        if self.ranks.is_first:
+            files.write(self.folder / "model.npz", lambda file: save_npz(file, self.model))
+        outcome = {"state": "finished", **self._scores()}
+        if self.experiment.relabelling:
+            labels = self._final_labels
+            if self.task.noisy_labels_right is not None:
+                truth = self.task.train.true_labels
+                outcome["confidence"] = scores.confidence(labels, truth, self.ranks)
+            parts = self.ranks.gather(labels)
+            if self.ranks.is_first:
+                whole = self.task.shards.join(parts)
+                outcome["labels_sha256"] = self.store.save_labels(self.experiment, whole)
+        return outcome
+
     @property
-    def _noisy_right(self) -> float:
-        return float((self.task.noisy_labels == self.task.true_labels).mean())
+    def _final_labels(self) -> np.ndarray:
+        return chainer.get_device("@numpy").send(self.updater.labels.labels)
 
     def _scores(self) -> dict:
         """Accuracies in [0, 1] at the best epoch and at the last; by class at the last."""
-        log = self.store.log(self.experiment)
-        scores = {}
-        for name, epoch in (("best", self.best.epoch), ("last", len(log))):
-            entry = log[epoch - 1]
-            scores[name] = {
-                key: entry[key]
-                for key in ("epoch", "validation", "test", "recovery")
-                if key in entry
-            }
-        _, test, labels = self.task.evaluation_sets[1]
-        predicted = extensions.predict(
-            self.model, NetworkInput(self.device.send(test), self.train_images.mean)
-        )
-        scores["last"]["test_by_class"] = self._by_class(predicted, labels)
+        task, ranks = self.task, self.ranks
+        log = ranks.broadcast(self.store.log(self.experiment) if ranks.is_first else None)
+        found = scores.of_epochs(log, best=self.best.epoch, last=len(log))
+        images, labels = self.evaluation_sets["test"]
+        predicted = extensions.predict(self.model, images)
+        found["last"]["test_by_class"] = self._by_class(predicted, labels)
         if self._recovers_by_prediction:
-            for name in ("last", "best"):
-                if name == "best":
-                    self.best.restore()
-                predicted = extensions.predict(self.model, self.train_images)
-                by_class = self._by_class(predicted, self.task.true_labels)
-                scores[name]["recovery"] = float((predicted == self.task.true_labels).mean())
-                if name == "last":
-                    scores[name]["recovery_by_class"] = by_class
-        elif self.experiment.relabelling:
-            assigned = chainer.get_device("@numpy").send(self.updater.labels.labels).argmax(axis=1)
-            scores["last"]["recovery_by_class"] = self._by_class(assigned, self.task.true_labels)
-        return scores
+            images, truth = self._with_known_truth()
+            predicted = extensions.predict(self.model, images)
+            found["last"]["recovery"] = scores.accuracy(predicted, truth, ranks)
+            found["last"]["recovery_by_class"] = self._by_class(predicted, truth)
+            self.best.restore()
+            predicted = extensions.predict(self.model, images)
+            found["best"]["recovery"] = scores.accuracy(predicted, truth, ranks)
+        elif self.experiment.relabelling and task.noisy_labels_right is not None:
+            predicted = self._final_labels.argmax(axis=1)
+            by_class = self._by_class(predicted, task.train.true_labels)
+            found["last"]["recovery_by_class"] = by_class
+        return found
 
-    def _by_class(self, predicted: np.ndarray, labels: np.ndarray) -> list[float]:
-        return [float((predicted[labels == k] == k).mean()) for k in range(self.task.num_classes)]
+    def _with_known_truth(self) -> tuple[Images, np.ndarray]:
+        """The training images whose true label is known, and these labels."""
+        train = self.task.train
+        known = np.flatnonzero(train.true_labels >= 0)
+        if len(known) == len(train):
+            return self.train_images, train.true_labels
+        train = train.take(known)
+        return self.inputs.images(train), train.true_labels
 
-    def _confidence(self, labels: np.ndarray) -> list[dict]:
-        """Tables 12 and 13: number and accuracy of labels by their highest probability, highest
-        first."""
-        highest, right = labels.max(axis=1), labels.argmax(axis=1) == self.task.true_labels
-        rows, upper = [], np.inf
-        for lower in CONFIDENCE_BOUNDS:
-            inside = (highest >= lower) & (highest < upper)
-            rows.append(
-                {"from": lower, "number": int(inside.sum()), "right": int(right[inside].sum())}
-            )
-            upper = lower
-        return rows
+    def _by_class(self, predicted: np.ndarray, labels: np.ndarray) -> list[float | None]:
+        return scores.by_class(predicted, labels, self.task.num_classes, self.ranks)
+
+
+def _device(name: str, ranks: Ranks) -> chainer.backend.Device:
+    """Each rank's own GPU, or the CPU."""
+    if name == "cpu":
+        return chainer.get_device("@numpy")
+    number = ranks.local_rank if ranks.size > 1 else int(name.partition(":")[2] or 0)
+    return chainer.get_device(f"@cupy:{number}")

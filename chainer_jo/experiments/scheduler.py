@@ -190,7 +190,6 @@ class _Worker:
         self.connection, theirs = context.Pipe()
         self._process = context.Process(
             target=_serve,
-            daemon=True,
             args=(theirs, scheduler.store, scheduler.load_data, scheduler.settings),
         )
         with _for_workers(scheduler.threads):

@@ -40,7 +40,11 @@ class RunStore:
         folder = self.folder(experiment)
         path = folder / "experiment.json"
         if path.exists():
-            found = Experiment.from_dict(files.read_json(path))
+            description = files.read_json(path)
+            try:
+                found = Experiment.from_dict(description)
+            except UserError as error:
+                raise UserError(f"{path}: {error}") from None
             if found != experiment:
                 raise UserError(
                     f"{path}: its description has the id {found.id}, expected {experiment.id}"

@@ -1,32 +1,47 @@
-"""What a run trains and evaluates on: the split, the noisy labels, the sets of images."""
+"""What a run trains and evaluates on: the split, the noisy labels, and each rank's part of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 
 import numpy as np
 
 from chainer_jo import seeds
 from chainer_jo.datasets import ImageData, augmentation, noise, splits
+from chainer_jo.datasets.image_files import ImageFiles
+from chainer_jo.datasets.labelled_data import Labelled, LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.training.many_ranks import ALONE, Ranks, Shards
+
+#: Of so many images on disk the mean colour is taken.
+SAMPLE = 500
 
 
 class Task:
-    """The arrays of one run; everything follows from the data set and the run's seed.
+    """A rank's part of what one run is made of; everything follows from the data set and the run's
+    seed. The first rank has the data, the others are sent what is theirs.
 
-    ``pseudo_labels`` gives labels (N,) of all training images of the data set, for noise of that
-    kind.
+    Parameters
+    ----------
+    data : the data set on the first rank, None on the others: `ImageData`, of whose images some are
+        held back and whose labels are made noisy, or, for ``real`` noise, `LabelledData` as it is.
+    pseudo_labels : gives labels (N,) of all training images of the data set, for noise of that
+        kind.
+    shards : how many the training images are divided into; None: one for each rank.
 
     Attributes
     ----------
-    train : uint8 (n, h, w, c), the training images.
-    true_labels, noisy_labels : int32 (n,).
-    mean : float32 (h, w, c), the mean training image in [0, 1].
+    train : this rank's training images, `Labelled` with the noisy labels.
+    evaluation_sets : ``validation`` and ``test``, this rank's part of each.
+    shards : how the training images are divided.
+    prior : float32 (c,).
+    mean : what is subtracted from images. Of images in memory the mean training image, float32
+        (h, w, c) in [0, 1]; of those on disk the mean colour, float64 (3,) from 0 to 255; None with
+        pretrained weights, which come with one.
+    noisy_labels_right : share of right ones among those whose true label is known, or None.
     fingerprint : digest of the images used and their labels.
-    evaluation_sets : (name, images, labels) of ``validation`` (true labels) and ``test``.
 
     Raises
     ------
@@ -37,48 +52,42 @@ class Task:
     def __init__(
         self,
         experiment: Experiment,
-        data: ImageData,
+        data: ImageData | LabelledData | None,
         pseudo_labels: Callable[[], np.ndarray] | None = None,
+        shards: int | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
-        wanted = experiment.data
-        if data.name != wanted.name:
-            raise UserError(
-                f"data set {data.name!r}: the run {experiment.id} needs {wanted.name!r}"
-            )
-        chosen = data.first("train", wanted.train_per_class)
-        data = data.subset(wanted.train_per_class, wanted.test_per_class)
-        if wanted.shrink:
-            data = data.shrunk(wanted.shrink)
         self.experiment = experiment
-        self.num_classes = data.num_classes
-        self.class_names = data.class_names
-        self.fingerprint = data.fingerprint()
-        rng = seeds.generator(experiment.seed, "split")
-        train, validation = splits.split(data.train_labels, self.num_classes, rng)
-        batch_size = experiment.optimization.batch_size
-        if len(train) < batch_size:
-            raise UserError(
-                f"data set {data.name!r}: {len(train)} training images, "
-                f"expected at least one batch of {batch_size}"
+        self._ranks = ranks
+        whole = common = None
+        if ranks.is_first:
+            whole, fingerprint = _labelled(experiment, data, pseudo_labels)
+            common = (
+                fingerprint,
+                whole.class_names,
+                len(whole.train),
+                *_describe(experiment, whole),
             )
-        self._pseudo_labels = pseudo_labels and (lambda: pseudo_labels()[chosen][train])
-        self.train = data.train_images[train]
-        self.true_labels = data.train_labels[train]
-        self.mean = augmentation.mean_image(self.train)
-        self.evaluation_sets = (
-            ("validation", data.train_images[validation], data.train_labels[validation]),
-            ("test", data.test_images, data.test_labels),
-        )
+        self.fingerprint, self.class_names, images, *rest = ranks.broadcast(common)
+        self.prior, self.mean, self.noisy_labels_right = rest
+        self.num_classes = len(self.class_names)
+        self.shards = Shards(images, shards or ranks.size, ranks.rank, ranks.size)
+        self.train = self._share(whole and whole.train, self.shards.indices)
+        self.evaluation_sets = {
+            name: self._share(whole and getattr(whole, name)) for name in ("validation", "test")
+        }
 
-    @cached_property
-    def noisy_labels(self) -> np.ndarray:
-        kind, rate = self.experiment.noise.kind, self.experiment.noise.rate
-        if kind in noise.MODELS:
-            rng = seeds.generator(self.experiment.seed, "noise")
-            return noise.MODELS[kind].draw(self.true_labels, rate, self.class_names, rng)
-        if kind == "pseudo":
-            return self._pseudo_labels()
-        return self.true_labels
+    def _share(self, whole: Labelled | None, indices: Callable | None = None) -> Labelled:
+        """This rank's part of a set: the images of its shards, or of one round in turn."""
+        size = self._ranks.size
+        if size == 1 and self.shards.number == 1:
+            return whole
+        parts = None
+        if self._ranks.is_first:
+            turns = np.arange(len(whole))
+            indices = indices or (lambda rank: turns[rank::size])
+            parts = [whole.take(indices(rank)) for rank in range(size)]
+        return self._ranks.scatter(parts)
 
     @property
     def transition_matrix(self) -> np.ndarray:
@@ -87,20 +96,106 @@ class Task:
         model = noise.MODELS.get(kind, noise.MODELS["symmetric"])  # at rate 0 this is no noise
         return model.matrix(rate, self.class_names)
 
-    @property
-    def prior(self) -> np.ndarray:
-        """p (c,): uniform, "because each class has the same number of images" (Section 5.2)."""
-        return np.full(self.num_classes, 1 / self.num_classes, np.float32)
-
     def labels(self, store: RunStore) -> np.ndarray:
-        """What the run trains on: the noisy labels (n,), or the (n, c) its first step ended
-        with."""
+        """What this rank trains on: its noisy labels (n,), or its part of the (n, c) that the first
+        step ended with.
+
+        Raises
+        ------
+        UserError
+            if the first step has not finished, or was on other data.
+        """
         first_step = self.experiment.first_step
         if first_step is None:
-            return self.noisy_labels
-        labels = store.labels(first_step)
-        if labels is None:
+            return self.train.labels
+        parts = None
+        if self._ranks.is_first:
+            parts = self.shards.split(self._labels_of(first_step, store))
+        return self._ranks.scatter(parts)
+
+    def _labels_of(self, first_step: Experiment, store: RunStore) -> np.ndarray:
+        result, labels = store.result(first_step), store.labels(first_step)
+        if result is None or result["state"] != "finished" or labels is None:
             raise UserError(
-                f"labels of {first_step.id}: not there; the first step has to run first"
+                f"labels of {first_step.id}: not there; the first step has to finish first"
+            )
+        if result["data"] != self.fingerprint:
+            raise UserError(
+                f"labels of {first_step.id}: of data with fingerprint {result['data']}, these have "
+                f"{self.fingerprint}; expected the same data, or another --results folder"
             )
         return labels
+
+
+def _labelled(
+    experiment: Experiment,
+    data: ImageData | LabelledData,
+    pseudo_labels: Callable[[], np.ndarray] | None,
+) -> tuple[LabelledData, str]:
+    """The whole data set as the run sees it, and its fingerprint."""
+    wanted = experiment.data
+    if data.name != wanted.name:
+        raise UserError(f"data set {data.name!r}: the run {experiment.id} needs {wanted.name!r}")
+    if experiment.noise.kind == "real":
+        return data, data.fingerprint()
+    chosen = data.first("train", wanted.train_per_class)
+    data = data.subset(wanted.train_per_class, wanted.test_per_class)
+    if wanted.shrink:
+        data = data.shrunk(wanted.shrink)
+    images, labels = data.train_images, data.train_labels
+    rng = seeds.generator(experiment.seed, "split")
+    train, validation = splits.split(labels, data.num_classes, rng)
+    kind, noisy = experiment.noise.kind, labels[train]
+    if kind in noise.MODELS:
+        rng = seeds.generator(experiment.seed, "noise")
+        noisy = noise.MODELS[kind].draw(noisy, experiment.noise.rate, data.class_names, rng)
+    elif kind == "pseudo":
+        noisy = pseudo_labels()[chosen][train]
+    labelled = LabelledData(
+        data.name,
+        data.class_names,
+        Labelled(images[train], noisy, labels[train]),
+        Labelled(images[validation], labels[validation], labels[validation]),
+        Labelled(data.test_images, data.test_labels, data.test_labels),
+    )
+    return labelled, data.fingerprint()
+
+
+def _describe(
+    experiment: Experiment, data: LabelledData
+) -> tuple[np.ndarray, np.ndarray | None, float | None]:
+    """Prior, mean and the share of right labels."""
+    train, batch_size = data.train, experiment.optimization.batch_size
+    if len(train) < batch_size:
+        raise UserError(
+            f"data set {data.name!r}: {len(train)} training images, "
+            f"expected at least one batch of {batch_size}"
+        )
+    known = train.true_labels >= 0
+    right = float((train.labels == train.true_labels)[known].mean()) if known.any() else None
+    return _prior(experiment, data), _mean(experiment, train.images), right
+
+
+def _mean(experiment: Experiment, images: np.ndarray | ImageFiles) -> np.ndarray | None:
+    if experiment.network.weights:
+        return None
+    if isinstance(images, ImageFiles):
+        size = experiment.data
+        return images[:SAMPLE].mean_colour(size.resize, size.crop)
+    return augmentation.mean_image(images)
+
+
+def _prior(experiment: Experiment, data: LabelledData) -> np.ndarray:
+    """p (c,): uniform, "because each class has the same number of images" (Section 5.2); for labels
+    that come with the images the distribution of all of them (Section 5.6)."""
+    classes = len(data.class_names)
+    if experiment.noise.kind != "real":
+        return np.full(classes, 1 / classes, np.float32)
+    frequencies = np.bincount(data.train.labels, minlength=classes)
+    if not frequencies.all():
+        missing = data.class_names[int(frequencies.argmin())]
+        raise UserError(
+            f"data set {data.name!r}: no training image is labelled {missing!r}, expected some of "
+            "every class: the prior is the distribution of the labels"
+        )
+    return (frequencies / frequencies.sum()).astype(np.float32)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from chainer_jo.commands.clothing1m_app import Build, Context
-from chainer_jo.datasets.clothing1m import class_index
+from collections.abc import Callable
+
+from chainer_jo.datasets.labelled_data import class_index
+from chainer_jo.experiments.clothing1m import Clothing1MStudy
 from chainer_jo.paper import METHODS, TABLE3
 from chainer_jo.report.cells import Cell, score
 from chainer_jo.report.relabelled import RelabelledFigure
@@ -14,14 +16,15 @@ QUOTED = "quoted"
 NOTE = "#1 and #2 are quoted as the paper quotes them, [so], and not computed here; #3 and #4 are."
 
 
-def table3(context: Context) -> Table:
+def table3(study: Clothing1MStudy) -> Table:
     """Test accuracy of the quoted methods, of cross entropy and of the joint method."""
-    study = context.study
+    trials = study.comparison_trials()
+    baselines, joint = list(map(study.baseline, trials)), list(map(study.joint, trials))
     experiments = {
         ("cross_entropy", QUOTED): [],
         ("forward", QUOTED): [],
-        **{("cross_entropy", which): [study.baseline()] for which in ("best", "last")},
-        **{("joint", which): [study.joint()] for which in ("best", "last")},
+        **{("cross_entropy", which): baselines for which in ("best", "last")},
+        **{("joint", which): joint for which in ("best", "last")},
     }
     numbers = iter((1, 2, 3, 3, 4, 4))
     rows = []
@@ -40,13 +43,15 @@ def table3(context: Context) -> Table:
     return Table(TABLE3.number, TABLE3.caption, [Block(["accuracy"], rows)], NOTE)
 
 
-def relabelled_figure(number: int, before: str, after: str) -> Build:
+def relabelled_figure(
+    number: int, before: str, after: str
+) -> Callable[[Clothing1MStudy], RelabelledFigure]:
     """The figure for the paper's pair of classes, or for the one given with ``--classes``."""
 
-    def build(context: Context) -> RelabelledFigure:
-        names = context.data.class_names
-        pair = [names[class_index(name, names)] for name in context.classes or (before, after)]
-        return RelabelledFigure(number, *pair, context.study.first_step(), context.data)
+    def build(study: Clothing1MStudy) -> RelabelledFigure:
+        names = study.load().class_names
+        pair = [names[class_index(name, names)] for name in study.classes or (before, after)]
+        return RelabelledFigure(number, *pair, study.first_step(), study.load)
 
     return build
 
@@ -55,6 +60,6 @@ figure7 = relabelled_figure(7, "Hoodie", "T-shirt")
 figure8 = relabelled_figure(8, "T-shirt", "Hoodie")
 
 
-def page(context: Context) -> RelabelledPage:
+def page(study: Clothing1MStudy) -> RelabelledPage:
     """relabelled.html."""
-    return RelabelledPage(context.study.first_step(), context.data)
+    return RelabelledPage(study.first_step(), study.load)

@@ -1,10 +1,10 @@
-"""Which labels the first step changed on Clothing1M, and Figures 7 and 8, which show some."""
+"""Which labels the first step changed, and Figures 7 and 8, which show some."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +13,9 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 
 from chainer_jo import files
-from chainer_jo.datasets.clothing1m import Clothing1M, class_index
 from chainer_jo.datasets.decoding import open_rgb
+from chainer_jo.datasets.labelled_data import LabelledData, class_index
+from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report import figure_style as style
@@ -35,17 +36,25 @@ class Relabelled:
     probability : (n,), of the class after.
     """
 
-    data: Clothing1M
+    data: LabelledData
     before: np.ndarray
     after: np.ndarray
     probability: np.ndarray
 
     @staticmethod
-    def by(store: RunStore, first_step: Experiment, data: Clothing1M) -> Relabelled | None:
-        """What a first step did; None if it has not finished."""
-        labels = store.labels(first_step)
-        if labels is None:
+    def by(
+        store: RunStore, first_step: Experiment, load: Callable[[], LabelledData]
+    ) -> Relabelled | None:
+        """What a first step did; None if it has not finished. UserError if it was on other data."""
+        labels, result = store.labels(first_step), store.result(first_step)
+        if labels is None or result is None:
             return None
+        data = load()
+        if result["data"] != data.fingerprint():
+            raise UserError(
+                f"labels of {first_step.id}: of data with fingerprint {result['data']}, these have "
+                f"{data.fingerprint()}; expected the same data, or another --results folder"
+            )
         return Relabelled(data, data.train.labels, labels.argmax(axis=1), labels.max(axis=1))
 
     def pair(self, before: int, after: int) -> np.ndarray:
@@ -67,13 +76,14 @@ class RelabelledFigure:
     Parameters
     ----------
     before, after : names of the classes.
+    load : gives the data set.
     """
 
     number: int
     before: str
     after: str
     first_step: Experiment
-    data: Clothing1M
+    load: Callable[[], LabelledData]
 
     missing = ""
 
@@ -111,17 +121,17 @@ class RelabelledFigure:
 
     def _rows(self, store: RunStore) -> tuple[list[dict], int | None]:
         """What is shown, from left to right, and how many images moved; None before the run."""
-        relabelled = Relabelled.by(store, self.first_step, self.data)
+        relabelled = Relabelled.by(store, self.first_step, self.load)
         if relabelled is None:
             return [], None
-        names = self.data.class_names
+        names, images = relabelled.data.class_names, relabelled.data.train.images
         moved = relabelled.pair(class_index(self.before, names), class_index(self.after, names))
         top = moved[:ENDS]
         bottom = moved[max(ENDS, len(moved) - ENDS) :]
         return [
             {
                 "end": end,
-                "key": self.data.train.keys[i],
+                "key": images.keys[i],
                 "before": self.before,
                 "after": self.after,
                 "probability": float(relabelled.probability[i]),
@@ -142,7 +152,7 @@ class RelabelledFigure:
                 axes.spines[:].set_visible(False)
                 if column < len(rows):
                     row = rows[column]
-                    axes.imshow(open_rgb(self.data.root / row["key"]))
+                    axes.imshow(open_rgb(self.load().train.images.root / row["key"]))
                     axes.set_xlabel(f"{row['end']}\n{self.after}: {100 * row['probability']:.1f} %")
             canvas.suptitle(f"{self.before} → {self.after}", fontsize=10, color=style.INK)
             canvas.supxlabel(footnote, x=0.01, ha="left", fontsize=7, color=style.MUTED)

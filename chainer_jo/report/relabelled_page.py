@@ -6,7 +6,7 @@ import base64
 import html
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -15,7 +15,7 @@ from urllib.parse import quote
 import numpy as np
 
 from chainer_jo import files
-from chainer_jo.datasets.clothing1m import Clothing1M
+from chainer_jo.datasets.labelled_data import LabelledData
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report.relabelled import Relabelled
@@ -33,7 +33,7 @@ class RelabelledPage:
     """
 
     first_step: Experiment
-    data: Clothing1M
+    load: Callable[[], LabelledData]
 
     name = "relabelled"
     missing = ""
@@ -44,7 +44,7 @@ class RelabelledPage:
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
         """Writes ``relabelled.html``, once the first step has finished."""
-        relabelled = Relabelled.by(store, self.first_step, self.data)
+        relabelled = Relabelled.by(store, self.first_step, self.load)
         if relabelled is None:
             return []
         path = folder / "relabelled.html"
@@ -52,7 +52,7 @@ class RelabelledPage:
         return [path]
 
     def text(self, store: RunStore, origin: dict) -> str:
-        relabelled = Relabelled.by(store, self.first_step, self.data)
+        relabelled = Relabelled.by(store, self.first_step, self.load)
         if relabelled is None:
             return "Relabelled images: the first step has not finished."
         counts = relabelled.counts()
@@ -61,25 +61,25 @@ class RelabelledPage:
 
 
 def _page(relabelled: Relabelled, origin: dict, folder: Path) -> str:
-    data = relabelled.data
+    images = relabelled.data.train.images
     counts = relabelled.counts()
     pairs = {
         f"{before},{after}": relabelled.pair(before, after)
         for before, after in np.argwhere(counts).tolist()
         if before != after
     }
-    sizes = ((data.root / data.train.keys[i]).stat().st_size for p in pairs.values() for i in p)
+    sizes = ((images.root / images.keys[i]).stat().st_size for p in pairs.values() for i in p)
     embedded = _fits(sizes)
     # What is referred to is found from the folder of the page, wherever both are moved together.
-    base = "" if embedded else quote(Path(os.path.relpath(data.root, folder)).as_posix()) + "/"
+    base = "" if embedded else quote(Path(os.path.relpath(images.root, folder)).as_posix()) + "/"
     source = _data_uri if embedded else (lambda root, key: key)
     content = {
-        "classes": data.class_names,
+        "classes": relabelled.data.class_names,
         "counts": counts.tolist(),
         "base": base,
         "pairs": {
             name: [
-                [source(data.root, data.train.keys[i]), round(float(relabelled.probability[i]), 4)]
+                [source(images.root, images.keys[i]), round(float(relabelled.probability[i]), 4)]
                 for i in indices
             ]
             for name, indices in pairs.items()

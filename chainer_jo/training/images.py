@@ -1,10 +1,38 @@
-"""The images of a data set on the device, as the network wants them."""
+"""The images of one set as the network wants them, wherever they are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 
 from chainer_jo.datasets import augmentation
 from chainer_jo.training import device
 from chainer_jo.training.iterator import Batch
+
+#: Images per forward pass in test mode.
+BATCH = 500
+
+
+class Images(Protocol):
+    """What the updater and the evaluation ask of images: `NetworkInput` has them in memory,
+    `StreamedImages` on disk."""
+
+    def __len__(self) -> int: ...
+
+    def fetch(self, batch: Batch) -> tuple[Any, ...]:
+        """What of a batch is not on the device yet, as arrays on it; called once a step."""
+        ...
+
+    def augmented(self, batch: Batch, *fetched: Any) -> Any:
+        """The images of a training batch, float32, cropped and flipped as it says, given what was
+        fetched; device arrays alone, so that a CUDA graph can hold it."""
+        ...
+
+    def in_order(self) -> Iterator[Any]:
+        """All images once as they are, part by part, float32."""
+        ...
 
 
 class NetworkInput:
@@ -13,7 +41,7 @@ class NetworkInput:
 
     Parameters
     ----------
-    images : uint8 (n, h, w, c).
+    images : uint8 (n, h, w, c), on the device.
     mean : float32 (h, w, c), the mean of the training images, in [0, 1].
     pad : zero pixels on each side before a crop.
     """
@@ -26,6 +54,10 @@ class NetworkInput:
     def __len__(self) -> int:
         return len(self.images)
 
+    def fetch(self, batch: Batch) -> tuple[()]:
+        """Nothing: all is there."""
+        return ()
+
     def augmented(self, batch: Batch) -> np.ndarray:
         """The images of a training batch, cropped and flipped as it says."""
         if device.is_on_gpu(self.images):
@@ -35,6 +67,11 @@ class NetworkInput:
                 self.images[batch.indices], self.mean, batch.dy, batch.dx, batch.flips, self.pad
             )
         return x.transpose(0, 3, 1, 2)
+
+    def in_order(self) -> Iterator[np.ndarray]:
+        """All images as they are, `BATCH` at a time."""
+        for start in range(0, len(self), BATCH):
+            yield self.plain(slice(start, start + BATCH))
 
     def plain(self, part: slice) -> np.ndarray:
         """The images of a slice as they are."""

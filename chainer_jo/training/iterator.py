@@ -1,6 +1,9 @@
 """The order of the training images and their augmentation, drawn for a whole epoch at a time."""
 
-from collections.abc import Callable, Iterator
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import chainer
@@ -23,17 +26,15 @@ class Batch:
     dx: np.ndarray
     flips: np.ndarray
 
-    def __getitem__(self, part: slice) -> "Batch":
+    def __getitem__(self, part: slice) -> Batch:
         return Batch(self.indices[part], self.dy[part], self.dx[part], self.flips[part])
 
     @staticmethod
-    def join(first: "Batch", second: "Batch") -> "Batch":
-        return Batch(
-            *(
-                np.concatenate(pair)
-                for pair in zip(vars(first).values(), vars(second).values(), strict=True)
-            )
-        )
+    def join(parts: Sequence[Batch]) -> Batch:
+        if len(parts) == 1:
+            return parts[0]
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        return Batch(*map(np.concatenate, columns))
 
 
 class BatchIterator(chainer.dataset.Iterator):
@@ -51,6 +52,9 @@ class BatchIterator(chainer.dataset.Iterator):
     pad : zero pixels on each side before the random crop.
     flip : whether half of the images are flipped horizontally.
     send : brings the arrays of a whole epoch to where they are used, a device's ``send``.
+    members : indices of the images, if not 0..n-1; if fewer than n, the first of an epoch's order
+        come twice.
+    keys : told apart by these, iterators with the same seed and step draw differently.
     """
 
     def __init__(
@@ -62,10 +66,13 @@ class BatchIterator(chainer.dataset.Iterator):
         pad: int,
         flip: bool,
         send: Callable[[np.ndarray], np.ndarray] = np.asarray,
+        members: range | None = None,
+        keys: tuple[int, ...] = (),
     ) -> None:
         self.size = size
         self.batch_size = batch_size
-        self._draws = (seed, step)
+        self._members = members or range(size)
+        self._seed, self._step, self._keys = seed, step, keys
         self._pad = pad
         self._flip = flip
         self._send = send
@@ -80,10 +87,11 @@ class BatchIterator(chainer.dataset.Iterator):
 
     def _draw(self, epoch: int) -> Batch:
         """The whole of one epoch, as one batch of n images."""
-        order = seeds.generator(self._draws[0], "order", self._draws[1], epoch).permutation(
-            self.size
-        )
-        rng = seeds.generator(self._draws[0], "augmentation", self._draws[1], epoch)
+        keys = (self._step, epoch, *self._keys)
+        members = self._members
+        order = seeds.generator(self._seed, "order", *keys).permutation(len(members))
+        order = np.resize(order, self.size) + members.start
+        rng = seeds.generator(self._seed, "augmentation", *keys)
         draws = augmentation.draw(rng, self.size, self._pad, self._flip)
         return Batch(*map(self._send, (order, *draws)))
 
@@ -100,11 +108,23 @@ class BatchIterator(chainer.dataset.Iterator):
             stop -= self.size
             self._plan = self._draw(self.epoch)
             if stop:
-                batch = Batch.join(batch, self._plan[:stop])
+                batch = Batch.join([batch, self._plan[:stop]])
         self.position = stop
         return batch
 
     next = __next__
+
+    def upcoming(self) -> Iterator[np.ndarray]:
+        """Indices of the batches to come, NumPy arrays, without end; this iterator stays."""
+        ahead = copy.copy(self)
+        ahead._send = np.asarray
+        ahead._plan = ahead._draw(ahead.epoch)
+        return (batch.indices for batch in ahead)
+
+    def begin_epoch(self) -> None:
+        """Goes back to where the epoch began."""
+        self.position = 0
+        self.is_new_epoch = False
 
     @property
     def epoch_detail(self) -> float:

@@ -8,6 +8,7 @@ from chainer import backend
 
 from chainer_jo.errors import UserError
 from chainer_jo.training import device
+from chainer_jo.training.many_ranks.ranks import ALONE, Ranks
 
 
 class LabelStore:
@@ -28,6 +29,7 @@ class LabelStore:
     average : epochs that the mean is over (the last 10 in the paper); None for all epochs, as a
         running mean.
     xp : NumPy or CuPy.
+    ranks : those that have the labels of the other images.
 
     Raises
     ------
@@ -43,6 +45,7 @@ class LabelStore:
         top: int | None = None,
         average: int | None = 10,
         xp=np,
+        ranks: Ranks = ALONE,
     ) -> None:
         if rule is not None and rule not in RULES:
             raise UserError(f"label rule {rule!r}: expected one of {', '.join(RULES)}")
@@ -52,6 +55,7 @@ class LabelStore:
             raise UserError(f"labels averaged over {average} epochs: expected at least 1")
         self.rule = rule
         self.top = top
+        self.ranks = ranks
         self.epochs_seen = 0
         labels = xp.asarray(labels)
         if labels.ndim == 1:
@@ -92,14 +96,15 @@ class LabelStore:
 
     def serialize(self, serializer) -> None:
         """Saves or loads everything that `update` depends on (a Chainer serializer or
-        deserializer)."""
+        deserializer). Every array has one row per image."""
         self.epochs_seen = serializer("epochs_seen", self.epochs_seen)
         self.labels = serializer("labels", self.labels)
         self.probabilities = serializer("probabilities", self.probabilities)
         if self._mean is not None:
             self._mean = serializer("mean", self._mean)
         if self._ring is not None:
-            self._ring = serializer("ring", self._ring)
+            for i, past in enumerate(self._ring):
+                self._ring[i] = serializer(f"ring{i}", past)
 
 
 def soft(store: LabelStore, mean) -> None:
@@ -119,9 +124,20 @@ def most_disagreeing(store: LabelStore, mean) -> None:
     predicted, current = mean.argmax(axis=1), store.labels.argmax(axis=1)
     agreement = mean[xp.arange(len(mean)), current]
     agreement[predicted == current] = np.inf
-    chosen = xp.argsort(agreement, kind="stable")[: store.top]
+    chosen = xp.argsort(agreement, kind="stable")[: _own_share(agreement, store.top, store.ranks)]
     chosen = chosen[agreement[chosen] < np.inf]
     store.labels[chosen] = _one_hot(predicted[chosen], mean)
+
+
+def _own_share(values, top: int, ranks: Ranks) -> int:
+    """How many of the ``top`` smallest values (n,), of all ranks', are this rank's."""
+    smallest = np.sort(backend.CpuDevice().send(values))[:top]
+    parts = ranks.gather(smallest)
+    if parts is not None:
+        owners = np.repeat(np.arange(len(parts)), list(map(len, parts)))
+        chosen = owners[np.argsort(np.concatenate(parts), kind="stable")[:top]]
+        parts = np.bincount(chosen, minlength=len(parts)).tolist()
+    return ranks.scatter(parts)
 
 
 def _one_hot(classes, like):

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from chainer import backend
 
-from chainer_jo.datasets.clothing1m import KeyList
+from chainer_jo.datasets.image_files import ImageFiles
 from chainer_jo.datasets.image_stream import ImageStream
-from chainer_jo.training.iterator import Batch
+from chainer_jo.training.iterator import Batch, BatchIterator
 
 
-@dataclass(frozen=True)
 class Preparation:
     """Mean subtraction (section 4.2), and the channel order and scale that the network expects.
 
@@ -24,19 +22,23 @@ class Preparation:
     ----------
     mean, std : of the channels in that order, on the scale of 0 to 255.
     channels : "RGB" or "BGR".
+    send : brings arrays to the device.
     """
 
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-    channels: str = "RGB"
+    def __init__(
+        self,
+        mean: Sequence[float],
+        std: Sequence[float],
+        channels: str = "RGB",
+        send: Callable[[np.ndarray], Any] = np.asarray,
+    ) -> None:
+        self._mean = send(np.asarray(mean, np.float32))
+        self._scale = send((1 / np.asarray(std)).astype(np.float32))
+        self._step = -1 if channels == "BGR" else 1
 
     def __call__(self, pixels: Any) -> Any:
         """uint8 (b, h, w, 3) to float32 (b, 3, h, w), in channels-last memory, on their device."""
-        xp = backend.get_array_module(pixels)
-        if self.channels == "BGR":
-            pixels = pixels[..., ::-1]
-        scale = xp.asarray(1 / np.asarray(self.std), np.float32)
-        x = (pixels.astype(np.float32) - xp.asarray(self.mean, np.float32)) * scale
+        x = (pixels[..., :: self._step].astype(np.float32) - self._mean) * self._scale
         return x.transpose(0, 3, 1, 2)
 
 
@@ -45,52 +47,55 @@ class StreamedImages:
 
     Parameters
     ----------
-    root, keys : the images are the files `root / key`.
+    files : where they are.
     stream : decodes; it may be shared by several sets, of which one is read at a time.
     prepare : makes network input of pixels.
+    order : what gives out the batches of images that are trained on, to decode ahead; None for
+        others.
     """
 
     def __init__(
-        self, root: Path, keys: KeyList, stream: ImageStream, prepare: Preparation
+        self,
+        files: ImageFiles,
+        stream: ImageStream,
+        prepare: Preparation,
+        order: BatchIterator | None = None,
     ) -> None:
-        self._root = str(root)
-        self._keys = keys
+        self._files = files
         self._stream = stream
         self._prepare = prepare
+        self._order = order
         self._pixels: Iterator[Any] | None = None
         self._expected: deque[np.ndarray] = deque()
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self._files)
 
-    @property
-    def following(self) -> bool:
-        """Whether batches are being decoded ahead, in an order given to `follow`."""
-        return self._stream.is_reading(self._pixels)
-
-    def follow(self, order: Iterator[np.ndarray]) -> None:
-        """Begins to decode batches ahead; `order` gives the indices of each to come."""
-        self._expected.clear()
-        self._pixels = self._stream.batches(map(self._note, order))
+    def fetch(self, batch: Batch) -> tuple[Any]:
+        """The pixels of a batch, uint8 (b, h, w, 3); those to come are decoded meanwhile."""
+        if not self._stream.is_reading(self._pixels):
+            # At the beginning, and after another set of images has been read.
+            now = backend.CpuDevice().send(batch.indices)
+            self._expected.clear()
+            self._pixels = self._stream.batches(
+                map(self._note, chain([now], self._order.upcoming()))
+            )
+        pixels, expected = next(self._pixels), self._expected.popleft()
+        # On a GPU to look at the indices would mean to wait for it.
+        if isinstance(batch.indices, np.ndarray) and not np.array_equal(expected, batch.indices):
+            raise RuntimeError("batch asked for out of the order that was announced")
+        return (pixels,)
 
     def _note(self, indices: np.ndarray) -> list[str]:
         self._expected.append(indices)
-        return self._paths(indices)
+        return self._files.paths(indices)
 
-    def augmented(self, batch: Batch) -> Any:
-        """The next batch of the order that is followed: float32 (b, 3, h, w)."""
-        pixels = next(self._pixels)
-        if not np.array_equal(self._expected.popleft(), batch.indices):
-            raise RuntimeError("batch asked for out of the order that was announced")
+    def augmented(self, batch: Batch, pixels: Any) -> Any:
+        """A training batch of these pixels: float32 (b, 3, h, w), neither cropped nor flipped."""
         return self._prepare(pixels)
 
-    def in_order(self, batch_size: int) -> Iterator[tuple[slice, Any]]:
-        """All images once, (which, float32 (b, 3, h, w)); ends any other reading of the stream."""
-        parts = [slice(i, i + batch_size) for i in range(0, len(self), batch_size)]
-        indices = np.arange(len(self))
-        batches = self._stream.batches(self._paths(indices[part]) for part in parts)
-        for part, pixels in zip(parts, batches, strict=True):
-            yield part, self._prepare(pixels)
-
-    def _paths(self, indices: np.ndarray) -> list[str]:
-        return [f"{self._root}/{self._keys[i]}" for i in indices]
+    def in_order(self) -> Iterator[Any]:
+        """All images once, as many at a time as the stream holds; ends any other reading of it."""
+        size = self._stream.batch_size
+        parts = (np.arange(i, min(i + size, len(self))) for i in range(0, len(self), size))
+        yield from map(self._prepare, self._stream.batches(map(self._files.paths, parts)))

@@ -9,10 +9,8 @@ from chainer.backends import cuda
 
 from chainer_jo.links.classifier import Classifier
 from chainer_jo.training.device import GraphStep
-from chainer_jo.training.images import NetworkInput
-
-#: Images per forward pass in test mode.
-BATCH = 500
+from chainer_jo.training.images import Images
+from chainer_jo.training.many_ranks.ranks import ALONE, Ranks, counts
 
 
 class Predictor:
@@ -28,26 +26,26 @@ class Predictor:
         self._model = model
         self._graph = GraphStep(self._classify, cuda.cupy) if graph else None
 
-    def __call__(self, images: NetworkInput) -> np.ndarray:
+    def __call__(self, images: Images) -> np.ndarray:
         """The class (n,) of each image; a NumPy array."""
-        parts = [slice(start, start + BATCH) for start in range(0, len(images), BATCH)]
-        if self._graph is None:
-            classes = [self._model.predict(images.plain(part)).argmax(axis=1) for part in parts]
-        else:
-            classes = []
-            for part in parts:
-                pixels = images.images[part]
-                unknown = cuda.cupy.zeros(len(pixels), np.int64)
-                classes.append(self._graph(pixels, images.mean, unknown)[-1].copy())
+        classes = [self._classes(x) for x in images.in_order()]
+        if not classes:
+            return np.empty(0, np.int64)
         xp = backend.get_array_module(classes[0])
         return backend.CpuDevice().send(xp.concatenate(classes))
 
-    def _classify(self, pixels, mean, classes) -> None:
-        x = NetworkInput(pixels, mean).plain(slice(None))
-        classes[...] = self._model.predict(x).argmax(axis=1)
+    def _classes(self, x):
+        if self._graph is None:
+            return self._model.predict(x).argmax(axis=1)
+        # The graph's own arrays are plain ones: this way the channels stay last in memory.
+        x = cuda.cupy.moveaxis(x, 1, -1)
+        return self._graph(x, cuda.cupy.zeros(len(x), np.int64))[-1].copy()
+
+    def _classify(self, x, classes) -> None:
+        classes[...] = self._model.predict(cuda.cupy.moveaxis(x, -1, 1)).argmax(axis=1)
 
 
-def predict(model: Classifier, images: NetworkInput) -> np.ndarray:
+def predict(model: Classifier, images: Images) -> np.ndarray:
     """The class (n,) that the model gives to each image, as `Predictor` says, once."""
     return Predictor(model)(images)
 
@@ -55,10 +53,13 @@ def predict(model: Classifier, images: NetworkInput) -> np.ndarray:
 class Evaluation(training.Extension):
     """Reports, for each named set, the share of its images that the model classifies correctly.
 
+    The running averages of batch normalisation are averaged over the ranks first, so that all
+    evaluate, and save, the same network; then every rank classifies its part of each set.
+
     Parameters
     ----------
     model : what is trained.
-    sets : name -> (images, labels (n,) int32, a NumPy array).
+    sets : name -> (this rank's images, their labels (n,) int32, a NumPy array).
     graph : whether the model is called as a CUDA graph.
     """
 
@@ -68,16 +69,19 @@ class Evaluation(training.Extension):
     def __init__(
         self,
         model: Classifier,
-        sets: Mapping[str, tuple[NetworkInput, np.ndarray]],
+        sets: Mapping[str, tuple[Images, np.ndarray]],
         graph: bool = False,
+        ranks: Ranks = ALONE,
     ) -> None:
+        self.model = model
         self.sets = sets
+        self.ranks = ranks
         self._predict = Predictor(model, graph)
 
     def __call__(self, trainer: training.Trainer) -> None:
-        chainer.report(
-            {
-                name: float((self._predict(images) == labels).mean())
-                for name, (images, labels) in self.sets.items()
-            }
-        )
+        self.ranks.average_statistics(self.model)
+        chainer.report({name: self._accuracy(*part) for name, part in self.sets.items()})
+
+    def _accuracy(self, images: Images, labels: np.ndarray) -> float:
+        right, known = self.ranks.sum(counts(self._predict(images), labels))
+        return float(right / known)

@@ -1,5 +1,9 @@
 """One SGD step of the method, and the batch's probabilities handed to the label store."""
 
+from __future__ import annotations
+
+import json
+
 import chainer
 import numpy as np
 from chainer import backend
@@ -8,9 +12,10 @@ from chainer.training import StandardUpdater
 
 from chainer_jo.links.classifier import Classifier
 from chainer_jo.training.device import GraphStep
-from chainer_jo.training.images import NetworkInput
-from chainer_jo.training.iterator import Batch, BatchIterator
+from chainer_jo.training.images import Images
+from chainer_jo.training.iterator import Batch
 from chainer_jo.training.labels import LabelStore
+from chainer_jo.training.many_ranks.ranks import ALONE, Ranks
 from chainer_jo.training.optimizers import FlatMomentumSGD
 
 
@@ -21,39 +26,48 @@ class JointUpdater(StandardUpdater):
     Nothing is copied to the host within an epoch; at its end the means over the epoch's iterations
     of the loss and of each of its terms are reported, and the shares of images whose latest
     prediction agrees with the noisy (``accuracy/noisy``) and with the true labels
-    (``accuracy/true``).
+    (``accuracy/true``, of those that are known).
+
+    A batch may come in several equal parts, here and on other ranks, each batch-normalised and
+    compared with the prior by itself; what is reported is of all ranks.
 
     Parameters
     ----------
-    iterator : gives out `Batch` es.
-    optimizer : set up with the `Classifier` to train.
-    images : the training images.
+    iterator : gives out `Batch` es of this rank's images.
+    optimizer : set up with the `Classifier` to train; a `SharedMomentumSGD` if there is more than
+        one part.
+    images : this rank's training images.
     labels : their labels.
-    noisy_labels, true_labels : (n,) int32, on the device, for the report alone.
+    noisy_labels, true_labels : (n,) int32, on the device, negative where not known, for the report
+        alone.
     device : as in Chainer.
     graph : whether the step is captured as a CUDA graph and replayed.
+    parts : of this rank's batch.
+    ranks : those that train together.
     """
 
     def __init__(
         self,
-        iterator: BatchIterator,
+        iterator: chainer.dataset.Iterator,
         optimizer: FlatMomentumSGD,
-        images: NetworkInput,
+        images: Images,
         labels: LabelStore,
         noisy_labels,
         true_labels,
         device=None,
         graph: bool = False,
+        parts: int = 1,
+        ranks: Ranks = ALONE,
     ) -> None:
         super().__init__(iterator, optimizer, device=device)
         self.images = images
         self.labels = labels
+        self.parts = parts
+        self.ranks = ranks
         self._references = {"noisy": noisy_labels, "true": true_labels}
         self._sums = {}
         self._steps = 0
-        self._graph = (
-            GraphStep(lambda *arrays: self.step(Batch(*arrays)), cuda.cupy) if graph else None
-        )
+        self._graph = GraphStep(self._step, cuda.cupy) if graph else None
 
     @property
     def model(self) -> Classifier:
@@ -63,12 +77,15 @@ class JointUpdater(StandardUpdater):
     def update_core(self) -> None:
         iterator, optimizer = self.get_iterator("main"), self.get_optimizer("main")
         batch = iterator.next()
+        arrays = (*vars(batch).values(), *self.images.fetch(batch))
         if self._graph is None:
-            self.step(batch)
+            self._step(*arrays)
         else:
             optimizer.send_lr()
-            self._graph(*vars(batch).values())
+            self._graph(*arrays)
             optimizer.t = self.iteration + 1  # a replay does not count
+        if self.parts * self.ranks.size > 1:
+            optimizer.exchange()
         self._steps += 1
         if iterator.is_new_epoch:
             optimizer.new_epoch(auto=True)
@@ -80,39 +97,77 @@ class JointUpdater(StandardUpdater):
         if self._graph is not None and changed:
             self._graph.forget()
 
-    def step(self, batch) -> None:
-        """Forward, backward, update; no host synchronisation."""
-        optimizer = self.get_optimizer("main")
-        objective = self.model.objective
-        optimizer.update(
-            self.model, self.images.augmented(batch), self.labels.labels[batch.indices]
-        )
-        self.labels.write(batch.indices, objective.probabilities)
-        for name, value in objective.terms.items():
-            if name not in self._sums:
-                self._sums[name] = backend.get_array_module(value).zeros((), value.dtype)
-            self._sums[name] += value
+    def _step(self, indices, dy, dx, flips, *fetched) -> None:
+        self.step(Batch(indices, dy, dx, flips), *fetched)
+
+    def step(self, batch: Batch, *fetched) -> None:
+        """Forward and backward, part by part, then the update; no host synchronisation."""
+        model, optimizer = self.model, self.get_optimizer("main")
+        x = self.images.augmented(batch, *fetched)
+        labels = self.labels.labels[batch.indices]
+        size = len(x) // self.parts
+        model.cleargrads()
+        for part in (slice(i * size, (i + 1) * size) for i in range(self.parts)):
+            optimizer.backward(model(x[part], labels[part]))
+            self.labels.write(batch.indices[part], model.objective.probabilities)
+            for name, value in model.objective.terms.items():
+                self._sum(name, value)[...] += value
+        optimizer.update()
+
+    def _sum(self, name: str, like):
+        """Where a term of the loss is summed up over the epoch."""
+        if name not in self._sums:
+            self._sums[name] = backend.get_array_module(like).zeros((), like.dtype)
+        return self._sums[name]
 
     def _report(self) -> None:
         predicted = self.labels.probabilities.argmax(axis=1)
-        right = {
-            f"accuracy/{name}": (predicted == labels).mean()
-            for name, labels in self._references.items()
-        }
-        totals = {**self._sums, **right}
-        xp = backend.get_array_module(predicted)
-        # All of them in one transfer.
-        on_device = xp.stack([xp.asarray(value, np.float64) for value in totals.values()])
-        report = dict(zip(totals, backend.CpuDevice().send(on_device).tolist(), strict=True))
+        totals = dict(self._sums)
+        for name, labels in self._references.items():
+            known = labels >= 0
+            totals[f"right/{name}"] = ((predicted == labels) & known).sum()
+            totals[f"known/{name}"] = known.sum()
+        report = self._of_all_ranks(totals)
         for name in self._sums:
-            report[name] /= self._steps
+            report[name] /= self._steps * self.parts * self.ranks.size
+        for name in self._references:
+            right, known = report.pop(f"right/{name}"), report.pop(f"known/{name}")
+            if known:
+                report[f"accuracy/{name}"] = right / known
         chainer.report(report)
+        self._begin_sums()
+
+    def _of_all_ranks(self, totals: dict) -> dict[str, float]:
+        """The sums over the ranks of 0-d arrays on the device; all of them in one transfer."""
+        if not totals:
+            return {}
+        xp = backend.get_array_module(self.labels.labels)
+        together = xp.stack([xp.asarray(value, np.float64) for value in totals.values()])
+        summed = self.ranks.sum(backend.CpuDevice().send(together))
+        return dict(zip(totals, summed.tolist(), strict=True))
+
+    def _begin_sums(self) -> None:
         for total in self._sums.values():
             total[...] = 0  # kept, since a CUDA graph knows their addresses
         self._steps = 0
 
     def serialize(self, serializer) -> None:
-        """Saves or loads the iterator, the optimizer, the model and the labels; to be called
-        between epochs."""
+        """Saves or loads the iterator, the optimizer, the model, the labels and the sums of the
+        epoch so far; all ranks call it together."""
         super().serialize(serializer)
         self.labels.serialize(serializer["labels"])
+        self._steps = serializer("steps", self._steps)
+        saved = json.loads(serializer("sums", json.dumps(self._of_all_ranks(self._sums))))
+        if isinstance(serializer, chainer.Deserializer):
+            self._load_sums(saved)
+
+    def _load_sums(self, saved: dict[str, float]) -> None:
+        iterator = self.get_iterator("main")
+        if iterator.epoch_detail == iterator.epoch:
+            # The epoch is over, or begins anew: with another number of shards it does.
+            self._begin_sums()
+            return
+        xp = backend.get_array_module(self.labels.labels)
+        for name, value in saved.items():
+            # Those of all ranks go on in the first one's.
+            self._sum(name, xp.zeros((), np.float32))[...] = self.ranks.is_first * value

@@ -7,17 +7,14 @@ through the parts of its shards one after the other, and gradients are averaged 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import chainer
 import numpy as np
 
-from chainer_jo import seeds
 from chainer_jo.errors import UserError
 from chainer_jo.training.iterator import Batch, BatchIterator
-from chainer_jo.training.streamed_images import StreamedImages
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ class Shards:
 
 
 class ShardedIterator(chainer.dataset.Iterator):
-    """Gives out, step after step, one `Batch` for each shard of this rank.
+    """Gives out, step after step, one `Batch` of this rank's parts, one from each of its shards.
 
     Indices count this rank's images. Each shard has its own order, drawn from (seed, step, epoch,
     shard); with one shard it is that of `BatchIterator`. All shards make equally many steps in an
@@ -77,35 +74,41 @@ class ShardedIterator(chainer.dataset.Iterator):
     ----------
     shards : how the images are divided.
     batch_size : of the global batch, a multiple of the number of shards.
-    seed, step : as in `BatchIterator`.
-    images : told of the order beforehand, to decode ahead.
+    seed, step, pad, flip, send : as in `BatchIterator`.
     """
 
-    def __init__(
-        self, shards: Shards, batch_size: int, seed: int, step: int, images: StreamedImages
-    ) -> None:
+    def __init__(self, shards: Shards, batch_size: int, seed: int, step: int, *args) -> None:
         if batch_size % shards.number:
             raise UserError(
                 f"batches of {batch_size} images in {shards.number} parts, one for each shard: "
                 f"expected a multiple of {shards.number}"
             )
+        part = batch_size // shards.number
+        longest = -(-shards.images // shards.number)
+        if longest < part:
+            raise UserError(
+                f"{shards.images} training images in {shards.number} shards: expected at least "
+                f"{part} in each, one part of a batch"
+            )
         self._number = shards.number
-        self._images = images
-        self._orders: list[_ShardOrder] = []
+        self._orders: list[BatchIterator] = []
         first = 0
         for shard in shards.of_rank(shards.rank):
-            size = len(shards.members(shard))
+            members = range(first, first + len(shards.members(shard)))
+            keys = (shard,) if shards.number > 1 else ()
             self._orders.append(
-                _ShardOrder(shards, shard, batch_size // shards.number, seed, step, first)
+                BatchIterator(longest, part, seed, step, *args, members=members, keys=keys)
             )
-            first += size
+            first = members.stop
 
-    def __next__(self) -> list[Batch]:
-        if not self._images.following:
-            self._images.follow(_upcoming([copy.copy(order) for order in self._orders]))
-        return [next(order) for order in self._orders]
+    def __next__(self) -> Batch:
+        return Batch.join([next(order) for order in self._orders])
 
     next = __next__
+
+    def upcoming(self) -> Iterator[np.ndarray]:
+        """Indices of the batches to come, as `BatchIterator.upcoming`."""
+        return map(np.concatenate, zip(*(order.upcoming() for order in self._orders), strict=True))
 
     @property
     def epoch(self) -> int:
@@ -130,38 +133,3 @@ class ShardedIterator(chainer.dataset.Iterator):
             order.serialize(serializer)
             if saved != self._number:
                 order.begin_epoch()
-
-
-def _upcoming(orders: Sequence[BatchIterator]) -> Iterator[np.ndarray]:
-    while True:
-        for order in orders:
-            yield next(order).indices
-
-
-class _ShardOrder(BatchIterator):
-    """The order of one shard's images, as indices that start at `first`."""
-
-    def __init__(
-        self, shards: Shards, shard: int, batch_size: int, seed: int, step: int, first: int
-    ) -> None:
-        self._members = len(shards.members(shard))
-        self._first = first
-        self._keys = (shard,) if shards.number > 1 else ()
-        longest = -(-shards.images // shards.number)
-        if longest < batch_size:
-            raise UserError(
-                f"{shards.images} training images in {shards.number} shards: expected at least "
-                f"{batch_size} in each, one part of a batch"
-            )
-        super().__init__(longest, batch_size, seed, step, pad=0, flip=False)
-
-    def begin_epoch(self) -> None:
-        self.position = 0
-        self.is_new_epoch = False
-
-    def _draw(self, epoch: int) -> Batch:
-        seed, step = self._draws
-        order = seeds.generator(seed, "order", step, epoch, *self._keys).permutation(self._members)
-        order = np.resize(order, self.size) + self._first
-        unmoved = np.zeros(self.size, np.int8)
-        return Batch(order, unmoved, unmoved, unmoved.astype(bool))

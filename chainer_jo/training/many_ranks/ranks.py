@@ -56,6 +56,10 @@ class Ranks:
         raise SystemExit(code)
 
 
+#: What a run has where nothing else is said.
+ALONE = Ranks()
+
+
 class ChainerMNRanks(Ranks):
     """The processes that mpiexec started, connected by a ChainerMN communicator."""
 

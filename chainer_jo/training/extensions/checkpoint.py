@@ -1,4 +1,4 @@
-"""The state of a job on many ranks in one file, from which any number of ranks can go on."""
+"""The state of a run in one file, from which any number of ranks can go on."""
 
 from __future__ import annotations
 
@@ -8,85 +8,105 @@ from pathlib import Path
 import numpy as np
 from chainer import serializers, training
 
+from chainer_jo import files
 from chainer_jo.errors import UserError
-from chainer_jo.training.extensions.pause import Paused
-from chainer_jo.training.ranks import Ranks
-from chainer_jo.training.sharding import Shards
-from chainer_jo.training.snapshot import DurableWriter
+from chainer_jo.training.many_ranks.ranks import ALONE, Ranks
+from chainer_jo.training.many_ranks.shards import Shards
 
-#: What each rank has of its own images; everything else is the same on all ranks.
+#: What each rank has of its own images, one row each; everything else is the same on all ranks.
 _OF_IMAGES = "updater/labels/"
 _SHARDS = "updater/iterator:main/shards"
+_DATA = "data"
+
+
+class Paused(Exception):
+    """The run stopped before its end and can be continued."""
 
 
 class Checkpoint(training.Extension):
     """Saves the trainer, whole: the labels of all ranks are put together in the images' order.
 
-    The file is replaced at the end of every epoch and after every `interval` steps; the steps, not
-    a clock, decide, so that all ranks agree.
+    The file is replaced at the end of an epoch, or after a multiple of `steps` steps, if `seconds`
+    have gone by since the last time or the deadline has come: the first rank's clock decides for
+    all. The trainer goes on from it by itself.
 
     Parameters
     ----------
     path : written by the first rank alone.
-    interval : steps between two checkpoints within an epoch.
+    data : fingerprint of what is trained on.
+    shards : how the images are divided; their ranks call this together.
+    seconds : least time between two checkpoints.
+    steps : between two moments within an epoch at which there may be one.
     deadline : value of `time.monotonic()` after which training ends, once saved, with `Paused`.
     """
 
-    # Last: the log has been written, and the file must hold all that happened in this step.
+    # Last: the log has been written, and the file must hold all that happened in this step. For the
+    # same reason what is loaded comes after all that other extensions begin with.
     priority = -200
 
     def __init__(
         self,
         path: Path,
+        data: str,
         shards: Shards,
-        ranks: Ranks,
-        interval: int,
+        ranks: Ranks = ALONE,
+        seconds: float = 0.0,
+        steps: int = 2000,
         deadline: float | None = None,
     ) -> None:
         self.path = path
+        self.data = data
         self.shards = shards
         self.ranks = ranks
-        self.interval = interval
+        self.seconds = seconds
+        self.steps = steps
         self.deadline = deadline
+        self._last = time.monotonic()
 
     def trigger(self, trainer: training.Trainer) -> bool:
         updater = trainer.updater
-        return updater.is_new_epoch or updater.iteration % self.interval == 0
+        return updater.is_new_epoch or updater.iteration % self.steps == 0
 
     def __call__(self, trainer: training.Trainer) -> None:
-        serializer = serializers.DictionarySerializer()
-        serializer.save(trainer)
-        state = serializer.target
+        now = time.monotonic()
+        over = self.deadline is not None and now >= self.deadline
+        due, over = self.ranks.broadcast((over or now - self._last >= self.seconds, over))
+        if due:
+            self._save(trainer)
+            self._last = now
+        if over:
+            raise Paused
+
+    def _save(self, trainer: training.Trainer) -> None:
+        state = serializers.npz.serialize(trainer)
         for name in filter(_is_of_images, sorted(state)):
             parts = self.ranks.gather(state[name])
             if parts and state[name].ndim:
                 state[name] = self.shards.join(parts)
         if self.ranks.is_first:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            DurableWriter()(self.path.name, str(self.path.parent), state)
-        if self.deadline is not None and self.ranks.broadcast(time.monotonic() >= self.deadline):
-            raise Paused
+            state[_DATA] = np.asarray(self.data)
+            files.write(self.path, lambda file: serializers.save_npz(file, state, False))
 
-    def resume(self, trainer: training.Trainer) -> None:
-        """Loads what `__call__` saved, if it did; called by all ranks together.
+    def initialize(self, trainer: training.Trainer) -> None:
+        """Loads what was saved, if anything was.
 
         Raises
         ------
         UserError
-            if the file is damaged, or of a data set of another size.
+            if the file is damaged, or is of other data.
         """
         state = _read(self.path) if self.ranks.is_first and self.path.exists() else None
         split = {}
         if state is not None:
+            found = str(state.pop(_DATA, None))
+            if found != self.data:
+                raise UserError(
+                    f"{self.path}: checkpoint of data with fingerprint {found}, these have "
+                    f"{self.data}; expected the same data, or --fresh"
+                )
             for name in filter(_is_of_images, sorted(state)):
                 if state[name].ndim:
-                    if len(state[name]) != self.shards.images:
-                        raise UserError(
-                            f"{self.path}: labels of {len(state[name])} images, the data set has "
-                            f"{self.shards.images}; expected the same data, or --fresh"
-                        )
-                    split[name] = self.shards.split(state[name])
-            state = {name: array for name, array in state.items() if name not in split}
+                    split[name] = self.shards.split(state.pop(name))
         state = self.ranks.broadcast(state)
         if state is None:
             return

@@ -1,0 +1,77 @@
+"""The network that a description asks for, and the images as that network wants them."""
+
+from __future__ import annotations
+
+import chainer
+import numpy as np
+
+from chainer_jo.datasets.image_files import ImageFiles
+from chainer_jo.datasets.image_stream import ImageStream
+from chainer_jo.datasets.labelled_data import Labelled
+from chainer_jo.experiments.task import Task
+from chainer_jo.links.preact_resnet import PreActResNet
+from chainer_jo.links.resnet50_weights import load_resnet50
+from chainer_jo.training.images import Images, NetworkInput
+from chainer_jo.training.iterator import BatchIterator
+from chainer_jo.training.streamed_images import Preparation, StreamedImages
+
+
+def make_network(
+    task: Task, heads: int, rng: np.random.RandomState, weights: str | None = None
+) -> chainer.Link:
+    """The untrained network of ``task.experiment.network``, the same on all ranks.
+
+    Parameters
+    ----------
+    heads : outputs per class.
+    weights : file of the pretrained weights that the description names.
+    """
+    outputs, description = heads * task.num_classes, task.experiment.network
+    if description.weights:
+        return load_resnet50(weights, outputs, rng=rng)
+    images = task.train.images
+    channels = 3 if isinstance(images, ImageFiles) else images.shape[-1]
+    return PreActResNet(channels, outputs, description.units, description.widths, rng)
+
+
+class Inputs:
+    """Makes `Images` of each set of a task: streamed if they are on disk, otherwise sent to the
+    device whole.
+
+    Parameters
+    ----------
+    network : what they are for; a pretrained one knows how they have to look.
+    workers : processes that decode images on disk; None: one per core less one.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        network: chainer.Link,
+        device: chainer.backend.Device,
+        workers: int | None,
+    ) -> None:
+        size, optimization = task.experiment.data, task.experiment.optimization
+        self._send = device.send
+        self._stream = None
+        if not isinstance(task.train.images, ImageFiles):
+            self._look = device.send(task.mean), optimization.pad
+            return
+        self._stream = ImageStream(
+            optimization.batch_size, size.resize, size.crop, workers, on_cuda=device.xp is not np
+        )
+        look = (task.mean, (255.0,) * 3, "RGB")
+        if task.mean is None:
+            look = (network.variant.mean, network.variant.std, network.variant.channels)
+        self._prepare = Preparation(*look, device.send)
+
+    def images(self, labelled: Labelled, order: BatchIterator | None = None) -> Images:
+        """The images of a set; ``order`` gives out the batches, if it is trained on."""
+        if self._stream is None:
+            return NetworkInput(self._send(labelled.images), *self._look)
+        return StreamedImages(labelled.images, self._stream, self._prepare, order)
+
+    def close(self) -> None:
+        """Ends the processes that decode."""
+        if self._stream is not None:
+            self._stream.close()
