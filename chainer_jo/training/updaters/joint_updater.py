@@ -111,7 +111,8 @@ class JointUpdater(StandardUpdater):
             optimizer.backward(model(x[part], labels[part]))
             self.labels.write(batch.indices[part], model.objective.probabilities)
             for name, value in model.objective.terms.items():
-                self._sum(name, value)[...] += value
+                total = self._sum(name, value)
+                total += value
         optimizer.update()
 
     def _sum(self, name: str, like):
