@@ -16,12 +16,12 @@ from chainer_jo.datasets import cifar10, digits, image_folder
 from chainer_jo.datasets.image_data import ImageData
 from chainer_jo.errors import UserError
 
-_BY_NAME = {digits.NAME: digits.load, cifar10.NAME: cifar10.load}
+#: Data sets known by name, and what loads them. One of one's own is added under a name of its own.
+BY_NAME: dict[str, Callable[[], ImageData]] = {
+    digits.NAME: digits.load,
+    cifar10.NAME: cifar10.load,
+}
 TAR_ENDING = re.compile(r"\.(tar(\.\w+)?|t[a-z]z2?)$", re.IGNORECASE)
-_EXPECTED = (
-    f"{', '.join(map(repr, _BY_NAME))}, or a path to the official CIFAR-10 python archive, its "
-    "unpacked folder, or a folder or tar of images in train/<class>/ and test/<class>/"
-)
 
 
 @dataclass(frozen=True)
@@ -35,20 +35,27 @@ class Source:
 def find(spec: str) -> Source:
     """The source that `spec` names; opens it no further than needed to tell what it is.
 
-    'digits' and 'cifar10' name these data sets (the latter is downloaded when loaded); anything
-    else is a path. A folder or tar of images is named after its file name, without its endings.
+    A name in `BY_NAME` is that data set ('cifar10' is downloaded when loaded); anything else is a
+    path. A folder or tar of images is named after its file name, without its endings.
 
     Raises UserError if there is nothing of that name, or it is none of these.
     """
-    if spec in _BY_NAME:
-        return Source(spec, _BY_NAME[spec])
+    if spec in BY_NAME:
+        return Source(spec, BY_NAME[spec])
     path = Path(os.path.abspath(os.path.expanduser(spec)))
     try:
         return _in_folder(path) if path.is_dir() else _in_archive(path)
     except OSError as error:
         raise UserError(
-            f"data {spec!r}: {error.strerror or error}, expected {_EXPECTED}"
+            f"data {spec!r}: {error.strerror or error}, expected {_expected()}"
         ) from error
+
+
+def _expected() -> str:
+    return (
+        f"{', '.join(map(repr, BY_NAME))}, or a path to the official CIFAR-10 python archive, its "
+        "unpacked folder, or a folder or tar of images in train/<class>/ and test/<class>/"
+    )
 
 
 def load(spec: str | None, default: str = digits.NAME) -> ImageData:
@@ -67,7 +74,7 @@ def _in_folder(path: Path) -> Source:
             return Source(cifar10.NAME, partial(cifar10.load_folder, folder))
     if any((path / part).is_dir() for part in image_folder.PARTS):
         return _images(path, path.name)
-    raise UserError(f"data {str(path)!r}: an unknown folder, expected {_EXPECTED}")
+    raise UserError(f"data {str(path)!r}: an unknown folder, expected {_expected()}")
 
 
 def _in_archive(path: Path) -> Source:
@@ -76,7 +83,7 @@ def _in_archive(path: Path) -> Source:
             first = archive.next()
     except (tarfile.TarError, LZMAError, zlib.error, EOFError) as error:
         raise UserError(
-            f"data {str(path)!r}: not a tar, or damaged; expected {_EXPECTED}"
+            f"data {str(path)!r}: not a tar, or damaged; expected {_expected()}"
         ) from error
     if first is not None and cifar10.FOLDER in PurePosixPath(first.name).parts:
         return Source(cifar10.NAME, partial(cifar10.load_archive, path))
@@ -85,5 +92,5 @@ def _in_archive(path: Path) -> Source:
 
 def _images(path: Path, stem: str) -> Source:
     # Images called "cifar10" are not the official ones, and their results must not pass for those.
-    name = f"{stem}-images" if stem in _BY_NAME else stem
+    name = f"{stem}-images" if stem in BY_NAME else stem
     return Source(name, partial(image_folder.load, path, name))

@@ -1,0 +1,39 @@
+"""Another data set: from which of scikit-learn's two photographs is a square of 8 x 8 pixels?"""
+
+import sys
+
+import numpy as np
+import quick  # noqa: F401
+from sklearn.datasets import load_sample_images
+
+from chainer_jo import paper
+from chainer_jo.commands import main
+from chainer_jo.datasets import ImageData, source
+from chainer_jo.report import comparison_table
+
+
+def load():
+    """Some 7,000 training and 1,400 test images (8, 8, 3) of the classes china and flower."""
+    parts = []
+    for photograph in load_sample_images().images:  # uint8 (427, 640, 3)
+        h, w, c = photograph.shape
+        squares = photograph[: h // 8 * 8].reshape(h // 8, 8, w // 8, 8, c)
+        parts.append(squares.swapaxes(1, 2).reshape(-1, 8, 8, c))
+    images = np.concatenate(parts)
+    labels = np.repeat(np.arange(2, dtype=np.int32), [len(part) for part in parts])
+    test = np.arange(len(labels)) % 6 == 5
+    return ImageData(
+        "photographs", images[~test], labels[~test], images[test], labels[test],
+        ("china", "flower"),
+    )  # fmt: skip
+
+
+source.BY_NAME["photographs"] = load
+
+
+def table(study):
+    return comparison_table(study, paper.TABLE1, "symmetric")
+
+
+if __name__ == "__main__":
+    main(table, __doc__, ["--data", "photographs", *sys.argv[1:]])

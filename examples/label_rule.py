@@ -1,0 +1,34 @@
+"""Another rule for new labels: probabilities sharpened, beside soft and hard ones."""
+
+import quick  # noqa: F401
+
+from chainer_jo.commands import main
+from chainer_jo.report.cells import Cell, score
+from chainer_jo.report.table import Block, Table
+from chainer_jo.training.labels import RULES
+
+
+def sharpened(store, mean):
+    """y is proportional to (mean s)^2: surer than soft labels, less so than hard ones."""
+    squared = mean**2
+    store.labels[...] = squared / squared.sum(axis=1, keepdims=True)
+
+
+RULES["sharpened"] = sharpened
+
+
+def table(study):
+    rows = []
+    for rule in ("soft", "sharpened", "hard"):
+        runs = [study.joint("symmetric", 0.5, t, rule=rule) for t in study.comparison_trials()]
+        cells = [
+            Cell({"rule": rule}, {"accuracy": accuracy}, runs, score("last", accuracy))
+            for accuracy in ("test", "recovery")
+        ]
+        rows.append((rule, cells))
+    blocks = [Block(["test (%)", "recovery (%)"], rows)]
+    return Table(number=14, caption="Rules for new labels, symmetric noise r = 0.5.", blocks=blocks)
+
+
+if __name__ == "__main__":
+    main(table, __doc__)

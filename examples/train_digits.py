@@ -1,0 +1,46 @@
+"""The method as a plain Chainer program: digits of which half get a label drawn at random."""
+
+import chainer_jo  # noqa: F401  (first: it mends what Chainer lacks)
+
+# isort: split
+import numpy as np
+from chainer import training
+from chainer.training.extensions import LogReport, PrintReport
+
+from chainer_jo.datasets import augmentation, digits, noise
+from chainer_jo.functions import providers
+from chainer_jo.links import Classifier, JointObjective, PreActResNet
+from chainer_jo.training import extensions
+from chainer_jo.training.images import NetworkInput
+from chainer_jo.training.iterator import BatchIterator
+from chainer_jo.training.labels import LabelStore
+from chainer_jo.training.optimizers import FlatMomentumSGD
+from chainer_jo.training.updaters import JointUpdater
+
+providers.use(providers.choose("cpu"))  # oneDNN where it is installed, else Chainer's functions
+data = digits.load()
+true, classes = data.train_labels, data.num_classes
+noisy = noise.symmetric(true, 0.5, classes, np.random.default_rng(0))
+mean = augmentation.mean_image(data.train_images)
+train, test = NetworkInput(data.train_images, mean, pad=1), NetworkInput(data.test_images, mean)
+
+
+def step(number, labels, epochs, learning_rate, alpha=0.0, beta=0.0, update_from=None):
+    """Trains a new network; from an epoch on, if one is given, it updates the labels as well."""
+    objective = JointObjective(np.full(classes, 1 / classes), alpha, beta)
+    model = Classifier(PreActResNet(1, classes, (1, 1), (16, 48)), objective)
+    optimizer = FlatMomentumSGD(learning_rate, weight_decay=1e-4).setup(model)
+    batches = BatchIterator(len(true), 64, seed=0, step=number, pad=1, flip=False)
+    updater = JointUpdater(batches, optimizer, train, labels, noisy, true)
+    trainer = training.Trainer(updater, (epochs, "epoch"), f"result{number}")
+    trainer.extend(extensions.Evaluation(model, {"test": (test, data.test_labels)}))
+    if update_from:
+        trainer.extend(extensions.LabelUpdate(update_from, epochs, true))
+    trainer.extend(LogReport())
+    trainer.extend(PrintReport(["epoch", "loss", "accuracy/noisy", "test", "recovery"]))
+    trainer.run()
+
+
+labels = LabelStore(noisy, classes, "soft", average=5)
+step(1, labels, epochs=70, learning_rate=0.04, alpha=1.2, beta=0.8, update_from=25)
+step(2, LabelStore(labels.labels, classes), epochs=42, learning_rate=0.02)
