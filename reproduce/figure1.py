@@ -5,9 +5,8 @@ from chainer_jo.report import Study
 from chainer_jo.report.concept import Concept
 
 CAPTION = (
-    "The concept of our joint optimization framework. Noisy labels are reassigned to the "
-    "probability output by CNNs. Network parameters and labels are alternatively updated for each "
-    "epoch."
+    "The loop of the method: what the network says of an image, averaged over past epochs, becomes "
+    "its label, and the network is trained on that; both in turn, epoch by epoch."
 )
 
 

@@ -5,12 +5,11 @@ from chainer_jo.experiments.figure_runs import FIGURE3_NOISE_RATES, figure3_run
 from chainer_jo.report import Study
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
+from chainer_jo.report.words import images
 
 CAPTION = (
-    "The training loss curve with different noise rates. At the end of training with a low "
-    "learning rate, the value of the training loss is close to 0 even if the error rate is 0.9. "
-    "In contrast, in the early phase of training with a high learning rate, an increase in the "
-    "noise rate increases the training loss."
+    "Training loss of cross entropy alone by noise rate, at a high learning rate and after it is "
+    "divided twice"
 )
 
 
@@ -21,8 +20,10 @@ def figure(study: Study) -> Figure:
         for rate in rates
     ]
     used = ", ".join(f"{rate:g}" for rate in rates)
-    conditions = f"symmetric noise r = {used} (the paper names 0.9 alone); dotted: lr divided by 10"
-    return Figure(3, CAPTION, "cross_entropy", curves, conditions)
+    dotted = "dotted: where the learning rate is divided by 10"
+    conditions = f"symmetric noise r = {used} (the paper names 0.9 alone); {dotted}"
+    caption = f"{CAPTION}; {images(study)}."
+    return Figure(3, caption, "cross_entropy", curves, conditions, study=study)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,11 @@ from chainer_jo.report.cells import Cell, score
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
 from chainer_jo.report.table import Block
+from chainer_jo.report.words import images
 
 CAPTION = (
-    "Comparison between the soft-label and the hard-label methods, showing the recovery accuracy. "
-    "The soft-label method achieves faster convergence than the hard-label methods, and performs "
-    "the best recovery accuracy."
+    "Recovery accuracy of the first step with soft labels, and with hard ones of which all or only "
+    "the top k are updated in an epoch"
 )
 PRINTED = {
     ("soft", "test"): paper.text.FIGURE4_SOFT["test_accuracy"],
@@ -38,7 +38,8 @@ def figure(study: Study) -> Figure:
     headers = ("test accuracy (%), second step", "recovery accuracy (%), first step")
     beside = Block(headers, rows, "In the text beside it, at the last epoch [the paper's]")
     conditions = f"first step on symmetric noise r = {paper.settings.FIGURE4_NOISE_RATE:g}"
-    return Figure(4, CAPTION, "recovery", curves, conditions, beside)
+    caption = f"{CAPTION}; {images(study)}."
+    return Figure(4, caption, "recovery", curves, conditions, beside, study=study)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,8 @@ from chainer_jo.report.figure import Figure
 from chainer_jo.report.label_curves import label_figure
 
 CAPTION = (
-    "The test accuracy curve with different labels. The test accuracy on the pseudo labels is "
-    "lower than that on the symmetric noise labels even if the number of inaccurate labels is "
-    "lower. This trend remains if the labels are updated."
+    "Test accuracy in the second step on true, noisy and pseudo labels, as they are and as the "
+    "first step leaves them"
 )
 
 

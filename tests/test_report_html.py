@@ -1,5 +1,9 @@
 """The report: one page, complete, self-contained and well-formed."""
 
+import re
+import shutil
+import subprocess
+from html import escape
 from html.parser import HTMLParser
 
 import pytest
@@ -86,6 +90,7 @@ def html(store, tmp_path):
         store.save_result(
             run,
             {"id": run.id, "state": "finished", "best": scores, "last": scores, "seconds": 1800,
+             "noisy_labels_right": 0.9,
              "iterations": 10, "provenance": origin},
         )  # fmt: skip
     curve = Curve("lr=0.2", [STUDY.plain("symmetric", 0.5, 0, 0.2, 60)])
@@ -129,7 +134,7 @@ def test_numbers_stand_next_to_the_papers(html):
     text = Page(html).text
     assert "55.0 ± 7.1 paper [91.0]" in text
     printed = paper.TABLE1.value(method="joint", score="last", accuracy="test", noise_rate=0.9)
-    assert f"paper [{printed}]" in text
+    assert f"paper [ {printed} ]" in text  # in bold
     assert '<th scope="colgroup" colspan="6">Recovery</th>' in html
 
 
@@ -150,7 +155,7 @@ def test_claims_have_verdicts_in_words(html):
     assert "At a noise rate of 50 % it’s different. Section 5.6" in text
     assert "One <b> against another." in text
     assert "r = 0.1 90.1 ± 0.2 against 88.0 ± 0.3 , difference 2.1 (1.9 to 2.3); refutes" in text
-    assert "r = 0.3 not run against 1.00; not run" in text
+    assert "r = 0.3 not run against 1.00 ; not run" in text
     assert "1 refute it: r = 0.1." in text
 
 
@@ -189,3 +194,23 @@ def test_markdown_is_read_back():
     text = Page(html).text
     assert "1.5 ± 0.2 paper [1.4]" in text
     assert "(1 of 2 trials …)" in text
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+@pytest.mark.parametrize("width", [390, 800, 1200])
+def test_the_page_never_scrolls_sideways(html, tmp_path, width):
+    page = tmp_path / "frame.html"
+    page.write_text(
+        f'<iframe id="f" width="{width}" height="900" srcdoc="{escape(html)}"></iframe><script>'
+        "onload = () => { const page = document.getElementById('f').contentDocument"
+        ".documentElement; document.title = `${page.clientWidth} ${page.scrollWidth}` }</script>"
+    )
+    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
+             "--disable-background-networking", "--disable-component-update")  # fmt: skip
+    profile = f"--user-data-dir={tmp_path / 'profile'}"
+    done = subprocess.run(
+        ["chromium", *flags, profile, "--dump-dom", page.as_uri()],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    visible, whole = map(int, re.search(r"<title>(\d+) (\d+)", done.stdout).groups())
+    assert 0 < whole <= visible

@@ -31,19 +31,15 @@ class Claims:
     experiments: Sequence[Experiment] = ()
     missing: str = ""
 
-    def _verdicts(self, store: RunStore) -> list[dict]:
-        results = StudyResults(self.study, store)
-        return [as_json(claim, claim.decide(results)) for claim in CLAIMS]
-
     def text(self, store: RunStore, origin: dict) -> str:
         """One line per claim and the count of each verdict."""
-        verdicts = self._verdicts(store)
+        verdicts = judged(self.study, store)
         lines = [f"{v['label']:28}  {v['place']:12}  {v['statement']}" for v in verdicts]
         return "\n".join([*lines, "", summary(verdicts)])
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
         """Writes both files; returns their paths."""
-        verdicts = self._verdicts(store)
+        verdicts = judged(self.study, store)
         lines = [
             "# What the paper says, and what these runs say", "",
             f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}; "
@@ -63,6 +59,16 @@ class Claims:
         return [markdown, data]
 
 
+def judged(study: Study, store: RunStore, shown_in: str = "") -> list[dict]:
+    """Every claim as ``claims.json`` has it, or those whose numbers one table or figure shows."""
+    results = StudyResults(study, store)
+    return [
+        as_json(claim, claim.decide(results))
+        for claim in CLAIMS
+        if not shown_in or shown_in in claim.shown_in
+    ]
+
+
 def as_json(claim: Claim, verdict: Verdict) -> dict:
     """A claim, its verdict, what each comparison says, and every number behind it."""
     return {
@@ -70,6 +76,7 @@ def as_json(claim: Claim, verdict: Verdict) -> dict:
         "place": claim.place,
         "statement": claim.statement,
         "check": claim.check,
+        "shown_in": list(claim.shown_in),
         "verdict": verdict.verdict,
         "label": verdict.label,
         "within": verdict.within,

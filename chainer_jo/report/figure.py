@@ -10,10 +10,13 @@ from pathlib import Path
 
 from chainer_jo import files
 from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.report.claims import judged
 from chainer_jo.report.curves import QUANTITIES, Curve, Series
 from chainer_jo.report.layout import aligned
 from chainer_jo.report.table import Block
+from chainer_jo.report.words import schedules
 
 
 @dataclass(frozen=True)
@@ -23,12 +26,14 @@ class Figure:
     Parameters
     ----------
     number : as in the paper.
-    caption : the paper's.
+    caption : what it shows, and of which images.
     key : what it shows, one of `chainer_jo.report.curves.QUANTITIES`.
     curves : in the legend's order.
     conditions : the noise and whatever else the paper leaves open, as printed under the axes.
     beside : numbers that the paper's text states along with the figure; their runs are needed too.
     missing : what could not be shown for want of an input, in one line; empty if nothing.
+    study : what its runs are of; with it, the page says what the paper's figure shows and whether
+        the runs bear that out.
     """
 
     number: int
@@ -38,6 +43,7 @@ class Figure:
     conditions: str
     beside: Block | None = None
     missing: str = ""
+    study: Study | None = None
 
     @property
     def name(self) -> str:
@@ -64,7 +70,7 @@ class Figure:
 
         series = self._read(store)
         drawn, written = figures / self.name, folder / self.name
-        images = plot(self, series, self.footnote(origin))
+        images = plot(self.key, self.curves, series, self.drops, self.footnote(origin))
         for suffix, image in images.items():
             files.write(drawn.with_suffix(suffix), lambda file, image=image: file.write(image))
         files.write_text(drawn.with_suffix(".csv"), self._csv(series, origin))
@@ -78,14 +84,21 @@ class Figure:
     def footnote(self, origin: dict) -> str:
         """What the curves are of, which is printed under the axes."""
         trials = max(len(curve.experiments) for curve in self.curves)
-        spread = f"mean and standard deviation of {trials} trials" if trials > 1 else "one trial"
-        return (
-            f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}, "
-            f"and nothing else; {self.conditions}; {spread}."
-        )
+        parts = [
+            f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}",
+            self.conditions,
+            schedules(self.study, "this preset's") if self.study else "",
+            f"mean and standard deviation of {trials} trials" if trials > 1 else "one trial",
+        ]
+        return "; ".join(filter(None, parts)) + "."
+
+    def verdicts(self, store: RunStore) -> list[dict]:
+        """The claims whose numbers this figure shows, as `Claims` writes them."""
+        return judged(self.study, store, self.name) if self.study else []
 
     def text(self, store: RunStore, origin: dict) -> str:
-        """The caption and where every curve ends, as Markdown, for the terminal too."""
+        """The caption, where every curve ends, what the paper's figure shows and whether this one
+        does, as Markdown, for the terminal too."""
         quantity = QUANTITIES[self.key]
         lines = [f"**Figure {self.number}.** {self.caption}", "", self.footnote(origin), ""]
         rows = [["", f"last {quantity.axis}", "epochs", "trials"]]
@@ -105,6 +118,14 @@ class Figure:
             for label, cells in self.beside.rows:
                 rows.append([label, *(cell.markdown(store) if cell else "" for cell in cells)])
             lines += [*aligned(rows), ""]
+        if verdicts := self.verdicts(store):
+            lines += [f"*The paper's Figure {self.number}, of CIFAR-10, and these runs*", ""]
+            lines += [
+                f"- {v['statement']} Here: {v['label']}; "
+                + "; ".join(f"{f['what']}: {f['numbers']}" for f in v["findings"])
+                for v in verdicts
+            ]
+            lines.append("")
         return "\n".join(lines)
 
     def _read(self, store: RunStore) -> list[Series]:
@@ -152,6 +173,7 @@ class Figure:
             "caption": self.caption,
             "axis": QUANTITIES[self.key].axis,
             "curves": curves,
+            "claims": {v["id"]: v["label"] for v in self.verdicts(store)},
         }
 
 

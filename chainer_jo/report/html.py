@@ -15,6 +15,7 @@ from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.provenance import known
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.paper.claims import TOO_FEW_TRIALS, UNDECIDED
 from chainer_jo.report.claims import RULE
 from chainer_jo.report.html_claims import claim_html, overview_html
 from chainer_jo.report.markdown_tables import Document, prose
@@ -146,8 +147,11 @@ def _summary(study: Study, found: _Found) -> str:
     state = (
         f"Still without all of their runs: {', '.join(unfinished)}."
         if unfinished
-        else "Every run of every table and figure here has finished."
+        else "All runs that they were planned with have finished."
     )
+    undecided = counts[UNDECIDED] + counts[TOO_FEW_TRIALS]
+    if undecided:
+        state += f" {undecided} of the claims would take more trials to decide."
     return f"""<p class="lead">{prose(preset.name)}: {prose(preset.summary)}.</p>
 <p class="scope">{scope}</p>
 {overview_html(found.claims, counts) if found.claims else ""}
@@ -177,10 +181,12 @@ def _figure(data: dict, text: Document, figures: Path) -> str:
         return ""
     encoded = base64.b64encode(image.read_bytes()).decode()
     grids = "\n".join(f'<div class="scroll">{grid.html()}</div>' for grid in text.grids)
+    points = "".join(f"<li>{prose(point)}</li>" for point in text.points)
+    said = f"<p><b>{prose(text.heading)}</b></p>\n<ul>{points}</ul>\n" if points else ""
     return f"""<article id="{anchor}" class="figure">
 <figure><img src="data:image/png;base64,{encoded}" alt="{escape(_in_words(data))}">
 <figcaption>{_caption(anchor, data, text)}</figcaption></figure>
-{grids}</article>
+{grids}{said}</article>
 """
 
 

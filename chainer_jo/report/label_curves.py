@@ -4,6 +4,7 @@ from chainer_jo.experiments.figure_runs import FIGURE5_LABELS, figure5_run
 from chainer_jo.experiments.presets import Study
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
+from chainer_jo.report.words import images
 
 MISSING = (
     "pseudo labels: no features of these images, so their curves are left out; expected "
@@ -30,6 +31,8 @@ def label_figure(study: Study, number: int, caption: str, key: str) -> Figure:
             curves.append(Curve(label, runs, family=name))
     rates = ", ".join(f"{rate:g}" for _, rate in FIGURE5_LABELS.values() if rate)
     pseudo = f"pseudo labels from {study.features}" if study.features else "no pseudo labels"
-    conditions = f"second step on symmetric noise r = {rates}, {pseudo}; dotted: lr divided by 10"
+    dotted = "dotted: where the learning rate is divided by 10"
+    conditions = f"second step on symmetric noise r = {rates}, {pseudo}; {dotted}"
     missing = "" if study.pseudo_available else MISSING
-    return Figure(number, caption, key, curves, conditions, missing=missing)
+    caption = f"{caption}; {images(study)}."
+    return Figure(number, caption, key, curves, conditions, missing=missing, study=study)

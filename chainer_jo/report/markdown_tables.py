@@ -12,7 +12,8 @@ _CAPTION = re.compile(r"\*\*(\w+ \d+)\.\*\* (.*)")
 _TITLE = re.compile(r"\*([^*].*)\*$")
 _CELL = re.compile(
     r"(?P<bold>\*\*)?(?P<mean>-?[\d.]+)?(?P<std> ± [\d.]+)?"
-    r"(?P<more>( ?\(\d+ of [^)]*\)| ?…)*)(?(bold)\*\*)( \[(?P<paper>[^]]*)\])?"
+    r"(?P<more>( ?\(\d+ of [^)]*\)| ?[…–])*)(?(bold)\*\*)"
+    r"( \[(?P<paper_bold>\*\*)?(?P<paper>[\d.]*)(?(paper_bold)\*\*)\])?"
 )
 
 
@@ -45,17 +46,20 @@ class Grid:
 
 @dataclass(frozen=True)
 class Document:
-    """What one file says: ``name`` ("Table 1"), caption, notes, and its grids."""
+    """What one file says: ``name`` ("Table 1"), caption, notes, its grids, and a list of ``points``
+    under a heading."""
 
     name: str
     caption: str
     notes: Sequence[str]
     grids: Sequence[Grid]
+    heading: str = ""
+    points: Sequence[str] = ()
 
     @classmethod
     def read(cls, markdown: str) -> Document:
         """Reads what `Table.text` and its like write."""
-        name, caption, title, notes, grids = "", "", "", [], []
+        name, caption, title, notes, grids, points = "", "", "", [], [], []
         for is_table, group in groupby(markdown.splitlines(), lambda line: line.startswith("|")):
             lines = [line.strip() for line in group if line.strip()]
             if is_table:
@@ -68,9 +72,11 @@ class Document:
                     name, caption = match.groups()
                 elif match := _TITLE.fullmatch(line):
                     title = match[1]
+                elif line.startswith("- "):
+                    points.append(line.removeprefix("- "))
                 else:
                     notes.append(line)
-        return cls(name, caption, notes, grids)
+        return cls(name, caption, notes, grids, title, points)
 
 
 def _head(header: Sequence[str], left: Sequence[bool]) -> str:
@@ -80,7 +86,7 @@ def _head(header: Sequence[str], left: Sequence[bool]) -> str:
     groups = [(word, len(list(members))) for word, members in groupby(columns, _first_word)]
     if len(groups) < 2 or any(not word or span < 2 for word, span in groups):
         cells = "".join(
-            f'<th scope="col"{_aligned(words)}>{escape(column)}</th>'
+            f'<th scope="col"{_aligned(words)}>{_marked(column)}</th>'
             for column, words in zip(columns, left[1:], strict=True)
         )
         return f'<tr><th scope="col">{first}</th>{cells}</tr>'
@@ -91,13 +97,19 @@ def _head(header: Sequence[str], left: Sequence[bool]) -> str:
     return f'<tr><th scope="col" rowspan="2">{first}</th>{over}</tr>\n<tr>{cells}</tr>'
 
 
+def _marked(header: str) -> str:
+    """A header, ``**0.8**`` as a mark: all headers are bold."""
+    text = header.removeprefix("**").removesuffix("**")
+    return escape(text) if text == header else f"<mark>{escape(text)}</mark>"
+
+
 def _first_word(header: str) -> str:
     word, _, rest = header.partition(" ")
     return word if rest and word.isalpha() else ""
 
 
 def _is_words(text: str) -> bool:
-    return not _CELL.fullmatch(text) and not text[0].isdigit()
+    return bool(text) and not _CELL.fullmatch(text) and not text[0].isdigit()
 
 
 def _aligned(words: bool) -> str:
@@ -113,9 +125,10 @@ def _cell(text: str, words: bool) -> str:
     mean = f"<b>{mean}</b>" if match["bold"] else mean
     spread = f' <span class="std">{escape(match["std"].strip())}</span>' if match["std"] else ""
     more = f' <span class="state">{escape(match["more"].strip())}</span>' if match["more"] else ""
+    printed = f"<b>{match['paper']}</b>" if match["paper_bold"] else match["paper"]
     paper = (
-        f' <span class="paper"><span class="hidden">paper </span>[{escape(match["paper"])}]</span>'
-        if match["paper"]
+        f' <span class="paper"><span class="hidden">paper </span>[{printed}]</span>'
+        if printed
         else ""
     )
     return f'<td><span class="ours">{mean}{spread}{more}</span>{paper}</td>'

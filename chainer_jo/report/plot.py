@@ -6,7 +6,6 @@ import io
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -14,10 +13,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
 from chainer_jo.report import figure_style as style
-from chainer_jo.report.curves import QUANTITIES, Series
-
-if TYPE_CHECKING:
-    from chainer_jo.report.figure import Figure
+from chainer_jo.report.curves import QUANTITIES, Curve, Series
 
 SIZE = (5.2, 3.7)
 """Inches without the legend: small, so that its letters can be read on a phone."""
@@ -25,35 +21,43 @@ LEGEND_ROW = 0.17
 """Inches."""
 
 
-def plot(figure: Figure, all_series: Sequence[Series], footnote: str) -> dict[str, bytes]:
-    """The figure as ``{".png": ..., ".pdf": ...}``.
+def plot(
+    key: str,
+    curves: Sequence[Curve],
+    all_series: Sequence[Series],
+    drops: Sequence[int],
+    footnote: str,
+) -> dict[str, bytes]:
+    """A figure of curves as ``{".png": ..., ".pdf": ...}``.
 
     Parameters
     ----------
-    all_series : of each of the figure's curves; those without epochs are in the legend alone.
+    key : what it shows, one of `QUANTITIES`.
+    all_series : of each of the ``curves``; those without epochs are in the legend alone.
+    drops : after which epochs a learning rate is divided.
     footnote : printed under the axes.
     """
     with matplotlib.rc_context(style.RC):
         labels = [
             f"{curve.label} ({series.state})" if series.state else curve.label
-            for curve, series in zip(figure.curves, all_series, strict=True)
+            for curve, series in zip(curves, all_series, strict=True)
         ]
         columns = _columns(labels)
         height = SIZE[1] + LEGEND_ROW * math.ceil(len(labels) / columns)
         canvas = Canvas((SIZE[0], height), layout="constrained")
         axes = canvas.add_subplot()
-        styles = style.line_styles([curve.family for curve in figure.curves])
+        styles = style.line_styles([curve.family for curve in curves])
         for number, series in enumerate(all_series):
             first_marker = (number + 0.5) / len(all_series)
             _draw(axes, series, styles[number], labels[number], first_marker)
         axes.set_xlabel("epoch")
-        axes.set_ylabel(QUANTITIES[figure.key].axis)
-        axes.set_xlim(0, max((curve.length for curve in figure.curves), default=1))
+        axes.set_ylabel(QUANTITIES[key].axis)
+        axes.set_xlim(0, max((curve.length for curve in curves), default=1))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.margins(y=0.08)
-        if figure.key == "cross_entropy":
+        if key == "cross_entropy":
             axes.set_ylim(bottom=0)
-        for drop in figure.drops:
+        for drop in drops:
             axes.axvline(drop, color=style.MUTED, linestyle=":", linewidth=1.1, zorder=1)
         if not any(series.trials for series in all_series):
             axes.set_yticks([])

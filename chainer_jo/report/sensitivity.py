@@ -52,7 +52,7 @@ def sensitivity_table(study: Study, printed: SensitivityTable) -> Table:
                 marked=[f"{printed.chosen[parameter]:g}"],
             )
         )
-    note = "In the header, bold is the value that the paper chose."
+    note = "Marked in the header: the value that the paper chose."
     scaled = schedules(study, "the paper's") if "start_epoch" in printed.chosen else ""
     if scaled:
         note += f" Here {scaled}."

@@ -147,7 +147,8 @@ class Verdict:
         for outcome, words in _WORDS.items():
             if counts[outcome]:
                 which = ", ".join(finding.what for finding in self._that(outcome))
-                parts.append(f"{counts[outcome]} {words}: {which}")
+                named = f": {which}" if counts[outcome] < n else ""
+                parts.append(f"{counts[outcome]} {words}{named}")
         if self.diverged:
             parts.append(f"up to {self.diverged} trials of a setting diverged and are left out")
         return "; ".join(parts)
@@ -176,7 +177,7 @@ class Claim:
     """A statement of the paper, where it stands there, and how results are held against it.
 
     ``statement`` says in words of our own what stands at ``place``; ``check`` what ``findings``
-    compares.
+    compares; ``shown_in`` names the tables and figures that its numbers are in.
     """
 
     id: str
@@ -184,6 +185,7 @@ class Claim:
     statement: str
     check: str
     findings: Callable[[Results], Iterable[Finding]]
+    shown_in: tuple[str, ...]
 
     def decide(self, results: Results) -> Verdict:
         """Holds the claim against `results`."""

@@ -68,6 +68,7 @@ CLAIMS = [
         f"At the low learning rate, test accuracy ends more than {NOTABLE:g} points under its "
         "peak.",
         _low_rate_falls,
+        ("figure2",),
     ),
     Claim(
         "high-rate-keeps",
@@ -76,6 +77,7 @@ CLAIMS = [
         f"At the high learning rate, test accuracy ends within {NOTABLE:g} points of its peak, "
         "and above where the low learning rate ends.",
         _high_rate_keeps,
+        ("figure2",),
     ),
     Claim(
         "even-0.9-is-fitted",
@@ -84,6 +86,7 @@ CLAIMS = [
         "0.9.",
         "At r = 0.9 the training loss ends below a tenth of the first epoch's.",
         lambda results: _fits(results, (FIGURE3_NOISE["noise_rate"],)),
+        ("figure3",),
     ),
     Claim(
         "every-noise-is-fitted",
@@ -91,6 +94,7 @@ CLAIMS = [
         "By the end of training the network has fitted the noisy labels, at high noise rates too.",
         "At every noise rate the training loss ends below a tenth of the first epoch's.",
         lambda results: _fits(results, NOISE_RATES),
+        ("figure3",),
     ),
     Claim(
         "loss-rises-with-noise",
@@ -99,6 +103,7 @@ CLAIMS = [
         "Before the learning rate is first divided, the training loss is higher at each higher "
         "noise rate.",
         _loss_rises,
+        ("figure3",),
     ),
     Claim(
         "high-rate-does-not-memorize",
@@ -107,5 +112,6 @@ CLAIMS = [
         "Before the learning rate is first divided, the training loss stays above a tenth of the "
         "first epoch's at every noise rate above 0.",
         _high_rate_does_not_fit,
+        ("figure3",),
     ),
 ]

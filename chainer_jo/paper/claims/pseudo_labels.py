@@ -84,6 +84,7 @@ CLAIMS = [
         "Fewer labels are right than with symmetric noise of r = 0.3, and yet the training loss "
         "before the learning rate is first divided is lower.",
         _lower_loss,
+        ("figure6",),
     ),
     Claim(
         "pseudo-hardly-updated",
@@ -91,6 +92,7 @@ CLAIMS = [
         "Pseudo labels are hardly put right.",
         "The first step puts a smaller part of the labels right than with symmetric noise.",
         _hardly_updated,
+        ("figure5", "figure6"),
     ),
     Claim(
         "pseudo-accuracy-is-lower",
@@ -100,6 +102,7 @@ CLAIMS = [
         "More labels are right than with symmetric noise of r = 0.5, and yet the peak of the test "
         "accuracy is lower.",
         _lower_accuracy,
+        ("figure5",),
     ),
     Claim(
         "pseudo-accuracy-stays-lower",
@@ -108,6 +111,7 @@ CLAIMS = [
         "Peak of the test accuracy on the updated labels, symmetric noise of r = 0.5 against "
         "pseudo labels.",
         _lower_accuracy_still,
+        ("figure5",),
     ),
     Claim(
         "updated-loss-follows-truth",
@@ -117,6 +121,7 @@ CLAIMS = [
         "Before the learning rate is first divided, the updated labels' training loss is less "
         "than half as far from the true labels' as the initial labels' is.",
         _follows_the_truth,
+        ("figure6",),
     ),
     Claim(
         "truth-is-better",
@@ -124,5 +129,6 @@ CLAIMS = [
         "Updated labels give a lower test accuracy than the true ones.",
         "Peak of the test accuracy, true labels against the updated labels of every noise.",
         _truth_is_better,
+        ("figure5",),
     ),
 ]

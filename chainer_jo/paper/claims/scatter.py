@@ -17,8 +17,8 @@ That makes an interval, which needs two trials or more, and the interval decides
 
 "±" shows one standard deviation over trials, as in tables; intervals are written out.
 
-Student's t takes the differences to be normal. Accuracies are counted in images, though, and a few
-differences can be equal by chance; they then decide with an interval of no width.
+Student's t takes the differences to be normal. Accuracies are counted in images, though, and two
+differences can be equal by chance: they make no interval. Three or more do, one of no width.
 """
 
 from __future__ import annotations
@@ -90,15 +90,18 @@ class Estimate:
 
     @cached_property
     def scatter(self) -> float | None:
-        """Half of the mean's interval (see the module); None for fewer than two trials."""
-        if self.given or self.std is None:
-            return self.std
+        """Half of the mean's interval (see the module); None for fewer than two trials, and for two
+        that are equal."""
+        if self.given:
+            return 0.0
         n = len(self.finished)
+        if n < 2 or (n == 2 and self.std == 0):
+            return None
         return float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * self.std / sqrt(n)
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:
-        """Lower and upper end; None for fewer than two trials."""
+        """Lower and upper end; None where there is no `scatter`."""
         return (
             None if self.scatter is None else (self.mean - self.scatter, self.mean + self.scatter)
         )
@@ -209,6 +212,8 @@ class Finding:
     @property
     def numbers(self) -> str:
         """Both sides, and their difference with its interval where there is one."""
+        if not any((self.a.given, self.b.given, self.a.numbers, self.b.numbers)):
+            return str(self.a)
         sides = f"{self.a} against {self.b}"
         if self.difference.interval is None:
             return sides

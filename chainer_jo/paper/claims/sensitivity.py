@@ -73,6 +73,7 @@ CLAIMS = [
         f"Raising the learning rate from {LOW_RATE} to {HIGH_RATE} gains more validation "
         "accuracy at the higher of two noise rates (Tables 6 to 9).",
         _rate_rises_with_noise,
+        ("table6", "table7", "table8", "table9"),
     ),
     *(
         Claim(
@@ -82,6 +83,7 @@ CLAIMS = [
             f"Table {table.number}: where the paper loses at most {NOTABLE:g} points against the "
             "chosen value, so is it here.",
             partial(_against_chosen, table=table, breaks_down=False),
+            (f"table{table.number}",),
         )
         for table in (tables.TABLE6, tables.TABLE7, tables.TABLE8, tables.TABLE9)
     ),
@@ -93,6 +95,7 @@ CLAIMS = [
             f"Table {table.number}: where the paper loses more than {NOTABLE:g} points against "
             "the chosen value, so is it here.",
             partial(_against_chosen, table=table, breaks_down=True),
+            (f"table{table.number}",),
         )
         for table in (tables.TABLE6, tables.TABLE7, tables.TABLE8, tables.TABLE9)
     ),
@@ -105,6 +108,7 @@ CLAIMS = [
             f"Table {table.number}: starting at once loses more than {NOTABLE:g} points, any "
             "later start in the table does not.",
             partial(_start, table=table),
+            (f"table{table.number}",),
         )
         for table in (tables.TABLE10, tables.TABLE11)
     ),
@@ -116,6 +120,7 @@ CLAIMS = [
             f"Table {table.number}: no later stop is {NOTABLE:g} points or more worse than the "
             "earliest.",
             partial(_stop, table=table),
+            (f"table{table.number}",),
         )
         for table in (tables.TABLE10, tables.TABLE11)
     ),

@@ -87,6 +87,7 @@ CLAIMS = [
         "Soft labels reach the recovery accuracy that a hard-label method ends with (less "
         f"{NEAR:g} point) in fewer epochs than that method itself.",
         _faster,
+        ("figure4",),
     ),
     Claim(
         "soft-recovers-better",
@@ -94,6 +95,7 @@ CLAIMS = [
         "Soft labels end with a better recovery accuracy than hard ones of any kind.",
         "Recovery accuracy at the end, soft labels against every hard-label method.",
         _better_recovery,
+        ("figure4",),
     ),
     Claim(
         "top-500-is-best",
@@ -101,6 +103,7 @@ CLAIMS = [
         "Of the hard-label methods the one that updates 500 labels an epoch is best.",
         "Test accuracy of the second step, top 500 against every other hard-label method.",
         _best_hard_rule,
+        ("figure4",),
     ),
     Claim(
         "soft-tests-better",
@@ -108,6 +111,7 @@ CLAIMS = [
         "Soft labels perform better than hard ones.",
         "Test accuracy of the second step, soft labels against every hard-label method.",
         _better_test,
+        ("figure4",),
     ),
     Claim(
         "sure-labels-are-right",
@@ -116,6 +120,7 @@ CLAIMS = [
         f"More than {ALMOST_CORRECT:g} % of the labels with a maximum probability over 0.99 are "
         "right.",
         _sure_is_right,
+        ("table12", "table13"),
     ),
     Claim(
         "unsure-labels-are-wrong",
@@ -123,5 +128,6 @@ CLAIMS = [
         "Labels with a low probability tend to be wrong.",
         "Recovery accuracy is lower in each lower range of the maximum probability.",
         _unsure_is_wrong,
+        ("table12", "table13"),
     ),
 ]
