@@ -72,6 +72,23 @@ def places() -> dict[str, str]:
 
 
 @cache
+def equations() -> list[str]:
+    """The labels of the numbered equations, first that of (1); "" for one without a label."""
+    bodies = re.findall(r"\\begin{equation}(.*?)\\end{equation}", source(), re.DOTALL)
+    return [(re.findall(r"\\label{([^}]*)}", body) or [""])[0] for body in bodies]
+
+
+@cache
+def sections() -> dict[str, str]:
+    """The headings by number, "5.1": "Datasets"."""
+    return {
+        place.removeprefix("Section "): text.partition("}")[0]
+        for place, text in places().items()
+        if place.startswith("Section ")
+    }
+
+
+@cache
 def table(label: str) -> str:
     (body,) = [body for body in _floats("table") if rf"\label{{{label}}}" in body]
     return body

@@ -15,7 +15,7 @@ from chainer_jo.experiments.pseudo import PseudoSource
 
 
 class Cifar:
-    """The `Suite` of everything in the paper but section 5.6."""
+    """The `Suite` of everything in the paper but Clothing1M (Section 5.8)."""
 
     presets = PRESETS
     data_help = (

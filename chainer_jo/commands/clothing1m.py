@@ -24,7 +24,7 @@ from chainer_jo.experiments.clothing1m import PRESETS, STANDIN, Clothing1MStudy
 
 
 class Clothing1M:
-    """The `Suite` of section 5.6."""
+    """The `Suite` of Clothing1M (Section 5.8)."""
 
     presets = PRESETS
     data_help = "the folder of Clothing1M"

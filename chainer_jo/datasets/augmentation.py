@@ -1,4 +1,4 @@
-"""Pixels to network input, batch by batch: mean subtraction, random crop, flip (section 4.1).
+"""Pixels to network input, batch by batch: mean subtraction, random crop, flip (Section 5.2).
 
 Everything random is drawn for a whole epoch at once, so that an epoch can be repeated from its
 seed; applying it is one pass of array operations over the batch, without a loop over images.

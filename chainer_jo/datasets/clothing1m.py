@@ -5,7 +5,7 @@ The folder holds `images/`, `category_names_eng.txt` (14 lines), the labels `noi
 `clean_train_key_list.txt`, `clean_val_key_list.txt` and `clean_test_key_list.txt` (one key per
 line). A key is an image's path inside the folder, such as `images/0/00/1,2.jpg`.
 
-Section 4.1: training uses the million noisy images alone, validation and test the clean ones; the
+Section 5.1: training uses the million noisy images alone, validation and test the clean ones; the
 clean training images stay unused.
 """
 
@@ -37,7 +37,7 @@ KEY_LISTS = {  # each list, and where the labels of its keys are
     CLEAN_TEST: CLEAN_LABELS,
 }
 LAYOUT = (CATEGORY_FILE, NOISY_LABELS, CLEAN_LABELS, *KEY_LISTS)
-PUBLISHED_COUNTS = {  # section 4.1, rounded there
+PUBLISHED_COUNTS = {  # noisy and clean images, as Section 5.1 rounds them
     NOISY_TRAIN: 1_000_000,
     CLEAN_TRAIN: 50_000,
     CLEAN_VALIDATION: 14_000,

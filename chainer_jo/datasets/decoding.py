@@ -1,5 +1,5 @@
 """From an image file to pixels: what is opened, how what is odd about it is seen, the square that
-a network gets (section 4.2)."""
+a network gets (Section 5.2)."""
 
 from __future__ import annotations
 

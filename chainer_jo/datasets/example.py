@@ -15,7 +15,8 @@ from chainer_jo.datasets.label_table import LABEL, PATH
 from chainer_jo.errors import UserError
 
 LABELS, TRUE_LABELS = "labels.csv", "true_labels.csv"
-#: A third of the labels is drawn anew from all ten classes, which makes 30 % wrong (section 4.1).
+#: A third of the labels is drawn anew from all ten classes, which makes 30 % wrong (symmetric
+#: noise, Section 5.1).
 RATE = 1 / 3
 SEED = 0
 

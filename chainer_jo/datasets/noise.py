@@ -1,4 +1,4 @@
-"""Label noise put into true labels, as section 4.1 defines it, and its transition matrices."""
+"""Label noise put into true labels, as Section 5.1 defines it, and its transition matrices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from chainer_jo.errors import UserError
 
-# Class name: the name it is mistaken for. CIFAR-10: section 4.1 of the paper. Digits: what
+# Class name: the name it is mistaken for. CIFAR-10: Section 5.1 of the paper. Digits: what
 # Patrini et al. (CVPR 2017), whom the paper follows, use for MNIST.
 _MISTAKEN_FOR = (
     {"truck": "automobile", "bird": "airplane", "deer": "horse", "cat": "dog", "dog": "cat"},

@@ -1,4 +1,4 @@
-"""PL-CIFAR (Section 5.4): labels from clustering features of the training images."""
+"""PL-CIFAR (Sections 5.1 and 5.7): labels from clustering features of the training images."""
 
 from __future__ import annotations
 

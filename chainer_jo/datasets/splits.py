@@ -13,7 +13,7 @@ def split(
     rng: np.random.Generator,
     validation_fraction: float = 0.1,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Hold back a random part of every class (section 4.1: 10 % of the training data).
+    """Hold back a random part of every class (Section 5.1: 10 % of the training data).
 
     Parameters
     ----------

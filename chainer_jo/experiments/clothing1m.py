@@ -136,7 +136,7 @@ class Clothing1MStudy:
         return self._experiment("cross_entropy", self._second_step(), trial)
 
     def first_step(self, trial: int = 0) -> Experiment:
-        """Labels from epoch 1 on, as the mean over all past epochs (section 4.2)."""
+        """Labels from epoch 1 on, as the mean over all past epochs (Section 5.2)."""
         preset, step = self.preset, paper.CLOTHING1M_FIRST_STEP
         epochs = step.epochs * preset.time_scale
         return self._experiment(

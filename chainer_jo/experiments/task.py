@@ -186,8 +186,8 @@ def _mean(experiment: Experiment, images: np.ndarray | ImageFiles) -> np.ndarray
 
 
 def _prior(experiment: Experiment, data: LabelledData) -> np.ndarray:
-    """p (c,): uniform, "because each class has the same number of images" (Section 5.2); for labels
-    that come with the images the distribution of all of them (Section 5.6)."""
+    """p (c,): uniform, as every class has equally many images (Section 5.2); for labels
+    that come with the images the distribution of all of them (Section 5.8)."""
     classes = len(data.class_names)
     if experiment.noise.kind != "real":
         return np.full(classes, 1 / classes, np.float32)

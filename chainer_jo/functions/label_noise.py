@@ -76,7 +76,7 @@ def log_likelihood(
 def calibrate(probabilities: np.ndarray, given: np.ndarray) -> Calibrated:
     """The exponent and the confusion of the largest likelihood of the given labels, together.
 
-    A network trained with the entropy term (eq. 11) is too sure, one trained on noisy labels alone
+    A network trained with the entropy term (eq. 12) is too sure, one trained on noisy labels alone
     not sure enough; how sure it should be follows from the labels of images it has not seen.
     """
     log_s = np.log(np.maximum(probabilities, 1e-12, dtype=np.float64))

@@ -10,7 +10,7 @@ from chainer_jo.training.labels import LabelStore
 
 #: Steps of EM in one update; the next update goes on from where they end.
 STEPS = 5
-#: Least prior probability of a class: eq. 9 divides by it.
+#: Least prior probability of a class: L_p (eq. 10) compares with it.
 LEAST_PRIOR = 1e-3
 
 
@@ -55,7 +55,7 @@ def prior_of(labels):
 
 
 class PriorUpdate(training.Extension):
-    """Makes the mean label the prior of the next epoch (p of eq. 9), once labels are updated.
+    """Makes the mean label the prior of the next epoch (p of L_p, eq. 10), once labels are updated.
 
     The distribution of given labels is not that of true ones where noise is asymmetric.
 

@@ -16,7 +16,7 @@ from chainer_jo.training.iterator import Batch, BatchIterator
 
 
 class Preparation:
-    """Mean subtraction (section 4.2), and the channel order and scale that the network expects.
+    """Mean subtraction (Section 5.2), and the channel order and scale that the network expects.
 
     Parameters
     ----------

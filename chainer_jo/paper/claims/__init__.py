@@ -1,13 +1,12 @@
-"""What the paper says, sentence by sentence, held against results (`Results`: what to supply).
+"""What the paper says, claim by claim, held against results (`Results`: what to supply).
 
 ::
 
     for claim in CLAIMS:
         verdict = claim.decide(results)
-        print(claim.place, claim.quote, verdict.verdict, verdict.figures, sep="\\n")
+        print(claim.place, claim.statement, verdict.label, verdict.reason, sep="\\n")
 
-A difference within its scatter over trials does not decide: the verdict is "not enough runs". The
-rule is in `scatter`.
+When a difference decides, and when several do together, is in `scatter`.
 """
 
 from chainer_jo.paper.claims import (
