@@ -27,17 +27,13 @@ def residual_branch(
 ) -> Variable:
     """relu(BN(h * W1)) * W2 + residual, both convolutions padded so that stride 1 keeps the size.
 
-    In training a provider may compute it without ever writing relu(BN(.)) to memory; else it is
-    put together from `conv2d` and `batch_norm_relu`, whose arguments these are.
+    A provider computes it in training as one node of the graph, since a node costs as much as a
+    small convolution, and may do so without ever writing relu(BN(.)) to memory. Else it is put
+    together from `conv2d` and `batch_norm_relu`, whose arguments these are.
     """
     provider = providers.current()
     pads = tuple(W.shape[2] // 2 for W in (W1, W2))
-    fuses = (
-        chainer.config.train
-        and isinstance(provider, providers.FusingProvider)
-        and provider.fuses_branch(h.shape, W1.shape, stride, W2.shape)
-    )
-    if not fuses:
+    if provider is None or not chainer.config.train:
         z = conv2d(h, W1, stride, pads[0])
         activated = batch_norm_relu(z, gamma, beta, running_mean, running_var, DECAY, EPS)
         return conv2d(activated, W2, 1, pads[1], residual)
@@ -49,14 +45,12 @@ def residual_branch(
 
 
 class ResidualBranch(FunctionNode):
-    """`residual_branch` in training by a provider that fuses it.
+    """`residual_branch` in training by a provider.
 
     Backward runs once: it lets go of what forward kept, so that the memory is reused at once.
     """
 
-    def __init__(
-        self, provider: providers.FusingProvider, stride: int, pads: tuple[int, int]
-    ) -> None:
+    def __init__(self, provider: providers.Provider, stride: int, pads: tuple[int, int]) -> None:
         super().__init__()
         self._provider = provider
         self._stride = stride
@@ -65,24 +59,40 @@ class ResidualBranch(FunctionNode):
     def forward(self, inputs: tuple) -> tuple:
         self.retain_inputs(())
         h, W1, gamma, beta, W2, residual = inputs
-        y, self.mean, self.var, saved = self._provider.branch(
-            h, W1, self._stride, gamma, beta, W2, residual, EPS
-        )
+        provider, stride, (pad1, pad2) = self._provider, self._stride, self._pads
+        if isinstance(provider, providers.FusingProvider) and provider.fuses_branch(
+            h.shape, W1.shape, stride, W2.shape
+        ):
+            y, self.mean, self.var, branch = provider.branch(
+                h, W1, stride, gamma, beta, W2, residual, EPS
+            )
+            z, activated, statistics = branch.z, branch, branch.statistics
+        else:
+            z = provider.conv2d(h, W1, stride, pad1, None)
+            activated, self.mean, self.var, statistics = provider.batch_norm_relu_train(
+                z, gamma, beta, EPS
+            )
+            y = provider.conv2d(activated, W2, 1, pad2, residual)
         if chainer.config.enable_backprop:
-            self._kept = h, W1, gamma, W2, saved
+            self._kept = h, W1, gamma, W2, z, activated, statistics
         return (y,)
 
     def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs) -> tuple:
-        (h, W1, gamma, W2, saved), self._kept = self._kept, None
+        (h, W1, gamma, W2, z, activated, statistics), self._kept = self._kept, None
         provider, (pad1, pad2), gy = self._provider, self._pads, grad_outputs[0].array
         there = dict(zip(target_input_indexes, grad_inputs, strict=True))
         existing = {i: None if g is None else g.array for i, g in there.items()}
 
-        gW2 = provider.branch_grad_weight(gy, W2.shape, saved)
-        activated = provider.conv2d_grad_input(gy, W2, saved.z.shape, 1, pad2, None)
+        if isinstance(activated, providers.Branch):
+            gW2 = provider.branch_grad_weight(gy, W2.shape, activated)
+            activated = None
+        else:
+            gW2 = provider.conv2d_grad_weight(activated, gy, W2.shape, 1, pad2)
+        gactivated = provider.conv2d_grad_input(gy, W2, z.shape, 1, pad2, None)
         gz, ggamma, gbeta = provider.batch_norm_relu_grad(
-            saved.z, None, gamma, activated, saved.statistics, None
+            z, activated, gamma, gactivated, statistics, None
         )
+        del z, activated, gactivated
         gW1 = provider.conv2d_grad_weight(h, gz, W1.shape, self._stride, pad1)
         gradients = {1: gW1, 2: ggamma, 3: gbeta, 4: gW2}
         for i in gradients.keys() & existing.keys():

@@ -75,14 +75,26 @@ class OneDNN(Provider):
     def as_activation(self, x):
         if x.dtype != self._dtype and x.dtype.kind != "f":
             raise TypeError(f"activation: dtype {x.dtype}, expected float32")
-        if x.dtype == self._dtype and _is_channels_last(x):
-            return x
-        y = self._empty(x.shape)
-        y[...] = x
-        return y
+        if not _is_channels_last(x):
+            y = self._empty(x.shape, x.dtype)
+            y[...] = x
+            x = y
+        return self._converted(x, self._dtype)
 
     def to_float32(self, x):
-        return x.astype(numpy.float32, copy=False)
+        return self._converted(self._activation(x), FLOAT32)
+
+    def spatial_mean(self, x):
+        n, c, h, w = x.shape
+        pixels = self.to_float32(x).transpose(0, 2, 3, 1).reshape(n, h * w, c)
+        return numpy.matmul(numpy.full((1, h * w), 1 / (h * w), FLOAT32), pixels)[:, 0]
+
+    def spatial_mean_grad(self, gy, x_shape):
+        gx = self._empty(x_shape)
+        per_pixel = (gy / FLOAT32.type(gx[0, 0].size)).astype(self._dtype)
+        bits = f"u{self._dtype.itemsize}"
+        gx.view(bits)[...] = per_pixel.view(bits)[:, :, None, None]
+        return gx
 
     def conv2d(self, x, W, stride, pad, residual):
         x, W = self._activation(x), _float32("W", W)
@@ -158,9 +170,19 @@ class OneDNN(Provider):
             plan = self._plans[key] = kind(self._planner, *options)
         return plan
 
-    def _empty(self, shape: tuple[int, ...]) -> numpy.ndarray:
-        n, c, h, w = shape
-        return self.buffers.empty((n, h, w, c), self._dtype).transpose(0, 3, 1, 2)
+    def _converted(self, x: numpy.ndarray, dtype: numpy.dtype) -> numpy.ndarray:
+        """Channels-last x in a float dtype: itself, or a copy."""
+        if x.dtype == dtype:
+            return x
+        if {x.dtype, dtype} != {FLOAT32, self._dtype}:
+            return x.astype(dtype)  # keeps the layout
+        y = self._empty(x.shape, dtype)
+        with self._lock:
+            self._plan(plans.conversion, x.shape, dtype == FLOAT32)(_address(x), _address(y))
+        return y
+
+    def _empty(self, shape: tuple[int, ...], dtype: numpy.dtype | None = None) -> numpy.ndarray:
+        return self.buffers.empty(_nhwc(shape), dtype or self._dtype).transpose(0, 3, 1, 2)
 
     def _activation(self, x, shape: tuple[int, ...] | None = None) -> numpy.ndarray:
         if x.dtype != self._dtype:
@@ -189,6 +211,11 @@ def _vectors(x: numpy.ndarray, **named: numpy.ndarray) -> list[numpy.ndarray]:
         if vector.shape != x.shape[1:2]:
             raise ValueError(f"{name}: shape {vector.shape}, expected {x.shape[1:2]}")
     return [_float32(name, vector) for name, vector in named.items()]
+
+
+def _nhwc(shape: tuple[int, ...]) -> tuple[int, ...]:
+    n, c, h, w = shape
+    return n, h, w, c
 
 
 def _is_channels_last(x: numpy.ndarray) -> bool:

@@ -34,10 +34,10 @@ class Planner:
         self.buffers = buffers
         self.data_type = data_type
 
-    def activation(self, shape: Shape) -> c_void_p:
+    def activation(self, shape: Shape, data_type: int | None = None) -> c_void_p:
         """Descriptor of channels-last memory of the logical shape (n, c, h, w)."""
         n, c, h, w = shape
-        return self.library.strided(shape, (c * h * w, 1, w * c, c), self.data_type)
+        return self.library.strided(shape, (c * h * w, 1, w * c, c), data_type or self.data_type)
 
     def vector(self, length: int) -> c_void_p:
         """Descriptor of a float32 vector."""
@@ -266,6 +266,13 @@ def fixed_batch_norm_relu(planner: Planner, shape: Shape, eps: float) -> Primiti
     return Primitive(
         library, desc, (dnnl.SRC, x), (dnnl.DST, x), *((index, vector) for index in vectors)
     )
+
+
+def conversion(planner: Planner, shape: Shape, to_float32: bool) -> Primitive:
+    """`plan(x, y)`: y is float32 x in the type of activations, or the other way round."""
+    ours, theirs = planner.activation(shape), planner.activation(shape, dnnl.F32)
+    source, target = (ours, theirs) if to_float32 else (theirs, ours)
+    return _reorder(planner.library, (source,), (target,))
 
 
 def addition(planner: Planner, shape: Shape) -> Primitive:
