@@ -38,12 +38,16 @@ def load(precision: str) -> OneDNN:
 
 def has_bfloat16_instructions() -> bool:
     """Whether the processor multiplies bfloat16 numbers itself, as far as the system tells."""
+    return not _instructions().isdisjoint({"avx512_bf16", "amx_bf16"})
+
+
+def _instructions() -> set[str]:
+    """Names of what the processor can do beyond the usual; none where the system does not tell."""
     try:
         with open("/proc/cpuinfo") as lines:
-            flags = next((line for line in lines if line.startswith("flags")), "").split()
+            return set(next((line for line in lines if line.startswith("flags")), "").split())
     except OSError:
-        return False
-    return "avx512_bf16" in flags or "amx_bf16" in flags
+        return set()
 
 
 class OneDNN(Provider):
@@ -61,7 +65,10 @@ class OneDNN(Provider):
         self.buffers = Buffers()
         self._dtype = FLOAT32 if precision == "fp32" else _bfloat16()
         self._planner = plans.Planner(
-            library, self.buffers, dnnl.F32 if precision == "fp32" else dnnl.BF16
+            library,
+            self.buffers,
+            dnnl.F32 if precision == "fp32" else dnnl.BF16,
+            "amx_bf16" in _instructions(),
         )
         self._plans: dict[tuple, Any] = {}
         self._lock = threading.Lock()

@@ -17,8 +17,8 @@ from chainer_jo.functions.providers.dnnl import Library, Primitive
 
 Shape = tuple[int, ...]
 
-#: Images up to this wide, weights up to this many pairs of channels, are small; see `_describe`.
-SMALL_WIDTH, SMALL_PAIRS = 8, 64 * 64
+#: Images up to this wide are small; see `direct_is_faster`.
+SMALL_WIDTH = 8
 #: AMX multiplies 32 pixels of a row at a time for the gradient of weights. Rows shorter than the
 #: one are joined to rows of at most the other, which stay in the cache.
 SHORT_ROW, LONG_ROW = 16, 160
@@ -27,12 +27,14 @@ _NORMALIZE = dnnl.USE_SCALE | dnnl.USE_SHIFT | dnnl.FUSE_RELU
 
 
 class Planner:
-    """What all plans of a provider share; `data_type` (dnnl.F32 or BF16) is that of activations."""
+    """What all plans of a provider share: `data_type` (dnnl.F32 or BF16) is that of activations,
+    `amx` whether the processor has these instructions."""
 
-    def __init__(self, library: Library, buffers: Buffers, data_type: int) -> None:
+    def __init__(self, library: Library, buffers: Buffers, data_type: int, amx: bool) -> None:
         self.library = library
         self.buffers = buffers
         self.data_type = data_type
+        self.amx = amx
 
     def activation(self, shape: Shape, data_type: int | None = None) -> c_void_p:
         """Descriptor of channels-last memory of the logical shape (n, c, h, w)."""
@@ -63,7 +65,7 @@ class Conv2D:
         self.y_shape, *geometry = _geometry(x_shape, W_shape, stride, pad)
         x, y = planner.activation(x_shape), planner.activation(self.y_shape)
         attributes = library.adding(y) if adds else None
-        desc = _describe_forward(planner, x, y, self.y_shape, W_shape, geometry, attributes)
+        desc = _describe_forward(planner, x, y, self.y_shape, W_shape, stride, geometry, attributes)
         W = library.descriptor_of(desc, dnnl.QUERY_WEIGHTS)
         self._scratch = planner.scratch(W)
         fixed = self._scratch.ctypes.data
@@ -89,14 +91,14 @@ class Conv2DGradInput:
         x, y = planner.activation(x_shape), planner.activation(y_shape)
         desc = _describe(
             library,
-            stride > 1 or _is_small(y_shape, W_shape),
+            direct_is_faster(planner, True, y_shape, W_shape, stride),
             "convolution_backward_data",
             c_int(dnnl.CONVOLUTION_DIRECT),
             x,
             library.any_layout(W_shape, planner.data_type),
             y,
             *geometry,
-            _describe_forward(planner, x, y, y_shape, W_shape, geometry),
+            _describe_forward(planner, x, y, y_shape, W_shape, stride, geometry),
             None,
         )
         W = library.descriptor_of(desc, dnnl.QUERY_WEIGHTS)
@@ -297,22 +299,36 @@ def _geometry(x_shape: Shape, W_shape: Shape, stride: int, pad: int) -> list:
     return [(n, o, *output), *map(dnnl.dims, parameters)]
 
 
-def _is_small(y_shape: Shape, W_shape: Shape) -> bool:
-    return y_shape[3] <= SMALL_WIDTH and W_shape[0] * W_shape[1] <= SMALL_PAIRS
+def direct_is_faster(
+    planner: Planner, gradient: bool, y_shape: Shape, W_shape: Shape, stride: int
+) -> bool:
+    """Whether oneDNN's direct kernel beats its first choice, a sum of small matrix products, for a
+    convolution or its `gradient` with respect to the input.
+
+    As measured on one processor with AMX (a Xeon) and one without (an EPYC). The choice depends on
+    nothing but the shape and the instructions, so that a run that is continued adds up in the same
+    order.
+    """
+    width, pairs, float32 = y_shape[3], W_shape[0] * W_shape[1], planner.data_type == dnnl.F32
+    small = width <= SMALL_WIDTH
+    if not planner.amx:
+        return gradient and stride > 1 or small and pairs <= 64 * 64
+    if stride == 1:
+        few_channels = small and pairs <= 48 * 48
+        return float32 and (few_channels or not gradient and width <= 16 and pairs <= 32 * 32)
+    if W_shape[2:] == (1, 1):
+        return small or gradient and float32
+    return pairs <= 32 * 64 and (small or float32)
 
 
 def _describe(library: Library, direct: bool, *arguments) -> c_void_p:
-    """A convolution by oneDNN's first choice, or, where `direct`, by its direct kernel ("jit").
-
-    The first choice, which is a sum of small matrix products ("brg"), is slower for the gradient of
-    a strided convolution and for small images. It stays where there is no direct kernel with the
-    same instructions, and with AMX, for which that is not known.
-    """
+    """A convolution by oneDNN's first choice ("brg"), or, where `direct`, by its direct kernel
+    ("jit") if there is one with the same instructions."""
     first = library.describe(*arguments)
     if direct:
         other = library.describe(*arguments)
         instructions = library.implementation(first).rpartition(":")[2]
-        if "amx" not in instructions and library.move_on(other):
+        if library.move_on(other):
             kernel, _, others = library.implementation(other).rpartition(":")
             if kernel.startswith("jit") and others == instructions:
                 return other
@@ -325,13 +341,14 @@ def _describe_forward(
     y: c_void_p,
     y_shape: Shape,
     W_shape: Shape,
+    stride: int,
     geometry: list,
     attributes: c_void_p | None = None,
 ) -> c_void_p:
     weights = planner.library.any_layout(W_shape, planner.data_type)
     return _describe(
         planner.library,
-        _is_small(y_shape, W_shape),
+        direct_is_faster(planner, False, y_shape, W_shape, stride),
         "convolution_forward",
         c_int(dnnl.FORWARD_TRAINING),
         c_int(dnnl.CONVOLUTION_DIRECT),
@@ -357,7 +374,7 @@ def _describe_grad_weight(
         None,
         y,
         *geometry,
-        _describe_forward(planner, x, y, y_shape, W_shape, geometry),
+        _describe_forward(planner, x, y, y_shape, W_shape, stride, geometry),
         None,
     )
 
