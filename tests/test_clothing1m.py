@@ -8,10 +8,11 @@ from clothing1m_like import CLASSES, SMALL, append, first_line, make_clothing1m_
 from PIL import Image
 
 from chainer_jo.datasets import clothing1m, clothing1m_standin
-from chainer_jo.datasets.clothing1m import Problems, load, parse
+from chainer_jo.datasets.clothing1m import load, parse
 from chainer_jo.datasets.image_files import KeyList
 from chainer_jo.datasets.labelled_data import UNKNOWN, class_index
 from chainer_jo.datasets.prepare_clothing1m import main, prepare
+from chainer_jo.datasets.problems import Problems
 from chainer_jo.errors import UserError
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from chainer_jo.datasets.image_files import ImageFiles, KeyList
 from chainer_jo.datasets.labelled_data import UNKNOWN, Labelled, LabelledData
-from chainer_jo.errors import UserError
+from chainer_jo.datasets.problems import Problems
 
 NAME = "clothing1m"
 
@@ -43,39 +43,6 @@ PUBLISHED_COUNTS = {  # noisy and clean images, as Section 5.1 rounds them
     CLEAN_VALIDATION: 14_000,
     CLEAN_TEST: 10_000,
 }
-
-
-class Problems:
-    """What is wrong with a data set, kind by kind: a million bad lines still make a short text."""
-
-    EXAMPLES = 3
-
-    def __init__(self) -> None:
-        self._examples: dict[str, list[str]] = {}
-        self._counts: dict[str, int] = {}
-
-    def add(self, what: str, example: str = "") -> None:
-        self._counts[what] = self._counts.get(what, 0) + 1
-        examples = self._examples.setdefault(what, [])
-        if example and len(examples) < self.EXAMPLES:
-            examples.append(example)
-
-    def __len__(self) -> int:
-        return len(self._counts)
-
-    def lines(self) -> list[str]:
-        """One line per kind: what, how often, and the first examples."""
-        lines = []
-        for what, count in self._counts.items():
-            examples = self._examples[what]
-            often = f" ({count} times)" if count > 1 else ""
-            lines.append(what + often + (": " + ", ".join(examples) if examples else ""))
-        return lines
-
-    def raise_if_any(self, root: Path) -> None:
-        if self._counts:
-            found = self.lines()
-            raise UserError(f"Clothing1M folder {str(root)!r}: " + "; ".join(found))
 
 
 @dataclass(frozen=True)
@@ -115,7 +82,7 @@ def load(root: str | Path, name: str | None = None) -> LabelledData:
     """
     root, problems = Path(root), Problems()
     lists = parse(root, problems)
-    problems.raise_if_any(root)
+    problems.raise_if_any(f"Clothing1M folder {str(root)!r}")
     return LabelledData(
         name or (root.name if lists.unlike_published() else NAME),
         lists.class_names,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,10 +10,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from chainer_jo.cores import usable_cores
 from chainer_jo.datasets import decoding
 from chainer_jo.datasets.array_cache import made_once, to_disk
-from chainer_jo.datasets.clothing1m import Problems
-from chainer_jo.datasets.labelled_images import LabelledImages, raise_if_any
+from chainer_jo.datasets.labelled_images import LabelledImages
+from chainer_jo.datasets.problems import Problems
 from chainer_jo.datasets.progress import Progress
 from chainer_jo.errors import UserError
 
@@ -87,7 +87,7 @@ def _decode_all(images: LabelledImages, resize: int, crop: int) -> Iterator[np.n
             return error
 
     # In threads: decoding, resizing and converting hold no lock, and nothing has to be copied.
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(usable_cores()) as pool:
         for start in range(0, len(images), CHUNK):
             chunk = range(start, min(start + CHUNK, len(images)))
             for i, pixels in zip(chunk, pool.map(attempt, images.files(chunk)), strict=True):
@@ -97,4 +97,4 @@ def _decode_all(images: LabelledImages, resize: int, crop: int) -> Iterator[np.n
                     yield pixels
                 bar.update(i)
     bar.finish(len(images))
-    raise_if_any(problems, images.source)
+    problems.raise_if_any(f"data {images.source!r}")

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from chainer_jo import files
-from chainer_jo.datasets.clothing1m import Problems
 from chainer_jo.datasets.labelled_images import LabelledImages
+from chainer_jo.datasets.problems import Problems
 from chainer_jo.errors import UserError
 
 
@@ -38,14 +38,13 @@ def read_features(file: str | Path, images: LabelledImages) -> np.ndarray:
         rows[i] = row_of.get(path, -1)
         if rows[i] < 0:
             problems.add(f"no row for an image of {images.source!r}", images.show(i))
-    if len(problems):
-        example = f"; its paths are such as {paths[0]!r}" if paths else ""
-        raise UserError(f"{where}: " + "; ".join(problems.lines()) + example)
+    if len(problems) and paths:
+        problems.add(f"its paths are such as {paths[0]!r}")
+    problems.raise_if_any(where)
     chosen = np.ascontiguousarray(features[rows], np.float32)
     for i in np.flatnonzero(~np.isfinite(chosen).all(axis=1)):
         problems.add("numbers that are not finite", images.show(int(i)))
-    if len(problems):
-        raise UserError(f"{where}: " + "; ".join(problems.lines()))
+    problems.raise_if_any(where)
     return chosen
 
 

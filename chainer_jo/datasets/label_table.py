@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from chainer_jo.datasets.clothing1m import Problems
+from chainer_jo.datasets.problems import Problems
 from chainer_jo.errors import UserError
 
 PATH, LABEL = "path", "label"
@@ -88,8 +88,7 @@ def read(file: str | Path) -> LabelTable:
             kept.append(row)
     if not line_of and not len(problems):
         raise UserError(f"labels {str(file)!r}: no rows below the header, expected one per image")
-    if len(problems):
-        raise UserError(f"labels {str(file)!r}: " + "; ".join(problems.lines()))
+    problems.raise_if_any(f"labels {str(file)!r}")
     columns = {
         name: [row[i] for row in kept]
         for i, name in enumerate(names)

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from chainer_jo.datasets import class_folders, clothing1m, label_table
-from chainer_jo.datasets.clothing1m import Problems
-from chainer_jo.datasets.image_files import KeyList
-from chainer_jo.datasets.labelled_data import UNKNOWN
+from chainer_jo.datasets.image_files import ImageFiles, KeyList
+from chainer_jo.datasets.labelled_data import UNKNOWN, Labelled
 from chainer_jo.datasets.natural_order import by_value
+from chainer_jo.datasets.problems import Problems
 from chainer_jo.datasets.source import TAR_ENDING
 from chainer_jo.datasets.unpacked_tar import unpack
 from chainer_jo.errors import UserError
@@ -63,8 +63,14 @@ class LabelledImages:
 
     def files(self, indices: Sequence[int] | np.ndarray | None = None) -> list[str]:
         """Where the images of these indices are, or all of them."""
-        indices = range(len(self)) if indices is None else indices
-        return [f"{self.root}/{self.paths[i]}" for i in indices]
+        return ImageFiles(self.root, self.paths).paths(
+            range(len(self)) if indices is None else indices
+        )
+
+    def labelled(self, pixels: np.ndarray | None = None) -> Labelled:
+        """The images as runs take them: these pixels of all, uint8 (n, h, w, c), or their files."""
+        images = ImageFiles(self.root, self.paths) if pixels is None else pixels
+        return Labelled(images, self.labels, self.true_labels)
 
     def show(self, i: int) -> str:
         """An image as messages name it."""
@@ -167,7 +173,7 @@ def true_labels(file: str, images: LabelledImages) -> LabelledImages:
     for label, line in zip(table.labels, table.lines, strict=True):
         if label not in index:
             problems.add("a class that the images do not have", f"line {line}, {label!r}")
-    raise_if_any(problems, file)
+    problems.raise_if_any(f"data {file!r}")
     known = np.full(len(images), UNKNOWN, np.int32)
     for i, path in enumerate(images.paths):
         if (row := row_of.get(path)) is not None:
@@ -178,12 +184,6 @@ def true_labels(file: str, images: LabelledImages) -> LabelledImages:
             f"{images.paths[0]!r}, found such as {table.paths[0]!r}"
         )
     return replace(images, true_labels=known)
-
-
-def raise_if_any(problems: Problems, source: str) -> None:
-    """Raises UserError with all problems in one line."""
-    if len(problems):
-        raise UserError(f"data {source!r}: " + "; ".join(problems.lines()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +205,7 @@ class _Listing:
         for i, name in enumerate(self.labels):
             if name not in index:
                 problems.add("a class that no training image has", f"{name!r}{self._line(i)}")
-        raise_if_any(problems, self.source)
+        problems.raise_if_any(f"data {self.source!r}")
         n = len(self.paths)
         return LabelledImages(
             self.source,
@@ -232,7 +232,7 @@ class _Listing:
                 if not stat.S_ISREG(found.st_mode):
                     problems.add("image: not a file", f"{path!r}{self._line(i)}")
                 status[:, i] = found.st_size, found.st_mtime_ns
-        raise_if_any(problems, self.source)
+        problems.raise_if_any(f"data {self.source!r}")
         return status
 
     def _line(self, i: int) -> str:

@@ -18,8 +18,9 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from chainer_jo.datasets import clothing1m
-from chainer_jo.datasets.clothing1m import LAYOUT, Lists, Problems
+from chainer_jo.datasets.clothing1m import LAYOUT, Lists
 from chainer_jo.datasets.decoding import open_resized
+from chainer_jo.datasets.problems import Problems
 from chainer_jo.datasets.progress import Progress
 from chainer_jo.errors import UserError
 
@@ -67,7 +68,7 @@ def prepare(
             problems.add(*complaint)
         progress.update(done)
     progress.finish(total)
-    problems.raise_if_any(root)
+    problems.raise_if_any(f"Clothing1M folder {str(root)!r}")
     if small is not None:
         for name in LAYOUT:
             _write_whole(small / name, (root / name).read_bytes())
