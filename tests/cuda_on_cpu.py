@@ -33,6 +33,41 @@ static thread_local Index threadIdx, blockIdx, blockDim, gridDim;
 #define __fadd_rn(a, b) ((a) + (b))
 typedef _Float16 float16;
 """
+#: Threads of a block that wait for each other: each has a stack of its own, and hands over to the
+#: next one where it waits.
+BARRIER = r"""
+#include <ucontext.h>
+#include <vector>
+#define __shared__ static
+static ucontext_t scheduler, *running;
+static inline void __syncthreads() { swapcontext(running, &scheduler); }
+static void (*entry)(void**);
+static void** entered;
+static std::vector<bool> ended;
+static void start() { entry(entered); ended[threadIdx.x] = true; }
+static void run_block(int threads) {
+    std::vector<ucontext_t> contexts(threads);
+    std::vector<std::vector<char>> stacks(threads, std::vector<char>(1 << 15));
+    ended.assign(threads, false);
+    for (int t = 0; t < threads; ++t) {
+        getcontext(&contexts[t]);
+        contexts[t].uc_stack.ss_sp = stacks[t].data();
+        contexts[t].uc_stack.ss_size = stacks[t].size();
+        contexts[t].uc_link = &scheduler;
+        makecontext(&contexts[t], start, 0);
+    }
+    for (bool left = true; left;) {
+        left = false;
+        for (int t = 0; t < threads; ++t) {
+            if (ended[t]) continue;
+            threadIdx.x = t;
+            running = &contexts[t];
+            swapcontext(&scheduler, running);
+            left |= !ended[t];
+        }
+    }
+}
+"""
 TYPES = {"float32": "float", "int32": "int32_t", "float16": "float16"}
 
 
@@ -101,8 +136,10 @@ class RawModule:
             name: [self._parameter(p) for p in parameters.split(",")]
             for name, parameters in re.findall(r"__global__ void (\w+)\(([^)]*)\)", code)
         }
-        drivers = "".join(self._driver(*item) for item in self._signatures.items())
-        self._library = compile_source(folder, PRELUDE + code + drivers)
+        waits = "__syncthreads" in code
+        drivers = "".join(self._driver(*item, waits) for item in self._signatures.items())
+        prelude = PRELUDE + BARRIER if waits else PRELUDE
+        self._library = compile_source(folder, prelude + code + drivers)
 
     @staticmethod
     def _parameter(text: str) -> tuple[str, bool]:
@@ -112,12 +149,20 @@ class RawModule:
         return name, "*" in text
 
     @staticmethod
-    def _driver(name: str, parameters: list[tuple[str, bool]]) -> str:
+    def _driver(name: str, parameters: list[tuple[str, bool]], waits: bool) -> str:
         """Takes the addresses of the arguments, as CUDA does, and runs all threads in turn."""
         values = ", ".join(
             f"*({kind}{'*' * pointer}*)arguments[{i}]"
             for i, (kind, pointer) in enumerate(parameters)
         )
+        if waits:
+            return f"""
+        extern "C" void run_{name}(int blocks, int threads, void** arguments) {{
+            blockDim.x = threads; gridDim.x = blocks;
+            entry = [](void** arguments) {{ {name}({values}); }};
+            entered = arguments;
+            for (blockIdx.x = 0; blockIdx.x < (unsigned)blocks; ++blockIdx.x) run_block(threads);
+        }}"""
         return f"""
         extern "C" void run_{name}(int blocks, int threads, void** arguments) {{
             blockDim.x = threads; gridDim.x = blocks;

@@ -2,13 +2,16 @@
 
 import sys
 
+import chainer
 import cuda_on_cpu
 import numpy as np
 import pytest
 from cuda_on_cpu import array, needs_compiler
 
 from chainer_jo.datasets import augmentation
-from chainer_jo.functions.providers import cudnn_kernels
+from chainer_jo.functions import joint_loss_kernel
+from chainer_jo.functions.losses import JointLoss
+from chainer_jo.functions.providers import Provider, cudnn_kernels
 from chainer_jo.training.device import kernels
 from chainer_jo.training.iterator import Batch
 from chainer_jo.training.optimizers import FlatMomentumSGD
@@ -20,10 +23,11 @@ pytestmark = [needs_compiler, pytest.mark.usefixtures("arithmetic")]
 def on_cpu(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "cupy", cuda_on_cpu.cupy(tmp_path_factory.mktemp("cuda")))
-        for cached in (kernels._module, cudnn_kernels._matmul):
+        modules = kernels._module, cudnn_kernels._module, joint_loss_kernel._kernel
+        for cached in modules:
             cached.cache_clear()
         yield
-        for cached in (kernels._module, cudnn_kernels._matmul):
+        for cached in modules:
             cached.cache_clear()
 
 
@@ -70,8 +74,96 @@ def test_gather_takes_any_number_of_arrays(rng, count):
     assert np.array_equal(out, np.concatenate(arrays) / np.float32(1024))
 
 
-def test_chunks_fit_into_a_kernels_arguments():
-    assert kernels.CHUNKS_DTYPE.itemsize == 8 * (2 * kernels.CHUNKS + 1) <= 4096 - 64
+def channels_last(a):
+    return array(a.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("shape", [(5, 4, 3, 3), (7, 1, 3, 3), (8, 6, 1, 1), (1, 3, 5, 1)])
+def test_gather_takes_what_cudnn_writes(rng, shape, dtype):
+    """Gradients with channels-last memory, among others; float16 down to its smallest numbers."""
+    arrays = [array(rng.standard_normal(size), np.float32) for size in (3, 40)]
+    gradient = rng.standard_normal(shape) * 10.0 ** rng.integers(-8, 5, shape)
+    arrays.insert(1, channels_last(array(gradient, dtype)))
+    out = array(np.full(sum(a.size for a in arrays), np.nan, np.float32))
+    kernels.gather(arrays, out, 1 / 1024)
+    expected = np.concatenate([a.astype(np.float32).ravel() for a in arrays]) / np.float32(1024)
+    assert np.array_equal(out, expected)
+
+
+def test_gather_refuses_other_memory(rng):
+    odd = array(rng.random((4, 4, 3, 6), np.float32))[:, :, :, ::2]
+    with pytest.raises(ValueError, match="no channels-last memory"):
+        kernels.gather([odd], array(np.empty(odd.size, np.float32)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("count", [1, cudnn_kernels.WEIGHTS, cudnn_kernels.WEIGHTS + 2])
+def test_weights_are_arranged_as_numpy_would(rng, count, dtype):
+    shapes = [(int(o), int(c), int(k), int(k)) for o, c, k in
+              zip(rng.integers(1, 9, count), rng.integers(1, 9, count), rng.integers(1, 4, count),
+                  strict=True)]  # fmt: skip
+    weights = [array(rng.standard_normal(shape), np.float32) for shape in shapes]
+    arranged = cudnn_kernels.Kernels.arrange(weights, np.dtype(dtype))
+    for ours, w in zip(arranged, weights, strict=True):
+        assert ours.dtype == dtype and ours.transpose(0, 2, 3, 1).flags.c_contiguous
+        assert np.array_equal(ours, w.astype(dtype))
+
+
+@pytest.mark.parametrize("layers", [1, cudnn_kernels.LAYERS + 3])
+def test_averages_of_all_layers_move_as_a_providers_do(rng, layers):
+    moved, expected = [], []
+    for i in range(layers):
+        c, samples, eps = 1 + i % 7, 2 + i, 2e-5 * (1 + i % 2)
+        mean, var = rng.standard_normal(c).astype(np.float32), rng.random(c, np.float32) + 0.01
+        running = rng.standard_normal(c).astype(np.float32), rng.random(c, np.float32)
+        theirs = [a.copy() for a in running]
+        Provider.move_averages(None, *theirs, mean, var, 0.9, samples)
+        expected.append(theirs)
+        inverse = 1 / np.sqrt(var + np.float32(eps))
+        arrays = map(array, (*running, mean, inverse))
+        unbias = samples / (samples - 1)
+        moved.append(cudnn_kernels.Moved(*arrays, eps, 0.9, unbias))
+    cudnn_kernels.Kernels.move_averages(moved)
+    for ours, theirs in zip(moved, expected, strict=True):
+        np.testing.assert_allclose(ours.running_mean, theirs[0], rtol=2e-6, atol=1e-7)
+        np.testing.assert_allclose(ours.running_var, theirs[1], rtol=2e-5)
+
+
+@pytest.mark.parametrize("n, c", [(128, 10), (1, 3), (300, 14), (5, 1)])
+@pytest.mark.parametrize("alpha, beta, labelled", [
+    (1.2, 0.8, True), (0.0, 0.0, True), (0.0, 0.4, True), (2.0, 0.0, True), (1.0, 1.0, False),
+])  # fmt: skip
+def test_the_joint_loss_is_that_of_array_operations(rng, n, c, alpha, beta, labelled):
+    """Labels of 0 and 1 among others, and logits of which some probabilities underflow."""
+    logits = (rng.standard_normal((n, c)) * rng.choice([1, 40], (n, 1))).astype(np.float32)
+    labels = rng.dirichlet(np.ones(c), n).astype(np.float32)
+    labels[::2] = np.eye(c, dtype=np.float32)[rng.integers(c, size=len(labels[::2]))]
+    labels = labels if labelled else None
+    prior = rng.dirichlet(5 * np.ones(c)).astype(np.float32)
+    z = chainer.Variable(logits)
+    loss = JointLoss(labels, prior, alpha, beta)
+    with np.errstate(divide="ignore", invalid="ignore"):  # of one image alone, by eq. 10
+        (value,) = loss.apply((z,))
+        value.backward()
+    operands = (None if a is None else array(a) for a in (logits, labels, prior))
+    ours = joint_loss_kernel.joint_loss(*operands, alpha, beta)
+    np.testing.assert_allclose(ours.probabilities, loss.probabilities, rtol=1e-5, atol=1e-30)
+    np.testing.assert_allclose(ours.gradient, z.grad, rtol=2e-4, atol=2e-6 / n)
+    terms = dict(zip(joint_loss_kernel.TERMS, ours.terms, strict=True))
+    for name, theirs in {"loss": value.array, **loss.terms}.items():
+        assert terms[name] == pytest.approx(float(theirs), rel=1e-5, abs=1e-6), name
+
+
+def test_tables_fit_into_a_kernels_arguments():
+    for table, bytes_of_c in (
+        (kernels.CHUNKS_DTYPE, 8 * (2 * kernels.CHUNKS + 1) + 9 * kernels.CHUNKS),
+        (cudnn_kernels.WEIGHTS_DTYPE, 8 * (3 * cudnn_kernels.WEIGHTS + 1)
+         + 8 * cudnn_kernels.WEIGHTS),
+        (cudnn_kernels.LAYERS_DTYPE, 8 * (5 * cudnn_kernels.LAYERS + 1)
+         + 12 * cudnn_kernels.LAYERS),
+    ):  # fmt: skip
+        assert table.itemsize == bytes_of_c <= 4096 - 64 and bytes_of_c % 8 == 0
 
 
 def test_momentum_sgd_is_the_optimizers_bit_for_bit(rng):

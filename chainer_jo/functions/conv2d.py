@@ -63,5 +63,5 @@ class Conv2D(FunctionNode):
             return provider.conv2d_grad_input(gy, W, x.shape, stride, pad, accumulate)
         if index == 1:
             gW = provider.conv2d_grad_weight(x, gy, W.shape, stride, pad)
-            return gW if accumulate is None else gW + accumulate
+            return provider.gradient_of(W, gW, accumulate)
         return gy if accumulate is None else provider.add(gy, accumulate)

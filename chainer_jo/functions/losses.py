@@ -5,6 +5,8 @@ import chainer
 import numpy as np
 from chainer import backend
 
+from chainer_jo.functions import joint_loss_kernel
+
 #: The smallest float32 that is no subnormal: those are zero in CuPy's kernels.
 SMALLEST = np.finfo(np.float32).tiny
 
@@ -39,8 +41,30 @@ class JointLoss(chainer.FunctionNode):
         self.prior = prior
         self.alpha = alpha
         self.beta = beta
+        self._gradient = None
 
-    def forward(self, inputs):
+    def forward_gpu(self, inputs):
+        (logits,) = inputs
+        if any(a is not None and a.dtype != np.float32 for a in (logits, self.labels)):
+            return self.forward_cpu(inputs)
+        xp = backend.get_array_module(logits)
+        self.retain_inputs(())
+        operands = (None if a is None else xp.ascontiguousarray(a, np.float32)
+                    for a in (logits, self.labels, self.prior))  # fmt: skip
+        result = joint_loss_kernel.joint_loss(*operands, self.alpha, self.beta)
+        self.probabilities = result.probabilities
+        self._gradient = result.gradient
+        values = dict(zip(joint_loss_kernel.TERMS, result.terms, strict=True))
+        there = {
+            "cross_entropy": self.labels is not None,
+            "classification": self.labels is not None,
+            "prior": self.alpha,
+            "entropy": self.beta,
+        }
+        self.terms = {name: values[name] for name, is_there in there.items() if is_there}
+        return (values["loss"],)
+
+    def forward_cpu(self, inputs):
         (logits,) = inputs
         xp = backend.get_array_module(logits)
         self.retain_inputs(())
@@ -69,6 +93,8 @@ class JointLoss(chainer.FunctionNode):
         return (loss,)
 
     def backward(self, indexes, grad_outputs):
+        if self._gradient is not None:
+            return (chainer.as_variable(self._gradient * grad_outputs[0].array),)
         s = self.probabilities
         n = s.shape[0]
         gradient = 0.0

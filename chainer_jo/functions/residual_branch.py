@@ -94,10 +94,12 @@ class ResidualBranch(FunctionNode):
         )
         del z, activated, gactivated
         gW1 = provider.conv2d_grad_weight(h, gz, W1.shape, self._stride, pad1)
-        gradients = {1: gW1, 2: ggamma, 3: gbeta, 4: gW2}
+        gradients = {2: ggamma, 3: gbeta}
         for i in gradients.keys() & existing.keys():
             if existing[i] is not None:
                 gradients[i] = gradients[i] + existing[i]
+        for i, W, gW in ((1, W1, gW1), (4, W2, gW2)):
+            gradients[i] = provider.gradient_of(W, gW, existing.get(i))
         if 0 in existing:
             gradients[0] = provider.conv2d_grad_input(
                 gz, W1, h.shape, self._stride, pad1, existing[0]

@@ -1,5 +1,9 @@
 """Momentum SGD with weight decay as one pass over one flat buffer that holds every parameter."""
 
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
 import chainer
 import numpy as np
 from chainer import backend
@@ -39,10 +43,14 @@ class FlatMomentumSGD(chainer.Optimizer):
         self._scratch = xp.empty(min(CHUNK, self.parameters.size), np.float32)
         self._device_lr = xp.empty(1, np.float32)
         self._sent_lr = None
+        self._weights = []
         start = 0
         for param in self._params:
             stop = start + param.size
             param.array = self.parameters[start:stop].reshape(param.shape)
+            if param.ndim == 4:
+                gradient = self.gradients[start:stop].reshape(param.shape)
+                self._weights.append((param.array, gradient))
             start = stop
         return self
 
@@ -57,11 +65,13 @@ class FlatMomentumSGD(chainer.Optimizer):
     def update(self, lossfun=None, *args, **kwargs) -> None:
         """One step: computes the gradients of ``lossfun(*args)`` if it is given, then updates every
         parameter."""
+        kept = {}
         if lossfun is not None:
-            loss = lossfun(*args, **kwargs)
-            self.target.cleargrads()
-            self.backward(loss)
-        self._gather()
+            with self._whole_step() as kept:
+                loss = lossfun(*args, **kwargs)
+                self.target.cleargrads()
+                self.backward(loss)
+        self._gather(kept)
         self.step()
         self.t += 1
 
@@ -75,13 +85,22 @@ class FlatMomentumSGD(chainer.Optimizer):
         provider = providers.current()
         return None if provider is None or provider.loss_scale == 1 else provider.loss_scale
 
-    def _gather(self) -> None:
-        """Fills ``gradients`` from the parameters'."""
-        grads = [param.grad.reshape(-1) for param in self._params]
+    def _whole_step(self) -> AbstractContextManager[Mapping[int, Any]]:
+        """`Provider.step` for the weights of convolutions on a GPU, whose gradients are gathered
+        from wherever they are."""
+        provider = providers.current()
+        if provider is None or not device.is_on_gpu(self.parameters):
+            return nullcontext({})
+        return provider.step(self._weights)
+
+    def _gather(self, kept: Mapping[int, Any]) -> None:
+        """Fills ``gradients`` from the parameters' and from what `Provider.step` has kept."""
         factor = 1 / (self._loss_scale or 1)
         if device.is_on_gpu(self.gradients):
+            grads = [kept.get(param.array.data.ptr, param.grad) for param in self._params]
             device.kernels.gather(grads, self.gradients, factor)
         else:
+            grads = [param.grad.reshape(-1) for param in self._params]
             np.concatenate(grads, out=self.gradients)
             if factor != 1:
                 self.gradients *= np.float32(factor)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import abc
 import logging
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import chainer
@@ -77,7 +79,26 @@ class Provider(abc.ABC):
     def conv2d_grad_weight(
         self, x: Any, gy: Any, W_shape: tuple[int, ...], stride: int, pad: int
     ) -> Any:
-        """Gradient with respect to W: float32, shape W_shape, C-contiguous."""
+        """Gradient with respect to W, of shape W_shape, as `gradient_of` takes it."""
+
+    def gradient_of(self, W: Any, gradient: Any, accumulate: Any | None) -> Any:
+        """What `conv2d_grad_weight` gave, plus `accumulate` if given: float32, C-contiguous."""
+        return gradient if accumulate is None else gradient + accumulate
+
+    def step(self, weights: Sequence[tuple[Any, Any]]) -> AbstractContextManager[Mapping[int, Any]]:
+        """A forward and backward pass, for what is better done for all layers at once.
+
+        Parameters
+        ----------
+        weights : float32 weights (o, c, kh, kw), which stay as they are inside, each with an array
+            of its shape that stands for its gradient.
+
+        Returns
+        -------
+        A context manager. It gives a mapping that after it holds, by address of the weights, the
+        gradients that are not in their parameters yet: of any float type and memory layout.
+        """
+        return nullcontext({})
 
     @abc.abstractmethod
     def batch_norm_relu_train(
@@ -85,8 +106,9 @@ class Provider(abc.ABC):
     ) -> tuple[Any, Any, Any, Any]:
         """max(0, gamma (x - mean) / sqrt(var + eps) + beta) with the batch's own statistics.
 
-        Returns y, mean (c,), var (c,; biased, the mean of squared deviations), and `saved`,
-        whatever `batch_norm_relu_grad` wants to be handed back.
+        Returns y, mean (c,), var (c,; biased, the mean of squared deviations; or whatever
+        `move_averages` takes for it), and `saved`, what `batch_norm_relu_grad` wants to be handed
+        back.
         """
 
     @abc.abstractmethod
@@ -178,7 +200,7 @@ class FusingProvider(Provider):
 
     @abc.abstractmethod
     def branch_grad_weight(self, gy: Any, W2_shape: tuple[int, ...], saved: Branch) -> Any:
-        """Gradient with respect to W2: float32, shape W2_shape, C-contiguous."""
+        """Gradient with respect to W2, of shape W2_shape, as `gradient_of` takes it."""
 
 
 def current() -> Provider | None:

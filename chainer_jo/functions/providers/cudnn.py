@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -22,7 +23,7 @@ from chainer_jo.functions.providers import (
     cudnn_library,
 )
 from chainer_jo.functions.providers import cudnn_plans as plans
-from chainer_jo.functions.providers.cudnn_kernels import Kernels
+from chainer_jo.functions.providers.cudnn_kernels import Kernels, Moved
 
 FLOAT32 = numpy.dtype(numpy.float32)
 
@@ -31,6 +32,24 @@ ALIGNMENT = 16
 #: In "mixed", a power of two, so that dividing by it is exact: gradients of a mean over a batch and
 #: an image lie far below float16's smallest normal number, 6e-5, and with it well within its range.
 LOSS_SCALE = 1024.0
+
+
+class Variance(NamedTuple):
+    """A batch's variance as cuDNN gives it: 1 / sqrt(var + eps), (c,)."""
+
+    inverse: Any
+    eps: float
+
+
+class _Step(NamedTuple):
+    """What `CuDNN.step` keeps, by address of the weights."""
+
+    #: The weights with the activations' type and memory.
+    arranged: dict[int, Any]
+    #: What Chainer is given for gradients that are kept here.
+    stand_ins: dict[int, Any]
+    gradients: dict[int, Any]
+    moved: list[Moved]
 
 
 def load(precision: str) -> CuDNN:
@@ -89,6 +108,7 @@ class CuDNN(FusingProvider):
         # cuDNN reads these scalars from host memory whenever a plan runs.
         self._scalars: dict[float, numpy.ndarray] = {}
         self._unused_averages: dict[int, Any] = {}
+        self._step: _Step | None = None
 
     def as_activation(self, x):
         if x.dtype.kind != "f":
@@ -123,7 +143,35 @@ class CuDNN(FusingProvider):
         gW = self._empty(W_shape)
         plan = self._planner.plan(plans.convolution_grad_weight, *geometry)
         self._run(_found(plan, geometry), {"x": x, "gy": gy, "gW": gW})
-        return gW.astype(FLOAT32, order="C", copy=False)
+        return gW
+
+    def gradient_of(self, W, gradient, accumulate):
+        step, address = self._step, _address(W)
+        if step is None or address not in step.stand_ins:
+            gradient = gradient.astype(FLOAT32, order="C", copy=False)
+            return gradient if accumulate is None else gradient + accumulate
+        if address in step.gradients:
+            # The other place where the weights are used has given the stand-in already.
+            gradient = self.add(step.gradients[address], gradient)
+        step.gradients[address] = gradient
+        return step.stand_ins[address]
+
+    @contextmanager
+    def step(self, weights):
+        arranged = self._kernels.arrange([W for W, _ in weights], self._dtype)
+        addresses = [_address(W) for W, _ in weights]
+        self._step = _Step(
+            dict(zip(addresses, arranged, strict=True)),
+            dict(zip(addresses, (stand_in for _, stand_in in weights), strict=True)),
+            {},
+            [],
+        )
+        try:
+            yield self._step.gradients
+            if self._step.moved:
+                self._kernels.move_averages(self._step.moved)
+        finally:
+            self._step = None
 
     def batch_norm_relu_train(self, x, gamma, beta, eps):
         x, gamma, beta = self._activation("x", x), self._vector(gamma), self._vector(beta)
@@ -143,7 +191,7 @@ class CuDNN(FusingProvider):
             })  # fmt: skip
             if not relu:
                 y = self._map(self._kernels.relu, y)
-        return y, mean, self._kernels.variance(inverse, eps), (mean, inverse, beta)
+        return y, mean, Variance(inverse, eps), (mean, inverse, beta)
 
     def batch_norm_relu_test(self, x, gamma, beta, mean, var, eps):
         x = self._activation("x", x)
@@ -187,7 +235,7 @@ class CuDNN(FusingProvider):
             "x": x, "W": self._weights(W1), "y": z, "total": total, "squares": squares,
         })  # fmt: skip
         count = z.size // gamma.size
-        mean, var, inverse, scale, shift = self._kernels.statistics(
+        mean, inverse, scale, shift = self._kernels.statistics(
             total, squares, gamma, beta, numpy.float32(count), numpy.float32(eps)
         )
         y = self._empty((*z.shape[:1], W2.shape[0], *z.shape[2:]))
@@ -196,7 +244,7 @@ class CuDNN(FusingProvider):
             "x": z, "scale": scale, "shift": shift, "W": self._weights(W2), "residual": residual,
             "y": y,
         })  # fmt: skip
-        return y, mean, var, Branch(z, (mean, inverse, beta), scale, shift)
+        return y, mean, Variance(inverse, eps), Branch(z, (mean, inverse, beta), scale, shift)
 
     def branch_grad_weight(self, gy, W2_shape, saved):
         z = saved.z
@@ -208,7 +256,7 @@ class CuDNN(FusingProvider):
         self._run(plan, {
             "x": z, "scale": saved.scale, "shift": saved.shift, "gy": gy, "gW": gW,
         })  # fmt: skip
-        return gW.astype(FLOAT32, order="C", copy=False)
+        return gW
 
     def _branch(
         self,
@@ -228,7 +276,11 @@ class CuDNN(FusingProvider):
 
     def move_averages(self, running_mean, running_var, mean, var, decay, samples):
         unbias = samples / max(samples - 1, 1)
-        self._kernels.move_averages(mean, var, decay, unbias, running_mean, running_var)
+        moved = Moved(running_mean, running_var, mean, var.inverse, var.eps, decay, unbias)
+        if self._step is None:
+            self._kernels.move_averages([moved])
+        else:
+            self._step.moved.append(moved)
 
     def matmul(self, a, b):
         return self._kernels.matmul(a, b)
@@ -277,6 +329,8 @@ class CuDNN(FusingProvider):
         """Weights of shape (o, c, kh, kw) with the activations' type and memory."""
         if W.dtype != FLOAT32:
             raise TypeError(f"W: dtype {W.dtype}, expected float32")
+        if self._step is not None and _address(W) in self._step.arranged:
+            return self._step.arranged[_address(W)]
         return self._nhwc(W, self._dtype)
 
     def _activation(self, name: str, x: Any, shape: tuple[int, ...] | None = None) -> Any:

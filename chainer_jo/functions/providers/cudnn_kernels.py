@@ -5,10 +5,13 @@ T is the type of the activations; arithmetic is float32.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
+
+from chainer_jo.functions.providers.half import HALF
 
 #: name -> (inputs, outputs, body), as `cupy.ElementwiseKernel` takes them.
 SOURCES = {
@@ -24,44 +27,101 @@ SOURCES = {
         y = z <= 0.0f ? T(0.0f) : T(z)
         """,
     ),
-    "variance": (
-        "float32 inverse, float32 eps",
-        "float32 var",
-        """
-        const float v = 1.0f / (inverse * inverse) - eps;
-        var = v < 0.0f ? 0.0f : v
-        """,
-    ),
     # From sums over count samples; BN is scale x + shift, which cuDNN's fused engines take in half.
     "statistics": (
         "float32 total, float32 squares, float32 gamma, float32 beta, float32 count, float32 eps",
-        "float32 mean, float32 var, float32 inverse, float16 scale, float16 shift",
+        "float32 mean, float32 inverse, float16 scale, float16 shift",
         """
         mean = total / count;
         const float v = squares / count - mean * mean;
-        var = v < 0.0f ? 0.0f : v;
-        inverse = 1.0f / sqrtf(var + eps);
+        inverse = 1.0f / sqrtf((v < 0.0f ? 0.0f : v) + eps);
         scale = float16(gamma * inverse);
         shift = float16(beta - mean * gamma * inverse)
-        """,
-    ),
-    "move_averages": (
-        "float32 mean, float32 var, float32 decay, float32 unbias",
-        "float32 running_mean, float32 running_var",
-        """
-        running_mean = decay * running_mean + (1.0f - decay) * mean;
-        running_var = decay * running_var + (1.0f - decay) * unbias * var
         """,
     ),
 }
 
 
-#: y (m, n) = a (m, k) b (k, n), strides in elements.
-MATMUL = r"""
+#: Weights, and layers, that one launch takes: they are kernel arguments, 4 KiB at most.
+WEIGHTS, LAYERS = 96, 64
+WEIGHTS_DTYPE = numpy.dtype([
+    ("start", numpy.int64, WEIGHTS + 1), ("source", numpy.uint64, WEIGHTS),
+    ("target", numpy.uint64, WEIGHTS), ("channels", numpy.int32, WEIGHTS),
+    ("pixels", numpy.int32, WEIGHTS),
+])  # fmt: skip
+LAYERS_DTYPE = numpy.dtype([
+    ("start", numpy.int64, LAYERS + 1), ("mean", numpy.uint64, LAYERS),
+    ("inverse", numpy.uint64, LAYERS), ("running_mean", numpy.uint64, LAYERS),
+    ("running_var", numpy.uint64, LAYERS), ("eps", numpy.float32, LAYERS),
+    ("decay", numpy.float32, LAYERS), ("unbias", numpy.float32, LAYERS),
+])  # fmt: skip
+RAW_SOURCE = (
+    f"#define WEIGHTS {WEIGHTS}\n#define LAYERS {LAYERS}\n"
+    + HALF
+    + r"""
+__device__ long long position() {
+    return (long long)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+// Of `count` parts that begin at `start`, the one that i is in.
+__device__ int part_of(const long long* start, int count, long long i) {
+    int low = 0, high = count;
+    while (high - low > 1) {
+        const int middle = (low + high) / 2;
+        if (start[middle] <= i) low = middle; else high = middle;
+    }
+    return low;
+}
+
+struct Weights {
+    long long start[WEIGHTS + 1];
+    const float* source[WEIGHTS];
+    void* target[WEIGHTS];
+    int channels[WEIGHTS];
+    int pixels[WEIGHTS];
+};
+
+// Weights (o, c, kh, kw) with the memory of (o, kh, kw, c), in float32 or float16.
+extern "C" __global__ void jo_arrange(Weights weights, int half) {
+    const long long i = position();
+    if (i >= weights.start[WEIGHTS]) return;
+    const int w = part_of(weights.start, WEIGHTS, i);
+    const int c = weights.channels[w], pixels = weights.pixels[w];
+    const long long inside = i - weights.start[w];
+    const int r = inside % (c * pixels);
+    const float value = weights.source[w][inside - r + r % c * pixels + r / c];
+    if (half) ((unsigned short*)weights.target[w])[inside] = to_half(value);
+    else ((float*)weights.target[w])[inside] = value;
+}
+
+struct Layers {
+    long long start[LAYERS + 1];
+    const float* mean[LAYERS];
+    const float* inverse[LAYERS];
+    float* running_mean[LAYERS];
+    float* running_var[LAYERS];
+    float eps[LAYERS], decay[LAYERS], unbias[LAYERS];
+};
+
+// running <- decay running + (1 - decay) batch, the variance from 1 / sqrt(var + eps), unbiased.
+extern "C" __global__ void jo_move_averages(Layers layers) {
+    const long long i = position();
+    if (i >= layers.start[LAYERS]) return;
+    const int l = part_of(layers.start, LAYERS, i);
+    const int channel = i - layers.start[l];
+    const float decay = layers.decay[l], inverse = layers.inverse[l][channel];
+    const float v = 1.0f / (inverse * inverse) - layers.eps[l];
+    float* mean = layers.running_mean[l] + channel;
+    float* var = layers.running_var[l] + channel;
+    *mean = decay * *mean + (1.0f - decay) * layers.mean[l][channel];
+    *var = decay * *var + (1.0f - decay) * layers.unbias[l] * (v < 0.0f ? 0.0f : v);
+}
+
+// y (m, n) = a (m, k) b (k, n), strides in elements.
 extern "C" __global__ void jo_matmul(
         const float* a, const float* b, float* y, int m, int n, int k,
         int a_row, int a_column, int b_row, int b_column) {
-    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    const long long i = position();
     if (i >= (long long)m * n) return;
     const float* row = a + (i / n) * a_row;
     const float* column = b + (i % n) * b_column;
@@ -71,7 +131,21 @@ extern "C" __global__ void jo_matmul(
     y[i] = sum;
 }
 """
+)
 THREADS = 128
+
+
+class Moved(NamedTuple):
+    """Running averages (c,) that are to be moved towards a batch's mean and 1 / sqrt(var + eps)."""
+
+    running_mean: Any
+    running_var: Any
+    mean: Any
+    inverse: Any
+    eps: float
+    decay: float
+    #: What makes the variance of so many samples unbiased.
+    unbias: float
 
 
 class Kernels:
@@ -95,9 +169,53 @@ class Kernels:
         y = cupy.empty((m, n), numpy.float32)
         strides = (s // a.itemsize for s in (*a.strides, *b.strides))
         numbers = map(numpy.int32, (m, n, k, *strides))
-        blocks = (y.size + THREADS - 1) // THREADS
-        _matmul()((blocks,), (THREADS,), (a, b, y, *numbers))
+        _launch("jo_matmul", y.size, (a, b, y, *numbers))
         return y
+
+    @staticmethod
+    def arrange(weights: Sequence[Any], dtype: numpy.dtype) -> list[Any]:
+        """Copies of C-contiguous float32 weights (o, c, kh, kw) in a dtype, with channels-last
+        memory."""
+        import cupy
+
+        copies = [cupy.empty([w.shape[i] for i in (0, 2, 3, 1)], dtype) for w in weights]
+        for first in range(0, len(weights), WEIGHTS):
+            part = slice(first, first + WEIGHTS)
+            table = _table(WEIGHTS_DTYPE, [w.size for w in weights[part]])
+            for i, (w, copy) in enumerate(zip(weights[part], copies[part], strict=True)):
+                table["source"][0, i], table["target"][0, i] = w.data.ptr, copy.data.ptr
+                table["channels"][0, i], table["pixels"][0, i] = w.shape[1], w[0, 0].size
+            size = int(table["start"][0, -1])
+            _launch("jo_arrange", size, (table, numpy.int32(dtype.itemsize == 2)))
+        return [copy.transpose(0, 3, 1, 2) for copy in copies]
+
+    @staticmethod
+    def move_averages(layers: Sequence[Moved]) -> None:
+        """Moves the running averages of all layers."""
+        for first in range(0, len(layers), LAYERS):
+            part = layers[first : first + LAYERS]
+            table = _table(LAYERS_DTYPE, [layer.mean.size for layer in part])
+            for i, layer in enumerate(part):
+                for name in ("mean", "inverse", "running_mean", "running_var"):
+                    table[name][0, i] = getattr(layer, name).data.ptr
+                for name in ("eps", "decay", "unbias"):
+                    table[name][0, i] = getattr(layer, name)
+            _launch("jo_move_averages", int(table["start"][0, -1]), (table,))
+
+
+def _table(dtype: numpy.dtype, sizes: Sequence[int]) -> numpy.ndarray:
+    """A kernel argument for parts of these sizes; unused places begin at the end."""
+    table = numpy.zeros(1, dtype)
+    ends = numpy.cumsum(sizes)
+    table["start"][0, 1:] = ends[-1]
+    table["start"][0, 1 : len(ends) + 1] = ends
+    return table
+
+
+def _launch(name: str, size: int, arguments: tuple) -> None:
+    if size:
+        blocks = (size + THREADS - 1) // THREADS
+        _module().get_function(name)((blocks,), (THREADS,), arguments)
 
 
 @cache
@@ -109,7 +227,7 @@ def _elementwise(name: str) -> Any:
 
 
 @cache
-def _matmul() -> Any:
+def _module() -> Any:
     import cupy
 
-    return cupy.RawKernel(MATMUL, "jo_matmul")
+    return cupy.RawModule(code=RAW_SOURCE)

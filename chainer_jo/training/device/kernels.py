@@ -14,14 +14,20 @@ from typing import Any
 
 import numpy as np
 
+from chainer_jo.functions.providers.half import HALF
+
 #: Arrays that one launch of ``gather`` takes: their addresses are kernel arguments, 4 KiB at most.
 CHUNKS = 128
 THREADS = 256
 
-CHUNKS_DTYPE = np.dtype([("start", np.int64, CHUNKS + 1), ("source", np.uint64, CHUNKS)])
+CHUNKS_DTYPE = np.dtype([
+    ("start", np.int64, CHUNKS + 1), ("source", np.uint64, CHUNKS), ("channels", np.int32, CHUNKS),
+    ("pixels", np.int32, CHUNKS), ("half", np.uint8, CHUNKS),
+])  # fmt: skip
 
 SOURCE = (
-    f"#define CHUNKS {CHUNKS}"
+    f"#define CHUNKS {CHUNKS}\n"
+    + HALF
     + r"""
 
 __device__ long long position() {
@@ -68,10 +74,14 @@ extern "C" __global__ void write_rows(
 
 struct Chunks {
     long long start[CHUNKS + 1];
-    const float* source[CHUNKS];
+    const void* source[CHUNKS];
+    int channels[CHUNKS];
+    int pixels[CHUNKS];
+    unsigned char half[CHUNKS];
 };
 
-// The arrays of `chunks`, each times `factor`, one after the other.
+// The arrays of `chunks`, each times `factor`, one after the other. They are float32 or float16; of
+// more than one channel are gradients of weights (o, c, kh, kw) with the memory of (o, kh, kw, c).
 extern "C" __global__ void gather(Chunks chunks, float* out, float factor) {
     const long long i = position();
     if (i >= chunks.start[CHUNKS]) return;
@@ -80,7 +90,16 @@ extern "C" __global__ void gather(Chunks chunks, float* out, float factor) {
         const int middle = (low + high) / 2;
         if (chunks.start[middle] <= i) low = middle; else high = middle;
     }
-    out[i] = __fmul_rn(chunks.source[low][i - chunks.start[low]], factor);
+    long long place = i - chunks.start[low];
+    const int c = chunks.channels[low], pixels = chunks.pixels[low];
+    if (c > 1) {
+        const int r = place % (c * pixels);
+        place += r % pixels * c + r / pixels - r;
+    }
+    const void* source = chunks.source[low];
+    const float value = chunks.half[low] ? from_half(((const unsigned short*)source)[place])
+                                         : ((const float*)source)[place];
+    out[i] = __fmul_rn(value, factor);
 }
 
 // g += weight_decay p, v = momentum v - lr g, p += v.
@@ -146,24 +165,33 @@ def write_rows(target: Any, indices: Any, rows: Any) -> None:
 
 
 def gather(arrays: Sequence[Any], out: Any, factor: float = 1.0) -> None:
-    """The contiguous float32 arrays, times a factor, one after the other in the flat `out`."""
+    """The arrays, times a factor, one after the other in the flat float32 `out`.
+
+    They are float32 or float16 and contiguous, or have four axes and channels-last memory.
+    """
     start = 0
     for first in range(0, len(arrays), CHUNKS):
-        part = arrays[first : first + CHUNKS]
-        chunks = describe_chunks([a.size for a in part], [a.data.ptr for a in part])
+        chunks = describe_chunks(arrays[first : first + CHUNKS])
         size = int(chunks["start"][0, -1])
         target = out[start : start + size]
         _launch("gather", size, (chunks, target, np.float32(factor)))
         start += size
 
 
-def describe_chunks(sizes: Sequence[int], addresses: Sequence[int]) -> np.ndarray:
+def describe_chunks(arrays: Sequence[Any]) -> np.ndarray:
     """The kernel argument ``Chunks`` of up to CHUNKS arrays; unused places begin at the end."""
     chunks = np.zeros(1, CHUNKS_DTYPE)
-    ends = np.cumsum(sizes)
+    ends = np.cumsum([a.size for a in arrays])
     chunks["start"][0, 1:] = ends[-1]
     chunks["start"][0, 1 : len(ends) + 1] = ends
-    chunks["source"][0, : len(addresses)] = addresses
+    for i, a in enumerate(arrays):
+        chunks["source"][0, i] = a.data.ptr
+        chunks["half"][0, i] = a.dtype == np.float16
+        if not a.flags.c_contiguous:
+            if not a.transpose(0, 2, 3, 1).flags.c_contiguous:
+                raise ValueError(f"shape {a.shape}, strides {a.strides}: no channels-last memory")
+            chunks["channels"][0, i] = a.shape[1]
+            chunks["pixels"][0, i] = a.shape[2] * a.shape[3]
     return chunks
 
 

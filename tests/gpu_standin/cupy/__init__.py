@@ -147,6 +147,8 @@ class ndarray:  # noqa: N801 - CuPy's name
         key = _raw(key)
         if any(a.dtype == bool for a in _arrays([key])):
             cuda.needs_no_capture("D2H transfers")
+        if all(isinstance(k, int) for k in (key if isinstance(key, tuple) else (key,))):
+            key = (*key, ...) if isinstance(key, tuple) else (key, ...)  # a view, though of one
         return _call("take", lambda a: a[key], self)
 
     def __setitem__(self, key, value):
