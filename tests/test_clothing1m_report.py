@@ -54,7 +54,7 @@ def script(name, *arguments, ranks=1):
 def written(data, tmp_path_factory):
     """Everything that table3.py writes."""
     where = tmp_path_factory.mktemp("written")
-    done = script("table3", *flags(data, where, "--workers", "0"))
+    done = script("table3", *flags(data, where, "--workers", "0", "--jobs", "1"))
     assert done.returncode == 0, done.stderr
     return where, done.stdout
 
@@ -86,6 +86,20 @@ def test_two_ranks_stop_in_time_and_say_so(data, tmp_path):
     assert done.stdout.count("time is up; the same command continues") == 1
     (run,) = (tmp_path / "results/digits-tiny/runs").iterdir()
     assert (run / "snapshot.npz").exists() and not (run / "result.json").exists()
+
+
+def test_into_a_pipe_goes_a_table_and_nothing_for_terminals(written):
+    _, output = written
+    rows = [line.split() for line in output.splitlines() if line.startswith("epoch ")]
+    assert len(rows) == 3 and "recovery" in rows[0]
+    assert "\x1b" not in output and "iters/sec" not in output
+
+
+def test_several_trials_and_what_they_cost(data, tmp_path):
+    done = script("table3", *flags(data, tmp_path, "--trials", "2", "--dry-run"))
+    assert done.returncode == 0, done.stderr
+    assert "6 runs, 6 to do" in done.stdout and "a guess until the first run" in done.stdout
+    assert done.stdout.count("-s1-") == 3
 
 
 def test_labels_are_whole(written, data):
@@ -145,6 +159,8 @@ def first_step_ended(study, folder, labels):
     store.open(first_step)
     store.save_labels(first_step, np.float32(labels))
     result = {"id": first_step.id, "state": "finished", "data": study.load().fingerprint()}
+    provenance = {"commit": None, "sources": None}
+    result |= {"iterations": 0, "seconds": 0.0, "provenance": provenance}
     store.save_result(first_step, result)
     return store
 
@@ -208,7 +224,7 @@ def test_before_the_first_step_has_finished(data, tmp_path):
     assert all(path.stat().st_size for path in paths)
     assert "not finished" in figure7(study).text(store, origin)
     text = table3(study).text(store, origin)
-    assert text.count("…") == 4 and "[72.23]" in text
+    assert text.count("…") == 4 and "72.23" in text
 
 
 def test_the_paper_setting(monkeypatch):

@@ -192,6 +192,10 @@ def test_store_refuses_what_is_not_its_own(tmp_path, study):
     (folder / "experiment.json").write_text(json.dumps(other.to_dict()))
     with pytest.raises(UserError, match=f"{other.id}, expected {experiment.id}"):
         store.open(experiment)
+    for damaged in ("{}", '{"colour": "red"}', "[]"):
+        (folder / "experiment.json").write_text(damaged)
+        with pytest.raises(UserError, match="experiment.json: description"):
+            store.open(experiment)
     (folder / "result.json").write_text(json.dumps({"id": other.id}))
     with pytest.raises(UserError, match=other.id):
         store.result(experiment)

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from clothing1m_job import EXPERIMENT
 from clothing1m_like import make_clothing1m_like
+from ranks_job import IN_MEMORY, ON_DISK
 
+from chainer_jo.datasets.clothing1m import NOISY_TRAIN
 from chainer_jo.experiments.store import RunStore
 
 HERE = Path(__file__).resolve().parent
@@ -25,9 +26,9 @@ def data(tmp_path_factory):
 
 
 def job(data, results, *flags, ranks=1, check=True):
-    """Runs clothing1m_job.py to its end; gives the finished process."""
+    """Runs ranks_job.py to its end; gives the finished process."""
     results.mkdir(exist_ok=True)
-    command = [sys.executable, str(HERE / "clothing1m_job.py"), str(data), str(results), *flags]
+    command = [sys.executable, str(HERE / "ranks_job.py"), str(data), str(results), *flags]
     if ranks > 1:
         pytest.importorskip("mpi4py", reason="mpi4py (the extra 'mpi') is not installed")
         allowed = ["--allow-run-as-root"] if os.geteuid() == 0 else []
@@ -48,9 +49,9 @@ def losses(results):
     return {step: values for step, *values in lines}
 
 
-def outcome(results):
+def outcome(results, experiment=ON_DISK):
     store = RunStore(results)
-    return store.result(EXPERIMENT), store.labels(EXPERIMENT), store.log(EXPERIMENT)
+    return store.result(experiment), store.labels(experiment), store.log(experiment)
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +82,27 @@ def test_two_ranks_are_as_one_with_two_shards(data, alone, tmp_path):
     for before, after in zip(log1, log2, strict=True):
         assert before["loss"] == pytest.approx(after["loss"], rel=1e-4)
         assert before["accuracy/true"] == pytest.approx(after["accuracy/true"], abs=0.03)
+
+
+@needs_mpi
+def test_images_in_memory_on_two_ranks_are_as_on_one_with_two_shards(tmp_path):
+    job("digits", tmp_path / "one", "--shards", "2")
+    job("digits", tmp_path / "two", ranks=2)
+    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
+    assert list(one) == list(two)
+    for step in range(1, 11):
+        assert two[step] == pytest.approx(one[step], rel=1e-5)
+    (result1, labels1, log1), (result2, labels2, log2) = (
+        outcome(tmp_path / name, IN_MEMORY) for name in ("one", "two")
+    )
+    assert (result1["ranks"], result2["ranks"]) == (1, 2)
+    assert result1["shards"] == result2["shards"] == 2
+    np.testing.assert_allclose(labels1, labels2, atol=1e-2)
+    assert len(log1) == len(log2) == IN_MEMORY.optimization.epochs
+    for name in ("test_by_class", "recovery_by_class"):
+        assert result2["last"][name] == pytest.approx(result1["last"][name], abs=0.1)
+    counts = [sum(row["number"] for row in r["confidence"]) for r in (result1, result2)]
+    assert counts == [len(labels1)] * 2
 
 
 @needs_mpi
@@ -127,16 +149,18 @@ def test_continued_with_shards_that_do_not_divide(data, tmp_path):
     np.testing.assert_allclose(labels.sum(axis=1), 1, atol=1e-5)
 
 
-def test_checkpoint_of_other_data(data, tmp_path):
+def test_checkpoint_of_the_same_images_in_another_order(data, tmp_path):
     job(data, tmp_path, "--die-at", "13", check=False)
-    other = make_clothing1m_like(tmp_path / "other", train=6)
+    other = shutil.copytree(data, tmp_path / "other")
+    keys = (other / NOISY_TRAIN).read_text().splitlines()
+    (other / NOISY_TRAIN).write_text("\n".join(keys[::-1]))
     failed = job(other, tmp_path, check=False)
     assert "checkpoint of data with fingerprint" in failed.stderr
 
 
 def test_damaged_checkpoint(data, tmp_path):
     job(data, tmp_path, "--die-at", "13", check=False)
-    path = RunStore(tmp_path).folder(EXPERIMENT) / "snapshot.npz"
+    path = RunStore(tmp_path).folder(ON_DISK) / "snapshot.npz"
     path.write_bytes(path.read_bytes()[:1000])
     failed = job(data, tmp_path, check=False)
     assert "damaged checkpoint" in failed.stderr and "--fresh" in failed.stderr

@@ -1,6 +1,8 @@
-"""Run by mpiexec or alone: one small run on Clothing1M's layout, its losses written step by step.
+"""Run by mpiexec or alone: one small run, its losses written step by step.
 
-python clothing1m_job.py DATA RESULTS [--shards N] [--die-at STEP [--die-rank R]] [--raise-at STEP]
+DATA is a folder in Clothing1M's layout, whose images stay on disk, or "digits", kept in memory.
+
+python ranks_job.py DATA RESULTS [--shards N] [--die-at STEP [--die-rank R]] [--raise-at STEP]
 """
 
 import argparse
@@ -9,7 +11,9 @@ import os
 import signal
 from pathlib import Path
 
-from chainer_jo.datasets import clothing1m
+from tiny import STUDY
+
+from chainer_jo.datasets import clothing1m, digits
 from chainer_jo.experiments.experiment import (
     Data,
     Experiment,
@@ -22,7 +26,7 @@ from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.training.many_ranks import connect
 
-EXPERIMENT = Experiment(
+ON_DISK = Experiment(
     Data("clothing1m-like", resize=18, crop=16),
     Noise("real"),
     Network((1, 1), (4, 8)),
@@ -33,22 +37,28 @@ EXPERIMENT = Experiment(
     beta=0.8,
     relabelling=Relabelling(1, 3),
 )
+IN_MEMORY = STUDY.first_step("symmetric", 0.5, 0)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("data", type=Path)
+    parser.add_argument("data")
     parser.add_argument("results", type=Path)
     for flag in ("shards", "die-at", "die-rank", "raise-at"):
         parser.add_argument(f"--{flag}", type=int)
     flags = parser.parse_args()
     ranks = connect(on_cuda=False)
     store = RunStore(flags.results)
-    data = clothing1m.load(flags.data, EXPERIMENT.data.name) if ranks.is_first else None
+    experiment = IN_MEMORY if flags.data == "digits" else ON_DISK
+    data = None
+    if ranks.is_first and experiment is IN_MEMORY:
+        data = digits.load()
+    elif ranks.is_first:
+        data = clothing1m.load(flags.data, experiment.data.name)
     settings = Settings(
         engine="stock", workers=0, shards=flags.shards, snapshot_seconds=0, snapshot_steps=5
     )
-    run = Run(EXPERIMENT, data, store, settings, ranks=ranks)
+    run = Run(experiment, data, store, settings, ranks=ranks)
 
     def each_step(trainer) -> None:
         updater = trainer.updater

@@ -1,0 +1,143 @@
+"""Runs on images on disk: bound to their data, ended when they diverge, continued bit for bit."""
+
+import os
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from clothing1m_like import make_clothing1m_like
+from ranks_job import ON_DISK
+from test_clothing1m_report import first_step_ended, flags
+from test_graph_training import stand_in  # noqa: F401  (a fixture)
+
+from chainer_jo import cores
+from chainer_jo.commands.clothing1m import main
+from chainer_jo.datasets import clothing1m
+from chainer_jo.datasets.image_stream import ImageStream
+from chainer_jo.datasets.labelled_data import UNKNOWN
+from chainer_jo.errors import UserError
+from chainer_jo.experiments.clothing1m import DIGITS, Clothing1MStudy
+from chainer_jo.experiments.run import Run, Settings
+from chainer_jo.experiments.store import RunStore
+from chainer_jo.experiments.team import Team
+from chainer_jo.report.clothing1m import figure7
+from chainer_jo.training.extensions import Paused
+from chainer_jo.training.many_ranks import ALONE
+
+SETTINGS = Settings(engine="stock", workers=0, snapshot_seconds=0)
+SECOND = replace(
+    ON_DISK, objective="cross_entropy", alpha=0.0, beta=0.0, relabelling=None, first_step=ON_DISK
+)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data") / "small"
+    return clothing1m.load(make_clothing1m_like(folder, size=18), ON_DISK.data.name)
+
+
+def reordered(data):
+    """The same images and labels."""
+    return replace(data, train=data.train.take(np.arange(len(data.train))[::-1]))
+
+
+def end_first_step(store, data):
+    labels = np.eye(len(data.class_names), dtype=np.float32)[data.train.labels]
+    store.open(ON_DISK)
+    store.save_labels(ON_DISK, labels)
+    result = {"id": ON_DISK.id, "state": "finished", "data": data.fingerprint()}
+    store.save_result(ON_DISK, result)
+
+
+def test_labels_of_the_same_images_in_another_order_are_refused(data, tmp_path):
+    store = RunStore(tmp_path)
+    end_first_step(store, data)
+    Run(SECOND, data, store, SETTINGS)
+    with pytest.raises(UserError, match=f"labels of {ON_DISK.id}: of data with fingerprint"):
+        Run(SECOND, reordered(data), store, SETTINGS)
+
+
+def test_results_of_other_data_in_the_folder_are_refused(tmp_path, capsys):
+    """Those of a folder that tells of no data, too: it is older."""
+    folder = make_clothing1m_like(tmp_path / "tiny", size=16)
+    loaded = clothing1m.load(folder)
+    study = Clothing1MStudy(DIGITS, "tiny", lambda: reordered(loaded))
+    labels = np.eye(len(loaded.class_names))[loaded.train.labels]
+    first_step_ended(study, tmp_path / "results" / study.folder, labels)
+    with pytest.raises(SystemExit) as ended:
+        main(figure7, "Figure 7.", flags(folder, tmp_path))
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and reordered(loaded).fingerprint() in error
+    assert not list(tmp_path.rglob("figure7.*"))
+
+
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
+def test_a_diverged_first_step_leaves_no_labels_and_no_second_step(data, tmp_path):
+    store, events = RunStore(tmp_path), []
+    sgd = replace(ON_DISK.optimization, learning_rate=1e30)
+    hopeless = replace(ON_DISK, optimization=sgd)
+    second = replace(SECOND, first_step=hopeless)
+    assert Team(store, lambda: data, SETTINGS, ALONE, events.append).work([second])
+    assert [event.state for event in events] == ["diverged"]
+    assert store.result(hopeless)["state"] == "diverged" and store.labels(hopeless) is None
+    assert store.result(second) is None
+    with pytest.raises(UserError, match="first step has to finish first"):
+        Run(second, data, store, SETTINGS)
+
+
+def test_paused_between_two_drops_of_the_learning_rate(data, tmp_path):
+    """The rate falls to a tenth and a hundredth of what it began with, not of what was loaded."""
+    sgd = replace(ON_DISK.optimization, epochs=4, drops=(1, 3))
+    experiment = replace(ON_DISK, optimization=sgd)
+    whole, sliced, pauses = RunStore(tmp_path / "whole"), RunStore(tmp_path / "sliced"), 0
+    Run(experiment, data, whole, SETTINGS).finish()
+    while sliced.result(experiment) is None:
+        try:
+            Run(experiment, data, sliced, replace(SETTINGS, deadline=time.monotonic())).finish()
+        except Paused:
+            pauses += 1
+    assert pauses >= 3
+    rates = [[entry["lr"] for entry in store.log(experiment)] for store in (whole, sliced)]
+    assert rates[0] == pytest.approx([0.02, 0.002, 0.002, 0.0002]) and rates[0] == rates[1]
+    np.testing.assert_array_equal(whole.labels(experiment), sliced.labels(experiment))
+
+
+def test_through_a_graph_as_by_calls(stand_in, data, tmp_path):  # noqa: F811
+    """Pixels reach the graph from outside, as does the learning rate."""
+    outcomes = []
+    for name in ("calls", "graph"):
+        store = RunStore(tmp_path / name)
+        run = Run(ON_DISK, data, store, SETTINGS)
+        if name == "graph":
+            run.graph = True
+            stand_in.optimizer = None
+            run._build()
+        run.finish()
+        outcomes.append((store.labels(ON_DISK), [e["test"] for e in store.log(ON_DISK)]))
+    assert len(stand_in.made) == 2, "one for the step, one for the evaluation"
+    np.testing.assert_array_equal(outcomes[0][0], outcomes[1][0])
+    assert outcomes[0][1] == outcomes[1][1]
+
+
+def test_recovery_is_of_the_images_whose_true_label_is_known(data, tmp_path):
+    baseline = replace(SECOND, first_step=None)
+    known = np.arange(len(data.train)) % 3 == 0
+    truth = np.where(known, data.train.true_labels, UNKNOWN)
+    some = replace(data, train=replace(data.train, true_labels=truth))
+    nothing = replace(data, train=replace(data.train, true_labels=np.full_like(truth, UNKNOWN)))
+    for name, part in (("some", some), ("nothing", nothing)):
+        result = Run(baseline, part, RunStore(tmp_path / name), SETTINGS).finish()
+        recovery = result["last"].get("recovery")
+        if name == "some":
+            assert recovery * known.sum() == pytest.approx(round(recovery * known.sum()))
+        else:
+            assert recovery is None and result["noisy_labels_right"] is None
+
+
+def test_where_the_system_does_not_tell_which_cores_may_be_used(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert cores.usable_cores() == 2
+    ImageStream(1, resize=4, crop=4).close()
