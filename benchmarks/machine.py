@@ -32,7 +32,7 @@ def describe(threads: int) -> dict:
         ],
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "packages": {name: _version(name) for name in packages},
+        "packages": {name: version(name) for name in packages},
         "onednn": _onednn(),
     }
 
@@ -101,7 +101,7 @@ def _flags() -> list[str]:
     return _cpuinfo("flags").split()
 
 
-def _version(package: str) -> str | None:
+def version(package: str) -> str | None:
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

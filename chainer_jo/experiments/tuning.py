@@ -1,0 +1,91 @@
+"""The choice among settings by labels alone, none of which is known to be right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from chainer_jo.experiments.relabelling import Settings
+from chainer_jo.functions import label_noise
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Trial(Generic[T]):
+    """How well some settings explain labels of images not trained on.
+
+    Attributes
+    ----------
+    log_likelihood : mean log p(given | x), in nats, under the estimated confusion.
+    accuracy : share of images whose given label is the likeliest given label.
+    gain, standard_error : how much more of ``log_likelihood`` than the first trial's, over images.
+    probabilities : (n, c), what they were computed from.
+    """
+
+    settings: T
+    probabilities: np.ndarray
+    log_likelihood: float
+    accuracy: float
+    gain: float
+    standard_error: float
+
+
+def compare(
+    candidates: Sequence[T], out_of_sample: Callable[[T], np.ndarray], given: np.ndarray
+) -> list[Trial[T]]:
+    """Tries all settings, the first being the default.
+
+    Parameters
+    ----------
+    out_of_sample : probabilities (n, c) of images not trained on, with some settings.
+    given : int (n,), their labels.
+    """
+    trials, first = [], None
+    for settings in candidates:
+        probabilities = out_of_sample(settings)
+        exponent, confusion = label_noise.calibrate(probabilities, given)
+        sharpened = label_noise.sharpen(probabilities, exponent)
+        likelihood = label_noise.log_likelihood(sharpened, given, confusion)
+        first = likelihood if first is None else first
+        gain = likelihood - first
+        trials.append(
+            Trial(
+                settings,
+                probabilities,
+                float(likelihood.mean()),
+                float(((sharpened @ confusion).argmax(axis=1) == given).mean()),
+                float(gain.mean()),
+                float(gain.std() / np.sqrt(len(given))),
+            )
+        )
+    return trials
+
+
+def choose(trials: Sequence[Trial[T]]) -> Trial[T]:
+    """The trial of highest likelihood if it beats the first by more than `CERTAIN` standard errors,
+    else the first.
+
+    Labels that are wrong in a regular way reward settings that learn them as given, so a small gain
+    is no reason to leave the defaults.
+    """
+    best = max(trials, key=lambda trial: trial.log_likelihood)
+    return best if best.gain > CERTAIN * best.standard_error else trials[0]
+
+
+#: Standard errors that a gain has to have.
+CERTAIN = 2.0
+
+
+def candidates(default: Settings) -> list[Settings]:
+    """The default and what is tried besides: the paper's other pair of alpha and beta (Section 5.2,
+    asymmetric noise), and weights that are held back less and more."""
+    return [
+        default,
+        replace(default, alpha=0.8, beta=0.4),
+        replace(default, weight_decay=default.weight_decay * 0.3),
+        replace(default, weight_decay=default.weight_decay * 3),
+    ]

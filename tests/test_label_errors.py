@@ -1,0 +1,198 @@
+"""From given labels to wrong and new ones: the decision, the training behind it, the choice."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from chainer import serializers
+
+from chainer_jo.datasets import noise
+from chainer_jo.errors import UserError
+from chainer_jo.experiments import relabelling, tuning
+from chainer_jo.experiments.in_memory import FeatureSet, ImageSet
+from chainer_jo.experiments.label_errors import best_threshold, find_label_errors
+from chainer_jo.experiments.relabelling import Settings
+from chainer_jo.functions import label_noise
+from chainer_jo.training.posterior_labels import PosteriorLabels
+
+C = 4
+PAIRS = {0: 1, 2: 3}
+
+
+def blobs(n=1200, seed=0, spread=0.6):
+    """Features around one corner per class, (n, 6), and true labels."""
+    rng = np.random.default_rng(seed)
+    true = (np.arange(n) % C).astype(np.int32)
+    features = np.eye(C, 6)[true] * 2 + rng.normal(0, spread, (n, 6)) + 5
+    return features.astype(np.float32), true
+
+
+def given_labels(true, kind="asymmetric", rate=0.4, seed=1):
+    rng = np.random.default_rng(seed)
+    if kind == "symmetric":
+        return noise.symmetric(true, rate, C, rng)
+    return noise.asymmetric(true, rate, PAIRS, rng)
+
+
+def f1(called, bad):
+    return 2 * (called & bad).sum() / (called.sum() + bad.sum())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_threshold_is_the_best_of_all(seed):
+    wrong = np.random.default_rng(seed).beta(0.3, 0.8, 200)
+
+    def expected(threshold):
+        called = wrong >= threshold
+        return 2 * wrong[called].sum() / (called.sum() + wrong.sum())
+
+    best = max(expected(threshold) for threshold in wrong)
+    assert expected(best_threshold(wrong)) == pytest.approx(best)
+
+
+def test_nothing_is_wrong_where_nothing_can_be():
+    assert not (np.zeros(5) >= best_threshold(np.zeros(5))).any()
+
+
+@pytest.mark.parametrize(
+    "kind,rate", [("symmetric", 0.4), ("asymmetric", 0.2), ("asymmetric", 0.4)]
+)
+def test_errors_are_found_and_mended(kind, rate):
+    features, true = blobs()
+    given = given_labels(true, kind, rate)
+    probabilities = relabelling.out_of_sample(FeatureSet(features), given, C, Settings(), 0)
+    errors = find_label_errors(probabilities, given)
+    before = (given == true).mean()
+    assert (errors.new == true).mean() > before + 0.6 * (1 - before)
+    assert f1(errors.wrong, given != true) > 0.8
+    assert errors.probability_given.shape == given.shape
+    np.testing.assert_array_equal(errors.changed, errors.new != given)
+    expected = noise.transition_matrix(kind, rate, C, PAIRS)
+    np.testing.assert_allclose(errors.confusion, expected, atol=0.12)
+
+
+def test_given_labels_as_evidence_help_against_asymmetric_noise():
+    features, true = blobs(spread=0.9)
+    given = given_labels(true)
+    right = {}
+    for rule in ("posterior", "soft"):
+        settings = Settings(rule=rule)
+        s = relabelling.out_of_sample(FeatureSet(features), given, C, settings, 0)
+        right[rule] = (find_label_errors(s, given).new == true).mean()
+    assert right["posterior"] > right["soft"]
+
+
+def test_no_image_is_judged_by_a_network_that_saw_its_label():
+    features, true = blobs(240)
+    given = given_labels(true)
+    settings = Settings(epochs=2, quiet=0, average=1)
+    before = relabelling.out_of_sample(FeatureSet(features), given, C, settings, 3)
+    fold = relabelling.folds(given, settings.folds, 3)
+    # Two labels of one fold change places: the folds stay as they are.
+    i, j = (np.flatnonzero((fold == 0) & (given == k))[0] for k in (0, 1))
+    changed = given.copy()
+    changed[[i, j]] = given[[j, i]]
+    rows = np.flatnonzero(fold != 0)
+    after = relabelling.first_step(
+        FeatureSet(features), rows, changed[rows], np.flatnonzero(fold == 0), C, settings, 3, 0
+    )
+    np.testing.assert_array_equal(after, before[fold == 0])
+
+
+def test_same_seed_same_probabilities():
+    features, true = blobs(240)
+    given, settings = given_labels(true), Settings(epochs=2, quiet=0, average=2)
+    a, b, c = (
+        relabelling.out_of_sample(FeatureSet(features), given, C, settings, seed)
+        for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(a, b)
+    assert not np.array_equal(a, c)
+    np.testing.assert_allclose(a.sum(axis=1), 1, rtol=1e-5)
+
+
+def test_folds_divide_every_class():
+    given = np.repeat([0, 1, 2], [7, 3, 20])
+    fold = relabelling.folds(given, 3, 0)
+    for k in range(3):
+        counts = np.bincount(fold[given == k], minlength=3)
+        assert counts.max() - counts.min() <= 1
+    with pytest.raises(UserError, match="4 images in 3 folds"):
+        relabelling.folds(given[:4], 3, 0)
+
+
+def test_images_go_the_same_way():
+    rng = np.random.default_rng(0)
+    true = (np.arange(64) % 2).astype(np.int32)
+    images = rng.integers(0, 60, (64, 8, 8, 1), np.uint8)
+    images[true == 1, :4] += 150
+    data = ImageSet(images, (1,), (4,), pad=1, flip=False)
+    settings = Settings(
+        learning_rate=0.05, weight_decay=1e-4, epochs=6, quiet=1, average=2, folds=2
+    )
+    given = true.copy()
+    given[:6] = 1 - true[:6]
+    errors = find_label_errors(relabelling.out_of_sample(data, given, 2, settings, 0), given)
+    assert (errors.new == true).mean() > (given == true).mean()
+    model = relabelling.second_step(
+        data, np.arange(64), errors.probabilities.astype(np.float32), settings, 0
+    )
+    predicted = relabelling.predict(model, data.inputs(np.arange(64), np.arange(64)))
+    assert (predicted.argmax(axis=1) == true).mean() > 0.9
+
+
+def store(count, seed=0):
+    rng = np.random.default_rng(seed)
+    given = np.arange(30) % C
+    labels = PosteriorLabels(given, C, average=3)
+    for _ in range(count):
+        labels.write(np.arange(30), rng.dirichlet(np.ones(C), 30).astype(np.float32))
+        labels.end_epoch()
+        labels.update()
+    return labels
+
+
+def test_labels_are_the_posterior_of_the_mean():
+    labels = store(5)
+    expected = label_noise.posterior(labels.mean_probabilities(), labels.given, labels.confusion)
+    np.testing.assert_array_equal(labels.labels, expected)
+    assert labels.labels.dtype == np.float32
+
+
+def test_labels_go_on_from_what_was_saved():
+    labels, target = store(4), {}
+    serializers.DictionarySerializer(target).save(labels)
+    copy = PosteriorLabels(labels.given, C, average=3)
+    serializers.NpzDeserializer(target).load(copy)
+    for each in (labels, copy):
+        each.write(np.arange(30), np.full((30, C), 1 / C, np.float32))
+        each.end_epoch()
+        each.update()
+    np.testing.assert_array_equal(copy.labels, labels.labels)
+    np.testing.assert_array_equal(copy.confusion, labels.confusion)
+
+
+def test_choice_keeps_the_default_unless_another_is_surely_better():
+    features, true = blobs()
+    given = given_labels(true, "symmetric")
+    good = relabelling.out_of_sample(FeatureSet(features), given, C, Settings(), 0)
+    nothing = np.full_like(good, 1 / C)
+    by_name = {"good": good, "same": good, "nothing": nothing}
+    trials = tuning.compare(["nothing", "good"], by_name.get, given)
+    assert tuning.choose(trials).settings == "good"
+    trials = tuning.compare(["good", "same", "nothing"], by_name.get, given)
+    assert tuning.choose(trials).settings == "good"
+    assert trials[2].gain < -3 * trials[2].standard_error
+    assert trials[0].accuracy > trials[2].accuracy
+    # A gain of less than two standard errors: one image in ten, by little.
+    slightly = good.copy()
+    slightly[::10] = label_noise.sharpen(good, 1.001)[::10]
+    trials = tuning.compare(["good", "slightly"], {"good": good, "slightly": slightly}.get, given)
+    assert tuning.choose(trials).settings == "good"
+
+
+def test_candidates_begin_with_the_default():
+    default = Settings(folds=5)
+    found = tuning.candidates(default)
+    assert found[0] == default and len(set(found)) == len(found) > 1
+    assert replace(found[1], alpha=default.alpha, beta=default.beta) == default

@@ -1,0 +1,94 @@
+"""Confusion, posterior and calibration against what the noise was, and against plain formulas."""
+
+import numpy as np
+import pytest
+
+from chainer_jo.datasets import noise
+from chainer_jo.functions import label_noise
+
+N, C = 6000, 4
+PAIRS = {0: 1, 2: 3}
+
+
+def truth(seed=0, sharpness=4.0):
+    """Probabilities (n, c) and true labels drawn from them: calibrated by construction."""
+    rng = np.random.default_rng(seed)
+    scores = sharpness * rng.normal(size=(N, C))
+    s = np.exp(scores - scores.max(axis=1, keepdims=True))
+    s /= s.sum(axis=1, keepdims=True)
+    true = (s.cumsum(axis=1) > rng.random((N, 1))).argmax(axis=1).astype(np.int32)
+    return s, true
+
+
+def noisy(true, kind, rate, seed=1):
+    rng = np.random.default_rng(seed)
+    if kind == "symmetric":
+        return noise.symmetric(true, rate, C, rng)
+    return noise.asymmetric(true, rate, PAIRS, rng)
+
+
+NOISES = [("symmetric", 0.2), ("symmetric", 0.6), ("asymmetric", 0.2), ("asymmetric", 0.4)]
+
+
+@pytest.mark.parametrize("kind,rate", NOISES)
+def test_confusion_is_that_of_the_noise(kind, rate):
+    s, true = truth()
+    found = label_noise.estimate_confusion(s, noisy(true, kind, rate))
+    expected = noise.transition_matrix(kind, rate, C, PAIRS)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    np.testing.assert_allclose(found, expected, atol=0.04)
+
+
+@pytest.mark.parametrize("iterations", [1, 3])
+def test_an_iteration_is_one_of_em(iterations):
+    s, true = truth()
+    given = noisy(true, "asymmetric", 0.4)
+    expected = 0.9 * np.eye(C) + 0.1 / C
+    for _ in range(iterations):
+        counts = np.full((C, C), 1 / C)
+        for i in range(N):
+            joint = s[i] * expected[:, given[i]]
+            counts[:, given[i]] += joint / joint.sum()
+        expected = counts / counts.sum(axis=1, keepdims=True)
+    found = label_noise.estimate_confusion(s, given, iterations=iterations)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_no_row_of_a_class_that_nothing_is_of_is_lost():
+    s, true = truth()
+    s[:, 3] = 0
+    s /= s.sum(axis=1, keepdims=True)
+    found = label_noise.estimate_confusion(s, noisy(true, "symmetric", 0.2))
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found[3], 1 / C)
+
+
+def test_posterior_is_bayes_rule():
+    s = np.array([[0.7, 0.3], [0.5, 0.5]])
+    T = np.array([[0.9, 0.1], [0.4, 0.6]])
+    found = label_noise.posterior(s, np.array([1, 0]), T)
+    np.testing.assert_allclose(found[0], np.array([0.07, 0.18]) / 0.25)
+    np.testing.assert_allclose(found[1], np.array([0.45, 0.2]) / 0.65)
+    likelihood = label_noise.log_likelihood(s, np.array([1, 0]), T)
+    np.testing.assert_allclose(likelihood, np.log([0.25, 0.65]))
+
+
+@pytest.mark.parametrize("exponent", [0.5, 2.0])
+@pytest.mark.parametrize("kind,rate", NOISES)
+def test_calibration_undoes_a_power(kind, rate, exponent):
+    s, true = truth()
+    found, confusion = label_noise.calibrate(
+        label_noise.sharpen(s, 1 / exponent), noisy(true, kind, rate)
+    )
+    assert found == pytest.approx(exponent, rel=0.2)
+    expected = noise.transition_matrix(kind, rate, C, PAIRS)
+    np.testing.assert_allclose(confusion, expected, atol=0.06)
+
+
+def test_probabilities_of_zero_are_no_obstacle():
+    given = np.array([0, 1, 1, 0, 1])
+    s = np.eye(2, dtype=np.float32)[[0, 0, 1, 1, 0]]
+    exponent, confusion = label_noise.calibrate(s, given)
+    likely = label_noise.posterior(label_noise.sharpen(s, exponent), given, confusion)
+    assert np.isfinite(likely).all()
+    np.testing.assert_allclose(likely.sum(axis=1), 1)
