@@ -1,6 +1,6 @@
 """Finds wrong labels with this project's method, with cleanlab, and by disagreement, side by side.
 
-    python benchmarks/label_errors.py --features FILE.npz --json benchmarks/results/label_errors.json
+    python benchmarks/label_errors.py --features FILE.npz --json FILE.json
 
 Three tasks: the pixels of scikit-learn's digits as features; their images; and, with --features,
 CIFAR-10 by embeddings: an array `features` (50000, d), class by class in the order of sorted class
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -366,6 +367,16 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def command(options: argparse.Namespace) -> str:
+    """What was asked for, without the names of files."""
+    words = ["--features", "FILE.npz"] if options.features else []
+    for name, default in (("tasks", TASKS), ("methods", ORDER)):
+        chosen = getattr(options, name)
+        words += [] if list(chosen) == list(default) else [f"--{name}", *chosen]
+    words += ["--seeds", *map(str, options.seeds), "--threads", str(options.threads)]
+    return f"python benchmarks/label_errors.py {shlex.join(words)}"
+
+
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     try:
@@ -378,9 +389,7 @@ def main(arguments: list[str] | None = None) -> int:
         if provider is not None:
             provider.set_threads(options.threads)
         result = {
-            "command": "python benchmarks/label_errors.py "
-            + ("--features FILE.npz " if options.features else "")
-            + f"--seeds {' '.join(map(str, options.seeds))} --threads {options.threads}",
+            "command": command(options),
             "note": options.note,
             "threads": options.threads,
             "machine": machine.describe(options.threads),

@@ -28,8 +28,9 @@ from chainer_jo.training.updaters import JointUpdater
 
 #: Images per forward pass in test mode.
 ROWS = 1000
-#: A batch is a power of two, as large as leaves an epoch so many.
-FEWEST_BATCHES = 12
+#: A batch is a power of two, as large as leaves an epoch so many; but not smaller than that, for
+#: the statistics of batch normalisation, as long as there are so many images.
+FEWEST_BATCHES, SMALLEST_BATCH = 12, 16
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,9 @@ class Settings:
     def batch_size(self, n: int) -> int:
         """Images per batch when there are n."""
         batch = self.largest_batch
-        while batch > 1 and n < FEWEST_BATCHES * batch:
+        while batch > SMALLEST_BATCH and n < FEWEST_BATCHES * batch:
             batch //= 2
-        return batch
+        return min(batch, n)
 
 
 class MeanPrediction(training.Extension):
