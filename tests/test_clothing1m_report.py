@@ -70,7 +70,7 @@ def test_table_marks_what_is_quoted(written):
         quoted = keys[1] == "quoted"
         assert (cell["mean"] is None) == quoted and (cell["runs"] == []) == quoted
     text = (where / "results/digits-tiny/table3.md").read_text()
-    assert "#1 and #2 are quoted" in text and text.strip() in output
+    assert "#1 and #2 are what the paper quotes" in text and text.strip() in output
     rows = [line for line in text.splitlines() if line.startswith("| #")]
     assert rows[0].startswith("| #1 Cross Entropy Loss, quoted") and "[68.94]" in rows[0]
     assert "[69.84]" in rows[1] and "**" in rows[5]

@@ -498,6 +498,7 @@ class TestEstimate:
     def test_two_equal_trials_have_no_scatter(self):
         """Of accuracies counted in images, two are often equal; a claim would hang on that."""
         assert Estimate({0: 90.0, 1: 90.0}).scatter is None
+        assert Estimate({0: 41.9, 1: 41.9 + 1e-9}).scatter is None  # rounding
         assert Estimate({0: 90.0, 1: 90.0, 2: 90.0}).interval == (90.0, 90.0)
         finding = exceeds("", Estimate({0: 90.0, 1: 80.0}), Estimate({0: 89.7, 1: 79.7}))
         assert finding.outcome == TOO_FEW_TRIALS

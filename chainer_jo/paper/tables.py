@@ -63,7 +63,7 @@ def _clothing1m(text: str) -> Table:
     return Table(
         3,
         "tab:cloth",
-        "Test accuracy under the noise that labels from the web have, by method.",
+        "Test accuracy under the noise that labels from the web have, by method",
         ("method", "score"),
         {keys: number(line.cells[0]) for keys, line in lines},
         frozenset(keys for keys, line in lines if line.starred),

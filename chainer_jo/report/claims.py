@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chainer_jo import files
+from chainer_jo.experiments.clothing1m import Clothing1MStudy
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper.claims import CLAIMS, VERDICTS, Claim, Verdict
 from chainer_jo.paper.claims.scatter import Estimate, Finding
-from chainer_jo.report.study_results import StudyResults
+from chainer_jo.report.study_results import results_of
 
 RULE = (
     "± is one standard deviation over trials. Differences are taken trial by trial; in parentheses "
@@ -26,7 +27,7 @@ RULE = (
 class Claims:
     """Writes ``claims.md`` and ``claims.json`` from whatever runs there are; needs none itself."""
 
-    study: Study
+    study: Study | Clothing1MStudy
     name: str = "claims"
     experiments: Sequence[Experiment] = ()
     missing: str = ""
@@ -43,7 +44,8 @@ class Claims:
         lines = [
             "# What the paper says, and what these runs say", "",
             f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}; "
-            f"{len(verdicts)} claims: {summary(verdicts)}.", "", RULE, "",
+            f"{len(verdicts)} claims about such images: {summary(verdicts) or 'none'}.", "",
+            RULE, "",
         ]  # fmt: skip
         for verdict in verdicts:
             lines += [
@@ -59,13 +61,13 @@ class Claims:
         return [markdown, data]
 
 
-def judged(study: Study, store: RunStore, shown_in: str = "") -> list[dict]:
+def judged(study: Study | Clothing1MStudy, store: RunStore, shown_in: str = "") -> list[dict]:
     """Every claim as ``claims.json`` has it, or those whose numbers one table or figure shows."""
-    results = StudyResults(study, store)
+    results = results_of(study, store)
     return [
         as_json(claim, claim.decide(results))
         for claim in CLAIMS
-        if not shown_in or shown_in in claim.shown_in
+        if results.decides(claim) and (not shown_in or shown_in in claim.shown_in)
     ]
 
 

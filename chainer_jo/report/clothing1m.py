@@ -11,9 +11,10 @@ from chainer_jo.report.cells import Cell, score
 from chainer_jo.report.relabelled import RelabelledFigure
 from chainer_jo.report.relabelled_page import RelabelledPage
 from chainer_jo.report.table import Block, Table
+from chainer_jo.report.words import data_set
 
 QUOTED = "quoted"
-NOTE = "#1 and #2 are quoted as the paper quotes them, [so], and not computed here; #3 and #4 are."
+NOTE = "#1 and #2 are what the paper quotes, [so], and not computed here; #3 and #4 are."
 
 
 def table3(study: Clothing1MStudy) -> Table:
@@ -40,7 +41,9 @@ def table3(study: Clothing1MStudy) -> Table:
             digits=2,
         )
         rows.append((f"#{next(numbers)} {METHODS[method]}, {which}", [cell]))
-    return Table(TABLE3.number, TABLE3.caption, [Block(["accuracy"], rows)], NOTE)
+    block = Block(["accuracy"], rows, best="column")
+    caption = f"{TABLE3.caption}; {data_set(study.data)}."
+    return Table(TABLE3.number, caption, [block], NOTE)
 
 
 def relabelled_figure(

@@ -6,12 +6,19 @@ _DATA = {
     "cifar10": "CIFAR-10",
     "cifar10-jpeg": "CIFAR-10 (as JPEG)",
     "digits": "handwritten digits",
+    "clothing1m": "Clothing1M",
+    "clothing1m-standin": "a stand-in for Clothing1M",
 }
+
+
+def data_set(name: str) -> str:
+    """The data set of this name: "CIFAR-10 (as JPEG)"."""
+    return _DATA.get(name, name)
 
 
 def images(study: Study) -> str:
     """Which images a study trains on: "CIFAR-10 at 1/2 of its resolution"."""
-    data = _DATA.get(study.data, study.data)
+    data = data_set(study.data)
     shrink = study.preset.shrink
     return f"{data} at 1/{shrink} of its resolution" if shrink else data
 

@@ -40,6 +40,9 @@ TIE = 1.0
 CONFIDENCE = 0.95
 """The probability that an interval holds the mean that more trials would come to."""
 
+EQUAL = 1e-6
+"""Numbers that are no further apart are equal: what is left of sums is rounding."""
+
 SUPPORTS = "supports"
 REFUTES = "refutes"
 TIES = "ties"
@@ -95,7 +98,7 @@ class Estimate:
         if self.given:
             return 0.0
         n = len(self.finished)
-        if n < 2 or (n == 2 and self.std == 0):
+        if n < 2 or (n == 2 and self.std < EQUAL):
             return None
         return float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * self.std / sqrt(n)
 
