@@ -118,8 +118,8 @@ class RelabelledFigure:
         shown = [[row["end"], row["key"], f"{row['probability']:.3f}"] for row in rows]
         lines = [f"**Figure {self.number}.** {self.caption}", "", self._footnote(origin, total), ""]
         lines += [
-            f"The paper's Figure {self.number} shows such images of Clothing1M; Section 5.8 finds the "
-            "sure labels right and the unsure ones wrong, by eye.", "",
+            f"The paper's Figure {self.number} shows such images of Clothing1M; Section 5.8 finds "
+            "the sure labels right and the unsure ones wrong, by eye.", "",
         ]  # fmt: skip
         return "\n".join(lines + aligned([["", "image", "probability"], *shown]))
 
