@@ -260,8 +260,8 @@ def test_a_network_learns_as_with_stock_chainer(precision, branches):
 @pytest.mark.parametrize("precision", TOLERANCE)
 @pytest.mark.parametrize("branches", [False, True])
 def test_a_whole_step_is_its_parts_bit_for_bit(precision, branches):
-    """Weights, gradients and averages of all layers at once, with a convolution that is used twice;
-    and what a parameter holds for its gradient is never taken for it."""
+    """Weights, gradients and averages of all layers at once, where every layer is called twice; and
+    what a parameter holds for its gradient is never taken for it."""
 
     def results(whole):
         provider, _ = make(precision)

@@ -1,7 +1,7 @@
 """Momentum SGD with weight decay as one pass over one flat buffer that holds every parameter."""
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import chainer
@@ -43,7 +43,8 @@ class FlatMomentumSGD(chainer.Optimizer):
         self._scratch = xp.empty(min(CHUNK, self.parameters.size), np.float32)
         self._device_lr = xp.empty(1, np.float32)
         self._sent_lr = None
-        self._weights = []
+        self._weights: list[tuple[Any, Any]] = []
+        self._kept: Mapping[int, Any] = {}
         start = 0
         for param in self._params:
             stop = start + param.size
@@ -65,13 +66,12 @@ class FlatMomentumSGD(chainer.Optimizer):
     def update(self, lossfun=None, *args, **kwargs) -> None:
         """One step: computes the gradients of ``lossfun(*args)`` if it is given, then updates every
         parameter."""
-        kept = {}
         if lossfun is not None:
-            with self._whole_step() as kept:
+            with self.whole_step():
                 loss = lossfun(*args, **kwargs)
                 self.target.cleargrads()
                 self.backward(loss)
-        self._gather(kept)
+        self._gather()
         self.step()
         self.t += 1
 
@@ -85,16 +85,20 @@ class FlatMomentumSGD(chainer.Optimizer):
         provider = providers.current()
         return None if provider is None or provider.loss_scale == 1 else provider.loss_scale
 
-    def _whole_step(self) -> AbstractContextManager[Mapping[int, Any]]:
-        """`Provider.step` for the weights of convolutions on a GPU, whose gradients are gathered
-        from wherever they are."""
+    @contextmanager
+    def whole_step(self) -> Iterator[None]:
+        """Around all forward and backward passes of a step: on a GPU much is then done for all
+        layers at once. See `Provider.step`."""
         provider = providers.current()
         if provider is None or not device.is_on_gpu(self.parameters):
-            return nullcontext({})
-        return provider.step(self._weights)
+            yield
+            return
+        with provider.step(self._weights) as self._kept:
+            yield
 
-    def _gather(self, kept: Mapping[int, Any]) -> None:
+    def _gather(self) -> None:
         """Fills ``gradients`` from the parameters' and from what `Provider.step` has kept."""
+        kept, self._kept = self._kept, {}
         factor = 1 / (self._loss_scale or 1)
         if device.is_on_gpu(self.gradients):
             grads = [kept.get(param.array.data.ptr, param.grad) for param in self._params]

@@ -279,8 +279,12 @@ class CuDNN(FusingProvider):
         moved = Moved(running_mean, running_var, mean, var.inverse, var.eps, decay, unbias)
         if self._step is None:
             self._kernels.move_averages([moved])
-        else:
-            self._step.moved.append(moved)
+            return
+        # A layer that is called twice moves twice, one after the other.
+        if any(_address(m.running_mean) == _address(running_mean) for m in self._step.moved):
+            self._kernels.move_averages(self._step.moved)
+            self._step.moved.clear()
+        self._step.moved.append(moved)
 
     def matmul(self, a, b):
         return self._kernels.matmul(a, b)

@@ -107,12 +107,13 @@ class JointUpdater(StandardUpdater):
         labels = self.labels.labels[batch.indices]
         size = len(x) // self.parts
         model.cleargrads()
-        for part in (slice(i * size, (i + 1) * size) for i in range(self.parts)):
-            optimizer.backward(model(x[part], labels[part]))
-            self.labels.write(batch.indices[part], model.objective.probabilities)
-            for name, value in model.objective.terms.items():
-                total = self._sum(name, value)
-                total += value
+        with optimizer.whole_step():
+            for part in (slice(i * size, (i + 1) * size) for i in range(self.parts)):
+                optimizer.backward(model(x[part], labels[part]))
+                self.labels.write(batch.indices[part], model.objective.probabilities)
+                for name, value in model.objective.terms.items():
+                    total = self._sum(name, value)
+                    total += value
         optimizer.update()
 
     def _sum(self, name: str, like):
