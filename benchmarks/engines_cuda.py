@@ -111,20 +111,31 @@ _chainer = partial(_with_cupy, module="stock_chainer", function="stock_step", de
 _joint = partial(_with_cupy, module="joint_step", function="joint_step", device="cuda")
 
 OURS, THEIRS = ("fp32", "tf32", "mixed"), ("fp32", "tf32", "bf16", "fp16")
+_PARTS = ("conv2d", "conv2d_grad_input", "batch_norm_relu", "batch_norm_relu_grad")
+#: What cuDNN's graphs may be made of, by the ending of an entry's name: nothing, all but one of the
+#: operations, all of them, and whole residual branches besides.
+FUSIONS = {
+    "unfused": (),
+    **{f"without-{part}": tuple(p for p in _PARTS if p != part) for part in _PARTS},
+    "fused": _PARTS,
+    "branches": (*_PARTS, "branch"),
+}
 #: Module that describes the machine and measures its limits.
 MACHINE = "machine_cuda"
 ENTRIES: dict[str, Callable[[Workload], DeviceStep]] = {
     "chainer": _chainer,
     "chainer_jo/stock": partial(_joint, engine="stock"),
     **{
-        f"chainer_jo/{precision}-{'graph' if graph else 'eager'}{'' if fused else '-unfused'}":
-        partial(_joint, engine="cudnn", precision=precision, graph=graph, fused=fused)
-        for precision, graph, fused in product(OURS, (False, True), (True, False))
+        f"chainer_jo/{precision}-{'graph' if graph else 'eager'}":
+        partial(_joint, engine="cudnn", precision=precision, graph=graph)
+        for precision, graph in product(OURS, (False, True))
     },
+    # One operation after the other, to fill `FUSED` of the provider.
     **{
-        f"chainer_jo/mixed-{'graph' if graph else 'eager'}-branches":
-        partial(_joint, engine="cudnn", precision="mixed", graph=graph, branches=True)
-        for graph in (False, True)
+        f"chainer_jo/{precision}-graph-{name}":
+        partial(_joint, engine="cudnn", precision=precision, graph=True, fused=fused)
+        for precision in OURS for name, fused in FUSIONS.items()
+        if precision == "mixed" or name != "branches"
     },
     **{
         f"torch/{precision}-nhwc{mode}": partial(_torch, precision=precision, mode=mode[1:])
@@ -140,7 +151,8 @@ GROUPS = (
      "torch/tf32-nhwc-graph", "chainer"),
     ("chainer_jo/mixed-graph", "torch/bf16-nhwc-compiled-graph"),
     ("chainer_jo/tf32-graph", "torch/tf32-nhwc-compiled-graph"),
-    tuple(name for name in ENTRIES if name.startswith("chainer_jo/") and "-graph" in name),
+    *(tuple(name for name in ENTRIES if name.startswith(f"chainer_jo/{precision}-graph"))
+      for precision in ("mixed", "tf32", "fp32")),
     ("chainer_jo/mixed-graph", "torch/fp16-nhwc-graph", "torch/fp32-nhwc-graph"),
     tuple(name for name in ENTRIES if "eager" in name or name == "chainer_jo/stock"),
     tuple(name for name in _TORCH if name.endswith("nhwc")),

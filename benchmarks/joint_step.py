@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import chainer
 import numpy
@@ -38,12 +38,10 @@ def joint_step(
     precision: str = "fp32",
     device: str = "cpu",
     graph: bool = False,
-    fused: bool = True,
-    branches: bool = False,
+    fused: Collection[str] | None = None,
 ) -> Callable[[], None]:
     """One update of `JointUpdater`: augmentation, the three-term loss and the label store are part
-    of it. On a GPU (`device` "cuda") as a CUDA graph or not, with fused engines or not, and with
-    residual branches on those that fuse across batch normalisations or not.
+    of it. On a GPU (`device` "cuda") as a CUDA graph or not; `fused` is `CuDNN`'s.
 
     Raises Missing if the engine does not work here in this precision.
     """
@@ -55,8 +53,8 @@ def joint_step(
     target = chainer.get_device("@numpy" if device == "cpu" else "@cupy:0")
     if device == "cuda":
         workload = tiled(workload, EPOCH)
-    if device == "cuda" and provider is not None:
-        provider.fused, provider.fused_branches = fused, branches
+    if fused is not None:
+        provider.fused = frozenset(fused)
     send = target.send
     network = PreActResNet(
         workload.images.shape[-1],

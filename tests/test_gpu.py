@@ -16,7 +16,7 @@ from fake_cudnn import conv, dgrad, wgrad
 from chainer_jo.datasets import augmentation
 from chainer_jo.functions import providers, residual_branch
 from chainer_jo.functions.providers import Unavailable, cudnn_library
-from chainer_jo.functions.providers.cudnn import load
+from chainer_jo.functions.providers.cudnn import FUSED, FUSIONS, load
 from chainer_jo.links import Classifier, JointObjective, PreActResNet
 from chainer_jo.training import extensions
 from chainer_jo.training.device import kernels
@@ -71,7 +71,7 @@ def rng():
     return np.random.default_rng(int.from_bytes(os.urandom(4)))
 
 
-@pytest.fixture(params=[True, False], ids=["fused", "unfused"])
+@pytest.fixture(params=[FUSIONS[:4], ()], ids=["fused", "unfused"])
 def fused(request):
     return request.param
 
@@ -79,7 +79,7 @@ def fused(request):
 @pytest.fixture(params=TOLERANCE)
 def provider(request, fused):
     made = load(request.param)
-    made.fused = fused
+    made.fused = frozenset(fused)
     return made
 
 
@@ -108,7 +108,8 @@ def test_convolution_and_gradients(provider, rng, x_shape, W_shape, stride, pad)
         )
         < tolerance
     )
-    gW = provider.conv2d_grad_weight(x, gy, W_shape, stride, pad)
+    raw = provider.conv2d_grad_weight(x, gy, W_shape, stride, pad)
+    gW = provider.gradient_of(W, raw, None)
     assert difference(gW, wgrad(host(x), host(gy), W_shape, *geometry)) < tolerance
     assert gW.dtype == np.float32 and gW.flags.c_contiguous
 
@@ -118,7 +119,8 @@ def test_batch_norm_relu_and_gradients(provider, rng, shape):
     tolerance = TOLERANCE[provider.precision]
     x, gy, accumulate = (activation(provider, rng, *shape) for _ in range(3))
     gamma, beta = (cupy.asarray(rng.standard_normal(shape[1]), np.float32) for _ in range(2))
-    y, mean, var, saved = provider.batch_norm_relu_train(x, gamma, beta, 2e-5)
+    y, mean, given, saved = provider.batch_norm_relu_train(x, gamma, beta, 2e-5)
+    var = cupy.maximum(1 / given.inverse**2 - given.eps, 0).astype(np.float32)
     gx, ggamma, gbeta = provider.batch_norm_relu_grad(x, y, gamma, gy, saved, accumulate)
     tested = provider.batch_norm_relu_test(x, gamma, beta, mean, var, 2e-5)
 
@@ -167,7 +169,7 @@ def test_a_fused_residual_branch(rng, x_shape, channels, stride):
     arrays = h, W1, gamma, beta, W2, residual
     expected = results(None, *map(host, arrays))
     for fused in (True, False):
-        made.fused_branches = fused
+        made.fused = FUSED["mixed"] | ({"branch"} if fused else set())
         assert made.fuses_branch(x_shape, W1.shape, stride, W2.shape) == fused
         for ours, reference in zip(results(made, *arrays), expected, strict=True):
             assert difference(ours, reference) < TOLERANCE["mixed"]

@@ -12,10 +12,12 @@ from fake_cudnn import WORKSPACE, HostArrays, Library, data_type
 
 from chainer_jo.errors import UserError
 from chainer_jo.functions import providers, residual_branch
-from chainer_jo.functions.providers.cudnn import CuDNN, Variance
+from chainer_jo.functions.providers.cudnn import FUSED, FUSIONS, CuDNN, Variance
 from chainer_jo.functions.providers.cudnn_kernels import SOURCES
 from chainer_jo.links.preact_resnet import PreActResNet
 
+#: All that is fused but residual branches.
+ALL = frozenset(FUSIONS) - {"branch"}
 TOLERANCE = {"fp32": 2e-6, "tf32": 2e-6, "mixed": 2e-3}
 #: x, W, stride, pad: one image, one channel, odd sizes, stride 2, 1x1.
 CONVOLUTIONS = [
@@ -77,7 +79,7 @@ def variance(given):
     return np.maximum(1 / (given.inverse * given.inverse) - np.float32(given.eps), 0)
 
 
-def make(precision="fp32", fused=True, unsupported=()):
+def make(precision="fp32", fused=ALL, unsupported=()):
     library = Library(*unsupported)
     return CuDNN(library, "handle", precision, HostArrays(), NumpyKernels(), fused), library
 
@@ -105,7 +107,7 @@ def rng():
 def ways(request):
     """Additions and ReLUs in the graph; outside of it by choice; outside for lack of an engine."""
     missing = ({"add"}, {"relu"}, {"relu_backward"})
-    return {"fused": request.param != "unfused",
+    return {"fused": () if request.param == "unfused" else ALL,
             "unsupported": missing if request.param == "unsupported" else ()}  # fmt: skip
 
 
@@ -181,8 +183,7 @@ def test_residual_branch_and_gradients(rng, stride, backward_twice):
     arrays = [draw(rng, *shape) for shape in shapes]
 
     def gradients(fused):
-        provider, library = make("mixed")
-        provider.fused_branches = fused
+        provider, library = make("mixed", FUSIONS if fused else ALL)
         h, W1, gamma, beta, W2, residual = (
             chainer.Variable(provider.as_activation(a) if a.ndim == 4 and i in (0, 5) else a)
             for i, a in enumerate(arrays)
@@ -207,17 +208,11 @@ def test_residual_branch_and_gradients(rng, stride, backward_twice):
 
 @pytest.mark.parametrize("missing", ["genstats", "mul", "relu_backward"])
 def test_a_branch_without_its_engines_is_put_together(rng, missing):
-    provider, _ = make("mixed", unsupported=({missing},))
     geometry = (2, 8, 6, 6), (16, 8, 3, 3), 1, (16, 16, 3, 3)
-    assert not provider.fuses_branch(*geometry)
-    provider.fused_branches = True
-    assert not provider.fuses_branch(*geometry)
-    provider, _ = make("mixed")
-    provider.fused_branches = True
-    assert provider.fuses_branch(*geometry)
-    provider, _ = make("fp32")
-    provider.fused_branches = True
-    assert not provider.fuses_branch(*geometry)
+    assert not make("mixed")[0].fuses_branch(*geometry), "it is not asked for"
+    assert not make("mixed", FUSIONS, ({missing},))[0].fuses_branch(*geometry)
+    assert make("mixed", FUSIONS)[0].fuses_branch(*geometry)
+    assert not make("fp32", FUSIONS)[0].fuses_branch(*geometry)
 
 
 def test_batch_norm_relu_in_test_mode(rng):
@@ -250,8 +245,7 @@ def test_a_network_learns_as_with_stock_chainer(precision, branches):
         return np.concatenate(grads), np.concatenate(averages), tested
 
     tolerance = {"fp32": 1e-5, "mixed": 4e-2}[precision]
-    provider, _ = make(precision)
-    provider.fused_branches = branches
+    provider, _ = make(precision, FUSIONS if branches else ALL)
     ours, stock = gradients(provider), gradients(None)
     for a, b in zip(ours, stock, strict=True):
         assert difference(a, b) < tolerance
@@ -264,8 +258,7 @@ def test_a_whole_step_is_its_parts_bit_for_bit(precision, branches):
     what a parameter holds for its gradient is never taken for it."""
 
     def results(whole):
-        provider, _ = make(precision)
-        provider.fused_branches = branches
+        provider, _ = make(precision, FUSIONS if branches else None)
         network = PreActResNet(3, 10, (2, 2), (8, 16), np.random.RandomState(0))
         params = [p for _, p in sorted(network.namedparams())]
         weights = [(p.array, np.full_like(p.array, np.nan)) for p in params if p.ndim == 4]
@@ -286,6 +279,25 @@ def test_a_whole_step_is_its_parts_bit_for_bit(precision, branches):
     for a, b in zip(ours, parts, strict=True):
         assert difference(a.astype(np.float32), b) <= half
     assert all(np.array_equal(a, b) for a, b in zip(averages, same, strict=True))
+
+
+@pytest.mark.parametrize("precision", FUSED)
+@pytest.mark.parametrize("fusion", [*FUSIONS[:4], None])
+def test_each_operation_is_fused_by_itself(rng, precision, fusion):
+    provider, library = make(precision, None if fusion is None else {fusion})
+    fused = FUSED[precision] if fusion is None else {fusion}
+    x, gy = (provider.as_activation(draw(rng, 2, 8, 6, 6)) for _ in range(2))
+    W, gamma = draw(rng, 8, 8, 3, 3), np.ones(8, np.float32)
+    provider.conv2d(x, W, 1, 1, gy)
+    provider.conv2d_grad_input(gy, W, x.shape, 1, 1, x)
+    y, _, _, saved = provider.batch_norm_relu_train(x, gamma, gamma, 2e-5)
+    provider.batch_norm_relu_grad(x, y, gamma, gy, saved, None)
+    ran = [set(graph.nodes) for graph in library.graphs if graph.runs]
+    together = {"conv2d": {"conv_fprop", "add"}, "conv2d_grad_input": {"conv_dgrad", "add"},
+                "batch_norm_relu": {"batchnorm", "relu"},
+                "batch_norm_relu_grad": {"relu_backward", "batchnorm_backward"}}  # fmt: skip
+    for name, nodes in together.items():
+        assert any(nodes <= graph for graph in ran) == (name in fused), name
 
 
 def test_graphs_are_planned_once_per_shape(rng):

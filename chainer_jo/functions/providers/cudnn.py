@@ -8,7 +8,7 @@ and gradients of parameters are float32 at the border in every precision.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -32,6 +32,20 @@ ALIGNMENT = 16
 #: In "mixed", a power of two, so that dividing by it is exact: gradients of a mean over a batch and
 #: an image lie far below float16's smallest normal number, 6e-5, and with it well within its range.
 LOSS_SCALE = 1024.0
+
+
+#: What can be part of one graph of cuDNN's: the addition of a residual to a convolution, and of the
+#: gradient that is there to another; ReLU behind a batch normalisation, and the gradient of both; a
+#: whole residual branch ("mixed" alone).
+FUSIONS = ("conv2d", "conv2d_grad_input", "batch_norm_relu", "batch_norm_relu_grad", "branch")
+#: What is, by precision, until benchmarks/train_step.py has measured each way on a GPU. cuDNN's
+#: engines with an addition are other ones than those without. In fp32 they are general ones, where
+#: without an addition there are many made for convolutions alone.
+FUSED = {
+    "fp32": frozenset({"batch_norm_relu", "batch_norm_relu_grad"}),
+    "tf32": frozenset(FUSIONS) - {"branch"},
+    "mixed": frozenset(FUSIONS) - {"branch"},
+}
 
 
 class Variance(NamedTuple):
@@ -76,14 +90,11 @@ class CuDNN(FusingProvider):
     precision : "fp32", "tf32" or "mixed".
     xp : CuPy, or what stands for it in a test.
     kernels : the functions of `cudnn_kernels.SOURCES`.
-    fused : whether additions and ReLUs may be part of cuDNN's graphs. What cuDNN does not fuse for
-        a shape is computed one after the other in any case.
+    fused : which of `FUSIONS` may be one graph; None: those of `FUSED`. What cuDNN does not fuse
+        for a shape is computed one after the other in any case.
     """
 
     name = "cudnn"
-    #: Whether `branch` is used where cuDNN has it, in "mixed": off until benchmarks/train_step.py
-    #: has shown on a GPU that it is faster.
-    fused_branches = False
 
     def __init__(
         self,
@@ -92,11 +103,11 @@ class CuDNN(FusingProvider):
         precision: str,
         xp: Any,
         kernels: Any,
-        fused: bool = True,
+        fused: Collection[str] | None = None,
     ) -> None:
         self.precision = precision
         self.loss_scale = LOSS_SCALE if precision == "mixed" else 1.0
-        self.fused = fused
+        self.fused = FUSED[precision] if fused is None else frozenset(fused)
         self._library = library
         self._handle = handle
         weakref.finalize(self, library.destroy_handle, handle)
@@ -125,7 +136,7 @@ class CuDNN(FusingProvider):
         if residual is not None:
             residual = self._activation("residual", residual, y.shape)
         arrays = {"x": x, "W": self._weights(W), "y": y}
-        return self._convolve(plans.convolution, geometry, arrays, y, residual)
+        return self._convolve("conv2d", plans.convolution, geometry, arrays, y, residual)
 
     def conv2d_grad_input(self, gy, W, x_shape, stride, pad, accumulate):
         geometry = tuple(x_shape), W.shape, stride, pad
@@ -134,7 +145,8 @@ class CuDNN(FusingProvider):
         if accumulate is not None:
             accumulate = self._activation("accumulate", accumulate, gx.shape)
         arrays = {"gy": gy, "W": self._weights(W), "gx": gx}
-        return self._convolve(plans.convolution_grad_input, geometry, arrays, gx, accumulate)
+        describe = plans.convolution_grad_input
+        return self._convolve("conv2d_grad_input", describe, geometry, arrays, gx, accumulate)
 
     def conv2d_grad_weight(self, x, gy, W_shape, stride, pad):
         x = self._activation("x", x)
@@ -175,7 +187,7 @@ class CuDNN(FusingProvider):
 
     def batch_norm_relu_train(self, x, gamma, beta, eps):
         x, gamma, beta = self._activation("x", x), self._vector(gamma), self._vector(beta)
-        plan, relu = self._with_relu(plans.batch_norm, x.shape)
+        plan, relu = self._with_relu("batch_norm_relu", plans.batch_norm, x.shape)
         if plan is None:
             rows = batch_norm_arrays.forward(self._xp, self._rows(x), gamma, beta, eps)
             y, mean, inverse = self._from_rows(rows[0], x.shape), *rows[1:]
@@ -203,7 +215,7 @@ class CuDNN(FusingProvider):
         mean, inverse, beta = saved
         x, gy = self._activation("x", x), self._activation("gy", gy, x.shape)
         gamma = self._vector(gamma)
-        plan, relu = self._with_relu(plans.batch_norm_grad, x.shape)
+        plan, relu = self._with_relu("batch_norm_relu_grad", plans.batch_norm_grad, x.shape)
         if not relu:
             gy = self._map(self._kernels.relu_grad, gy, y)
         if plan is None:
@@ -221,9 +233,10 @@ class CuDNN(FusingProvider):
         return (gx if accumulate is None else self.add(gx, accumulate)), ggamma, gbeta
 
     def fuses_branch(self, x_shape, W1_shape, stride, W2_shape):
-        if not self.fused_branches or self.precision != "mixed":
+        if "branch" not in self.fused or self.precision != "mixed":
             return False
-        plan, relu = self._with_relu(plans.batch_norm_grad, _z_shape(x_shape, W1_shape, stride))
+        z_shape = _z_shape(x_shape, W1_shape, stride)
+        plan, relu = self._with_relu("batch_norm_relu_grad", plans.batch_norm_grad, z_shape)
         return bool(relu and plan and all(self._branch(x_shape, W1_shape, stride, W2_shape)))
 
     def branch(self, x, W1, stride, gamma, beta, W2, residual, eps):
@@ -295,6 +308,7 @@ class CuDNN(FusingProvider):
 
     def _convolve(
         self,
+        fusion: str,
         describe: Callable[..., None],
         geometry: tuple,
         arrays: dict[str, Any],
@@ -302,7 +316,7 @@ class CuDNN(FusingProvider):
         residual: Any | None,
     ) -> Any:
         """Convolves into `result` and adds `residual`, in one graph where cuDNN can."""
-        if residual is not None and self.fused:
+        if residual is not None and fusion in self.fused:
             plan = self._planner.plan(describe, *geometry, True)
             if plan is not None:
                 self._run(plan, {**arrays, "residual": residual})
@@ -311,10 +325,10 @@ class CuDNN(FusingProvider):
         return result if residual is None else self.add(result, residual)
 
     def _with_relu(
-        self, describe: Callable[..., None], shape: tuple[int, ...]
+        self, fusion: str, describe: Callable[..., None], shape: tuple[int, ...]
     ) -> tuple[plans.Plan | None, bool]:
         """The plan of a batch normalisation, and whether the ReLU is in it."""
-        plan = self._planner.plan(describe, shape, True) if self.fused else None
+        plan = self._planner.plan(describe, shape, True) if fusion in self.fused else None
         if plan is not None:
             return plan, True
         return self._planner.plan(describe, shape, False), False
