@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from chainer_jo.training.images import Images
 from chainer_jo.training.iterator import Batch
 
 
-class FeatureInput:
+class FeatureInput(Images):
     """Features of one set, given out as float32 (b, d); see `NetworkInput`, whose place it takes.
 
     Nothing is augmented. All dimensions are divided by one number: those of an embedding mean the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -15,27 +15,33 @@ from chainer_jo.training.iterator import Batch
 BATCH = 500
 
 
-class Images(Protocol):
-    """What the updater and the evaluation ask of images: `NetworkInput` has them in memory,
-    `StreamedImages` on disk."""
+class Images:
+    """What the updater and the evaluation ask of images; here for those that are in memory, on the
+    device. `NetworkInput` is the paper's, `StreamedImages` on disk."""
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        raise NotImplementedError
 
     def fetch(self, batch: Batch) -> tuple[Any, ...]:
         """What of a batch is not on the device yet, as arrays on it; called once a step."""
-        ...
+        return ()
 
     def augmented(self, batch: Batch, *fetched: Any) -> Any:
-        """The images of a training batch, float32, cropped and flipped as it says, given what was
-        fetched; device arrays alone, so that a CUDA graph can hold it."""
-        ...
+        """The images of a training batch, float32, as it draws them, given what was fetched; made
+        of device arrays alone, so that a CUDA graph can hold it."""
+        raise NotImplementedError
+
+    def plain(self, part: slice) -> Any:
+        """The images of a slice as they are, float32."""
+        raise NotImplementedError
 
     def in_order(self) -> Iterator[Any]:
-        """All images once as they are, part by part, float32."""
-        ...
+        """All images once as they are, part by part."""
+        for start in range(0, len(self), BATCH):
+            yield self.plain(slice(start, start + BATCH))
 
 
-class NetworkInput:
+class NetworkInput(Images):
     """Images uint8 (n, h, w, c) of one set, given out as float32 (b, c, h, w), mean-subtracted, in
     channels-last memory.
 
@@ -54,10 +60,6 @@ class NetworkInput:
     def __len__(self) -> int:
         return len(self.images)
 
-    def fetch(self, batch: Batch) -> tuple[()]:
-        """Nothing: all is there."""
-        return ()
-
     def augmented(self, batch: Batch) -> np.ndarray:
         """The images of a training batch, cropped and flipped as it says."""
         if device.is_on_gpu(self.images):
@@ -67,11 +69,6 @@ class NetworkInput:
                 self.images[batch.indices], self.mean, batch.dy, batch.dx, batch.flips, self.pad
             )
         return x.transpose(0, 3, 1, 2)
-
-    def in_order(self) -> Iterator[np.ndarray]:
-        """All images as they are, `BATCH` at a time."""
-        for start in range(0, len(self), BATCH):
-            yield self.plain(slice(start, start + BATCH))
 
     def plain(self, part: slice) -> np.ndarray:
         """The images of a slice as they are."""

@@ -12,6 +12,7 @@ from chainer import backend
 
 from chainer_jo.datasets.image_files import ImageFiles
 from chainer_jo.datasets.image_stream import ImageStream
+from chainer_jo.training.images import Images
 from chainer_jo.training.iterator import Batch, BatchIterator
 
 
@@ -42,7 +43,7 @@ class Preparation:
         return x.transpose(0, 3, 1, 2)
 
 
-class StreamedImages:
+class StreamedImages(Images):
     """The images of one set, or of one rank's part of it.
 
     Parameters
