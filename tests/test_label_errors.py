@@ -1,6 +1,7 @@
 """From given labels to wrong and new ones: the decision, the training behind it, the choice."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from chainer_jo.experiments.in_memory import FeatureSet, ImageSet
 from chainer_jo.experiments.label_errors import best_threshold, find_label_errors
 from chainer_jo.experiments.relabelling import Settings
 from chainer_jo.functions import label_noise
-from chainer_jo.training.posterior_labels import PosteriorLabels
+from chainer_jo.links.joint_objective import JointObjective
+from chainer_jo.training.posterior_labels import PosteriorLabels, PriorUpdate
 
 C = 4
 PAIRS = {0: 1, 2: 3}
@@ -196,3 +198,31 @@ def test_candidates_begin_with_the_default():
     found = tuning.candidates(default)
     assert found[0] == default and len(set(found)) == len(found) > 1
     assert replace(found[1], alpha=default.alpha, beta=default.beta) == default
+
+
+def test_prior_is_the_mean_label_once_labels_are_updated():
+    updater = SimpleNamespace(
+        epoch=1,
+        labels=SimpleNamespace(labels=np.array([[0.9, 0.1, 0], [0.5, 0.5, 0]], np.float32)),
+        model=SimpleNamespace(objective=JointObjective(np.full(3, 1 / 3), 1.0, 1.0)),
+    )
+    extension = PriorUpdate(start=2, stop=3)
+    for epoch, expected in ((1, [1 / 3] * 3), (2, [0.7, 0.3, 0])):
+        updater.epoch = epoch
+        extension(SimpleNamespace(updater=updater))
+        prior = updater.model.objective.prior
+        np.testing.assert_allclose(prior, expected, atol=2e-3)
+        assert prior.min() > 0 and prior.sum() == pytest.approx(1)
+    updater.epoch, updater.labels.labels = 4, np.eye(3, dtype=np.float32)
+    extension(SimpleNamespace(updater=updater))
+    np.testing.assert_allclose(updater.model.objective.prior, [0.7, 0.3, 0], atol=2e-3)
+
+
+def test_features_are_centred_and_divided_by_one_number():
+    features, _ = blobs(100)
+    seen = FeatureSet(features).inputs(np.arange(10), trained_on=np.arange(100))
+    deviations = features - features.mean(axis=0)
+    scale = np.sqrt((deviations**2).mean())
+    np.testing.assert_allclose(seen.plain(slice(None)), deviations[:10] / scale, atol=1e-5)
+    same = FeatureSet(np.full((6, 2), 7.0)).inputs(np.arange(6), np.arange(6))
+    np.testing.assert_array_equal(same.plain(slice(None)), 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from chainer import training
+from chainer import backend, training
 
 from chainer_jo.functions import label_noise
 from chainer_jo.training.labels import LabelStore
@@ -29,19 +29,20 @@ class PosteriorLabels(LabelStore):
     num_classes, average, xp : as in `LabelStore`; the confusion is computed in NumPy.
     """
 
-    def __init__(self, given: np.ndarray, num_classes: int, average: int | None = 10, xp=np):
+    def __init__(
+        self, given: np.ndarray, num_classes: int, average: int | None = 10, xp=np
+    ) -> None:
         super().__init__(given, num_classes, "soft", None, average, xp)
         self.given = np.asarray(given)
         self.confusion = np.zeros((num_classes, num_classes))
 
     def update(self) -> None:
         """Moves the confusion towards its estimate, then replaces the labels."""
-        mean = self.mean_probabilities()
-        on_host = mean if isinstance(mean, np.ndarray) else mean.get()
+        mean = backend.CpuDevice().send(self.mean_probabilities())
         start = self.confusion if self.confusion.any() else None
-        self.confusion = label_noise.estimate_confusion(on_host, self.given, start, STEPS)
-        labels = label_noise.posterior(on_host, self.given, self.confusion)
-        self.labels.set(labels) if on_host is not mean else np.copyto(self.labels, labels)
+        self.confusion = label_noise.estimate_confusion(mean, self.given, start, STEPS)
+        labels = label_noise.posterior(mean, self.given, self.confusion)
+        self.labels[...] = backend.get_array_module(self.labels).asarray(labels)
 
     def serialize(self, serializer) -> None:
         super().serialize(serializer)
