@@ -130,7 +130,7 @@ def test_images_go_the_same_way():
     images[true == 1, :4] += 150
     data = ImageSet(images, (1,), (4,), pad=1, flip=False)
     settings = Settings(
-        learning_rate=0.05, weight_decay=1e-4, epochs=6, quiet=1, average=2, folds=2
+        learning_rate=0.05, weight_decay=1e-4, epochs=20, quiet=3, average=4, folds=2
     )
     given = true.copy()
     given[:6] = 1 - true[:6]
