@@ -1,0 +1,116 @@
+"""CIFAR-10 as JPEG files, made from the official archive: a tar of ``train/<class>/NNNN.jpg``.
+
+    python -m chainer_jo.datasets.cifar10_jpeg cifar-10-python.tar.gz cifar10-jpeg.tar.xz
+
+Pillow's JPEG of quality 75, whose colours have half the resolution (4:2:0); within a class images
+are numbered in the archive's order. With ``--check`` the tar is not made, but one that is there is
+compared with what would be made, image by image.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from chainer_jo import files
+from chainer_jo.datasets import cifar10, image_folder
+from chainer_jo.datasets.image_data import ImageData
+from chainer_jo.errors import UserError
+
+QUALITY, SUBSAMPLING = 75, "4:2:0"
+_COMPRESSION = {".tar": "", ".gz": "gz", ".bz2": "bz2", ".xz": "xz"}
+
+
+def jpeg_files(data: ImageData) -> Iterator[tuple[str, bytes]]:
+    """Name and content of every file, ``train/airplane/0000.jpg`` first."""
+    for part in image_folder.PARTS:
+        images, labels = getattr(data, f"{part}_images"), getattr(data, f"{part}_labels")
+        for k, name in enumerate(data.class_names):
+            for number, image in enumerate(images[labels == k]):
+                yield f"{part}/{name}/{number:04}.jpg", _encoded(image)
+
+
+def _encoded(image: np.ndarray) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(image).save(out, "JPEG", quality=QUALITY, subsampling=SUBSAMPLING)
+    return out.getvalue()
+
+
+def write(data: ImageData, path: Path) -> int:
+    """Writes the tar, compressed as its name ends; returns the number of images.
+
+    The same images give the same tar. Raises UserError for another ending, or if it cannot be
+    written.
+    """
+    if path.suffix not in _COMPRESSION:
+        endings = ", ".join(_COMPRESSION)
+        raise UserError(f"{path}: expected a name that ends in one of {endings}")
+    number = 0
+
+    def save(file) -> None:
+        nonlocal number
+        with tarfile.open(fileobj=file, mode=f"w:{_COMPRESSION[path.suffix]}") as archive:
+            for name, content in jpeg_files(data):
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+                number += 1
+
+    files.write(path, save)
+    return number
+
+
+def differing(data: ImageData, other: ImageData) -> int:
+    """How many images of `other`, which was read from such a tar, are not what `data` become.
+
+    Raises UserError if classes or numbers of images differ.
+    """
+    for part in image_folder.PARTS:
+        sizes = [np.bincount(getattr(d, f"{part}_labels")).tolist() for d in (data, other)]
+        if data.class_names != other.class_names or sizes[0] != sizes[1]:
+            raise UserError(
+                f"{other.name}, {part}: {dict(zip(other.class_names, sizes[1], strict=False))} "
+                f"images, expected {dict(zip(data.class_names, sizes[0], strict=False))}"
+            )
+    theirs = {
+        part: [getattr(other, f"{part}_images")[getattr(other, f"{part}_labels") == k]
+               for k in range(other.num_classes)]
+        for part in image_folder.PARTS
+    }  # fmt: skip
+    count = 0
+    for name, content in jpeg_files(data):
+        part, class_name, file = name.split("/")
+        image = theirs[part][data.class_names.index(class_name)][int(file[:-4])]
+        count += not np.array_equal(np.asarray(Image.open(io.BytesIO(content))), image)
+    return count
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; returns 0, 1 if `--check` finds another image, or 2 for bad input."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("archive", type=Path, help="the official cifar-10-python.tar.gz")
+    parser.add_argument("tar", type=Path, help="what to write: .tar, .tar.gz, .tar.bz2 or .tar.xz")
+    parser.add_argument("--check", action="store_true", help="compare the tar, do not write it")
+    options = parser.parse_args(arguments)
+    try:
+        data = cifar10.load_archive(options.archive)
+        if options.check:
+            count = differing(data, image_folder.load(options.tar, options.tar.name))
+            print(f"{options.tar}: {count} images are not those made from {options.archive}")
+            return 1 if count else 0
+        print(f"{options.tar}: {write(data, options.tar)} images")
+        return 0
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

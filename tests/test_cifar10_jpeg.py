@@ -1,0 +1,89 @@
+"""CIFAR-10 as JPEG is made the same every time, and --check tells what is not."""
+
+import io
+import tarfile
+
+import numpy as np
+import pytest
+from PIL import Image, JpegImagePlugin
+
+from chainer_jo.datasets import cifar10, cifar10_jpeg, image_folder
+from chainer_jo.datasets.image_data import ImageData
+
+NAMES = ("cat", "dog", "frog")
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("CHAINER_DATASET_ROOT", str(tmp_path / "cache"))
+
+
+def smooth(n, seed):
+    """Images that JPEG keeps well: blurred noise."""
+    rng = np.random.default_rng(seed)
+    small = [Image.fromarray(rng.integers(256, size=(4, 4, 3), dtype=np.uint8)) for _ in range(n)]
+    return np.stack([np.asarray(image.resize((32, 32), Image.BICUBIC)) for image in small])
+
+
+@pytest.fixture
+def data(monkeypatch):
+    labels = [np.arange(n, dtype=np.int32)[::-1] % 3 for n in (30, 9)]
+    made = ImageData("cifar10", smooth(30, 0), labels[0], smooth(9, 1), labels[1], NAMES)
+    monkeypatch.setattr(cifar10, "load_archive", lambda path: made)
+    return made
+
+
+@pytest.mark.parametrize("ending", (".tar", ".tar.xz"))
+def test_the_tar_is_read_as_the_same_images_slightly_degraded(data, tmp_path, ending, capsys):
+    path = tmp_path / f"cifar10-jpeg{ending}"
+    assert cifar10_jpeg.main(["archive.tar.gz", str(path)]) == 0
+    assert "39 images" in capsys.readouterr().out
+    read = image_folder.load(path, "cifar10-jpeg")
+    assert read.class_names == NAMES
+    for k in range(3):
+        ours = read.train_images[read.train_labels == k].astype(int)
+        given = data.train_images[data.train_labels == k].astype(int)
+        assert ours.shape == given.shape
+        assert 0 < np.abs(ours - given).mean() < 10  # in the archive's order, and lossy
+    assert cifar10_jpeg.main(["archive.tar.gz", str(path), "--check"]) == 0
+
+
+def test_names_quality_and_subsampling(data):
+    made = dict(cifar10_jpeg.jpeg_files(data))
+    assert list(made)[:2] == ["train/cat/0000.jpg", "train/cat/0001.jpg"]
+    assert list(made)[-1] == "test/frog/0002.jpg"
+    reference = io.BytesIO()
+    Image.new("RGB", (32, 32)).save(reference, "JPEG", quality=75)
+    image = Image.open(io.BytesIO(made["train/cat/0000.jpg"]))
+    assert image.quantization == Image.open(reference).quantization
+    assert JpegImagePlugin.get_sampling(image) == 2  # 4:2:0
+
+
+def test_the_same_images_give_the_same_tar(data, tmp_path):
+    for name in ("a.tar.xz", "b.tar.xz"):
+        cifar10_jpeg.write(data, tmp_path / name)
+    assert (tmp_path / "a.tar.xz").read_bytes() == (tmp_path / "b.tar.xz").read_bytes()
+
+
+def test_check_counts_what_is_another_image(data, tmp_path, capsys):
+    path = tmp_path / "other.tar"
+    with tarfile.open(path, "w") as archive:
+        for name, content in cifar10_jpeg.jpeg_files(data):
+            if name == "train/dog/0003.jpg":
+                out = io.BytesIO()
+                Image.open(io.BytesIO(content)).rotate(90).save(out, "JPEG", quality=75)
+                content = out.getvalue()
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    assert cifar10_jpeg.main(["archive.tar.gz", str(path), "--check"]) == 1
+    assert "1 images are not" in capsys.readouterr().out
+
+
+def test_bad_input_is_one_line(data, tmp_path, capsys):
+    assert cifar10_jpeg.main(["archive.tar.gz", str(tmp_path / "x.zip")]) == 2
+    assert ".tar" in capsys.readouterr().err
+    fewer = data.subset(3, 2)
+    cifar10_jpeg.write(fewer, tmp_path / "few.tar")
+    assert cifar10_jpeg.main(["archive.tar.gz", str(tmp_path / "few.tar"), "--check"]) == 2
+    assert "{'cat': 3, 'dog': 3, 'frog': 3} images, expected" in capsys.readouterr().err

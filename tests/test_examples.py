@@ -1,0 +1,81 @@
+"""The examples run, and docs/extending.md shows them as they are."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = ROOT / "examples"
+
+
+def run(folder, script, *flags):
+    """The script as a user runs it; fails with what it printed."""
+    done = subprocess.run(
+        [sys.executable, script, *flags],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def cells(folder, script, number, *flags):
+    """The table that an example makes with the quick preset: trials by what addresses the cell."""
+    run(folder, EXAMPLES / f"{script}.py", "--preset", "quick", "--device", "cpu", *flags)
+    (path,) = folder.glob(f"results/*/table{number}.json")
+    table = json.loads(path.read_text())
+    assert table["complete"]
+    return {tuple({**c["row"], **c["column"]}.values()): c["trials"] for c in table["cells"]}
+
+
+def test_a_label_rule(tmp_path):
+    found = cells(tmp_path, "label_rule", 14)
+    recovered = {rule: found[rule, "recovery"] for rule in ("soft", "sharpened", "hard")}
+    assert len({tuple(trials) for trials in recovered.values()}) == 3
+    descriptions = tmp_path.glob("results/quick/runs/first-step-*/experiment.json")
+    rules = [json.loads(path.read_text())["relabelling"]["rule"] for path in descriptions]
+    assert sorted(rules) == ["hard", "sharpened", "soft"]
+
+
+def test_a_noise(tmp_path):
+    found = cells(tmp_path, "label_noise", 15)
+    assert set(found) == {(name, "test") for name in ("cross entropy", "forward", "joint")}
+    results = [json.loads(path.read_text()) for path in tmp_path.rglob("result.json")]
+    assert len(results) == 4 and all("-nx30-" in result["id"] for result in results)
+    for result in results:  # 36 images a class, of which ceil(0.3 * 36) have the next one's label
+        assert result["noisy_labels_right"] == pytest.approx(1 - 11 / 36)
+
+
+def test_a_data_set(tmp_path):
+    found = cells(tmp_path, "data_set", 1, "--noise-rates", "0.5")
+    assert len(found) == 8
+    bound = json.loads((tmp_path / "results/quick-photographs/data.json").read_text())
+    assert bound["data"] == "photographs"
+
+
+def test_a_program_without_presets_and_scheduler(tmp_path):
+    """Its first epochs: all of it takes a minute or so."""
+    source = (EXAMPLES / "train_digits.py").read_text()
+    assert len(source.splitlines()) < 50
+    short = source.replace("epochs=70", "epochs=3").replace("epochs=42", "epochs=2")
+    short = short.replace("update_from=25", "update_from=2")
+    assert short.count("epochs=3") == short.count("epochs=2") == 1
+    (tmp_path / "short.py").write_text(short)
+    run(tmp_path, tmp_path / "short.py")
+    logs = [json.loads((tmp_path / f"result{n}" / "log").read_text()) for n in (1, 2)]
+    assert [len(log) for log in logs] == [3, 2]
+    assert logs[0][0]["recovery"] == pytest.approx(0.55, abs=0.03)  # not updated yet
+    assert logs[0][-1]["recovery"] != logs[0][0]["recovery"]
+    assert logs[0][-1]["accuracy/true"] > 0.15
+
+
+def test_the_document_shows_the_examples():
+    shown = re.findall(r"```python\n(.*?)```", (ROOT / "docs/extending.md").read_text(), re.DOTALL)
+    names = ("quick", "label_rule", "label_noise", "data_set")
+    assert shown == [(EXAMPLES / f"{name}.py").read_text() for name in names]
