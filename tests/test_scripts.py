@@ -126,6 +126,7 @@ def test_dry_run_lists_and_runs_nothing(tiny, tmp_path, capsys):
     assert run(table1, tmp_path, "--dry-run", "--trials", "1") == 0
     out = capsys.readouterr().out
     assert out.count("to do  ") == 18 and "18 runs, 18 to do" in out
+    assert "(from a few iterations tried here, without evaluation)" in out
     assert not (tmp_path / "results").exists()
 
 

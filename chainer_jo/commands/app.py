@@ -21,6 +21,8 @@ from chainer_jo.commands.suite import AnyStudy, Options, Suite
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.cost import Cost, duration
 from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.presets import Preset
+from chainer_jo.experiments.probe import probe
 from chainer_jo.experiments.provenance import collect, other_code
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.scheduler import Event, Scheduler, pending, with_first_steps
@@ -30,6 +32,8 @@ from chainer_jo.training.many_ranks import ALONE, Ranks, connect
 
 _logger = logging.getLogger(__name__)
 
+#: Guessed seconds of computing from which on a few iterations are tried first, on a CPU.
+WORTH_A_PROBE = 1800.0
 #: How much of the time that runs take may go into bringing tables and figures up to date meanwhile.
 REFRESH_SHARE = 0.02
 #: Seconds that other ranks give the first to say what is wrong with what all were given.
@@ -117,6 +121,7 @@ class App:
         for out in self.outputs:
             for experiment in with_first_steps(out.experiments):
                 self._concerned[experiment].add(out.name)
+        self._probed: float | None = None
         self._stale: set[str] = set()
         self._next_refresh = 0.0
         self.origin = {
@@ -164,19 +169,27 @@ class App:
             self.store,
             self.experiments,
             preset.train_images / preset.batch_size,
-            preset.seconds_per_iteration,
+            preset.seconds_per_iteration if self.options.device == "cpu" else None,
+            self._tried,
         )
+
+    def _tried(self, guess: float) -> float | None:
+        """Seconds of an iteration, tried here once where it is worth it."""
+        options, preset = self.options, self.study.preset
+        worth = options.dry_run or not guess < WORTH_A_PROBE
+        if not worth or not isinstance(preset, Preset) or self.ranks.size > 1:
+            return None
+        waiting = pending(self.experiments, self.store)
+        if waiting and self._probed is None:
+            self._probed = probe(waiting[0], preset.image_shape, self.settings, options.threads)
+        return self._probed
 
     def _print_head(self) -> None:
         options, study = self.options, self.study
         waiting = pending(self.experiments, self.store) if not options.fresh else self.experiments
         cost = self._cost()
         seconds = sum(map(cost.seconds, waiting)) / options.jobs
-        about = (
-            f", about {duration(seconds)}"
-            if waiting and (cost.measured or options.device == "cpu")
-            else ""
-        )
+        about = f", about {duration(seconds)}" if waiting and not math.isnan(seconds) else ""
         together = f"{self.ranks.size} ranks | " if self.ranks.size > 1 else ""
         print(
             f"preset {study.preset.name} ({study.preset.summary}) | data {study.data} | "
@@ -196,10 +209,9 @@ class App:
         if len(self.outputs) > 1:
             print("", *script_lines(self.outputs, waiting, cost), "", sep="\n")
         total, left = (sum(map(cost.seconds, part)) for part in (self.experiments, waiting))
-        basis = "measured here" if cost.measured else "a guess until the first run has finished"
         print(
             f"{len(self.experiments)} runs, {len(waiting)} to do; {duration(left)} of "
-            f"{duration(total)} of computing, {self.options.jobs} at a time ({basis})"
+            f"{duration(total)} of computing, {self.options.jobs} at a time ({cost.basis})"
         )
 
     def _bind_data(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -30,9 +31,13 @@ def script_lines(outputs: Sequence, waiting: set[Experiment], cost: Cost) -> lis
     rows = [["", "runs", "shared", "finished", "hours", "hours to do", "trials"]]
     for name, needed in runs.items():
         left = [e for e in needed if e in waiting]
-        hours = [f"{sum(map(cost.seconds, part)) / 3600:.2f}" for part in (needed, left)]
+        hours = [_hours(sum(map(cost.seconds, part))) for part in (needed, left)]
         rows.append([
             name, str(len(needed)), str(sum(users[e] > 1 for e in needed)),
             str(len(needed) - len(left)), *hours, str(len({e.seed for e in needed})),
         ])  # fmt: skip
     return aligned(rows)
+
+
+def _hours(seconds: float) -> str:
+    return "?" if math.isnan(seconds) else f"{seconds / 3600:.2f}"

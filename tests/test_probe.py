@@ -1,0 +1,82 @@
+"""The first estimate of what runs cost, where none has finished."""
+
+import math
+import time
+from dataclasses import replace
+
+import chainer
+import pytest
+from tiny import STUDY, TINY
+
+from chainer_jo.commands.plan import script_lines
+from chainer_jo.datasets import digits
+from chainer_jo.errors import UserError
+from chainer_jo.experiments.cost import GUESS, MEASURED, TRIED, UNKNOWN, Cost, duration
+from chainer_jo.experiments.presets import HALF, Study
+from chainer_jo.experiments.probe import measure, probe
+from chainer_jo.experiments.run import Run, Settings
+from chainer_jo.experiments.store import RunStore
+
+RUN = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
+
+
+@pytest.fixture(autouse=True)
+def provider():
+    """As it was."""
+    before = chainer.config.jo_provider
+    yield
+    chainer.global_config.jo_provider = before
+
+
+def test_an_iteration_takes_what_a_run_says_it_does(tmp_path):
+    tried = measure(RUN, TINY.image_shape, Settings(), 1)
+    started = time.perf_counter()
+    result = Run(RUN, digits.load(), RunStore(tmp_path), Settings()).finish()
+    took = (time.perf_counter() - started) / result["iterations"]
+    assert took / 50 < tried < took * 5  # so few iterations are mostly evaluation
+
+
+def test_images_are_those_of_the_preset():
+    """Half-size CIFAR-10 in colour, mixed or not: the shapes have to fit the network."""
+    study = Study(replace(HALF, batch_size=4), "cifar10-jpeg")
+    assert measure(study.first_step("symmetric", 0.5, 0), HALF.image_shape, Settings(), 1) > 0
+
+
+def test_it_is_tried_in_a_process_of_its_own():
+    assert probe(RUN, TINY.image_shape, Settings(), 1) > 0
+    with pytest.raises(UserError, match="cudnn"):
+        probe(RUN, TINY.image_shape, Settings(engine="cudnn"), 1)
+
+
+def cost(store, default, probe):
+    return Cost(store, [RUN], 10, default, probe)
+
+
+def test_measured_runs_come_before_tried_iterations_and_these_before_a_guess(tmp_path):
+    store = RunStore(tmp_path)
+    asked = []
+
+    def tried(guess):
+        asked.append(guess)
+        return 3.0
+
+    one = cost(store, 2.0, tried)
+    assert (one.basis, one.seconds_per_iteration) == (TRIED, 3.0)
+    epochs = RUN.optimization.epochs
+    assert asked == [epochs * 10 * 2.0] and one.seconds(RUN) == epochs * 10 * 3.0
+    assert cost(store, 2.0, lambda guess: None).basis == GUESS
+    store.open(RUN)
+    store.save_result(RUN, {"id": RUN.id, "state": "finished", "seconds": 8, "iterations": 2})
+    one = cost(store, 2.0, tried)
+    assert (one.basis, one.seconds_per_iteration) == (MEASURED, 4.0) and len(asked) == 1
+
+
+def test_a_gpu_is_not_given_the_seconds_of_a_cpu(tmp_path):
+    unknown = cost(RunStore(tmp_path), None, lambda guess: None)
+    assert unknown.basis == UNKNOWN and math.isnan(unknown.seconds(RUN))
+    assert duration(unknown.seconds(RUN)) == "?"
+
+    class Output:
+        name, experiments = "table1", [RUN]
+
+    assert "nan" not in " ".join(script_lines([Output], {RUN}, unknown))
