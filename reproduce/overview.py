@@ -1,4 +1,4 @@
-"""Writes results/README.md, and the status in README.md, from what is committed."""
+"""Writes results/README.md, and regions of README.md and docs/checklist.md, from results."""
 
 from pathlib import Path
 
@@ -14,7 +14,15 @@ def texts() -> dict[Path, str]:
     readme = ROOT / "README.md"
     text = overview.fill(readme.read_text(), "status", overview.status(found))
     text = overview.fill(text, "table 1", overview.table1(found))
-    return {readme: text, ROOT / "results/README.md": overview.page(found)}
+    checklist = ROOT / "docs/checklist.md"
+    costs = overview.script_costs(
+        files.read_json(ROOT / "benchmarks/results/script_costs-digits.json")
+    )
+    return {
+        readme: text,
+        ROOT / "results/README.md": overview.page(found),
+        checklist: overview.fill(checklist.read_text(), "script costs", costs),
+    }
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chainer_jo.datasets import cifar10, data_name, load
+from chainer_jo.datasets import cifar10, data_name, load, source
 from chainer_jo.datasets.downloading import download
 from chainer_jo.errors import UserError
 
@@ -90,3 +90,14 @@ def test_real_cifar10_images(tmp_path, monkeypatch):
     means = data.train_images.mean(axis=(0, 1, 2)) / 255
     np.testing.assert_allclose(means, [0.4914, 0.4822, 0.4465], atol=0.002)
     shutil.rmtree(tmp_path / "cache")  # 180 MB that pytest would keep
+
+
+def test_cifar10_as_jpeg_can_be_named_but_not_loaded(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = source.find("cifar10-jpeg")
+    assert found.name == "cifar10-jpeg"
+    with pytest.raises(UserError, match="expected its path; python -m"):
+        found.load()
+    (tmp_path / "cifar10-jpeg").mkdir()  # a folder of that name is meant, and has nothing in it
+    with pytest.raises(UserError, match="unknown folder"):
+        source.find("cifar10-jpeg")

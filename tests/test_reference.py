@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from chainer_jo.commands import options
+from chainer_jo.commands.cifar import Cifar
 from chainer_jo.experiments import packed_runs
 from chainer_jo.experiments.presets import PRESETS, Study
 from chainer_jo.experiments.store import RunStore
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.skipif(git("rev-parse").returncode != 0, reason="not in
 
 
 def test_what_scripts_compute_and_what_is_committed_share_no_place():
-    computed = options.parse("test", ["--device", "cpu"])
+    computed = options.parse("test", ["--device", "cpu"], Cifar())
     for folder in (computed.results, computed.figures):
         for preset in PRESETS:
             assert git("check-ignore", f"{folder}/{preset}/table1.md").returncode == 0

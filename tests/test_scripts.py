@@ -104,7 +104,8 @@ def test_the_same_code_agrees_with_itself(tiny, tmp_path, capsys):
     (folder,) = (tmp_path / "here" / "results").iterdir()
     assert compare.compare("test", ["--preset", folder.name, *argv])
     counts = capsys.readouterr().out.split("| Table 1 |")[1]
-    assert [int(n) for n in counts.split("\n")[0].split("|")[:-1]] == [8, 8, 0, 0, 0, 0]
+    numbers = [int(n) for n in counts.split("\n")[0].split("|")[:-1]]
+    assert numbers[0] == numbers[1] >= 8 and not any(numbers[2:])
 
 
 @pytest.mark.parametrize("share, least, most", [(math.inf, 10, 1000), (1e-9, 2, 2)])

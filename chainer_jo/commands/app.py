@@ -139,8 +139,6 @@ class App:
         if self.options.fresh:
             for experiment in self.experiments:
                 self.store.forget(experiment)
-        if self.experiments:
-            self._bind_data()
         finished = self._run_pending()
         if self.experiments:
             files.write_json(self.store.root / "provenance.json", collect(self.store.root))
@@ -242,6 +240,7 @@ class App:
         waiting = pending(self.experiments, self.store)
         if not waiting:
             return True
+        self._bind_data()
         live = not self.settings.verbose
         self.status = Status(len(waiting), self._cost(), options.jobs, live)
         what = self.store, self.load_data, self.settings

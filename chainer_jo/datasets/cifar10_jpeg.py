@@ -24,8 +24,17 @@ from chainer_jo.datasets import cifar10, image_folder
 from chainer_jo.datasets.image_data import ImageData
 from chainer_jo.errors import UserError
 
+NAME = "cifar10-jpeg"
 QUALITY, SUBSAMPLING = 75, "4:2:0"
 _COMPRESSION = {".tar": "", ".gz": "gz", ".bz2": "bz2", ".xz": "xz"}
+
+
+def load() -> ImageData:
+    """Raises UserError: these images are nowhere to be downloaded from."""
+    raise UserError(
+        f"data {NAME!r}: expected its path; python -m chainer_jo.datasets.cifar10_jpeg makes it "
+        "from the official archive"
+    )
 
 
 def jpeg_files(data: ImageData) -> Iterator[tuple[str, bytes]]:

@@ -12,7 +12,7 @@ from functools import partial
 from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 
-from chainer_jo.datasets import cifar10, digits, image_folder
+from chainer_jo.datasets import cifar10, cifar10_jpeg, digits, image_folder
 from chainer_jo.datasets.image_data import ImageData
 from chainer_jo.errors import UserError
 
@@ -36,13 +36,16 @@ def find(spec: str) -> Source:
     """The source that `spec` names; opens it no further than needed to tell what it is.
 
     A name in `BY_NAME` is that data set ('cifar10' is downloaded when loaded); anything else is a
-    path. A folder or tar of images is named after its file name, without its endings.
+    path, but for 'cifar10-jpeg', which can be named where nothing has to be loaded. A folder or tar
+    of images is named after its file name, without its endings.
 
     Raises UserError if there is nothing of that name, or it is none of these.
     """
     if spec in BY_NAME:
         return Source(spec, BY_NAME[spec])
     path = Path(os.path.abspath(os.path.expanduser(spec)))
+    if spec == cifar10_jpeg.NAME and not path.exists():
+        return Source(spec, cifar10_jpeg.load)
     try:
         return _in_folder(path) if path.is_dir() else _in_archive(path)
     except OSError as error:

@@ -163,6 +163,23 @@ def table1(found: Sequence[Reference]) -> str:
     return re.sub(r" {2,}", " ", re.sub(r"-{3,}", "---", text))
 
 
+def script_costs(measured: dict) -> str:
+    """What ``benchmarks/script_costs.py`` has measured, and where."""
+    lines = [
+        "| script | runs | processor minutes | MB per process | MB on disk |",
+        "|---|---|---|---|---|",
+        *(
+            f"| `{s['script']}.py` | {s['runs']} | {s['processor_s'] / 60:.1f} | "
+            f"{s['process_mb']} | {s['disk_mb']:g} |"
+            for s in measured["scripts"]
+        ),
+        "",
+        f"{measured['machine']['processor']}, oneDNN {measured['machine']['onednn']}; "
+        f"`{' '.join(measured['flags'])}`.",
+    ]
+    return "\n".join(lines)
+
+
 def page(found: Sequence[Reference]) -> str:
     """The page ``results/README.md``; links are relative to it."""
     lines = [
