@@ -63,7 +63,7 @@ def main() -> None:
     def each_step(trainer) -> None:
         updater = trainer.updater
         # Summed over all parts and the epoch's steps so far; nothing at the end of an epoch.
-        loss = updater._of_all_ranks(updater._sums).get("loss") if updater._steps else None
+        loss = updater._of_all_ranks(updater._sums).get("loss") if updater.steps_of_epoch else None
         if ranks.is_first:
             with (flags.results / "losses.jsonl").open("a") as file:
                 weights = float(abs(updater.get_optimizer("main").parameters).sum())

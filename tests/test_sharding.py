@@ -192,10 +192,10 @@ def saved(updater):
 def test_sums_within_an_epoch_go_on_unless_the_epoch_begins_anew(number, steps):
     updater = updater_on(Shards(24, 2))
     updater.update()
-    assert updater._steps == 1 and updater._sums["loss"] > 0
+    assert updater.steps_of_epoch == 1 and updater._sums["loss"] > 0
     continued = updater_on(Shards(24, number))
     serializers.NpzDeserializer(saved(updater)).load(continued)
-    assert continued._steps == steps
+    assert continued.steps_of_epoch == steps
     sums = updater._sums if steps else {name: 0 for name in continued._sums}
     assert continued._sums == sums
 

@@ -26,9 +26,9 @@ class Paused(Exception):
 class Checkpoint(training.Extension):
     """Saves the trainer, whole: the labels of all ranks are put together in the images' order.
 
-    The file is replaced at the end of an epoch, or after a multiple of `steps` steps, if `seconds`
-    have gone by since the last time or the deadline has come: the first rank's clock decides for
-    all. The trainer goes on from it by itself.
+    The file is replaced at the end of an epoch, or within a long one after every `steps` steps, if
+    `seconds` have gone by since the last time or the deadline has come: the first rank's clock
+    decides for all. The trainer goes on from it by itself.
 
     Parameters
     ----------
@@ -64,8 +64,7 @@ class Checkpoint(training.Extension):
         self._last = time.monotonic()
 
     def trigger(self, trainer: training.Trainer) -> bool:
-        updater = trainer.updater
-        return updater.is_new_epoch or updater.iteration % self.steps == 0
+        return trainer.updater.steps_of_epoch % self.steps == 0
 
     def __call__(self, trainer: training.Trainer) -> None:
         now = time.monotonic()

@@ -44,6 +44,10 @@ class JointUpdater(StandardUpdater):
     graph : whether the step is captured as a CUDA graph and replayed.
     parts : of this rank's batch.
     ranks : those that train together.
+
+    Attributes
+    ----------
+    steps_of_epoch : steps since the epoch began.
     """
 
     def __init__(
@@ -66,7 +70,7 @@ class JointUpdater(StandardUpdater):
         self.ranks = ranks
         self._references = {"noisy": noisy_labels, "true": true_labels}
         self._sums = {}
-        self._steps = 0
+        self.steps_of_epoch = 0
         self._graph = GraphStep(self._step, cuda.cupy) if graph else None
 
     @property
@@ -86,7 +90,7 @@ class JointUpdater(StandardUpdater):
             optimizer.t = self.iteration + 1  # a replay does not count
         if self.parts * self.ranks.size > 1:
             optimizer.exchange()
-        self._steps += 1
+        self.steps_of_epoch += 1
         if iterator.is_new_epoch:
             optimizer.new_epoch(auto=True)
             self._start_epoch(iterator.epoch)
@@ -131,7 +135,7 @@ class JointUpdater(StandardUpdater):
             totals[f"known/{name}"] = known.sum()
         report = self._of_all_ranks(totals)
         for name in self._sums:
-            report[name] /= self._steps * self.parts * self.ranks.size
+            report[name] /= self.steps_of_epoch * self.parts * self.ranks.size
         for name in self._references:
             right, known = report.pop(f"right/{name}"), report.pop(f"known/{name}")
             if known:
@@ -151,14 +155,14 @@ class JointUpdater(StandardUpdater):
     def _begin_sums(self) -> None:
         for total in self._sums.values():
             total[...] = 0  # kept, since a CUDA graph knows their addresses
-        self._steps = 0
+        self.steps_of_epoch = 0
 
     def serialize(self, serializer) -> None:
         """Saves or loads the iterator, the optimizer, the model, the labels and the sums of the
         epoch so far; all ranks call it together."""
         super().serialize(serializer)
         self.labels.serialize(serializer["labels"])
-        self._steps = serializer("steps", self._steps)
+        self.steps_of_epoch = serializer("steps", self.steps_of_epoch)
         saved = json.loads(serializer("sums", json.dumps(self._of_all_ranks(self._sums))))
         if isinstance(serializer, chainer.Deserializer):
             self._load_sums(saved)
