@@ -101,7 +101,8 @@ def architecture_table(study: Study) -> StaticTable:
             ):
                 for unit in part:
                     hidden = unit(hidden)
-                inside = f"{len(part)} pre-activation residual units {channels}→{width}"
+                plural = "s" if len(part) > 1 else ""
+                inside = f"{len(part)} pre-activation residual unit{plural} {channels}→{width}"
                 add(f"unit{stage + 1}{letter}".strip(), inside, hidden, *part)
                 channels = width
             start += count
