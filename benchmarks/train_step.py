@@ -43,6 +43,7 @@ def measure(engines: str, names: list[str], options: argparse.Namespace) -> tupl
         except (Missing, WorkerEnded) as reason:
             missing[name] = str(reason)
     turns = {worker.name: [] for worker in workers}
+    processor = {worker.name: [] for worker in workers}
     peaks = {}
     for _ in range(options.rounds):
         for worker in tuple(workers):
@@ -56,10 +57,14 @@ def measure(engines: str, names: list[str], options: argparse.Namespace) -> tupl
                 workers.remove(worker)
                 continue
             mine.append(answer["seconds"])
+            if "processor_seconds" in answer:
+                processor[worker.name].append(answer["processor_seconds"])
             peaks[worker.name] = answer["peak_bytes"]
     entries = []
     for worker in workers:
         entry = entry_of(worker.name, turns[worker.name], peaks[worker.name])
+        if processor[worker.name]:
+            entry["processor_s"] = statistics.median(processor[worker.name])
         if options.profile and worker.name in ("chainer_jo/fp32", "chainer_jo/mixed"):
             entry["profile"] = worker.ask("profile")
         entries.append(entry)
@@ -92,13 +97,21 @@ def merged(entries: list[dict], new: list[dict]) -> list[dict]:
 
 
 def ratios(goals: list, entries: list[dict]) -> list[dict]:
-    """How often the one is as fast as the fastest of the others, next to the goal."""
-    seconds = {entry["name"]: entry["median_s"] for entry in entries}
+    """How often the one is as fast as the fastest of the others, next to the goal.
+
+    "processor_ratio" is the same by the seconds that the processor worked, which other programs
+    beside them disturb less.
+    """
     found = []
     for name, ours, others, goal in goals:
-        measured = [seconds[other] for other in others if other in seconds]
-        if ours in seconds and measured:
-            found.append({"name": name, "ratio": min(measured) / seconds[ours], "goal": goal})
+        ratio = {}
+        for key, measure in (("ratio", "median_s"), ("processor_ratio", "processor_s")):
+            seconds = {entry["name"]: entry[measure] for entry in entries if measure in entry}
+            measured = [seconds[other] for other in others if other in seconds]
+            if ours in seconds and measured:
+                ratio[key] = min(measured) / seconds[ours]
+        if ratio:
+            found.append({"name": name, **ratio, "goal": goal})
     return found
 
 
@@ -106,15 +119,23 @@ def report(result: dict) -> str:
     """The result as text."""
     lines = [f"{result['network']} network, batch {result['batch']}, {result['device']}:"]
     lines.append(f"  {json.dumps(result['machine'])}")
-    lines.append(f"  {'engine':<28}{'median':>12}{'fastest':>12}{'peak memory':>14}")
+    before, after = result["load"]
+    lines.append(f"  processes that ran or waited to: {before:.1f} before, {after:.1f} after")
+    lines.append(
+        f"  {'engine':<28}{'median':>12}{'fastest':>12}{'processor':>12}{'peak memory':>14}"
+    )
     for entry in result["entries"]:
+        processor = f"{entry['processor_s'] * 1e3:.2f} ms" if "processor_s" in entry else "-"
         lines.append(
             f"  {entry['name']:<28}{entry['median_s'] * 1e3:>9.2f} ms"
-            f"{entry['fastest_s'] * 1e3:>9.2f} ms{entry['peak_mb']:>11.0f} MB"
+            f"{entry['fastest_s'] * 1e3:>9.2f} ms{processor:>12}{entry['peak_mb']:>11.0f} MB"
         )
     lines += [f"  {name:<28}left out: {why}" for name, why in result["missing"].items()]
     for ratio in result["ratios"]:
-        lines.append(f"  {ratio['name']}: {ratio['ratio']:.2f} times (goal {ratio['goal']:g})")
+        line = f"  {ratio['name']}: {ratio['ratio']:.2f} times (goal {ratio['goal']:g})"
+        if "processor_ratio" in ratio:
+            line += f", {ratio['processor_ratio']:.2f} by the processor's time"
+        lines.append(line)
     for entry in result["entries"]:
         if "profile" in entry:
             lines += _profile_lines(entry, result["peaks"])
@@ -194,6 +215,7 @@ def main(arguments: list[str] | None = None) -> int:
         grouped = hasattr(module, "GROUPS")
         if grouped:
             result = begun(options.json, result | {"groups": []})
+        result.setdefault("load", [os.getloadavg()[0]] * 2)
         if "peaks" not in result:
             measured = options.profile or hasattr(module, "annotate")
             result["peaks"] = machine.peaks() if measured else {}
@@ -212,6 +234,7 @@ def main(arguments: list[str] | None = None) -> int:
                 result["groups"].append(group)
                 print(f"measured: {', '.join(group)}", flush=True)
             result["ratios"] = ratios(module.GOALS, result["entries"])
+            result["load"][1] = os.getloadavg()[0]
             if hasattr(module, "annotate"):
                 module.annotate(result)
             if options.json:

@@ -52,7 +52,8 @@ class Worker:
             raise Missing(answer["missing"])
 
     def ask(self, request: str) -> dict:
-        """ "time": {"seconds": per step, "peak_bytes"}; "profile": see `profile_step`."""
+        """ "time": {"seconds": per step, "processor_seconds": those that its threads worked,
+        "peak_bytes"}; "profile": see `profile_step`."""
         self._process.stdin.write(request + "\n")
         self._process.stdin.flush()
         return self._read()
@@ -70,12 +71,13 @@ class Worker:
 
 
 def _time(step: Callable[[], None]) -> dict:
-    steps, start = 0, time.perf_counter()
+    steps, start, busy = 0, time.perf_counter(), time.process_time()
     while steps == 0 or time.perf_counter() - start < TURN:
         step()
         steps += 1
     seconds = (time.perf_counter() - start) / steps
-    return {"seconds": seconds, "peak_bytes": _peak_memory()}
+    processor = (time.process_time() - busy) / steps
+    return {"seconds": seconds, "processor_seconds": processor, "peak_bytes": _peak_memory()}
 
 
 def _peak_memory() -> int:

@@ -55,6 +55,7 @@ def test_a_run(tmp_path, capsys):
     assert {"chainer", "chainer_jo/stock"} <= set(measured)
     for entry in measured.values():
         assert 0 < entry["fastest_s"] <= entry["median_s"] < 60
+        assert entry["processor_s"] > 0
         assert 20 < entry["peak_mb"] < 4000
     assert result["machine"]["threads"] == 1
     ratio = next(r for r in result["ratios"] if r["name"].startswith("without a provider"))
@@ -82,6 +83,9 @@ def test_ratios_take_the_fastest_of_the_others():
     entries = [{"name": name, "median_s": s} for name, s in seconds.items()]
     goals = [("a", "ours", ("slow", "fast", "absent"), 2.0), ("b", "ours", ("absent",), 1.0)]
     assert train_step.ratios(goals, entries) == [{"name": "a", "ratio": 2.5, "goal": 2.0}]
+    for entry, processor in zip(entries, (1.0, 4.0, 9.0), strict=True):
+        entry["processor_s"] = processor
+    assert train_step.ratios(goals, entries)[0]["processor_ratio"] == 4.0
 
 
 def test_flop_of_a_convolution():
