@@ -8,7 +8,8 @@ import chainer
 import numpy as np
 import pytest
 from engines import provider
-from float64_functions import relative_error
+from float64_functions import conv2d as conv2d64
+from float64_functions import conv2d_gradients, relative_error
 from float64_provider import Float64
 
 from chainer_jo.errors import UserError
@@ -241,6 +242,72 @@ def test_the_direct_kernel_is_taken_where_it_is_as_good_as_the_first(names, chos
     library = Choices(*names)
     assert library.implementation(onednn_plans._describe(library, True, "kind")) == chosen
     assert library.implementation(onednn_plans._describe(library, False, "kind")) == names[0]
+
+
+class Machine:
+    def __init__(self, amx, data_type=dnnl.F32):
+        self.amx, self.data_type = amx, data_type
+
+
+@pytest.mark.parametrize(
+    ("machine", "gradient", "width", "W_shape", "stride", "direct"),
+    [
+        (Machine(False), True, 16, (64, 32, 3, 3), 2, True),
+        (Machine(False), False, 8, (64, 64, 3, 3), 1, True),
+        (Machine(False), False, 16, (64, 32, 3, 3), 2, False),
+        (Machine(True), False, 8, (64, 64, 3, 3), 1, False),
+        (Machine(True), False, 16, (32, 32, 3, 3), 1, True),
+        (Machine(True), True, 16, (32, 32, 3, 3), 1, False),
+        (Machine(True), True, 4, (128, 64, 3, 3), 2, False),
+        (Machine(True), True, 8, (64, 32, 3, 3), 2, True),
+        (Machine(True, dnnl.BF16), True, 8, (16, 16, 3, 3), 1, False),
+        (Machine(True, dnnl.BF16), True, 4, (128, 64, 1, 1), 2, True),
+        (Machine(True, dnnl.BF16), True, 16, (64, 32, 1, 1), 2, False),
+    ],
+)
+def test_which_kernel_by_shape_and_instructions(machine, gradient, width, W_shape, stride, direct):
+    y_shape = (128, W_shape[0], width, width)
+    assert onednn_plans.direct_is_faster(machine, gradient, y_shape, W_shape, stride) == direct
+
+
+@pytest.mark.parametrize(
+    ("x_shape", "o", "k", "stride", "pad"),
+    [
+        ((6, 2, 4, 4), 3, 3, 1, 1),
+        ((6, 2, 8, 8), 3, 3, 2, 1),
+        ((6, 2, 7, 7), 3, 3, 2, 1),
+        ((6, 2, 5, 6), 3, 5, 1, 2),
+        ((6, 2, 6, 6), 3, 2, 2, 0),
+    ],
+)
+def test_joined_images_have_the_same_gradient_of_weights(x_shape, o, k, stride, pad):
+    """What lies between them is 0 in x and in gy, and wide enough."""
+    n, c, h, w = x_shape
+    W_shape = (o, c, k, k)
+    y_shape = conv2d64(np.zeros(x_shape), np.zeros(W_shape), stride, pad).shape
+    rng = np.random.default_rng(0)
+    x, gy = rng.standard_normal(x_shape), rng.standard_normal(y_shape)
+    _, expected = conv2d_gradients(x, np.zeros(W_shape), gy, stride, pad)
+    rows = onednn_plans.side_by_side(x_shape, y_shape, W_shape, stride, pad)
+    joined = [joined_in(row, images) for row, images in zip(rows, (x, gy), strict=True)]
+    assert all(len(images) < n for images in joined)
+    _, found = conv2d_gradients(joined[0], np.zeros(W_shape), joined[1], stride, pad)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def joined_in(shape, images):
+    n, _, _, w = images.shape
+    groups = shape[0]
+    joined = np.zeros((*shape[:3], n // groups, shape[3] // (n // groups)))
+    joined[..., :w] = images.reshape(groups, -1, *images.shape[1:]).transpose(0, 2, 3, 1, 4)
+    return joined.reshape(shape)
+
+
+def test_what_is_not_joined():
+    """Rows that are long, kernels of one pixel, and what does not fit without padding."""
+    assert onednn_plans.side_by_side((8, 2, 6, 6), (8, 3, 4, 4), (3, 2, 3, 3), 1, 0) is None
+    assert onednn_plans.side_by_side((8, 2, 16, 16), (8, 3, 16, 16), (3, 2, 3, 3), 1, 1) is None
+    assert onednn_plans.side_by_side((8, 2, 8, 8), (8, 3, 8, 8), (3, 2, 1, 1), 1, 0) is None
 
 
 def test_number_of_threads():
