@@ -17,6 +17,7 @@
 #     PRECISION  fp32, tf32 or mixed                                  (mixed)
 #     JOBS       runs side by side; more than one start NVIDIA's MPS  (1)
 #     STEPS      which of the above                                   (smoke results benchmark tests)
+#     SMOKE      seconds that the smoke test has at most              (150)
 #     RUNS       scripts and their flags, one a line                  (below)
 #     BENCHMARK  more flags for benchmarks/train_step.py
 #     WHEELS     a folder of wheels to install first, into a place of their own, for a machine
@@ -102,8 +103,9 @@ smoke() {
         say "smoke: passed in an earlier session"
         return
     fi
-    local limit=$(left)
-    run smoke $((limit < 150 ? limit : 150)) "$python" benchmarks/gpu_smoke.py --data "$data" \
+    local limit most=${SMOKE:-150}
+    limit=$(left)
+    run smoke $((limit < most ? limit : most)) "$python" benchmarks/gpu_smoke.py --data "$data" \
         --json "$work/smoke.json" || true
 }
 

@@ -101,7 +101,7 @@ def session(place, folder, minutes, **variables):
     """A call on a machine of which nothing is left from the call before."""
     shutil.copytree(place / "project", folder / "project")
     variables = {"PYTHON": place / "bare" / "bin" / "python", "WHEELS": place / "wheels",
-                 "OUT": folder / "out", "DATA": "digits", "RESERVE": "10", "HOME": folder,
+                 "OUT": folder / "out", "DATA": "digits", "RESERVE": "10", "SMOKE": "900", "HOME": folder,
                  "LD_LIBRARY_PATH": place / "lib", "CHAINER_JO_COMMIT": "0123456789ab",
                  "PATH": os.environ["PATH"], **variables}  # fmt: skip
     run = subprocess.run(
@@ -127,7 +127,7 @@ def test_two_calls_end_with_a_table_that_has_cells(place, reference, tmp_path):
 
     (tmp_path / "first").mkdir()
     cells = "reproduce/table1.py --noise-rates 0.5 0.7 --trials 1"
-    run, summary = session(place, tmp_path / "first", 10, STEPS="smoke results",
+    run, summary = session(place, tmp_path / "first", 60, STEPS="smoke results",
                            RUNS="reproduce/table1.py --noise-rates 0.5 --trials 1")  # fmt: skip
     assert "smoke: exit code 0" in summary, run.stdout[-3000:] + run.stderr[-3000:]
     assert "results with --precision mixed\n" in summary
@@ -139,7 +139,7 @@ def test_two_calls_end_with_a_table_that_has_cells(place, reference, tmp_path):
 
     (tmp_path / "second").mkdir()
     run, summary = session(
-        place, tmp_path / "second", 10, FROM=back, RUNS=f"reproduce/nothing.py\n{cells}",
+        place, tmp_path / "second", 60, FROM=back, RUNS=f"reproduce/nothing.py\n{cells}",
         BENCHMARK="--only chainer_jo/mixed-graph chainer_jo/fp32-graph --rounds 1",
         TESTS="tests/test_gpu.py::test_network_input_is_the_hosts",
     )  # fmt: skip
