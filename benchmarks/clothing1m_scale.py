@@ -26,8 +26,9 @@ from chainer_jo.experiments.clothing1m import PAPER, Clothing1MStudy
 from chainer_jo.experiments.experiment import Network
 from chainer_jo.experiments.provenance import cpu_name
 from chainer_jo.experiments.task import Task
+from chainer_jo.training.iterator import BatchIterator
 from chainer_jo.training.labels import LabelStore
-from chainer_jo.training.many_ranks import Ranks, ShardedIterator, connect
+from chainer_jo.training.many_ranks import Ranks, connect
 
 STEPS = 200
 NAME = "generated"
@@ -83,7 +84,9 @@ def measure(root: Path, shards: int, ranks: Ranks) -> None:
     show.size("labels, probabilities, running mean", 3 * labels.labels.nbytes)
     iterator = show.time(
         "draw an epoch's order",
-        lambda: ShardedIterator(task.shards, optimization.batch_size, 0, 1, 0, False),
+        lambda: BatchIterator(
+            task.shards.images, optimization.batch_size, 0, 1, 0, False, shards=task.shards
+        ),
     )
     show.memory("all that", since=before)
     of_rank = optimization.batch_size // ranks.size

@@ -16,15 +16,15 @@ from chainer_jo.training.labels import LabelStore
 from chainer_jo.training.many_ranks import (
     ALONE,
     Ranks,
-    ShardedIterator,
     Shards,
     SharedMomentumSGD,
     counts,
 )
 from chainer_jo.training.updaters import JointUpdater
 
-#: pad and flip
-PLAIN = 0, False
+
+def iterator_over(shards, batch_size, seed, step, pad=0, flip=False):
+    return BatchIterator(shards.images, batch_size, seed, step, pad, flip, shards=shards)
 
 
 @pytest.mark.parametrize(("images", "number", "ranks"), [(10, 1, 1), (10, 2, 2), (11, 4, 2)])
@@ -42,14 +42,14 @@ def test_shards_that_cannot_be_divided():
     with pytest.raises(UserError, match="3 shards on 2 ranks: expected a multiple of 2"):
         Shards(10, 3, 0, 2)
     with pytest.raises(UserError, match="batches of 8 images in 3 parts.*multiple of 3"):
-        ShardedIterator(Shards(10, 3), 8, 0, 1, *PLAIN)
+        iterator_over(Shards(10, 3), 8, 0, 1)
     with pytest.raises(UserError, match="10 training images in 4 shards: expected at least 8"):
-        ShardedIterator(Shards(10, 4), 32, 0, 1, *PLAIN)
+        iterator_over(Shards(10, 4), 32, 0, 1)
 
 
 def test_one_shard_is_the_order_without_shards():
     plain = BatchIterator(50, 8, 3, 1, 2, True)
-    sharded = ShardedIterator(Shards(50, 1), 8, 3, 1, 2, True)
+    sharded = iterator_over(Shards(50, 1), 8, 3, 1, 2, True)
     for _ in range(20):
         ours, theirs = vars(next(sharded)), vars(next(plain))
         for name in ours:
@@ -59,8 +59,8 @@ def test_one_shard_is_the_order_without_shards():
 
 
 def test_two_shards_are_the_same_on_one_rank_and_on_two():
-    together = ShardedIterator(Shards(51, 2), 8, 3, 1, *PLAIN)
-    apart = [ShardedIterator(Shards(51, 2, r, 2), 8, 3, 1, *PLAIN) for r in (0, 1)]
+    together = iterator_over(Shards(51, 2), 8, 3, 1)
+    apart = [iterator_over(Shards(51, 2, r, 2), 8, 3, 1) for r in (0, 1)]
     everyone = Shards(51, 2)
     for _ in range(30):
         mine = everyone.indices()[next(together).indices]
@@ -72,7 +72,7 @@ def test_two_shards_are_the_same_on_one_rank_and_on_two():
 
 def test_an_epoch_has_every_image_and_orders_differ():
     shards = Shards(51, 2)  # 26 and 25 images
-    iterator = ShardedIterator(shards, 2, 0, 1, *PLAIN)
+    iterator = iterator_over(shards, 2, 0, 1)
     epochs = [[next(iterator) for _ in range(26)] for _ in range(2)]
     assert iterator.epoch == 2
     orders = []
@@ -84,7 +84,7 @@ def test_an_epoch_has_every_image_and_orders_differ():
 
 
 def test_the_announced_order_is_the_order():
-    iterator = ShardedIterator(Shards(41, 2), 8, 0, 1, *PLAIN)
+    iterator = iterator_over(Shards(41, 2), 8, 0, 1)
     for _ in range(4):
         next(iterator)
     announced = iterator.upcoming()
@@ -99,15 +99,15 @@ def test_continuing_with_other_shards_begins_the_epoch_anew():
         def __call__(self, name, value):
             return state.setdefault(name, value)
 
-    first = ShardedIterator(Shards(40, 1), 8, 0, 1, *PLAIN)
+    first = iterator_over(Shards(40, 1), 8, 0, 1)
     for _ in range(7):
         next(first)
     first.serialize(Saver())
     assert state["epoch"] == 1 and state["position"] == 16
-    other = ShardedIterator(Shards(40, 2), 8, 0, 1, *PLAIN)
+    other = iterator_over(Shards(40, 2), 8, 0, 1)
     other.serialize(lambda name, value: state[name])
     assert other.epoch == 1 and other.epoch_detail == 1.0 and not other.is_new_epoch
-    same = ShardedIterator(Shards(40, 1), 8, 0, 1, *PLAIN)
+    same = iterator_over(Shards(40, 1), 8, 0, 1)
     same.serialize(lambda name, value: state[name])
     assert same.epoch_detail == pytest.approx(1.4)
 
@@ -147,7 +147,7 @@ def updater_on(shards):
     objective = JointObjective(np.full(3, 1 / 3, np.float32), alpha=0.0, beta=0.8)
     model = Classifier(links.Linear(5, 3, initialW=np.full((3, 5), 0.1, np.float32)), objective)
     optimizer = SharedMomentumSGD(0.5, 0.9, 1e-2, ranks=ALONE, parts=shards.number).setup(model)
-    iterator = ShardedIterator(shards, 8, 0, 1, *PLAIN)
+    iterator = iterator_over(shards, 8, 0, 1)
     images, labels = Arrays(x[shards.indices()]), LabelStore(noisy, 3)
     known = np.where(noisy == 2, -1, noisy)
     return JointUpdater(

@@ -27,13 +27,9 @@ from chainer_jo.links.classifier import Classifier
 from chainer_jo.training import extensions
 from chainer_jo.training.extensions.checkpoint import shards_of
 from chainer_jo.training.images import Images
+from chainer_jo.training.iterator import BatchIterator
 from chainer_jo.training.labels import LabelStore
-from chainer_jo.training.many_ranks import (
-    ALONE,
-    Ranks,
-    ShardedIterator,
-    SharedMomentumSGD,
-)
+from chainer_jo.training.many_ranks import ALONE, Ranks, SharedMomentumSGD
 from chainer_jo.training.optimizers import FlatMomentumSGD
 from chainer_jo.training.updaters import JointUpdater
 
@@ -141,14 +137,15 @@ class Run:
             self.device.xp,
             self.ranks,
         )
-        iterator = ShardedIterator(
-            task.shards,
+        iterator = BatchIterator(
+            task.shards.images,
             optimization.batch_size,
             experiment.seed,
             step,
             optimization.pad,
             optimization.flip,
             send,
+            task.shards,
         )
         self.inputs = Inputs(task, network, self.device, self.settings.workers)
         self.train_images = self.inputs.images(task.train, iterator)
@@ -161,7 +158,7 @@ class Run:
             send(task.train.true_labels),
             self.device,
             self.graph,
-            len(task.shards.of_rank(self.ranks.rank)),
+            len(task.shards.of_rank()),
             self.ranks,
         )
         self.trainer = training.Trainer(self.updater, (optimization.epochs, "epoch"), self.folder)
@@ -172,7 +169,7 @@ class Run:
         arguments = sgd.learning_rate, sgd.momentum, sgd.weight_decay
         if shards.number == 1:
             return FlatMomentumSGD(*arguments)
-        parts = len(shards.of_rank(self.ranks.rank))
+        parts = len(shards.of_rank())
         return SharedMomentumSGD(*arguments, ranks=self.ranks, parts=parts)
 
     def _extend(self) -> None:
