@@ -156,13 +156,18 @@ def test_the_page_has_every_relabelled_image(written, data):
 def first_step_ended(study, folder, labels):
     """A store in which it did, with labels made up."""
     store, first_step = RunStore(folder), study.first_step()
-    store.open(first_step)
+    ended(store, first_step, study.load())
     store.save_labels(first_step, np.float32(labels))
-    result = {"id": first_step.id, "state": "finished", "data": study.load().fingerprint()}
+    return store
+
+
+def ended(store, experiment, data):
+    """Makes a run one that has finished, with no scores."""
+    store.open(experiment)
+    result = {"id": experiment.id, "state": "finished", "data": data.fingerprint()}
     provenance = {"commit": None, "sources": None}
     result |= {"iterations": 0, "seconds": 0.0, "provenance": provenance}
-    store.save_result(first_step, result)
-    return store
+    store.save_result(experiment, result)
 
 
 def test_names_of_classes_do_not_end_the_script_of_the_page(data, tmp_path):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from clothing1m_like import make_clothing1m_like
 from ranks_job import ON_DISK
-from test_clothing1m_report import first_step_ended, flags
+from test_clothing1m_report import ended, first_step_ended, flags
 from test_graph_training import stand_in  # noqa: F401  (a fixture)
 
 from chainer_jo import cores
@@ -21,7 +21,7 @@ from chainer_jo.experiments.clothing1m import DIGITS, Clothing1MStudy
 from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.experiments.team import Team
-from chainer_jo.report.clothing1m import figure7
+from chainer_jo.report.clothing1m import figure7, table3
 from chainer_jo.training.extensions import Paused
 from chainer_jo.training.many_ranks import ALONE
 
@@ -42,35 +42,31 @@ def reordered(data):
     return replace(data, train=data.train.take(np.arange(len(data.train))[::-1]))
 
 
-def end_first_step(store, data):
-    labels = np.eye(len(data.class_names), dtype=np.float32)[data.train.labels]
-    store.open(ON_DISK)
-    store.save_labels(ON_DISK, labels)
-    result = {"id": ON_DISK.id, "state": "finished", "data": data.fingerprint()}
-    store.save_result(ON_DISK, result)
-
-
 def test_labels_of_the_same_images_in_another_order_are_refused(data, tmp_path):
     store = RunStore(tmp_path)
-    end_first_step(store, data)
+    ended(store, ON_DISK, data)
+    store.save_labels(ON_DISK, np.eye(len(data.class_names), dtype=np.float32)[data.train.labels])
     Run(SECOND, data, store, SETTINGS)
     with pytest.raises(UserError, match=f"labels of {ON_DISK.id}: of data with fingerprint"):
         Run(SECOND, reordered(data), store, SETTINGS)
 
 
-def test_results_of_other_data_in_the_folder_are_refused(tmp_path, capsys):
-    """Those of a folder that tells of no data, too: it is older."""
+@pytest.mark.parametrize("build", [figure7, table3], ids=["figure", "table"])
+def test_results_of_other_data_in_the_folder_are_refused(build, tmp_path, capsys):
+    """Those of a folder that tells of no data, too: it is older. Nothing is left to do."""
     folder = make_clothing1m_like(tmp_path / "tiny", size=16)
     loaded = clothing1m.load(folder)
     study = Clothing1MStudy(DIGITS, "tiny", lambda: reordered(loaded))
     labels = np.eye(len(loaded.class_names))[loaded.train.labels]
-    first_step_ended(study, tmp_path / "results" / study.folder, labels)
-    with pytest.raises(SystemExit) as ended:
-        main(figure7, "Figure 7.", flags(folder, tmp_path))
-    assert ended.value.code == 2
+    store = first_step_ended(study, tmp_path / "results" / study.folder, labels)
+    for experiment in (study.baseline(), study.joint()):
+        ended(store, experiment, study.load())
+    with pytest.raises(SystemExit) as exit_:
+        main(build, "Test.", flags(folder, tmp_path))
+    assert exit_.value.code == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and reordered(loaded).fingerprint() in error
-    assert not list(tmp_path.rglob("figure7.*"))
+    assert not list(tmp_path.rglob("figure7.*")) and not list(tmp_path.rglob("table3.*"))
 
 
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")

@@ -238,9 +238,10 @@ class App:
     def _run_pending(self) -> bool:
         options = self.options
         waiting = pending(self.experiments, self.store)
+        if waiting or any(e.noise.kind == "real" for e in self.experiments):
+            self._bind_data()  # such data are loaded by now; others, maybe not here, need not be
         if not waiting:
             return True
-        self._bind_data()
         live = not self.settings.verbose
         self.status = Status(len(waiting), self._cost(), options.jobs, live)
         what = self.store, self.load_data, self.settings
