@@ -296,20 +296,19 @@ def markdown(result: dict) -> str:
         for record in block:
             by_method.setdefault(record["method"], []).append(record)
         right = np.mean([record["right_before"] for record in block])
-        count = len({record["seed"] for record in block})
         lines += [
             "",
-            f"## {task}, {kind} {rate:g} ({100 * right:.1f} % right before, {count} seed(s))",
+            f"## {task}, {kind} {rate:g} ({100 * right:.1f} % right before)",
             "",
-            "| | " + " | ".join(title for title, _ in COLUMNS.values()) + " |",
-            "|---" * (len(COLUMNS) + 1) + "|",
+            "| | seeds | " + " | ".join(title for title, _ in COLUMNS.values()) + " |",
+            "|---" * (len(COLUMNS) + 2) + "|",
         ]
         means = {
             name: {key: np.mean([record[key] for record in rows]) for key in COLUMNS}
             for name, rows in by_method.items()
         }
         for name in sorted(by_method, key=ORDER.index):
-            cells = []
+            cells = [str(len(by_method[name]))]
             for key, (_, factor) in COLUMNS.items():
                 values = factor * np.array([record[key] for record in by_method[name]])
                 best = (min if factor == 1 else max)(mean[key] for mean in means.values())
