@@ -17,11 +17,11 @@ from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import PRESETS
 from chainer_jo.experiments.provenance import known
 from chainer_jo.paper import TABLE1
-from chainer_jo.paper.claims import VERDICTS
+from chainer_jo.paper.claims import CLAIMS, VERDICTS
 
 #: The cells that stand for a preset in one line.
 SHOWN = {"score": "last", "accuracy": "test", "noise_rate": 0.5}
-#: Presets in the order in which the README shows the Table 1 of the first that there is.
+#: Presets whose Table 1 the README shows: that of the first there is. They also come first.
 MOST_TELLING = ("paper", "half", "digits")
 
 
@@ -98,8 +98,8 @@ class Reference:
 
 
 def references(results: Path, figures: Path) -> list[Reference]:
-    """What is committed, presets in the order of `PRESETS`."""
-    order = list(PRESETS)
+    """What is committed, the most telling first."""
+    order = list(dict.fromkeys([*MOST_TELLING, *PRESETS]))
     found = [
         Reference(folder.name, folder, figures / folder.name)
         for folder in results.iterdir()
@@ -112,7 +112,7 @@ def status(found: Sequence[Reference]) -> str:
     """The README's status: one line per preset, and what has not been run."""
     paper = [TABLE1.value(method=method, **SHOWN) for method in ("cross_entropy", "joint")]
     lines = [
-        "| results | data | runs | trials | computed on | cross entropy, joint method | claims |",
+        "| results | data | runs | trials | computed on | cross entropy, joint method (%) | claims |",
         "|---|---|---|---|---|---|---|",
     ]
     lines += [
@@ -263,12 +263,13 @@ def _claims(found: Sequence[Reference]) -> list[str]:
     lines.insert(-1, f"| claim | {' | '.join(names)} |")
     lines.insert(-1, "|---" * (len(names) + 1) + "|")
     verdicts = [{claim["id"]: claim for claim in r.claims} for r in found]
+    said_by = {claim.id: claim.statement for claim in CLAIMS}
     for key, claim in {k: c for known_ in reversed(verdicts) for k, c in known_.items()}.items():
         cells = [
             _verdict(r, by_id[key]) if key in by_id else "not judged"
             for r, by_id in zip(found, verdicts, strict=True)
         ]
-        said = claim.get("statement") or claim.get("quote") or claim["id"]
+        said = said_by.get(key) or claim.get("statement") or key
         cells += ["not run"] * len(paper)
         lines.append(f"| {said} ({claim['place']}) | {' | '.join(cells)} |")
     return lines
