@@ -99,6 +99,23 @@ def test_a_region_that_is_not_there_is_an_error():
         overview.fill(text, "y", "new")
 
 
+@pytest.mark.parametrize("label, findings, expected", [
+    ("holds", [("supports", 24.54)], "[holds](reference/half/claims.md#holds-x), +24.5"),
+    ("a tie within 0.6 points", [("ties", 0.1), ("supports", 2.0)],
+     "[a tie within 0.6 points](reference/half/claims.md#a-tie-within-06-points-x), 1 of 2, "
+     "+0.1 to +2"),
+    ("not run", [("not run", None)], "[not run](reference/half/claims.md#not-run-x)"),
+    ("does not hold (1 diverged)", [("refutes", -3.0), ("undecided", None)],
+     "[does not hold (1 diverged)](reference/half/claims.md#does-not-hold-1-diverged-x), 0 of 2, "
+     "-3"),
+])  # fmt: skip
+def test_a_verdict_is_shown_with_its_comparisons_and_differences(label, findings, expected):
+    claim = {"id": "x", "verdict": label.split(" (")[0], "label": label,
+             "findings": [{"outcome": o, "difference": d} for o, d in findings]}  # fmt: skip
+    half = overview.Reference("half", ROOT, ROOT)
+    assert overview._verdict(half, claim) == expected
+
+
 def slug(heading):
     """As GitHub makes an anchor of it."""
     kept = (c for c in heading.lower() if c.isalnum() or c in "-_ ")

@@ -112,7 +112,8 @@ def status(found: Sequence[Reference]) -> str:
     """The README's status: one line per preset, and what has not been run."""
     paper = [TABLE1.value(method=method, **SHOWN) for method in ("cross_entropy", "joint")]
     lines = [
-        "| results | data | runs | trials | computed on | cross entropy, joint method (%) | claims |",
+        "| results | data | runs | trials | computed on | cross entropy, joint method (%) | "
+        "claims |",
         "|---|---|---|---|---|---|---|",
     ]
     lines += [
