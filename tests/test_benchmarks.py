@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -185,3 +186,13 @@ def test_what_a_table_refuses_ends_the_comparison(tmp_path, capfd):
 
     assert same_learning.main(["--folder", str(tmp_path), "--data", "nowhere"]) == 2
     assert "nowhere" in capfd.readouterr().err
+
+
+def test_what_a_script_costs_is_that_of_all_its_processes():
+    import script_costs
+
+    cost = script_costs.measure("table4", ["--preset=digits"])
+    assert (cost["script"], cost["runs"]) == ("table4", 0)
+    assert cost["processor_s"] > 0.2 and 50 < cost["process_mb"] < 2000 and cost["disk_mb"] >= 0
+    with pytest.raises(subprocess.CalledProcessError):
+        script_costs.measure("table4", ["--preset=huge"])
