@@ -101,7 +101,8 @@ def session(place, folder, minutes, **variables):
     """A call on a machine of which nothing is left from the call before."""
     shutil.copytree(place / "project", folder / "project")
     variables = {"PYTHON": place / "bare" / "bin" / "python", "WHEELS": place / "wheels",
-                 "OUT": folder / "out", "DATA": "digits", "RESERVE": "10", "SMOKE": "900", "HOME": folder,
+                 "OUT": folder / "out", "DATA": "digits", "RESERVE": "10", "SMOKE": "900",
+                 "HOME": folder,
                  "LD_LIBRARY_PATH": place / "lib", "CHAINER_JO_COMMIT": "0123456789ab",
                  "PATH": os.environ["PATH"], **variables}  # fmt: skip
     run = subprocess.run(
