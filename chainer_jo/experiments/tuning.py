@@ -79,8 +79,8 @@ def choose(trials: Sequence[Trial[T]]) -> Trial[T]:
 
 
 def candidates(default: Settings) -> list[Settings]:
-    """The default and what is tried besides: the paper's other pair of alpha and beta on CIFAR-10
-    (Section 5.2), and a learning rate as much lower as that of Table 5's low noise rates."""
+    """The default and what is tried besides: the paper's alpha and beta under asymmetric noise
+    (Section 5.6), and a learning rate as much lower as that of Table 5's low noise rates."""
     return [
         default,
         replace(default, alpha=0.8, beta=0.4),
