@@ -62,7 +62,7 @@ def test_table_from_nothing_and_again(tiny, tmp_path, capsys):
         "digits",
         True,
     )
-    assert len(data["cells"]) == 2 * 2 * 2
+    assert len(data["cells"]) == 2 * 2 * 2 + 1  # and the labels before any method
     for cell in data["cells"]:
         assert set(cell["row"]) == {"method", "score"}
         assert set(cell["column"]) == {"accuracy", "noise_rate"}
@@ -73,7 +73,7 @@ def test_table_from_nothing_and_again(tiny, tmp_path, capsys):
                  and c["column"] == {"accuracy": "test", "noise_rate": 0.5})  # fmt: skip
     assert joint["paper"] == 89.8
     rows = list(csv.DictReader((folder / "table1.csv").open()))
-    assert len(rows) == 8 and float(rows[0]["mean"]) == pytest.approx(data["cells"][0]["mean"])
+    assert len(rows) == 9 and float(rows[0]["mean"]) == pytest.approx(data["cells"][0]["mean"])
     assert "89.8" in (folder / "table1.md").read_text()
     assert r"\textbf" in (folder / "table1.tex").read_text()
     started = time.monotonic()
