@@ -36,10 +36,9 @@ REFERENCE = HERE / "results" / "gpu_smoke-cpu.json"
 NOISE_RATE = 0.5
 #: What each precision does, in this order.
 WAYS = ("called", "replayed", "whole")
-#: What of the log must agree: means over the epoch.
-TERMS = ("loss", "cross_entropy", "prior", "entropy")
-#: Relative difference that is allowed between engines.
-TOLERANCE = 0.02
+#: What of the log must agree, means over the epoch, and within which relative difference. On the
+#: CPU float32 and bfloat16 differ by 0.15 %, 0.14 %, 0.6 % and 2.5 %.
+TOLERANCE = {"loss": 0.02, "cross_entropy": 0.02, "entropy": 0.02, "prior": 0.1}
 #: Images of each class that the part of an epoch has, to train on and to test on.
 PART = 500, 100
 
@@ -81,9 +80,9 @@ def verdict(result: dict, reference: dict | None) -> str:
         return result["state"]
     if result["engine"] == "stock":
         return "stock Chainer computed, not cuDNN"
-    for name in TERMS if reference else ():
+    for name, tolerance in TOLERANCE.items() if reference else ():
         ours, theirs = result["log"][name], reference["log"][name]
-        if not abs(ours - theirs) <= TOLERANCE * abs(theirs):
+        if not abs(ours - theirs) <= tolerance * abs(theirs):
             return f"{name} {ours:.5f}, on a CPU {theirs:.5f}"
     return "ok"
 
