@@ -132,15 +132,16 @@ def test_why_no_gpu_is_used_though_there_is_a_driver(tmp_path, module, reason):
         import logging
         from chainer_jo import _compat
         from chainer_jo.commands import options
+        from chainer_jo.commands.cifar import Cifar
         from chainer_jo.errors import UserError
 
         logging.basicConfig(format="note: %(message)s", stream=sys.stdout)
-        assert options.parse("", ["--dry-run"]).device == "cpu"
+        assert options.parse("", ["--dry-run"], Cifar()).device == "cpu"
         try:
-            options.parse("", ["--device", "cuda"])
+            options.parse("", ["--device", "cuda"], Cifar())
         except UserError as error:
             print(error)
-        assert options.parse("", ["--device", "cpu"]).device == "cpu"
+        assert options.parse("", ["--device", "cpu"], Cifar()).device == "cpu"
     """
     hidden = "import sys" if module else HIDE.replace("numpy.distutils", "cupy")
     printed = run(hidden, DRIVER, script, argument="", path=str(tmp_path))
