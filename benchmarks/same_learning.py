@@ -1,7 +1,7 @@
 """Whether every CPU engine learns the same: one table of a preset by each, side by side.
 
-    python benchmarks/same_learning.py --preset mini --data cifar10 --noise-rates 0.5 --trials 3 \
-        --folder same-learning --json benchmarks/results/same_learning-mini.json
+    python benchmarks/same_learning.py --preset half --data cifar10 --noise-rates 0.5 --trials 3 \
+        --folder same-learning --json benchmarks/results/same_learning-half.json
 
 Runs reproduce/table1.py with stock Chainer, with the engine in float32 and in mixed precision, each
 in a folder of its own below --folder, where finished runs are found again; other flags are passed

@@ -252,7 +252,7 @@ def test_the_paper_setting(monkeypatch):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["--preset", "mini"], "--preset mini: expected auto, paper, digits"),
+        (["--preset", "half"], "--preset half: expected auto, paper, digits"),
         (["--data", "/nowhere/at/all"], "no such folder"),
         (["--noise-rates", "0.5"], "unrecognized arguments: --noise-rates"),
         (["--workers", "-1"], "--workers -1: expected at least 0"),

@@ -16,7 +16,7 @@ from chainer_jo.experiments.experiment import (
     Optimization,
     Relabelling,
 )
-from chainer_jo.experiments.presets import DIGITS, HALF, MINI, PAPER, PRESETS, Study
+from chainer_jo.experiments.presets import DIGITS, HALF, PAPER, PRESETS, Study
 from chainer_jo.experiments.scheduler import pending, with_first_steps
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.experiments.task import Task
@@ -130,7 +130,6 @@ def test_folders_keep_data_sets_apart():
     assert Study(DIGITS, "digits").folder == "digits"
     assert Study(PAPER, "cifar10").folder == "paper"
     assert Study(PAPER, "cifar10-jpeg").folder == "paper-cifar10-jpeg"
-    assert Study(MINI, "cifar10-jpeg").folder == "mini"
     assert Study(HALF, "cifar10-jpeg").folder == "half"
     assert len(
         {Study(p, d).folder for p in PRESETS.values() for d in ("cifar10", "cifar10-jpeg", "x")}

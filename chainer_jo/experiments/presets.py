@@ -3,7 +3,7 @@ ways."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import (
@@ -71,13 +71,6 @@ PAPER = Preset(
     network=Network(),
     train_images=45000,
 )
-SHORT = replace(
-    PAPER,
-    name="short",
-    time_scale=0.1,
-    trials=(1, 1, 1),
-    summary="the paper's network and data, every schedule a tenth as long, one trial",
-)
 HALF = Preset(
     name="half",
     summary="all of CIFAR-10 at half the resolution, flipped but not cropped, a network of six "
@@ -94,24 +87,6 @@ HALF = Preset(
     trials=(2, 2, 2),
     seconds_per_iteration=0.08,
     precision="mixed",
-)
-MINI = Preset(
-    name="mini",
-    summary="CIFAR-10 with 500 training images per class, flipped but not cropped, a narrow "
-    "network of three units, batches of 32, schedules 0.3 as long, labels averaged over 5 epochs, "
-    "one trial",
-    reference_data="cifar10-jpeg",
-    default_data="cifar10",
-    network=Network((1, 1, 1), (16, 32, 64)),
-    train_images=4500,
-    train_per_class=500,
-    test_per_class=200,
-    time_scale=0.3,
-    average=5,
-    batch_size=32,
-    pad=0,
-    trials=(1, 1, 1),
-    seconds_per_iteration=0.034,
 )
 DIGITS = Preset(
     name="digits",
@@ -131,7 +106,7 @@ DIGITS = Preset(
     trials=(3, 2, 1),
     seconds_per_iteration=0.0065,
 )
-PRESETS = {preset.name: preset for preset in (PAPER, SHORT, HALF, MINI, DIGITS)}
+PRESETS = {preset.name: preset for preset in (PAPER, HALF, DIGITS)}
 
 
 @dataclass(frozen=True)
