@@ -36,7 +36,9 @@ def data(tmp_path_factory):
 
 def flags(data, where, *more):
     where = ["--results", str(where / "results"), "--figures", str(where / "figures")]
-    return ["--preset", "digits", "--data", str(data), "--device", "cpu", *where, *more]
+    # On a busy machine threads wait for each other longer than they compute.
+    how = ["--device", "cpu", "--threads", "1"]
+    return ["--preset", "digits", "--data", str(data), *how, *where, *more]
 
 
 def script(name, *arguments, ranks=1):
