@@ -161,7 +161,7 @@ def methods(task: Task) -> dict[str, Callable[[Task, np.ndarray, int], Verdict]]
     return {
         OURS: partial(ours, settings=task.settings),
         "ours, tuned": ours_tuned,
-        "ours, labels by eq. 9": partial(ours, settings=replace(task.settings, rule="soft")),
+        "ours, soft labels of eq. 9": partial(ours, settings=replace(task.settings, rule="soft")),
         "our decision, logistic regression": regression_with_our_decision,
         CLEANLAB: cleanlab_with_regression,
         "cleanlab, our network": cleanlab_with_our_network,
