@@ -1,12 +1,13 @@
 """Files that appear whole or not at all, and what tells their contents apart."""
 
+import contextlib
 import hashlib
 import json
 import os
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -48,6 +49,28 @@ def write(path: Path, save: Callable[[IO[bytes]], None]) -> None:
         if temporary and os.path.exists(temporary):
             os.unlink(temporary)
         raise UserError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+@contextlib.contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Gives a folder beside ``folder``, to be filled, which is renamed to it at the end.
+
+    Raises
+    ------
+    UserError
+        if there is something in ``folder`` already, or it cannot be written; nothing is left then.
+    """
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UserError(f"folder {str(folder)!r}: not empty, expected one to be made")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
+            whole = Path(beside) / folder.name
+            whole.mkdir()
+            yield whole
+            whole.rename(folder)
+    except OSError as error:
+        raise UserError(f"folder {str(folder)!r}: {error.strerror or error}") from None
 
 
 def write_text(path: Path, text: str) -> None:

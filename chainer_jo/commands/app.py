@@ -10,8 +10,9 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import NoReturn, Protocol, TypeVar
 
 from chainer_jo import files
 from chainer_jo.commands.options import parse
@@ -54,6 +55,7 @@ class Output(Protocol):
 
 
 Build = Callable[[AnyStudy], Output]
+Flags = TypeVar("Flags")
 
 
 def main(
@@ -63,17 +65,32 @@ def main(
     *,
     suite: Suite,
 ) -> None:
-    """Entry point of a script, alone or on each of many ranks; ends the process with 0, 2 (bad
-    input) or 130 (interrupted)."""
+    """Entry point of a script; see `start`."""
+
+    def lead(options: Options, ranks: Ranks) -> None:
+        App(options, builds if isinstance(builds, Sequence) else [builds], suite, ranks).main()
+
+    start(partial(parse, description, argv, suite), lead)
+
+
+def start(read: Callable[[], Flags], lead: Callable[[Flags, Ranks], None]) -> None:
+    """A command, alone or on each of many ranks; ends the process with 0, 2 (bad input) or 130
+    (interrupted).
+
+    Parameters
+    ----------
+    read : gives the flags, of which ``device`` is asked for here.
+    lead : what the first rank does with them.
+    """
     logging.basicConfig(level=logging.WARNING, format="note: %(message)s")
     # Like Ctrl-C: otherwise the processes of the runs would live on until their epoch's end.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     ranks = ALONE
     try:
-        options = parse(description, argv, suite)
-        ranks = connect(options.device != "cpu")
+        flags = read()
+        ranks = connect(flags.device != "cpu")
         if ranks.is_first:
-            App(options, builds if isinstance(builds, Sequence) else [builds], suite, ranks).main()
+            lead(flags, ranks)
             ranks.broadcast(None)  # the others may go
         else:
             follow(ranks)

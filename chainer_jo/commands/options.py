@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import logging
+from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import chainer
 
@@ -48,6 +49,27 @@ def parse(description: str, argv: list[str] | None, suite: Suite) -> Options:
     )
     add("--data", help=f"{suite.data_help}; default: the preset's")
     add("--trials", type=int, help="trials of every cell; default: the preset's")
+    add_computing_flags(add)
+    add("--results", type=Path, default=Path("results"), help="folder for runs and tables")
+    add("--figures", type=Path, default=Path("figures"), help="folder for figures")
+    add("--seed", type=int, default=0, help="seed of the first trial; the next one's is one more")
+    add(
+        "--resnet50-weights",
+        metavar="FILE",
+        help=f"ImageNet ResNet-50, npz or safetensors, {suite.weights_help}",
+    )
+    add(
+        "--dry-run",
+        action="store_true",
+        help="list runs, which are finished, and the estimated cost; run nothing",
+    )
+    add("--fresh", action="store_true", help="forget this script's finished runs and do them again")
+    suite.add_flags(add)
+    return _checked(parser.parse_args(argv), suite)
+
+
+def add_computing_flags(add: Callable[..., Any]) -> None:
+    """How runs are computed, which is the same for all of them; ``add`` is argparse's."""
     add("--device", default="auto", help="cpu, cuda or cuda:N; auto: cuda if there is one")
     add(
         "--engine",
@@ -65,8 +87,8 @@ def parse(description: str, argv: list[str] | None, suite: Suite) -> Options:
         "--precision",
         default="auto",
         choices=("auto", *PRECISIONS),
-        help="mixed: half-precision activations; auto: mixed for the preset half where the device "
-        "has it, else fp32",
+        help="mixed: half-precision activations; auto: fp32, but for the preset half mixed where "
+        "the device has it",
     )
     add(
         "--jobs",
@@ -79,9 +101,6 @@ def parse(description: str, argv: list[str] | None, suite: Suite) -> Options:
         type=int,
         help="threads of each run on a CPU; default: the cores divided by the jobs",
     )
-    add("--results", type=Path, default=Path("results"), help="folder for runs and tables")
-    add("--figures", type=Path, default=Path("figures"), help="folder for figures")
-    add("--seed", type=int, default=0, help="seed of the first trial; the next one's is one more")
     add(
         "--time-budget",
         type=float,
@@ -93,43 +112,49 @@ def parse(description: str, argv: list[str] | None, suite: Suite) -> Options:
         type=int,
         help="parts of a batch, each batch-normalised by itself; default: one for each rank",
     )
-    add(
-        "--resnet50-weights",
-        metavar="FILE",
-        help=f"ImageNet ResNet-50, npz or safetensors, {suite.weights_help}",
-    )
-    add(
-        "--dry-run",
-        action="store_true",
-        help="list runs, which are finished, and the estimated cost; run nothing",
-    )
-    add("--fresh", action="store_true", help="forget this script's finished runs and do them again")
-    suite.add_flags(add)
-    return _checked(parser.parse_args(argv), suite)
+
+
+class Computing(NamedTuple):
+    """What these flags come to: the device, and how many processes of how many threads."""
+
+    device: str
+    jobs: int
+    threads: int
+
+
+def computing(flags: argparse.Namespace) -> Computing:
+    """What `add_computing_flags` added, checked.
+
+    Raises
+    ------
+    UserError
+        for a number that is too small, or a device that is not there.
+    """
+    device = _device(flags.device)
+    for flag in ("jobs", "threads", "shards"):
+        at_least(1, flag, getattr(flags, flag))
+    if flags.time_budget is not None and not flags.time_budget > 0:
+        raise UserError(
+            f"--time-budget {flags.time_budget:g}: expected a positive number of minutes"
+        )
+    cores = usable_cores()
+    jobs = flags.jobs or (cores if device == "cpu" else 1)
+    if device == "cpu":
+        jobs = min(jobs, max(1, cores // (flags.threads or 1)))
+    return Computing(device, jobs, min(flags.threads or max(1, cores // jobs), cores))
 
 
 def _checked(flags: argparse.Namespace, suite: Suite) -> Options:
-    device = _device(flags.device)
+    device, jobs, threads = computing(flags)
     name = flags.preset
     if name == "auto":
         name = "digits" if device == "cpu" else "paper"
     if name not in suite.presets:
         raise UserError(f"--preset {name}: expected auto, {', '.join(suite.presets)}")
     preset = suite.presets[name]
-    for flag in ("trials", "jobs", "threads", "shards"):
-        at_least(1, flag, getattr(flags, flag))
-    if flags.seed < 0:
-        raise UserError(f"--seed {flags.seed}: expected a number that is not negative")
-    if flags.time_budget is not None and not flags.time_budget > 0:
-        raise UserError(
-            f"--time-budget {flags.time_budget:g}: expected a positive number of minutes"
-        )
+    at_least(1, "trials", flags.trials)
+    at_least(0, "seed", flags.seed)
     suite.check(flags)
-    cores = usable_cores()
-    jobs = flags.jobs or (cores if device == "cpu" else 1)
-    if device == "cpu":
-        jobs = min(jobs, max(1, cores // (flags.threads or 1)))
-    threads = min(flags.threads or max(1, cores // jobs), cores)
     return Options(
         preset,
         flags.data or preset.default_data,

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from chainer_jo.commands.ending import ending
 from chainer_jo.commands.options import Parser
-from chainer_jo.errors import UserError
 
 
 def parser(description: str) -> Parser:
@@ -30,8 +30,5 @@ def parser(description: str) -> Parser:
 
 def run(command: Callable[[], bool]) -> None:
     """Ends the process: 0 or 1 as the command returns, 2 with one line for bad input."""
-    try:
+    with ending():
         sys.exit(0 if command() else 1)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)

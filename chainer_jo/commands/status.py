@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 
 from chainer_jo.experiments.cost import Cost, duration
 from chainer_jo.experiments.experiment import Experiment
@@ -18,14 +19,23 @@ class Status:
     total : runs to do.
     jobs : runs side by side.
     live : whether the moving line may be used: nothing else writes to the terminal meanwhile.
+    name : what runs are called.
     """
 
-    def __init__(self, total: int, cost: Cost, jobs: int, live: bool) -> None:
+    def __init__(
+        self,
+        total: int,
+        cost: Cost,
+        jobs: int,
+        live: bool,
+        name: Callable[[Experiment], str] = lambda experiment: experiment.id,
+    ) -> None:
         self.total = total
         self.done = 0
         self.jobs = jobs
         self.cost = cost
         self.started = time.monotonic()
+        self._name = name
         self._live = live and sys.stdout.isatty()
         self._epochs: dict[Experiment, int] = {}
 
@@ -40,7 +50,7 @@ class Status:
         if event.state != "paused":
             self.done += 1
         print(
-            f"[{self.done:{len(str(self.total))}}/{self.total}] {experiment.id}: "
+            f"[{self.done:{len(str(self.total))}}/{self.total}] {self._name(experiment)}: "
             f"{self._outcome(event)}",
             flush=True,
         )
@@ -62,7 +72,7 @@ class Status:
             )
         scores = "  ".join(
             f"{name} {100 * result['best'][name]:.1f} > {100 * result['last'][name]:.1f}"
-            for name in ("test", "recovery")
+            for name in ("test" if "test" in result["last"] else "validation", "recovery")
             if name in result["last"]
         )
         return f"{scores} (best > last)  {duration(result['seconds'])}  {self._left()}"

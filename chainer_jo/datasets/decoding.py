@@ -29,16 +29,23 @@ warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 warnings.filterwarnings("ignore", "Corrupt EXIF data")
 
 
-def read(source: str | Path | IO[bytes], formats: tuple[str, ...] = FORMATS) -> Image.Image:
+def read(
+    source: str | Path | IO[bytes],
+    formats: tuple[str, ...] = FORMATS,
+    enough: int | None = None,
+) -> Image.Image:
     """The image as a person sees it, of mode "L" if it is grey and "RGB" otherwise.
 
     It is turned by its EXIF orientation, transparent pixels are laid over white, of 16 bits the
-    upper 8 are kept, of an animation the first picture.
+    upper 8 are kept, of an animation the first picture. If so many pixels a side are ``enough``, a
+    large JPEG is decoded at a fraction of its size, in a fraction of the time.
 
     Raises whatever Pillow does, on damaged files anything, SyntaxError included; ValueError for
     pixels of 32 bits.
     """
     with Image.open(source, formats=formats) as image:
+        if enough:
+            image.draft(None, (enough, enough))
         image.load()
         with contextlib.suppress(Exception):  # damaged EXIF data say nothing; the pixels are there
             ImageOps.exif_transpose(image, in_place=True)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from PIL import Image
 
+from chainer_jo import files
 from chainer_jo.datasets import digits, noise
 from chainer_jo.datasets.label_table import LABEL, PATH
-from chainer_jo.errors import UserError
 
 LABELS, TRUE_LABELS = "labels.csv", "true_labels.csv"
 #: A third of the labels is drawn anew from all ten classes, which makes 30 % wrong (symmetric
@@ -40,20 +39,12 @@ def write(folder: str | Path) -> int:
     labels = np.concatenate([data.train_labels, data.test_labels])
     noisy = noise.symmetric(labels, RATE, data.num_classes, np.random.default_rng(SEED))
     paths = [f"images/{i:04d}.png" for i in range(len(images))]
-    try:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise UserError(f"folder {str(folder)!r}: not empty, expected one to be made")
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
-            whole = Path(beside) / folder.name
-            (whole / "images").mkdir(parents=True)
-            for path, image in zip(paths, images, strict=True):
-                Image.fromarray(image[..., 0]).save(whole / path)
-            for name, which in ((LABELS, noisy), (TRUE_LABELS, labels)):
-                _write_table(whole / name, paths, (data.class_names[k] for k in which))
-            whole.rename(folder)
-    except OSError as error:
-        raise UserError(f"folder {str(folder)!r}: {error.strerror or error}") from None
+    with files.new_folder(folder) as whole:
+        (whole / "images").mkdir()
+        for path, image in zip(paths, images, strict=True):
+            Image.fromarray(image[..., 0]).save(whole / path)
+        for name, which in ((LABELS, noisy), (TRUE_LABELS, labels)):
+            _write_table(whole / name, paths, (data.class_names[k] for k in which))
     return int((noisy != labels).sum())
 
 

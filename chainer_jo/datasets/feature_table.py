@@ -26,7 +26,7 @@ def read_features(file: str | Path, images: LabelledImages) -> np.ndarray:
         if the file has no such arrays, a path twice, no row for an image, or numbers that are not
         finite.
     """
-    features, paths = _arrays(file)
+    features, paths = read_arrays(file)
     where = f"features {str(file)!r}"
     row_of: dict[str, int] = {}
     for row, path in enumerate(map(posixpath.normpath, paths)):
@@ -48,7 +48,11 @@ def read_features(file: str | Path, images: LabelledImages) -> np.ndarray:
     return chosen
 
 
-def _arrays(file: str | Path) -> tuple[np.ndarray, list[str]]:
+def read_arrays(file: str | Path) -> tuple[np.ndarray, list[str]]:
+    """All features (rows, d) of a file, and their paths.
+
+    Raises UserError for a file without such arrays.
+    """
     try:
         with np.load(file, allow_pickle=False) as archive:
             features, paths = archive["features"], archive["paths"]

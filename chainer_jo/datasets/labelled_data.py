@@ -48,14 +48,14 @@ class LabelledData:
     Attributes
     ----------
     name : what results computed from it are labelled with.
-    validation, test : scored by their `labels`.
+    validation, test : scored by their `labels`; `test` may be missing.
     """
 
     name: str
     class_names: tuple[str, ...]
     train: Labelled
     validation: Labelled
-    test: Labelled
+    test: Labelled | None
 
     def fingerprint(self) -> str:
         """16 hexadecimal digits that follow from images and labels; of files, from their paths."""
@@ -65,6 +65,8 @@ class LabelledData:
     def _fingerprint(self) -> str:
         digest = hashlib.sha256()
         for split in (self.train, self.validation, self.test):
+            if split is None:
+                continue
             if isinstance(split.images, ImageFiles):
                 split.images.keys.digest_into(digest)
             else:

@@ -17,6 +17,7 @@ from chainer_jo.errors import UserError
 NOISE_KINDS = ("none", "pseudo", "real")
 OBJECTIVES = ("cross_entropy", "joint", "forward", "cnn_crf")
 PRECISIONS = ("fp32", "tf32", "mixed")
+PRIORS = (None, "uniform")
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,8 @@ class Experiment:
     relabelling : set for the first step of the method, in which the labels are updated.
     first_step : set for the second step, which trains afresh on the labels that this run ends with.
     seed : the trial; split and noise depend on it alone, so that runs of one trial share them.
+    prior : p of eq. 10: ``"uniform"``, or None for the distribution of the labels where images come
+        with labels, which is uniform elsewhere.
     """
 
     data: Data
@@ -133,6 +136,7 @@ class Experiment:
     relabelling: Relabelling | None = None
     first_step: Experiment | None = None
     precision: str = "fp32"
+    prior: str | None = None
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
@@ -143,6 +147,8 @@ class Experiment:
             raise UserError(
                 f"precision {self.precision!r}: expected one of {', '.join(PRECISIONS)}"
             )
+        if self.prior not in PRIORS:
+            raise UserError(f"prior {self.prior!r}: expected 'uniform', or none")
 
     @property
     def kind(self) -> str:

@@ -4,7 +4,9 @@ images get from networks that have not been trained on them."""
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import chainer
 import numpy as np
@@ -49,6 +51,7 @@ class Settings:
     rule : how labels are updated: "posterior" (`PosteriorLabels`), or "soft" (``eq:soft``).
     largest_batch : images per batch at most.
     folds : parts that images are divided into, each classified by a network trained on the others.
+    prior : p of eq. 10: "labels", the mean label after each update, or "uniform".
     """
 
     alpha: float = 1.2
@@ -62,6 +65,7 @@ class Settings:
     rule: str = "posterior"
     largest_batch: int = 512
     folds: int = 3
+    prior: str = "labels"
 
     def batch_size(self, n: int) -> int:
         """Images per batch when there are n."""
@@ -132,7 +136,8 @@ def first_step(
     trainer = _trainer(data, rows, labels, weights, settings, (seed, 1, number))
     start, stop = settings.quiet + 1, settings.epochs
     trainer.extend(extensions.LabelUpdate(start, stop, given), name="LabelUpdate")
-    trainer.extend(PriorUpdate(start, stop), name="PriorUpdate")
+    if settings.prior == "labels":
+        trainer.extend(PriorUpdate(start, stop), name="PriorUpdate")
     mean = MeanPrediction(data.inputs(unseen, rows), stop - settings.average + 1)
     trainer.extend(mean, name="MeanPrediction")
     _run(trainer)
@@ -163,6 +168,7 @@ def out_of_sample(
     num_classes: int,
     settings: Settings,
     seed: int,
+    once: Callable[[int, Callable[[], np.ndarray]], np.ndarray] = lambda fold, compute: compute(),
 ) -> np.ndarray:
     """Probabilities (n, c) float32 of every image by a `first_step` on other images.
 
@@ -172,6 +178,8 @@ def out_of_sample(
     Parameters
     ----------
     given : int (n,), the labels in doubt.
+    once : given a fold's number and what computes the probabilities of its images, gives these;
+        whoever keeps them need not compute them again.
 
     Raises
     ------
@@ -182,9 +190,8 @@ def out_of_sample(
     probabilities = np.zeros((len(data), num_classes), np.float32)
     for number in range(settings.folds):
         rows, unseen = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-        probabilities[unseen] = first_step(
-            data, rows, given[rows], unseen, num_classes, settings, seed, number
-        )
+        what = data, rows, given[rows], unseen, num_classes, settings, seed, number
+        probabilities[unseen] = once(number, partial(first_step, *what))
     return probabilities
 
 
@@ -215,7 +222,10 @@ def _trainer(
     seed, step, number = draws
     n, num_classes = labels.labels.shape
     network = data.network(num_classes, seeds.random_state(seed, "weights", step, number))
-    model = Classifier(network, JointObjective(prior_of(labels.labels), *weights))
+    prior = np.full(num_classes, 1 / num_classes)
+    if settings.prior == "labels":
+        prior = prior_of(labels.labels)
+    model = Classifier(network, JointObjective(prior, *weights))
     optimizer = FlatMomentumSGD(settings.learning_rate, settings.momentum, settings.weight_decay)
     given = labels.labels.argmax(axis=1)
     updater = JointUpdater(

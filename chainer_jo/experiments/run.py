@@ -285,9 +285,10 @@ class Run:
         task, ranks = self.task, self.ranks
         log = ranks.broadcast(self.store.log(self.experiment) if ranks.is_first else None)
         found = scores.of_epochs(log, best=self.best.epoch, last=len(log))
-        images, labels = self.evaluation_sets["test"]
-        predicted = extensions.predict(self.model, images)
-        found["last"]["test_by_class"] = self._by_class(predicted, labels)
+        if "test" in self.evaluation_sets:
+            images, labels = self.evaluation_sets["test"]
+            predicted = extensions.predict(self.model, images)
+            found["last"]["test_by_class"] = self._by_class(predicted, labels)
         if self._recovers_by_prediction:
             images, truth = self._with_known_truth()
             predicted = extensions.predict(self.model, images)

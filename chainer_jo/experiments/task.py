@@ -34,7 +34,7 @@ class Task:
     Attributes
     ----------
     train : this rank's training images, `Labelled` with the noisy labels.
-    evaluation_sets : ``validation`` and ``test``, this rank's part of each.
+    evaluation_sets : ``validation`` and, if there is one, ``test``, this rank's part of each.
     shards : how the training images are divided.
     prior : float32 (c,).
     mean : what is subtracted from images. Of images in memory the mean training image, float32
@@ -66,16 +66,15 @@ class Task:
                 fingerprint,
                 whole.class_names,
                 len(whole.train),
+                ("validation", "test") if whole.test else ("validation",),
                 *_describe(experiment, whole),
             )
-        self.fingerprint, self.class_names, images, *rest = ranks.broadcast(common)
+        self.fingerprint, self.class_names, images, names, *rest = ranks.broadcast(common)
         self.prior, self.mean, self.noisy_labels_right = rest
         self.num_classes = len(self.class_names)
         self.shards = Shards(images, shards or ranks.size, ranks.rank, ranks.size)
         self.train = self._share(whole and whole.train, self.shards.indices)
-        self.evaluation_sets = {
-            name: self._share(whole and getattr(whole, name)) for name in ("validation", "test")
-        }
+        self.evaluation_sets = {name: self._share(whole and getattr(whole, name)) for name in names}
 
     def _share(self, whole: Labelled | None, indices: Callable | None = None) -> Labelled:
         """This rank's part of a set: the images of its shards, or of one round in turn."""
@@ -189,7 +188,7 @@ def _prior(experiment: Experiment, data: LabelledData) -> np.ndarray:
     """p (c,): uniform, as every class has equally many images (Section 5.2); for labels
     that come with the images the distribution of all of them (Section 5.8)."""
     classes = len(data.class_names)
-    if experiment.noise.kind != "real":
+    if experiment.noise.kind != "real" or experiment.prior == "uniform":
         return np.full(classes, 1 / classes, np.float32)
     frequencies = np.bincount(data.train.labels, minlength=classes)
     if not frequencies.all():

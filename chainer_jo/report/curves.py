@@ -21,6 +21,7 @@ class Quantity(NamedTuple):
 
 QUANTITIES = {
     "test": Quantity("test accuracy (%)", 100.0, 1),
+    "validation": Quantity("held-out accuracy (%)", 100.0, 1),
     "recovery": Quantity("recovery accuracy (%)", 100.0, 1),
     "cross_entropy": Quantity("training loss", 1.0, 3),
 }

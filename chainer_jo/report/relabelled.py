@@ -14,6 +14,7 @@ from matplotlib.figure import Figure as Canvas
 
 from chainer_jo import files
 from chainer_jo.datasets.decoding import open_rgb
+from chainer_jo.datasets.image_files import ImageFiles
 from chainer_jo.datasets.labelled_data import LabelledData, class_index
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import Experiment
@@ -32,11 +33,13 @@ class Relabelled:
 
     Parameters
     ----------
+    images : files.
     before, after : (n,) int, classes before, and by the arg max of the labels after.
     probability : (n,), of the class after.
     """
 
-    data: LabelledData
+    class_names: tuple[str, ...]
+    images: ImageFiles
     before: np.ndarray
     after: np.ndarray
     probability: np.ndarray
@@ -55,7 +58,9 @@ class Relabelled:
                 f"labels of {first_step.id}: of data with fingerprint {result['data']}, these have "
                 f"{data.fingerprint()}; expected the same data, or another --results folder"
             )
-        return Relabelled(data, data.train.labels, labels.argmax(axis=1), labels.max(axis=1))
+        train = data.train
+        after, probability = labels.argmax(axis=1), labels.max(axis=1)
+        return Relabelled(data.class_names, train.images, train.labels, after, probability)
 
     def pair(self, before: int, after: int) -> np.ndarray:
         """Indices of the images moved from one class to another, the most probable first."""
@@ -64,7 +69,7 @@ class Relabelled:
 
     def counts(self) -> np.ndarray:
         """(c, c): how many images went from each class (row) to each class (column)."""
-        classes = len(self.data.class_names)
+        classes = len(self.class_names)
         flat = np.bincount(self.before * classes + self.after, minlength=classes**2)
         return flat.reshape(classes, classes)
 
@@ -128,7 +133,7 @@ class RelabelledFigure:
         relabelled = Relabelled.by(store, self.first_step, self.load)
         if relabelled is None:
             return [], None
-        names, images = relabelled.data.class_names, relabelled.data.train.images
+        names, images = relabelled.class_names, relabelled.images
         moved = relabelled.pair(class_index(self.before, names), class_index(self.after, names))
         top = moved[:ENDS]
         bottom = moved[max(ENDS, len(moved) - ENDS) :]

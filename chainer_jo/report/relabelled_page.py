@@ -6,8 +6,10 @@ import base64
 import html
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from urllib.parse import quote
@@ -61,35 +63,76 @@ class RelabelledPage:
 
 
 def _page(relabelled: Relabelled, origin: dict, folder: Path) -> str:
-    images = relabelled.data.train.images
-    counts = relabelled.counts()
-    pairs = {
-        f"{before},{after}": relabelled.pair(before, after)
-        for before, after in np.argwhere(counts).tolist()
-        if before != after
-    }
+    pairs = moved(relabelled)
+    images = relabelled.images
     sizes = ((images.root / images.keys[i]).stat().st_size for p in pairs.values() for i in p)
     embedded = _fits(sizes)
-    # What is referred to is found from the folder of the page, wherever both are moved together.
-    base = "" if embedded else quote(Path(os.path.relpath(images.root, folder)).as_posix()) + "/"
-    source = _data_uri if embedded else (lambda root, key: key)
-    content = {
-        "classes": relabelled.data.class_names,
-        "counts": counts.tolist(),
-        "base": base,
+    source = partial(_data_uri, images.root) if embedded else str
+    about = (
+        f"preset {origin['preset']}, data {origin['data']}. Rows: the label an image came with; "
+        "columns: the label after the first step."
+    )
+    where = "" if embedded else base(images.root, folder)
+    listed = listing(relabelled, pairs, source)
+    return page("Relabelled images", html.escape(about), "", {**listed, "base": where})
+
+
+def moved(relabelled: Relabelled) -> dict[str, np.ndarray]:
+    """Indices of relabelled images, the most probable first, by ``"before,after"``."""
+    return {
+        f"{before},{after}": relabelled.pair(before, after)
+        for before, after in np.argwhere(relabelled.counts()).tolist()
+        if before != after
+    }
+
+
+def base(root: Path, folder: Path) -> str:
+    """Where the images are that a page refers to, found wherever both are moved together."""
+    return quote(Path(os.path.relpath(root, folder)).as_posix()) + "/"
+
+
+def listing(
+    relabelled: Relabelled, pairs: dict[str, np.ndarray], source: Callable[[str], str] = str
+) -> dict:
+    """What the page's script shows: classes, counts, and the images of each pair, as a source and a
+    probability."""
+    keys, probability = relabelled.images.keys, relabelled.probability
+    return {
+        "classes": relabelled.class_names,
+        "counts": relabelled.counts().tolist(),
         "pairs": {
-            name: [
-                [source(images.root, images.keys[i]), round(float(relabelled.probability[i]), 4)]
-                for i in indices
-            ]
+            name: [[source(keys[i]), round(float(probability[i]), 4)] for i in indices]
             for name, indices in pairs.items()
         },
     }
+
+
+def page(title: str, about: str, sections: str, content: dict, sheets: Sequence[str] = ()) -> str:
+    """The page.
+
+    Parameters
+    ----------
+    about, sections : HTML, under the title and before the images.
+    content : `listing`, with ``base``, the folder of the images; or with ``cells``, ``columns`` and
+        ``rows``, of sheets, and ``sheets``, the first sheet of each pair.
+    sheets : data URIs.
+    """
     template = resources.files("chainer_jo.report").joinpath("relabelled.html").read_text()
-    about = f"preset {origin['preset']}, data {origin['data']}"
     # In the script that holds the data, "</script" would end it and "<!--<script" hide its end.
     text = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
-    return template.replace("{{about}}", html.escape(about)).replace("{{content}}", text)
+    pictures = "\n".join(
+        f'<script type="text/plain" id="sheet{i}">{sheet}</script>'
+        for i, sheet in enumerate(sheets)
+    )
+    parts = {
+        "title": html.escape(title),
+        "about": about,
+        "sections": sections,
+        "content": text,
+        "sheets": pictures,
+    }
+    # In one go: what is put in is not looked at again.
+    return re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], template)
 
 
 def _fits(sizes) -> bool:

@@ -1,0 +1,37 @@
+"""The command ``chainer-jo``."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+USAGE = """\
+usage: chainer-jo COMMAND ...
+
+Learning with wrong labels, on your own images.
+
+  relabel DATA --out FOLDER       correct the labels of images
+  predict FOLDER IMAGE...         classify images with the network that relabel has trained
+  example FOLDER                  write images with wrong labels, to try it on
+
+chainer-jo COMMAND --help says more.
+"""
+#: Modules with a function `main`, taken in when they are needed: all of Chainer takes a second.
+COMMANDS = {
+    "relabel": "chainer_jo.commands.relabel",
+    "predict": "chainer_jo.commands.predict",
+    "example": "chainer_jo.commands.example",
+}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point; ends the process with 0, 2 (bad input) or 130 (interrupted)."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(USAGE, end="")
+        sys.exit(0 if arguments else 2)
+    name, *rest = arguments
+    if name not in COMMANDS:
+        print(f"error: command {name!r}: expected {', '.join(COMMANDS)}", file=sys.stderr)
+        sys.exit(2)
+    importlib.import_module(COMMANDS[name]).main(rest)

@@ -1,0 +1,75 @@
+"""``chainer-jo predict``: images classified by the network that ``relabel`` has trained."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from chainer_jo.commands.ending import ending
+from chainer_jo.commands.options import Parser
+from chainer_jo.datasets.class_folders import ENDINGS
+from chainer_jo.datasets.feature_table import read_arrays
+from chainer_jo.errors import UserError
+from chainer_jo.experiments.trained_network import TrainedNetwork
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point; ends the process with 0, 2 (bad input) or 130 (interrupted)."""
+    with ending():
+        _predict(_parse(arguments))
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = Parser(
+        prog="chainer-jo predict",
+        description="Classify images with the network that chainer-jo relabel has trained on "
+        "corrected labels. Prints a table of path, label and probability.",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("folder", metavar="FOLDER", type=Path, help="the --out of chainer-jo relabel")
+    add("images", metavar="IMAGE", nargs="*", help="files, or folders of them")
+    add("--features", metavar="FILE", help="features of the images, if relabel was given features")
+    return parser.parse_args(arguments)
+
+
+def _predict(flags: argparse.Namespace) -> None:
+    network = TrainedNetwork.load(flags.folder)
+    if ("features" in network.about) != (flags.features is not None):
+        wanted = "--features FILE.npz" if flags.features is None else "images, not --features"
+        raise UserError(f"network {str(flags.folder)!r}: expected {wanted}, as it was trained on")
+    if flags.features:
+        features, paths = read_arrays(flags.features)
+        length = network.about["features"]
+        if features.shape[1] != length or not np.isfinite(features).all():
+            raise UserError(
+                f"features {flags.features!r}: {features.shape[1]} numbers each, expected {length} "
+                "finite ones"
+            )
+        probabilities = network.of_features(features.astype(np.float32))
+    else:
+        paths = [path for name in flags.images for path in _images(name)]
+        if not paths:
+            raise UserError("IMAGE: none given, expected files or folders of images")
+        probabilities = network.of_images(paths)
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(("path", "label", "probability"))
+    for path, row in zip(paths, probabilities, strict=True):
+        writer.writerow((path, network.class_names[row.argmax()], f"{row.max():.6f}"))
+
+
+def _images(name: str) -> list[str]:
+    """A file, or the images below a folder in order."""
+    if not os.path.isdir(name):
+        return [name]
+    return sorted(
+        os.path.join(folder, file)
+        for folder, _, found in os.walk(name)
+        for file in found
+        if file.lower().endswith(ENDINGS)
+    )

@@ -1,0 +1,127 @@
+"""``chainer-jo relabel``: the labels of people's own images, corrected."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from chainer_jo import files
+from chainer_jo.commands import app
+from chainer_jo.commands.relabel_features import ByFeatures
+from chainer_jo.commands.relabel_images import ByImages
+from chainer_jo.commands.relabel_options import RelabelOptions, parse
+from chainer_jo.commands.relabel_outcome import Outcome, report, summary
+from chainer_jo.datasets import labelled_images
+from chainer_jo.datasets.decoded_images import usual_size
+from chainer_jo.datasets.image_files import ImageFiles
+from chainer_jo.errors import UserError
+from chainer_jo.experiments import corrected_set
+from chainer_jo.experiments.store import RunStore
+from chainer_jo.report.relabelled import Relabelled
+from chainer_jo.training.many_ranks import Ranks
+
+#: The file that says whose data a folder's results are of.
+BOUND = "data.json"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point; ends the process as `app.start` says."""
+    app.start(lambda: parse(arguments), relabel)
+
+
+def relabel(options: RelabelOptions, ranks: Ranks) -> None:
+    """The command, with its flags read.
+
+    Raises
+    ------
+    UserError
+        for everything that is wrong with what the flags name.
+    """
+    started = time.monotonic()
+    flags, sets = options.flags, options.data.sets
+    images = sets.train
+    if flags.true_labels:
+        images = labelled_images.true_labels(flags.true_labels, images)
+    _check_folders(options)
+    way = (ByImages if flags.features == "auto" else ByFeatures)(options, started, ranks)
+    held_back = len(options.data.rows[1])
+    classes = sets.class_names
+    shown = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
+    print(f"{len(images):,} images of {len(classes)} classes ({shown})")
+    print(*(f"{name}: {value}" for name, value in way.about.items()), sep="\n")
+    if held_back:
+        print(f"held out: {held_back:,} images, with their labels as given", flush=True)
+    if flags.dry_run:
+        way.plan()
+        return
+    _bind(options)
+    outcome = way.work()
+    if outcome is None:
+        print("time is up; the same command continues where this one stopped")
+        return
+    _write(options, outcome.with_true_labels(images))
+
+
+def _check_folders(options: RelabelOptions) -> None:
+    """That nothing would be written into the data."""
+    data = Path(options.flags.data).expanduser().resolve()
+    for flag, folder in (("out", options.out), ("apply", options.flags.apply)):
+        if folder is None:
+            continue
+        if data.is_dir() and folder.resolve().is_relative_to(data):
+            raise UserError(f"--{flag} {folder}: lies in the data, expected a folder elsewhere")
+    apply = options.flags.apply
+    if apply is not None and apply.exists() and (not apply.is_dir() or any(apply.iterdir())):
+        raise UserError(f"--apply {apply}: not empty, expected a folder to be made")
+
+
+def _bind(options: RelabelOptions) -> None:
+    """Makes sure that the folder's results are of these data, or will be.
+
+    Raises UserError if they are of others.
+    """
+    path = options.out / BOUND
+    found = {"data": options.data.sets.name, **options.data.fingerprints}
+    bound = files.read_json(path) if path.exists() else None
+    if bound is None:
+        files.write_json(path, found)
+    elif bound != found:
+        raise UserError(
+            f"{path}: the results there are of {_shown(bound)}, the data are {_shown(found)}; "
+            "expected the same data, or another --out folder"
+        )
+
+
+def _shown(bound: dict) -> str:
+    return ", ".join(f"{name} {value}" for name, value in bound.items())
+
+
+def _write(options: RelabelOptions, outcome: Outcome) -> None:
+    """Everything, the labels first: what took long is there if the disk is full for the rest."""
+    out, labels = options.out, outcome.labels
+    labels.write_table(out / "labels.csv")
+    labels.write_probabilities(out / "soft_labels.npz")
+    network = outcome.network.save(out)
+    images = labels.images
+    relabelled = Relabelled(
+        images.class_names,
+        ImageFiles(images.root, images.paths),
+        labels.given,
+        labels.new,
+        labels.probability_new,
+    )
+    page = report(outcome, options.data.sets.name, RunStore(out))
+    page_path = page.write(out, relabelled, usual_size(images))
+    print("", *summary(outcome), "", sep="\n")
+    print("written:", out / "labels.csv", out / "soft_labels.npz", network, page_path)
+    if options.flags.apply:
+        sets = options.data.sets
+        copy = options.flags.copy or _is_unpacked(options)
+        corrected_set.write(labels, sets, options.flags.apply, copy)
+        print("written:", options.flags.apply)
+
+
+def _is_unpacked(options: RelabelOptions) -> bool:
+    """Whether the images are those of a tar, in a cache that may be emptied."""
+    data = Path(options.flags.data).expanduser()
+    return data.is_file() and options.data.sets.train.lines is None

@@ -1,0 +1,192 @@
+"""Relabelling by features that any model has computed of the images: seconds, in this process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import chainer
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from chainer_jo import files
+from chainer_jo.commands.relabel_options import RelabelOptions
+from chainer_jo.commands.relabel_outcome import Accuracy, Outcome, Trial, trial_rows
+from chainer_jo.datasets.feature_table import read_features
+from chainer_jo.datasets.progress import Progress
+from chainer_jo.errors import UserError
+from chainer_jo.experiments import relabelling, tuning
+from chainer_jo.experiments.corrected_labels import CorrectedLabels
+from chainer_jo.experiments.in_memory import FeatureSet
+from chainer_jo.experiments.kept_folds import KeptFolds
+from chainer_jo.experiments.label_errors import find_label_errors
+from chainer_jo.experiments.relabelling import Settings
+from chainer_jo.experiments.trained_network import TrainedNetwork
+from chainer_jo.functions import providers
+from chainer_jo.report.layout import aligned
+from chainer_jo.training.extensions import Paused
+from chainer_jo.training.feature_input import FeatureInput, centre_and_scale
+from chainer_jo.training.many_ranks import Ranks
+
+
+class ByFeatures:
+    """One invocation. A few thousand small steps gain nothing from a GPU, other processes or ranks:
+    the first does it all."""
+
+    def __init__(self, options: RelabelOptions, started: float, ranks: Ranks) -> None:
+        self.options = options
+        self.flags = flags = options.flags
+        self.sets = options.data.sets
+        self.deadline = flags.time_budget and started + 60 * flags.time_budget
+        if flags.size or flags.resnet50_weights:
+            raise UserError("--features: expected without --size and --resnet50-weights")
+        fields = ("alpha", "beta", "learning_rate", "epochs", "prior")
+        given = {f: value for f in fields if (value := getattr(flags, f)) is not None}
+        default = Settings()
+        if flags.epochs:  # labels are updated from the same part of training on
+            given["quiet"] = round(default.quiet / default.epochs * flags.epochs)
+            given["average"] = max(1, round(default.average / default.epochs * flags.epochs))
+        tried = tuning.candidates(default) if flags.tune else [default]
+        self.candidates = list(dict.fromkeys(replace(settings, **given) for settings in tried))
+        self.features = read_features(flags.features, self.sets.train)
+        self.others = {
+            use: (read_features(flags.features, images), images.labels)
+            for use in ("validation", "test")
+            if (images := getattr(self.sets, use))
+        }
+
+    @property
+    def about(self) -> dict[str, str]:
+        """How it is computed."""
+        settings = self.candidates[0]
+        return {
+            "images": f"by {self.features.shape[1]} features each: one hidden layer",
+            "training": f"{settings.epochs} epochs with labels updated from epoch "
+            f"{settings.quiet + 1} on, {settings.folds} times on all images but a part; then "
+            f"{settings.epochs} epochs on the new labels",
+            "device": "cpu, fp32",
+        }
+
+    def plan(self) -> None:
+        """Says what would be run."""
+        folds = sum(settings.folds for settings in self.candidates)
+        print(
+            f"{len(self.candidates)} settings, {folds} small trainings to compare them and three "
+            "more: seconds for thousands of images, minutes for hundreds of thousands"
+        )
+
+    def work(self) -> Outcome | None:
+        """Everything; None if the time was up."""
+        # The few threads' worth of work in such steps is lost again between them.
+        with threadpool_limits(1):
+            provider = providers.choose(chainer.get_device("@numpy"))
+            providers.use(provider)
+            if provider is not None:
+                provider.set_threads(1)
+            try:
+                return self._work()
+            except Paused:
+                return None
+
+    def _work(self) -> Outcome:
+        images = self.sets.train
+        given, classes = images.labels, len(images.class_names)
+        data = FeatureSet(self.features)
+        trials = self._compare(data, given, classes)
+        chosen = tuning.choose(trials)
+        errors = find_label_errors(chosen.probabilities, given)
+        shown = [
+            Trial(s.alpha, s.beta, s.learning_rate, trial.accuracy, trial is chosen)
+            for trial in trials
+            for s in [trial.settings]
+        ]
+        if len(shown) > 1:
+            print(*aligned(trial_rows(shown)), sep="\n", flush=True)
+        labels = errors.probabilities.astype(np.float32)
+        everything = np.arange(len(images))
+        seed, settings = self.flags.seed, chosen.settings
+        model = relabelling.second_step(data, everything, labels, settings, seed)
+        mean, scale = centre_and_scale(self.features)
+        about = {
+            "classes": images.class_names,
+            "features": self.features.shape[1],
+            "hidden": data.hidden,
+        }
+        look = {"mean": mean, "scale": np.float32(scale)}
+        called = errors.probability_given[errors.wrong]
+        return Outcome(
+            CorrectedLabels(images, labels, float(called.max()) if len(called) else 0.0),
+            TrainedNetwork.of(about, model.predictor, look),
+            shown,
+            self._accuracies(data, labels, settings),
+            {**self.about, "settings": _in_words(settings)},
+        )
+
+    def _compare(
+        self, data: FeatureSet, given: np.ndarray, classes: int
+    ) -> list[tuning.Trial[Settings]]:
+        """All settings, tried on all images; what was tried before is known."""
+        total = sum(settings.folds for settings in self.candidates)
+        bar, done = Progress("Training", "parts", total), 0
+
+        def check_time() -> None:
+            if self.deadline and time.monotonic() >= self.deadline:
+                raise Paused
+
+        about = f"{self.sets.train.fingerprint} {files.digest(self.flags.features)}"
+        kept = KeptFolds(self.options.out / "folds", f"{about} seed {self.flags.seed}", check_time)
+
+        def out_of_sample(settings: Settings) -> np.ndarray:
+            def once(fold: int, compute: Callable[[], np.ndarray]) -> np.ndarray:
+                nonlocal done
+                probabilities = kept.once(settings, fold, compute)
+                done += 1
+                bar.update(done)
+                return probabilities
+
+            seed = self.flags.seed
+            return relabelling.out_of_sample(data, given, classes, settings, seed, once)
+
+        trials = tuning.compare(self.candidates, out_of_sample, given)
+        bar.finish(done)
+        return trials
+
+    def _accuracies(
+        self, data: FeatureSet, labels: np.ndarray, settings: Settings
+    ) -> list[Accuracy]:
+        """Of two networks alike but for their labels, on images that neither is trained on."""
+        images = self.sets.train
+        trained_on, held_back = self.options.data.rows
+        classes = len(images.class_names)
+        one_hot = np.eye(classes, dtype=np.float32)[images.labels]
+        models = [
+            relabelling.second_step(data, trained_on, y[trained_on], settings, self.flags.seed)
+            for y in (one_hot, labels)
+        ]
+        parts = {
+            "held-out images, labels as given": (
+                self.features[held_back],
+                images.labels[held_back],
+            ),
+            **self.others,
+        }
+        look = centre_and_scale(self.features[trained_on])
+        found = []
+        for name, (features, expected) in parts.items():
+            if not len(expected):
+                continue
+            inputs = FeatureInput(features, *look)
+            shares = (
+                float((relabelling.predict(model, inputs).argmax(axis=1) == expected).mean())
+                for model in models
+            )
+            found.append(Accuracy(name, len(expected), *shares))
+        return found
+
+
+def _in_words(settings: Settings) -> str:
+    return (
+        f"alpha {settings.alpha:g}, beta {settings.beta:g}, "
+        f"learning rate {settings.learning_rate:g}"
+    )

@@ -1,0 +1,291 @@
+"""Relabelling by the images themselves: the paper's two steps, as runs that can be continued."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import chainer
+import numpy as np
+from chainer import serializers
+
+from chainer_jo.commands.plan import run_lines
+from chainer_jo.commands.relabel_options import RelabelOptions
+from chainer_jo.commands.relabel_outcome import Accuracy, Outcome, Trial, trial_rows
+from chainer_jo.commands.status import Status
+from chainer_jo.datasets import augmentation
+from chainer_jo.datasets.decoded_images import usual_size
+from chainer_jo.datasets.labelled_data import LabelledData
+from chainer_jo.errors import UserError
+from chainer_jo.experiments.corrected_labels import CorrectedLabels
+from chainer_jo.experiments.cost import Cost, duration
+from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.probe import probe
+from chainer_jo.experiments.relabel_study import CROP, RESIZE, large_images, small_images
+from chainer_jo.experiments.run import Settings
+from chainer_jo.experiments.scheduler import Scheduler, pending
+from chainer_jo.experiments.store import RunStore
+from chainer_jo.experiments.team import Team
+from chainer_jo.experiments.trained_network import TrainedNetwork
+from chainer_jo.experiments.tuning import CERTAIN
+from chainer_jo.links.classifier import Classifier
+from chainer_jo.links.joint_objective import JointObjective
+from chainer_jo.links.preact_resnet import PreActResNet
+from chainer_jo.links.resnet50 import ResNet50
+from chainer_jo.paper.settings import HyperParameters
+from chainer_jo.report.layout import aligned
+from chainer_jo.training.many_ranks import Ranks
+
+#: Pixels of a side up to which images are learnt from scratch.
+SMALL = 64
+
+
+class ByImages:
+    """One invocation; of many ranks the first alone has it."""
+
+    def __init__(self, options: RelabelOptions, started: float, ranks: Ranks) -> None:
+        self.options = options
+        self.ranks = ranks
+        self.flags = flags = options.flags
+        self.sets = options.data.sets
+        self.trained_on, self.held_back = options.data.rows
+        self.side = self._side()
+        self.jobs = 1 if ranks.size > 1 else options.computing.jobs
+        self.settings = Settings(
+            options.device,
+            flags.engine,
+            flags.graph,
+            flags.time_budget and started + 60 * flags.time_budget,
+            weights=flags.resnet50_weights,
+            shards=flags.shards,
+        )
+        self.store = RunStore(options.out)
+        self.study = self._study()
+        self.names: dict[Experiment, str] = {}
+
+    def _side(self) -> int | None:
+        """Pixels of the images that are learnt from scratch; None for ResNet-50."""
+        size = self.flags.size
+        if size is not None and size > SMALL:
+            raise UserError(
+                f"--size {size}: expected 8 to {SMALL} pixels, or for larger images "
+                "--resnet50-weights FILE or --features FILE without --size"
+            )
+        side = size or usual_size(self.sets.train)
+        if side <= SMALL:
+            return side
+        if self.flags.resnet50_weights:
+            return None
+        raise UserError(
+            f"data {self.flags.data!r}: images of about {side} pixels, which need "
+            f"--resnet50-weights FILE, --features FILE, or --size {SMALL} or less to shrink them"
+        )
+
+    def _study(self):
+        flags, fields = self.flags, {"seed": self.flags.seed}
+        fields["prior"] = "uniform" if flags.prior == "uniform" else None
+        fields["precision"] = "fp32" if flags.precision == "auto" else flags.precision
+        name, number, epochs = self.sets.name, len(self.trained_on), flags.epochs
+        if self.side is None:
+            study = large_images(name, flags.resnet50_weights, number, epochs, **fields)
+        else:
+            study = small_images(name, self.side, number, epochs, flags.flip, **fields)
+        given = {
+            field: value
+            for field in ("alpha", "beta", "learning_rate")
+            if (value := getattr(flags, field)) is not None
+        }
+        candidates = dict.fromkeys(replace(c, **given) for c in study.candidates)
+        return replace(study, candidates=tuple(candidates)[: None if flags.tune else 1])
+
+    @property
+    def about(self) -> dict[str, str]:
+        """How it is computed."""
+        study, sgd = self.study, self.study.second_step_sgd
+        if self.side is None:
+            seen = f"resized to {RESIZE} pixels, the centre of {CROP}: ResNet-50 from weights"
+        else:
+            stages = ", ".join(
+                f"{units} of {width}"
+                for units, width in zip(study.network.units, study.network.widths, strict=True)
+            )
+            seen = f"{self.side} x {self.side} pixels: PreAct ResNet, units and filters {stages}"
+        return {
+            "images": seen,
+            "training": f"{study.epochs} epochs with labels updated from epoch {study.start} on, "
+            f"then {sgd.epochs} epochs on the new labels; batches of {sgd.batch_size}",
+            "device": f"{self.options.device}, {study.precision}",
+        }
+
+    def plan(self) -> None:
+        """Says what would be run."""
+        experiments = [*self.study.tuning(), *self._steps(self.study.candidates[0])]
+        waiting = set(pending(experiments, self.store))
+        cost = self._cost(experiments, functools.partial(self._tried, experiments[-1]))
+        print(*run_lines(experiments, waiting, self.store, cost), sep="\n")
+        left = sum(map(cost.seconds, waiting)) / self.jobs
+        print(
+            f"{len(experiments)} runs, {len(waiting)} to do, in about {duration(left)} "
+            f"({cost.basis})"
+        )
+
+    def work(self) -> Outcome | None:
+        """Everything; None if the time was up."""
+        self.data = self.load()
+        tuning = self.study.tuning()
+        number = len(tuning)
+        self.names |= {e: f"settings {i} of {number}" for i, e in enumerate(tuning, 1)}
+        if tuning:
+            print(f"trying {number} settings in short runs", flush=True)
+            if not self._run(tuning):
+                return None
+        trials = self._trials(tuning)
+        parameters = self.study.candidates[0]
+        if trials:
+            print(*aligned(trial_rows(trials)), sep="\n", flush=True)
+            parameters = self.study.candidates[[trial.chosen for trial in trials].index(True)]
+        first, second, baseline = steps = self._steps(parameters)
+        self.names |= dict(
+            zip(steps, ("new labels", "network on them", "network on given ones"), strict=True)
+        )
+        if not self._run(steps):
+            return None
+        for experiment in (first, second):
+            if self.store.result(experiment)["state"] == "diverged":
+                raise UserError(
+                    f"training diverged ({self.names[experiment]}, learning rate "
+                    f"{experiment.optimization.learning_rate:g}), expected a smaller "
+                    "--learning-rate"
+                )
+        network = self._network(second)
+        return Outcome(
+            CorrectedLabels(self.sets.train, self._labels(first, network)),
+            network,
+            trials,
+            self._accuracies(baseline, second),
+            {**self.about, "settings": _settings(parameters)},
+            {"first step": first, "second step": second, "labels as given": baseline},
+        )
+
+    def _steps(self, parameters: HyperParameters) -> list[Experiment]:
+        first = self.study.first_step(parameters)
+        return [first, self.study.second_step(first), self.study.baseline()]
+
+    @functools.cached_property
+    def load(self):
+        """Gives the data, in this process and, as it can be sent there, in others."""
+        return functools.partial(self.options.data.load, self.side)
+
+    def _run(self, experiments: Sequence[Experiment]) -> bool:
+        waiting = pending(experiments, self.store)
+        cost = self._cost(experiments)
+        live = self.ranks.size == 1
+        status = Status(len(waiting), cost, self.jobs, live, self.names.__getitem__)
+        seconds = sum(map(cost.seconds, waiting)) / self.jobs
+        if waiting and not math.isnan(seconds):
+            print(f"{len(waiting)} runs, about {duration(seconds)}", flush=True)
+        settings = replace(self.settings, workers=self._workers)
+        if self.ranks.size > 1:
+            what = self.store, lambda: self.data, settings, self.ranks
+            workers = Team(*what, status.show)
+        else:
+            threads = self.options.computing.threads
+            what = self.store, self.load, settings, self.jobs, threads
+            workers = Scheduler(*what, status.show)
+        try:
+            return workers.work(experiments)
+        finally:
+            status.close()
+
+    @property
+    def _workers(self) -> int:
+        """Processes of each run that decode."""
+        return max(1, self.options.computing.threads - 1)
+
+    def _cost(self, experiments: Sequence[Experiment], tried=lambda guess: None) -> Cost:
+        batches = len(self.trained_on) / self.study.second_step_sgd.batch_size
+        known = [*self.study.tuning(), *experiments]
+        return Cost(self.store, known, batches, None, tried)
+
+    def _tried(self, experiment: Experiment, guess: float) -> float | None:
+        if self.side is None or self.ranks.size > 1:
+            return None
+        shape = self.side, self.side, 3
+        return probe(experiment, shape, self.settings, self.options.computing.threads)
+
+    def _trials(self, tuning: Sequence[Experiment]) -> list[Trial]:
+        """What the short runs came to. The default is left only for what is surely better: by more
+        than two standard errors, as a tenth of noisy labels tells small differences from luck
+        badly."""
+        found = [self._tail_accuracy(experiment) for experiment in tuning]
+        if not any(accuracy is not None for accuracy in found):
+            if not found:
+                return []
+            raise UserError("training diverged with all settings, expected a lower --learning-rate")
+        best = max(range(len(found)), key=lambda i: -1 if found[i] is None else found[i])
+        if found[0] is not None:
+            variance = sum(p * (1 - p) for p in (found[best], found[0]))
+            error = math.sqrt(variance / len(self.data.validation))
+            best = best if found[best] - found[0] > CERTAIN * error else 0
+        return [
+            Trial(e.alpha, e.beta, e.optimization.learning_rate, accuracy, i == best)
+            for i, (e, accuracy) in enumerate(zip(tuning, found, strict=True))
+        ]
+
+    def _tail_accuracy(self, experiment: Experiment) -> float | None:
+        """Mean over the last epochs, as many as labels are averaged over: with a high learning rate
+        it goes up and down."""
+        if self.store.result(experiment)["state"] == "diverged":
+            return None
+        log = self.store.log(experiment)
+        last = log[-(experiment.relabelling.average or len(log)) :]
+        return float(np.mean([entry["validation"] for entry in last]))
+
+    def _network(self, experiment: Experiment) -> TrainedNetwork:
+        classes = self.sets.class_names
+        description, look = experiment.network, {}
+        about = {"classes": classes, "resize": RESIZE, "crop": CROP}
+        if description.weights:
+            about["variant"] = description.weights.partition("-")[0]
+            network = ResNet50(len(classes), about["variant"])
+        else:
+            about |= {"resize": self.side, "crop": self.side}
+            about |= {"units": description.units, "widths": description.widths}
+            network = PreActResNet(3, len(classes), description.units, description.widths)
+            look = {"mean": augmentation.mean_image(self.data.train.images)}
+        prior = np.full(len(classes), 1 / len(classes))
+        model = Classifier(network, JointObjective(prior))
+        serializers.load_npz(self.store.folder(experiment) / "model.npz", model)
+        return TrainedNetwork.of(about, network, look)
+
+    def _labels(self, first_step: Experiment, network: TrainedNetwork) -> np.ndarray:
+        """The soft labels (n, c) of all images: the first step's, and for those that were held back
+        what the network says that was trained on these."""
+        images = self.sets.train
+        labels = np.empty((len(images), len(images.class_names)), np.float32)
+        labels[self.trained_on] = self.store.labels(first_step)
+        device = "@numpy" if self.options.device == "cpu" else f"@cupy:{self.options.device[5:]}"
+        labels[self.held_back] = network.of_images(
+            images.files(self.held_back), chainer.get_device(device)
+        )
+        return labels
+
+    def _accuracies(self, baseline: Experiment, second_step: Experiment) -> list[Accuracy]:
+        held_back = "held-out images, labels as given"
+        names = {"validation": "validation" if self.sets.validation else held_back, "test": "test"}
+        results = [self.store.result(e).get("last", {}) for e in (baseline, second_step)]
+        data: LabelledData = self.data
+        return [
+            Accuracy(name, len(getattr(data, use)), *(result.get(use) for result in results))
+            for use, name in names.items()
+            if getattr(data, use) is not None
+        ]
+
+
+def _settings(parameters: HyperParameters) -> str:
+    return (
+        f"alpha {parameters.alpha:g}, beta {parameters.beta:g}, "
+        f"learning rate {parameters.learning_rate:g}"
+    )

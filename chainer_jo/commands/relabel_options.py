@@ -1,0 +1,119 @@
+"""The flags of ``chainer-jo relabel``."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from chainer_jo.commands.options import (
+    Computing,
+    Parser,
+    add_computing_flags,
+    at_least,
+    computing,
+)
+from chainer_jo.errors import UserError
+from chainer_jo.experiments.own_data import OwnData
+
+DESCRIPTION = """\
+Correct the labels of your own images.
+
+DATA is a CSV or TSV with columns 'path' and 'label', a folder or tar of class folders, or a folder
+in Clothing1M's layout. Images of up to 64 pixels are learnt from scratch, larger ones from
+ResNet-50 (--resnet50-weights) or from features that any model computed of them (--features).
+
+FOLDER gets labels.csv, soft_labels.npz, report.html to look at, and model.npz for
+'chainer-jo predict'. DATA is only read. The same command goes on where it was stopped.
+"""
+EXAMPLES = """\
+examples:
+  chainer-jo example digits                                  images with wrong labels, to try it on
+  chainer-jo relabel digits/labels.csv --out corrected
+  chainer-jo relabel photos/ --out corrected --features embeddings.npz --apply photos-corrected
+"""
+
+
+@dataclass(frozen=True)
+class RelabelOptions:
+    """The flags, checked; `flags` has those that need no more."""
+
+    data: OwnData
+    out: Path
+    device: str
+    computing: Computing
+    flags: argparse.Namespace
+
+
+def parse(arguments: list[str] | None) -> RelabelOptions:
+    """Reads the command line.
+
+    Raises
+    ------
+    UserError
+        for an unknown flag, or a value that is not what the flag expects.
+    """
+    parser = Parser(
+        prog="chainer-jo relabel",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("data", metavar="DATA", help="images with labels in doubt")
+    add("--out", required=True, type=Path, metavar="FOLDER", help="folder for everything written")
+    sets = parser.add_argument_group("what is known")
+    add = sets.add_argument
+    add("--validation", metavar="SET", help="images with right labels, in the same forms; "
+        "default: a tenth of DATA is held out, with its labels as given")  # fmt: skip
+    add("--test", metavar="SET", help="images with right labels, for a test accuracy")
+    add("--true-labels", metavar="FILE", help="a CSV with the right labels of DATA's images or of "
+        "some; nothing is trained on it: precision, recall and accuracy are computed")  # fmt: skip
+    seen = parser.add_argument_group("how images are seen")
+    add = seen.add_argument
+    add("--features", default="auto", metavar="auto|FILE", help="an .npz with 'features' (n, d) of "
+        "any model and the images' 'paths' (n,); auto: the images themselves")  # fmt: skip
+    add("--resnet50-weights", metavar="FILE", help="ImageNet ResNet-50, npz or safetensors, for "
+        "images of more than 64 pixels")  # fmt: skip
+    add("--size", type=int, metavar="PIXELS", help="resize images to a square of so many pixels, "
+        "8 to 64; default: as they are")  # fmt: skip
+    add("--flip", action="store_true", help="a mirrored image is of the same class: right for most "
+        "photographs, wrong for writing")  # fmt: skip
+    method = parser.add_argument_group("the method")
+    add = method.add_argument
+    add("--no-tune", dest="tune", action="store_false",
+        help="do not try several settings in short runs first")  # fmt: skip
+    add("--alpha", type=float, help="weight of the prior; default: chosen from the paper's")
+    add("--beta", type=float, help="weight of the entropy; default: chosen from the paper's")
+    add("--learning-rate", type=float, help="of the first step; default: chosen from the paper's")
+    add("--epochs", type=int, help="of the first step; default: 70, for ResNet-50 10, for features "
+        "16; the second step's follow")  # fmt: skip
+    add("--prior", choices=("labels", "uniform"), default="labels", help="how many images of each "
+        "class there are: as the labels say, which is the default, or as many")  # fmt: skip
+    add("--seed", type=int, default=0, help="of everything random; default: 0")
+    after = parser.add_argument_group("afterwards")
+    add = after.add_argument
+    add("--apply", type=Path, metavar="DEST",
+        help="also write the set with corrected labels, as links to the images")  # fmt: skip
+    add("--copy", action="store_true", help="with --apply: copies of the images, not links")
+    how = parser.add_argument_group("how it is computed")
+    add_computing_flags(how.add_argument)
+    how.add_argument("--dry-run", action="store_true",
+                     help="say what would be run and how long it takes; run nothing")  # fmt: skip
+    return _checked(parser.parse_args(arguments))
+
+
+def _checked(flags: argparse.Namespace) -> RelabelOptions:
+    at_least(0, "seed", flags.seed)
+    at_least(1, "epochs", flags.epochs)
+    at_least(8, "size", flags.size)
+    for flag in ("alpha", "beta"):
+        value = getattr(flags, flag)
+        if value is not None and not value >= 0:
+            raise UserError(f"--{flag} {value:g}: expected a number that is not negative")
+    if flags.learning_rate is not None and not flags.learning_rate > 0:
+        raise UserError(f"--learning-rate {flags.learning_rate:g}: expected a positive number")
+    how = computing(flags)
+    data = OwnData(flags.data, flags.validation, flags.test, flags.seed)
+    return RelabelOptions(data, flags.out, how.device, how, flags)

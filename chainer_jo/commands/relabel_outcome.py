@@ -1,0 +1,156 @@
+"""What the ways of relabelling come to, and what they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from chainer_jo.datasets.labelled_images import LabelledImages
+from chainer_jo.experiments.corrected_labels import CorrectedLabels
+from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.store import RunStore
+from chainer_jo.experiments.trained_network import TrainedNetwork
+from chainer_jo.report.curves import Curve
+from chainer_jo.report.layout import aligned
+from chainer_jo.report.plot import plot
+from chainer_jo.report.relabel_report import RelabelReport
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Settings that were tried in a short run: the share of held-out images that were classified as
+    labelled, None if it diverged."""
+
+    alpha: float
+    beta: float
+    learning_rate: float
+    accuracy: float | None
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Of a network trained on the labels as given and of one trained on the new ones, in [0, 1], on
+    ``number`` images; None if it diverged."""
+
+    of: str
+    number: int
+    before: float | None
+    after: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """Everything that is to be written.
+
+    Attributes
+    ----------
+    curves : runs whose validation accuracy is drawn, by what they are called.
+    about : how it was computed, in lines of a name and a value.
+    """
+
+    labels: CorrectedLabels
+    network: TrainedNetwork
+    trials: Sequence[Trial]
+    accuracies: Sequence[Accuracy]
+    about: dict[str, str]
+    curves: dict[str, Experiment] = field(default_factory=dict)
+
+    def with_true_labels(self, images: LabelledImages) -> Outcome:
+        """The same for the same images, of which true labels are known."""
+        return replace(self, labels=replace(self.labels, images=images))
+
+
+def trial_rows(trials: Sequence[Trial]) -> list[list[str]]:
+    """A table of text, header first."""
+    rows = [["alpha", "beta", "learning rate", "held-out accuracy", ""]]
+    for trial in trials:
+        accuracy = "diverged" if trial.accuracy is None else f"{100 * trial.accuracy:.1f}"
+        numbers = (f"{v:g}" for v in (trial.alpha, trial.beta, trial.learning_rate))
+        rows.append([*numbers, accuracy, "chosen" if trial.chosen else ""])
+    return rows
+
+
+def accuracy_rows(accuracies: Sequence[Accuracy]) -> list[list[str]]:
+    """A table of text, header first."""
+    rows = [["accuracy on", "images", "labels as given", "new labels"]]
+    for accuracy in accuracies:
+        shares = (
+            "diverged" if share is None else f"{100 * share:.1f}"
+            for share in (accuracy.before, accuracy.after)
+        )
+        rows.append([accuracy.of, f"{accuracy.number:,}", *shares])
+    return rows
+
+
+def score_rows(labels: CorrectedLabels) -> list[list[str]]:
+    """A table of text, header first; no rows without true labels."""
+    rows = [["a label is called wrong if", "precision", "recall", "F1"]]
+    for rule, scores in labels.scores().items():
+        shares = (scores.precision, scores.recall, scores.f1)
+        rows.append([rule, *(f"{100 * share:.1f}" for share in shares)])
+    return rows
+
+
+def right(labels: CorrectedLabels) -> str:
+    """How many labels are right, before and after, in words; empty without true labels."""
+    scores = next(iter(labels.scores().values()), None)
+    if scores is None:
+        return ""
+    return (
+        f"{100 * scores.right_before:.1f} % of the labels were right, "
+        f"{100 * scores.right_after:.1f} % are now"
+        f" ({scores.known:,} true labels known)"
+    )
+
+
+def summary(outcome: Outcome) -> list[str]:
+    """What came of it, in lines for the terminal."""
+    labels = outcome.labels
+    number, changed = len(labels.given), int(labels.changed.sum())
+    lines = [f"{changed:,} of {number:,} labels changed ({100 * changed / number:.1f} %)"]
+    if known := right(labels):
+        lines += [known, "", *aligned(score_rows(labels))]
+    return [*lines, "", *aligned(accuracy_rows(outcome.accuracies))]
+
+
+def report(outcome: Outcome, name: str, store: RunStore) -> RelabelReport:
+    """The same for a browser."""
+    labels = outcome.labels
+    number, changed = len(labels.given), int(labels.changed.sum())
+    tiles = [
+        (f"{changed:,}", f"of {number:,} labels changed ({100 * changed / number:.1f} %)"),
+        *(
+            (f"{_percent(a.before)} → {_percent(a.after)}", f"accuracy on {a.of}")
+            for a in outcome.accuracies
+        ),
+    ]
+    tables = {"Accuracy of a network trained on them": accuracy_rows(outcome.accuracies)}
+    for rule, scores in list(labels.scores().items())[-1:]:
+        before, after = _percent(scores.right_before), _percent(scores.right_after)
+        tiles[1:1] = [
+            (f"{before} → {after}", f"of the labels right ({scores.known:,} true labels known)"),
+            (_percent(scores.f1), f"F1 of wrong labels found: {rule}"),
+        ]
+        tables = {"Wrong labels found": score_rows(labels), **tables}
+    if len(outcome.trials) > 1:
+        tables["Settings tried in short runs"] = trial_rows(outcome.trials)
+    return RelabelReport(
+        f"Corrected labels: {name}",
+        f"{number:,} images of {len(labels.images.class_names)} classes.",
+        tiles,
+        tables,
+        _plot(outcome.curves, store) if outcome.curves else None,
+        outcome.about,
+    )
+
+
+def _percent(share: float | None) -> str:
+    return "diverged" if share is None else f"{100 * share:.1f} %"
+
+
+def _plot(runs: dict[str, Experiment], store: RunStore) -> tuple[bytes, str]:
+    curves = [Curve(name, [experiment]) for name, experiment in runs.items()]
+    series = [curve.read(store, "validation") for curve in curves]
+    picture = plot("validation", curves, series, (), "")[".png"]
+    return picture, "Accuracy on held-out images, epoch by epoch"

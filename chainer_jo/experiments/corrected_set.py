@@ -1,0 +1,106 @@
+"""A data set with corrected labels in the form it came in, its images linked to or copied."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+from pathlib import Path, PurePosixPath
+
+from chainer_jo import files
+from chainer_jo.datasets.label_table import LABEL, PATH
+from chainer_jo.datasets.labelled_images import LabelledImages, LabelledSets
+from chainer_jo.errors import UserError
+from chainer_jo.experiments.corrected_labels import CorrectedLabels
+
+
+def write(labels: CorrectedLabels, sets: LabelledSets, destination: Path, copy: bool) -> None:
+    """Writes the set to a new folder; the source is only read.
+
+    A table, or lists, become ``labels.csv`` with the images beside it under their paths. Class
+    folders become class folders, with those of the source's other parts as they were.
+
+    Parameters
+    ----------
+    sets : of which `labels` corrects the training part.
+    copy : whether images are copied; else they are linked to where that works.
+
+    Raises
+    ------
+    UserError
+        if the folder has something in it, lies in the source, or cannot be written.
+    """
+    images = labels.images
+    source = images.root
+    if images.lines is None and destination.resolve().is_relative_to(source.resolve()):
+        raise UserError(f"folder {str(destination)!r}: lies in the data, expected one elsewhere")
+    position = _class_position(images)
+    with files.new_folder(destination) as whole:
+        if position is None:
+            for path in images.paths:
+                _place(source / path, whole / path, copy)
+            _write_table(labels, whole / "labels.csv")
+            return
+        for path, target in zip(images.paths, _in_class_folders(labels, position), strict=True):
+            _place(source / path, whole / target, copy)
+        for part in (sets.validation, sets.test):
+            if part is not None and part.source == images.source:
+                for path in part.paths:
+                    _place(part.root / path, whole / path, copy)
+
+
+def _class_position(images: LabelledImages) -> int | None:
+    """Which part of every path is its class: the first, or below a part of the set the second; None
+    if the images are not in class folders."""
+    if images.lines is not None:
+        return None
+    classes = [images.class_names[k] for k in images.labels]
+    parts = [PurePosixPath(path).parts for path in images.paths]
+    for position in (0, 1):
+        if all(p[position : position + 1] == (c,) for p, c in zip(parts, classes, strict=True)):
+            return position
+    return None
+
+
+def _in_class_folders(labels: CorrectedLabels, position: int) -> list[str]:
+    """Where each image goes. If two classes have images of one name that meet in a class now, that
+    which was moved has its old class in its name."""
+    names = labels.images.class_names
+    taken = set(labels.images.paths)
+    targets = []
+    for path, given, new in zip(labels.images.paths, labels.given, labels.new, strict=True):
+        if given == new:
+            targets.append(path)
+            continue
+        place = PurePosixPath(path)
+        parts = list(place.parts)
+        parts[position] = names[new]
+        target, number = "/".join(parts), 1
+        while target in taken:
+            again = f" {number}" if number > 1 else ""
+            parts[-1] = f"{place.stem} ({names[given]}{again}){place.suffix}"
+            target, number = "/".join(parts), number + 1
+        taken.add(target)
+        targets.append(target)
+    return targets
+
+
+def _place(source: Path, target: Path, copy: bool) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not copy:
+        try:
+            os.symlink(source.resolve(), target)
+            return
+        except OSError:  # a file system without links
+            if target.is_symlink():
+                raise
+    shutil.copyfile(source, target)
+
+
+def _write_table(labels: CorrectedLabels, path: Path) -> None:
+    images = labels.images
+    with open(path, "w", newline="", encoding="utf-8") as text:
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([PATH, LABEL, *images.columns])
+        names = (images.class_names[k] for k in labels.new)
+        writer.writerows(zip(images.paths, names, *images.columns.values(), strict=True))

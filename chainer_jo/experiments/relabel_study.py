@@ -1,0 +1,203 @@
+"""The experiments that correct the labels of people's own images: the paper's two steps, as long
+and as large as the images call for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from chainer_jo import files
+from chainer_jo.experiments.experiment import (
+    Data,
+    Experiment,
+    Network,
+    Noise,
+    Optimization,
+    Relabelling,
+)
+from chainer_jo.links.resnet50_weights import variant_of
+from chainer_jo.paper import settings as paper
+from chainer_jo.paper.settings import HyperParameters
+
+#: Length of the schedules of small images, relative to the paper's: that of the preset ``digits``.
+TIME_SCALE = 0.35
+#: New labels of a shortened first step are averaged over this part of it, and over at most the
+#: paper's ten epochs: 5 of 70, as in the presets.
+AVERAGED = 1 / 14
+#: Length of the short runs by which settings are compared, relative to the first step's.
+SHORT = 1 / 3
+#: A batch is a power of two, up to the paper's, that leaves an epoch so many; but not smaller than
+#: that, for the statistics of batch normalisation.
+FEWEST_BATCHES, SMALLEST_BATCH = 20, 16
+#: Units and widths by the number of training images from which they are taken: the paper's, those
+#: of the preset ``half`` and those of ``mini``.
+SIZES = (
+    (30_000, (5, 5, 5), (32, 64, 128)),
+    (10_000, (2, 2, 2), (32, 64, 128)),
+    (0, (1, 1, 1), (16, 32, 64)),
+)
+#: Images of fewer pixels are halved once instead of twice, as in the preset ``digits``: after that
+#: there would be less than 4 x 4 left.
+HALVED_ONCE_BELOW = 16
+#: Images that ResNet-50 is given: resized to so many pixels, cut to the centre (Section 5.2).
+RESIZE, CROP = 256, 224
+
+
+@dataclass(frozen=True)
+class RelabelStudy:
+    """The runs on one data set.
+
+    Parameters
+    ----------
+    data : its name, and how its images are resized.
+    network : what is trained.
+    epochs, start, average : of the first step; see `Relabelling`.
+    second_step_sgd : how the second step is trained; the first has another learning rate.
+    candidates : alpha, beta and learning rate, to choose from; the first is the default.
+    prior : None: the distribution of the given labels; ``"uniform"``.
+    """
+
+    data: Data
+    network: Network
+    epochs: int
+    start: int
+    average: int | None
+    second_step_sgd: Optimization
+    candidates: tuple[HyperParameters, ...]
+    seed: int = 0
+    precision: str = "fp32"
+    prior: str | None = None
+
+    def tuning(self) -> list[Experiment]:
+        """A short first step with each candidate; none if there is nothing to choose."""
+        if len(self.candidates) == 1:
+            return []
+        epochs, start = (max(1, round(SHORT * n)) for n in (self.epochs, self.start))
+        short = replace(self, epochs=epochs, start=start)
+        return [short.first_step(parameters) for parameters in self.candidates]
+
+    def first_step(self, parameters: HyperParameters) -> Experiment:
+        """Training with label updates (Section 4.1)."""
+        rate = parameters.learning_rate
+        return self._experiment(
+            "joint",
+            replace(self.second_step_sgd, epochs=self.epochs, learning_rate=rate, drops=()),
+            alpha=parameters.alpha,
+            beta=parameters.beta,
+            relabelling=Relabelling(self.start, self.epochs, average=self.average),
+        )
+
+    def second_step(self, first_step: Experiment) -> Experiment:
+        """Training afresh on the labels that the first step ends with."""
+        return self._experiment("cross_entropy", self.second_step_sgd, first_step=first_step)
+
+    def baseline(self) -> Experiment:
+        """The same on the labels as given: what the method is held against."""
+        return self._experiment("cross_entropy", self.second_step_sgd)
+
+    def _experiment(self, objective: str, optimization: Optimization, **fields) -> Experiment:
+        return Experiment(
+            self.data,
+            Noise("real"),
+            self.network,
+            optimization,
+            objective,
+            self.seed,
+            precision=self.precision,
+            prior=self.prior,
+            **fields,
+        )
+
+
+def small_images(
+    name: str, side: int, number: int, epochs: int | None = None, flip: bool = False, **fields
+) -> RelabelStudy:
+    """The paper's method on CIFAR-10, for so many training images of ``side`` x ``side`` pixels.
+
+    Noise is unknown, so the default is what the paper has for the middle of its range, half of the
+    labels; the others are of lower and higher rates and of asymmetric noise.
+
+    Parameters
+    ----------
+    epochs : of the first step; the other lengths keep their relation to it.
+    flip : whether images are mirrored in training, as the paper's are. A mirrored digit is none, so
+        this has to be asked for.
+    fields : of `RelabelStudy`.
+    """
+    first, second, sgd = paper.CIFAR_FIRST_STEP, paper.CIFAR_SECOND_STEP, paper.CIFAR_SGD
+    scale = epochs / first.epochs if epochs else TIME_SCALE
+
+    def scaled(length: int) -> int:
+        return max(1, round(scale * length))
+
+    units, widths = next(size[1:] for size in SIZES if number >= size[0])
+    if side < HALVED_ONCE_BELOW:
+        units, widths = units[:2], (widths[0], 3 * widths[0])
+    optimization = Optimization(
+        scaled(second.epochs),
+        second.learning_rate,
+        tuple(map(scaled, second.drops)),
+        batch_size(number, sgd.batch_size),
+        sgd.momentum,
+        sgd.weight_decay,
+        pad=side // 8,
+        flip=flip,
+    )
+    return RelabelStudy(
+        Data(name),
+        Network(units, widths),
+        scaled(first.epochs),
+        scaled(first.start_epoch),
+        max(1, min(round(AVERAGED * scaled(first.epochs)), first.averaged_epochs)),
+        optimization,
+        (
+            paper.hyper_parameters("symmetric", 0.5),
+            paper.hyper_parameters("symmetric", 0.1),
+            paper.hyper_parameters("symmetric", 0.7),
+            paper.hyper_parameters("asymmetric"),
+        ),
+        **fields,
+    )
+
+
+def large_images(
+    name: str, weights: str, number: int, epochs: int | None = None, **fields
+) -> RelabelStudy:
+    """The paper's method on Clothing1M: ResNet-50 from a file of ``weights``, for so many training
+    images.
+
+    Parameters are those of `small_images`. Raises UserError if there is no such file.
+    """
+    first, second, sgd = (
+        paper.CLOTHING1M_FIRST_STEP,
+        paper.CLOTHING1M_SECOND_STEP,
+        paper.CLOTHING1M_SGD,
+    )
+    scale = epochs / first.epochs if epochs else 1
+    optimization = Optimization(
+        max(1, round(scale * second.epochs)),
+        second.learning_rate,
+        tuple(max(1, round(scale * drop)) for drop in second.drops),
+        batch_size(number, sgd.batch_size),
+        sgd.momentum,
+        sgd.weight_decay,
+        pad=0,
+        flip=False,
+    )
+    return RelabelStudy(
+        Data(name, resize=RESIZE, crop=CROP),
+        Network((), (), weights=f"{variant_of(weights)}-{files.digest(weights)}"),
+        epochs or first.epochs,
+        first.start_epoch,
+        first.averaged_epochs,
+        optimization,
+        (paper.CLOTHING1M_PARAMETERS,),
+        **fields,
+    )
+
+
+def batch_size(number: int, largest: int) -> int:
+    """Images per batch where so many are trained on."""
+    batch = largest
+    while batch > SMALLEST_BATCH and number < FEWEST_BATCHES * batch:
+        batch //= 2
+    return min(batch, number)
