@@ -81,19 +81,19 @@ def _bind(options: RelabelOptions) -> None:
     Raises UserError if they are of others.
     """
     path = options.out / BOUND
-    found = {"data": options.data.sets.name, **options.data.fingerprints}
+    found = options.data.fingerprints
     bound = files.read_json(path) if path.exists() else None
     if bound is None:
         files.write_json(path, found)
     elif bound != found:
         raise UserError(
-            f"{path}: the results there are of {_shown(bound)}, the data are {_shown(found)}; "
-            "expected the same data, or another --out folder"
+            f"{path}: the results there are of data with fingerprints {_shown(bound)}, these have "
+            f"{_shown(found)}; expected the same images and labels, or another --out folder"
         )
 
 
-def _shown(bound: dict) -> str:
-    return ", ".join(f"{name} {value}" for name, value in bound.items())
+def _shown(fingerprints: dict) -> str:
+    return ", ".join(f"{use} {value}" for use, value in dict(fingerprints).items())
 
 
 def _write(options: RelabelOptions, outcome: Outcome) -> None:

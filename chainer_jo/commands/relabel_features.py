@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from chainer_jo import files
 from chainer_jo.commands.relabel_options import RelabelOptions
-from chainer_jo.commands.relabel_outcome import Accuracy, Outcome, Trial, trial_rows
+from chainer_jo.commands.relabel_outcome import HELD_OUT, Accuracy, Outcome, Trial, trial_rows
 from chainer_jo.datasets.feature_table import read_features
 from chainer_jo.datasets.progress import Progress
 from chainer_jo.errors import UserError
@@ -78,12 +78,12 @@ class ByFeatures:
 
     def work(self) -> Outcome | None:
         """Everything; None if the time was up."""
-        # The few threads' worth of work in such steps is lost again between them.
-        with threadpool_limits(1):
+        threads = self.options.computing.threads
+        with threadpool_limits(threads):
             provider = providers.choose(chainer.get_device("@numpy"))
             providers.use(provider)
             if provider is not None:
-                provider.set_threads(1)
+                provider.set_threads(threads)
             try:
                 return self._work()
             except Paused:
@@ -165,7 +165,7 @@ class ByFeatures:
             for y in (one_hot, labels)
         ]
         parts = {
-            "held-out images, labels as given": (
+            HELD_OUT: (
                 self.features[held_back],
                 images.labels[held_back],
             ),

@@ -13,12 +13,14 @@ from chainer import serializers
 
 from chainer_jo.commands.plan import run_lines
 from chainer_jo.commands.relabel_options import RelabelOptions
-from chainer_jo.commands.relabel_outcome import Accuracy, Outcome, Trial, trial_rows
+from chainer_jo.commands.relabel_outcome import HELD_OUT, Accuracy, Outcome, Trial, trial_rows
 from chainer_jo.commands.status import Status
+from chainer_jo.cores import usable_cores
 from chainer_jo.datasets import augmentation
 from chainer_jo.datasets.decoded_images import usual_size
 from chainer_jo.datasets.labelled_data import LabelledData
 from chainer_jo.errors import UserError
+from chainer_jo.experiments import own_data
 from chainer_jo.experiments.corrected_labels import CorrectedLabels
 from chainer_jo.experiments.cost import Cost, duration
 from chainer_jo.experiments.experiment import Experiment
@@ -87,7 +89,7 @@ class ByImages:
         flags, fields = self.flags, {"seed": self.flags.seed}
         fields["prior"] = "uniform" if flags.prior == "uniform" else None
         fields["precision"] = "fp32" if flags.precision == "auto" else flags.precision
-        name, number, epochs = self.sets.name, len(self.trained_on), flags.epochs
+        name, number, epochs = own_data.NAME, len(self.trained_on), flags.epochs
         if self.side is None:
             study = large_images(name, flags.resnet50_weights, number, epochs, **fields)
         else:
@@ -202,7 +204,7 @@ class ByImages:
     @property
     def _workers(self) -> int:
         """Processes of each run that decode."""
-        return max(1, self.options.computing.threads - 1)
+        return max(1, usable_cores() // self.jobs - 1)
 
     def _cost(self, experiments: Sequence[Experiment], tried=lambda guess: None) -> Cost:
         batches = len(self.trained_on) / self.study.second_step_sgd.batch_size
@@ -273,8 +275,7 @@ class ByImages:
         return labels
 
     def _accuracies(self, baseline: Experiment, second_step: Experiment) -> list[Accuracy]:
-        held_back = "held-out images, labels as given"
-        names = {"validation": "validation" if self.sets.validation else held_back, "test": "test"}
+        names = {"validation": "validation" if self.sets.validation else HELD_OUT, "test": "test"}
         results = [self.store.result(e).get("last", {}) for e in (baseline, second_step)]
         data: LabelledData = self.data
         return [

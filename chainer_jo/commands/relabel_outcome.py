@@ -15,6 +15,9 @@ from chainer_jo.report.layout import aligned
 from chainer_jo.report.plot import plot
 from chainer_jo.report.relabel_report import RelabelReport
 
+#: What is held out where there is no validation set.
+HELD_OUT = "held-out images, labels as given"
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -137,12 +140,28 @@ def report(outcome: Outcome, name: str, store: RunStore) -> RelabelReport:
         tables["Settings tried in short runs"] = trial_rows(outcome.trials)
     return RelabelReport(
         f"Corrected labels: {name}",
-        f"{number:,} images of {len(labels.images.class_names)} classes.",
+        _about(outcome),
         tiles,
         tables,
         _plot(outcome.curves, store) if outcome.curves else None,
         outcome.about,
     )
+
+
+def _about(outcome: Outcome) -> str:
+    labels = outcome.labels
+    about = f"{len(labels.given):,} images of {len(labels.images.class_names)} classes."
+    if any(accuracy.of == HELD_OUT for accuracy in outcome.accuracies):
+        about += (
+            " Labels of held-out images are as wrong as the others, so a network that is always "
+            "right reaches as much accuracy there as there are right labels, not 100 %."
+        )
+    if labels.threshold is not None:
+        about += (
+            f" Those to look at, changed or not, are labels of a probability of at most "
+            f"{labels.threshold:.3f}: there precision and recall are expected to balance best."
+        )
+    return about
 
 
 def _percent(share: float | None) -> str:

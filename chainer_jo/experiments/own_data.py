@@ -13,6 +13,9 @@ from chainer_jo.datasets.decoded_images import decoded
 from chainer_jo.datasets.labelled_data import UNKNOWN, Labelled, LabelledData
 from chainer_jo.datasets.labelled_images import LabelledImages, LabelledSets
 
+#: What the data are called in descriptions of runs: they stay the same data when they are moved.
+NAME = "own-images"
+
 
 @dataclass(frozen=True)
 class OwnData:
@@ -58,7 +61,7 @@ class OwnData:
         sets, (trained_on, held_back) = self.sets, self.rows
         train = _labelled(sets.train, side)
         return LabelledData(
-            sets.name,
+            NAME,
             sets.class_names,
             train.take(trained_on),
             _labelled(sets.validation, side) if sets.validation else train.take(held_back),

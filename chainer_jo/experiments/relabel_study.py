@@ -143,7 +143,7 @@ def small_images(
         flip=flip,
     )
     return RelabelStudy(
-        Data(name),
+        Data(name, resize=side, crop=side),
         Network(units, widths),
         scaled(first.epochs),
         scaled(first.start_epoch),

@@ -77,7 +77,9 @@ class TrainedNetwork:
             with np.load(path, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
             about = json.loads(str(arrays.pop(_ABOUT)))
-            return cls(about, _below(_WEIGHTS, arrays), _below(_LOOK, arrays))
+            loaded = cls(about, _below(_WEIGHTS, arrays), _below(_LOOK, arrays))
+            loaded._network()  # fails on arrays that are not there
+            return loaded
         except files.NOT_AN_NPZ as error:
             raise UserError(
                 f"network {str(path)!r}: {error}, expected the folder that chainer-jo relabel wrote"

@@ -70,19 +70,19 @@ class RelabelReport:
 
     def _sections(self) -> str:
         tiles = "".join(f"<li><b>{escape(n)}</b> {escape(what)}</li>" for n, what in self.tiles)
-        parts = [f'<ul class="tiles">{tiles}</ul>']
-        for heading, rows in self.tables.items():
-            parts.append(f"<h2>{escape(heading)}</h2>{_table(rows)}")
+        parts = [_section(heading, _table(rows)) for heading, rows in self.tables.items()]
         if self.plot:
             picture, shown = self.plot
             uri = "data:image/png;base64," + base64.b64encode(picture).decode()
-            alt = escape(shown)
-            parts.append(
-                f'<h2>{alt}</h2><figure class="plot"><img src="{uri}" alt="{alt}"></figure>'
-            )
+            drawn = f'<figure class="plot"><img src="{uri}" alt="{escape(shown)}"></figure>'
+            parts.insert(0, _section(shown, drawn))
         facts = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in self.facts.items())
-        parts.append(f"<h2>How it was computed</h2><dl>{facts}</dl>")
-        return "\n".join(parts)
+        parts.append(_section("How it was computed", f"<dl>{facts}</dl>"))
+        return f'<ul class="tiles">{tiles}</ul>\n<div class="columns">{"".join(parts)}</div>'
+
+
+def _section(heading: str, content: str) -> str:
+    return f"<section><h2>{escape(heading)}</h2>{content}</section>\n"
 
 
 def _table(rows: list[list[str]]) -> str:
