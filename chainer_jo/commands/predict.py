@@ -16,6 +16,7 @@ from chainer_jo.datasets.class_folders import ENDINGS
 from chainer_jo.datasets.feature_table import read_arrays
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.trained_network import TrainedNetwork
+from chainer_jo.functions import providers
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -40,6 +41,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
 
 def _predict(flags: argparse.Namespace) -> None:
     network = TrainedNetwork.load(flags.folder)
+    providers.use(providers.choose("cpu"))
     if ("features" in network.about) != (flags.features is not None):
         wanted = "--features FILE.npz" if flags.features is None else "images, not --features"
         raise UserError(f"network {str(flags.folder)!r}: expected {wanted}, as it was trained on")

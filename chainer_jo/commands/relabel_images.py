@@ -31,7 +31,8 @@ from chainer_jo.experiments.scheduler import Scheduler, pending
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.experiments.team import Team
 from chainer_jo.experiments.trained_network import TrainedNetwork
-from chainer_jo.experiments.tuning import CERTAIN
+from chainer_jo.experiments.tuning import surely_best
+from chainer_jo.functions import providers
 from chainer_jo.links.classifier import Classifier
 from chainer_jo.links.joint_objective import JointObjective
 from chainer_jo.links.preact_resnet import PreActResNet
@@ -218,19 +219,14 @@ class ByImages:
         return probe(experiment, shape, self.settings, self.options.computing.threads)
 
     def _trials(self, tuning: Sequence[Experiment]) -> list[Trial]:
-        """What the short runs came to. The default is left only for what is surely better: by more
-        than two standard errors, as a tenth of noisy labels tells small differences from luck
-        badly."""
+        """What the short runs came to. A tenth of noisy labels tells small differences from luck
+        badly, so the default is left only for what is surely better."""
+        if not tuning:
+            return []
         found = [self._tail_accuracy(experiment) for experiment in tuning]
-        if not any(accuracy is not None for accuracy in found):
-            if not found:
-                return []
+        if all(accuracy is None for accuracy in found):
             raise UserError("training diverged with all settings, expected a lower --learning-rate")
-        best = max(range(len(found)), key=lambda i: -1 if found[i] is None else found[i])
-        if found[0] is not None:
-            variance = sum(p * (1 - p) for p in (found[best], found[0]))
-            error = math.sqrt(variance / len(self.data.validation))
-            best = best if found[best] - found[0] > CERTAIN * error else 0
+        best = surely_best(found, len(self.data.validation))
         return [
             Trial(e.alpha, e.beta, e.optimization.learning_rate, accuracy, i == best)
             for i, (e, accuracy) in enumerate(zip(tuning, found, strict=True))
@@ -268,10 +264,11 @@ class ByImages:
         images = self.sets.train
         labels = np.empty((len(images), len(images.class_names)), np.float32)
         labels[self.trained_on] = self.store.labels(first_step)
-        device = "@numpy" if self.options.device == "cpu" else f"@cupy:{self.options.device[5:]}"
-        labels[self.held_back] = network.of_images(
-            images.files(self.held_back), chainer.get_device(device)
-        )
+        name = self.options.device
+        device = chainer.get_device("@numpy" if name == "cpu" else f"@cupy:{name[5:]}")
+        device.use()
+        providers.use(providers.choose(device, self.study.precision, self.flags.engine))
+        labels[self.held_back] = network.of_images(images.files(self.held_back), device)
         return labels
 
     def _accuracies(self, baseline: Experiment, second_step: Experiment) -> list[Accuracy]:

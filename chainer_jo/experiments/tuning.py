@@ -78,6 +78,22 @@ def choose(trials: Sequence[Trial[T]]) -> Trial[T]:
     return best if best.gain > CERTAIN * best.standard_error else trials[0]
 
 
+def surely_best(accuracies: Sequence[float | None], number: int) -> int:
+    """Which of several settings to take by their accuracies on so many images: the first one, the
+    default, unless the best beats it by more than `CERTAIN` standard errors.
+
+    Parameters
+    ----------
+    accuracies : in [0, 1], None for one that diverged; of one at least there is a number.
+    """
+    known = {i: accuracy for i, accuracy in enumerate(accuracies) if accuracy is not None}
+    best = max(known, key=known.__getitem__)
+    if 0 not in known:
+        return best
+    error = np.sqrt(sum(p * (1 - p) for p in (known[0], known[best])) / number)
+    return best if known[best] - known[0] > CERTAIN * error else 0
+
+
 def candidates(default: Settings) -> list[Settings]:
     """The default and what is tried besides: the paper's alpha and beta under asymmetric noise
     (Section 5.6), and a learning rate as much lower as that of Table 5's low noise rates."""

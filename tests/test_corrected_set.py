@@ -1,0 +1,126 @@
+"""A data set with corrected labels: links or copies, the source as it was."""
+
+import csv
+import os
+import tarfile
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from chainer_jo.datasets.downloading import download
+from chainer_jo.datasets.labelled_images import load
+from chainer_jo.errors import UserError
+from chainer_jo.experiments import corrected_set
+from chainer_jo.experiments.corrected_labels import CorrectedLabels
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def source(tmp_path):
+    """Both classes have an image of one name, and there is a class called as a part is."""
+    root = tmp_path / "pets"
+    for i, name in enumerate(
+        (
+            "train/cat/1.png",
+            "train/cat/in/2.png",
+            "train/dog/1.png",
+            "train/train/1.png",
+            "train/dog/1 (cat).png",
+            "test/dog/9.png",
+        )
+    ):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (4, 4), (10 * i, 0, 0)).save(root / name)
+    return root
+
+
+def labels(sets, **new):
+    """One-hot, the labels as given but for those paths."""
+    images = sets.train
+    classes = images.labels.copy()
+    for i, path in enumerate(images.paths):
+        if path in new:
+            classes[i] = images.class_names.index(new[path])
+    return CorrectedLabels(images, np.eye(len(images.class_names), dtype=np.float32)[classes])
+
+
+def below(folder):
+    return sorted(
+        os.path.relpath(os.path.join(where, name), folder)
+        for where, _, names in os.walk(folder)
+        for name in names
+    )
+
+
+@pytest.mark.parametrize("copy", [False, True])
+def test_class_folders_with_parts(source, tmp_path, copy):
+    sets = load(str(source))
+    changed = {"train/cat/1.png": "dog", "train/train/1.png": "dog", "train/dog/1.png": "cat"}
+    before = {name: (source / name).read_bytes() for name in below(source)}
+    corrected_set.write(labels(sets, **changed), sets, tmp_path / "new", copy)
+    assert {name: (source / name).read_bytes() for name in below(source)} == before
+    moved = {
+        "train/cat/1.png": "train/dog/1 (cat 2).png",
+        "train/dog/1.png": "train/cat/1 (dog).png",
+        "train/train/1.png": "train/dog/1 (train).png",
+    }
+    assert below(tmp_path / "new") == sorted(moved.get(name, name) for name in before)
+    for name, content in before.items():
+        target = tmp_path / "new" / moved.get(name, name)
+        assert target.read_bytes() == content and target.is_symlink() != copy
+    assert len(load(str(tmp_path / "new")).train) == 5
+
+
+def test_a_table_with_its_columns(source, tmp_path):
+    path = source / "labels.csv"
+    rows = [("worker", "label", "path"), ("x, y", "cat", "train/cat/1.png"),
+            ("", "dog", "test/dog/9.png")]  # fmt: skip
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    sets = load(str(path))
+    corrected = labels(sets, **{"train/cat/1.png": "dog"})
+    corrected_set.write(corrected, sets, tmp_path / "new", False)
+    with open(tmp_path / "new" / "labels.csv", newline="") as file:
+        assert list(csv.reader(file)) == [
+            ["path", "label", "worker"],
+            ["train/cat/1.png", "dog", "x, y"],
+            ["test/dog/9.png", "dog", ""],
+        ]
+    assert below(tmp_path / "new") == ["labels.csv", "test/dog/9.png", "train/cat/1.png"]
+
+
+def test_a_tar(source, tmp_path):
+    with tarfile.open(tmp_path / "pets.tar", "w") as archive:
+        archive.add(source, "pets")
+    sets = load(str(tmp_path / "pets.tar"))
+    corrected_set.write(labels(sets), sets, tmp_path / "new", True)
+    assert below(tmp_path / "new") == below(source)
+    assert not (tmp_path / "new/train/cat/1.png").is_symlink()
+
+
+def test_not_into_the_source_nor_over_anything(source, tmp_path):
+    sets = load(str(source))
+    with pytest.raises(UserError, match="lies in the data"):
+        corrected_set.write(labels(sets), sets, source / "new", False)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").write_text("mine")
+    with pytest.raises(UserError, match="not empty"):
+        corrected_set.write(labels(sets), sets, tmp_path / "mine", False)
+    assert below(tmp_path / "mine") == ["file"]
+
+
+def test_a_full_disk_leaves_nothing(source, tmp_path, monkeypatch):
+    sets = load(str(source))
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("shutil.copyfile", full)
+    with pytest.raises(UserError, match="No space left on device"):
+        corrected_set.write(labels(sets), sets, tmp_path / "new", True)
+    assert not (tmp_path / "new").exists() and not list(tmp_path.glob(".new*"))

@@ -1,0 +1,424 @@
+"""`chainer-jo relabel`, `predict` and `example` as a user meets them: files, lines, exit codes."""
+
+import csv
+import errno
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from clothing1m_like import make_clothing1m_like
+from PIL import Image
+
+from chainer_jo.commands import cli
+from chainer_jo.datasets.downloading import download
+from chainer_jo.experiments import relabelling
+from chainer_jo.experiments.corrected_labels import COLUMNS
+from chainer_jo.experiments.trained_network import TrainedNetwork
+
+ROOT = Path(__file__).resolve().parent.parent
+#: Two that are easily told apart, and one that a single image has.
+DARK, LIGHT, ODD = 'dark, "black"', "hell wie Schnee", "é"
+SHORT = ("--no-tune", "--epochs", "2", "--device", "cpu", "--threads", "1")
+BY_FEATURES = ("--no-tune", "--epochs", "4", "--device", "cpu")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(download, "_dataset_root", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def make(root, number=60, wrong=5):
+    """Dark and light images; the labels of a few are wrong, every image has an annotator."""
+    rng = np.random.default_rng(0)
+    rows, true = [], []
+    for i in range(number):
+        kind = (DARK, LIGHT)[i % 2] if i else ODD
+        low = {DARK: 0, LIGHT: 156, ODD: 80}[kind]
+        path = f"images/{i:02d}, é.png"
+        (root / "images").mkdir(parents=True, exist_ok=True)
+        pixels = rng.integers(low, low + 100, (8, 8)).astype(np.uint8)
+        Image.fromarray(pixels).save(root / path)
+        swapped = {DARK: LIGHT, LIGHT: DARK}.get(kind)
+        rows.append((path, swapped if 0 < i <= wrong else kind, f"worker {i % 3}", "n/a"))
+        true.append((path, kind))
+    write(root / "labels.csv", [("path", "label", "annotator", "new"), *rows])
+    write(root / "true.csv", [("path", "label"), *true])
+    features = [np.asarray(Image.open(root / row[0])).ravel() / 255 for row in rows]
+    np.savez(root / "features.npz", features=features, paths=np.array([row[0] for row in rows]))
+    return root
+
+
+def write(path, rows):
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
+
+
+def read(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def files_below(folder):
+    return {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in folder.rglob("*") if p.is_file()}
+
+
+def run(*arguments):
+    """The command in this process; its exit code."""
+    try:
+        cli.main([str(a) for a in arguments])
+    except SystemExit as end:
+        return end.code
+    return 0
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    root = make(tmp_path_factory.mktemp("data") / "set")
+    for path in root.rglob("*"):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    root.chmod(0o555)
+    return root
+
+
+@pytest.fixture(scope="module")
+def corrected(data, tmp_path_factory):
+    """The folder that relabelling by images writes."""
+    out = tmp_path_factory.mktemp("images") / "out"
+    before = files_below(data)
+    assert run("relabel", data / "labels.csv", "--out", out, *SHORT) == 0
+    assert files_below(data) == before
+    return out
+
+
+@pytest.fixture(scope="module")
+def by_features(data, tmp_path_factory):
+    out = tmp_path_factory.mktemp("features") / "out"
+    words = ("--features", data / "features.npz", "--true-labels", data / "true.csv", *BY_FEATURES)
+    assert run("relabel", data / "labels.csv", "--out", out, *words) == 0
+    return out
+
+
+@pytest.mark.parametrize("which", ["corrected", "by_features"])
+def test_every_image_is_in_the_table_with_all_that_came_with_it(which, data, request):
+    out = request.getfixturevalue(which)
+    given, rows = read(data / "labels.csv"), read(out / "labels.csv")
+    assert list(rows[0]) == [*COLUMNS, "annotator", "given:new"]
+    assert [row["path"] for row in rows] == [row["path"] for row in given]
+    assert [row["given"] for row in rows] == [row["label"] for row in given]
+    assert [row["annotator"] for row in rows] == [row["annotator"] for row in given]
+    assert {row["given:new"] for row in rows} == {"n/a"}
+    with np.load(out / "soft_labels.npz", allow_pickle=False) as archive:
+        labels, names = archive["labels"], archive["class_names"].tolist()
+        assert archive["paths"].tolist() == [row["path"] for row in given]
+    assert set(names) == {DARK, LIGHT, ODD}
+    np.testing.assert_allclose(labels.sum(axis=1), 1, atol=1e-4)
+    for row, soft in zip(rows, labels, strict=True):
+        assert row["new"] == names[soft.argmax()]
+        assert float(row["probability_new"]) == pytest.approx(soft.max(), abs=1e-6)
+        expected = soft[names.index(row["given"])]
+        assert float(row["probability_given"]) == pytest.approx(expected, abs=1e-6)
+        assert row["changed"] == ("no" if row["new"] == row["given"] else "yes")
+
+
+@pytest.mark.parametrize("which", ["corrected", "by_features"])
+def test_the_report_has_every_changed_image(which, request):
+    out = request.getfixturevalue(which)
+    text = (out / "report.html").read_text(encoding="utf-8")
+    assert "{{" not in text and "held-out images" in text
+    start = text.index('id="content">') + len('id="content">')
+    content = json.loads(text[start : text.index("</script>", start)])
+    shown = {
+        source: (content["classes"][int(a)], content["classes"][int(b)])
+        for pair, images in content["pairs"].items()
+        for a, b in [pair.split(",")]
+        for source, _ in images
+    }
+    changed = {
+        row["path"]: (row["given"], row["new"])
+        for row in read(out / "labels.csv")
+        if row["changed"] == "yes"
+    }
+    assert shown == changed
+    sheets = [text.count(f'id="sheet{i}"') for i in range(len(content["pairs"]))]
+    assert sheets == [1] * len(content["pairs"])
+
+
+def test_wrong_labels_are_found(by_features, data):
+    true = {row["path"]: row["label"] for row in read(data / "true.csv")}
+    rows = read(by_features / "labels.csv")
+    wrong = {row["path"] for row in rows if row["given"] != true[row["path"]]}
+    surest = sorted(rows, key=lambda row: float(row["probability_given"]))[: len(wrong) + 1]
+    assert wrong < {row["path"] for row in surest if row["changed"] == "yes"}
+    assert {row["given"] for row in surest if row["path"] not in wrong} == {
+        ODD
+    }  # alone of its class
+
+
+def test_a_tenth_is_not_trained_on_and_classified_by_the_network(corrected, data, capsys):
+    """`predict` says of the images that were held out what the table says."""
+    rows = read(corrected / "labels.csv")
+    capsys.readouterr()
+    assert run("predict", corrected, data / "images") == 0
+    predicted = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [Path(row["path"]).name for row in predicted] == [Path(r["path"]).name for r in rows]
+    same = [
+        p["label"] == row["new"]
+        and float(p["probability"]) == pytest.approx(float(row["probability_new"]), abs=1e-5)
+        for p, row in zip(predicted, rows, strict=True)
+    ]
+    # 3 of each half of the images; the only one of its class stays in training.
+    assert 6 <= sum(same) < 60 and len(TrainedNetwork.load(corrected).class_names) == 3
+
+
+def test_stopped_and_continued_is_the_same(corrected, data, tmp_path, capsys):
+    command = ("relabel", data / "labels.csv", "--out", tmp_path / "out", *SHORT)
+    assert run(*command, "--time-budget", "0.0001") == 0
+    assert "time is up; the same command continues" in capsys.readouterr().out
+    assert not (tmp_path / "out" / "labels.csv").exists()
+    assert run(*command) == 0
+    for name in ("labels.csv", "report.html"):
+        assert (tmp_path / "out" / name).read_bytes() == (corrected / name).read_bytes()
+
+
+def test_features_go_on_with_the_next_fold(by_features, data, tmp_path, monkeypatch, capsys):
+    words = ("--features", data / "features.npz", *BY_FEATURES)
+    command = ("relabel", data / "labels.csv", "--out", tmp_path / "out", *words)
+    first_step, done = relabelling.first_step, []
+
+    def killed_in_the_second(*arguments):
+        if done:
+            raise KeyboardInterrupt
+        done.append(1)
+        return first_step(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(relabelling, "first_step", killed_in_the_second)
+        assert run(*command) == 130
+    assert run(*command, "--time-budget", "0.00001") == 0
+    assert "time is up" in capsys.readouterr().out
+
+    def counted(*arguments):
+        done.append(1)
+        return first_step(*arguments)
+
+    monkeypatch.setattr(relabelling, "first_step", counted)
+    assert run(*command) == 0
+    assert len(done) == 3
+    assert (tmp_path / "out/labels.csv").read_bytes() == (by_features / "labels.csv").read_bytes()
+
+
+def test_predict_from_features(by_features, data, capsys):
+    assert run("predict", by_features, "--features", data / "features.npz") == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    true = {row["path"]: row["label"] for row in read(data / "true.csv")}
+    assert np.mean([row["label"] == true[row["path"]] for row in rows]) > 0.9
+    assert run("predict", by_features, data / "images") == 2
+    assert "expected --features FILE.npz" in capsys.readouterr().err
+
+
+def test_other_data_in_the_same_folder_are_refused(by_features, data, tmp_path, capsys):
+    other = make(tmp_path / "other", wrong=6)
+    words = ("--features", other / "features.npz", *BY_FEATURES)
+    assert run("relabel", other / "labels.csv", "--out", by_features, *words) == 2
+    assert one_line(capsys).startswith(f"error: {by_features}/data.json: the results there are of")
+    moved = shutil.copytree(data, tmp_path / "moved")
+    words = ("--features", moved / "features.npz", *BY_FEATURES)
+    assert run("relabel", moved / "labels.csv", "--out", by_features, *words) == 0
+
+
+def test_nothing_is_run_or_written_to_say_what_would_be(data, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert run("relabel", data / "labels.csv", "--out", out, "--dry-run", "--device", "cpu") == 0
+    said = capsys.readouterr().out
+    assert "7 runs, 7 to do, in about" in said and "held out: 6 images" in said
+    words = ("--features", data / "features.npz", "--dry-run")
+    assert run("relabel", data / "labels.csv", "--out", out, *words) == 0
+    assert not out.exists()
+
+
+def one_line(capsys):
+    lines = capsys.readouterr().err.splitlines()
+    error = [line for line in lines if not line.startswith(("note:", "Decoding:"))]
+    assert len(error) == 1, error
+    return error[0]
+
+
+def damaged(kind, root):
+    table = root / "labels.csv"
+    rows = list(csv.reader(table.read_text(encoding="utf-8").splitlines()))
+    match kind:
+        case "missing":
+            (root / rows[5][0]).unlink()
+            return "image: No such file or directory", "line 6"
+        case "unreadable":
+            (root / rows[5][0]).write_bytes(b"no image")
+            return "cannot be decoded", "line 6"
+        case "twice":
+            write(table, [*rows, rows[3]])
+            return "a path twice", "lines 4 and 62"
+        case "empty":
+            table.write_text("")
+            return "empty", "expected a header"
+        case "header":
+            write(table, [("file", "class"), *rows[1:]])
+            return "the header is 'file,class'", "'path' and 'label'"
+        case "no rows":
+            write(table, rows[:1])
+            return "no rows", "expected one per image"
+        case "one class":
+            write(table, [rows[0], *((path, "cat", *rest) for path, _, *rest in rows[1:])])
+            return "1 class", "expected at least two"
+        case "one each":
+            write(table, [rows[0], *rows[1:4]])
+            write(table, [rows[0], *((row[0], str(i), *row[2:]) for i, row in enumerate(rows[1:]))])
+            return "60 images of 60 classes", "expected two or more"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["missing", "unreadable", "twice", "empty", "header", "no rows", "one class", "one each"],
+)
+def test_damage_is_named_in_one_line(kind, tmp_path, capsys):
+    root = make(tmp_path / "set")
+    words = damaged(kind, root)
+    assert run("relabel", root / "labels.csv", "--out", tmp_path / "out", *SHORT) == 2
+    line = one_line(capsys)
+    assert all(word in line for word in words), line
+    assert not (tmp_path / "out" / "labels.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "flags, words",
+    [
+        (["--size", "100"], ["--size 100", "8 to 64"]),
+        (["--size", "4"], ["--size 4"]),
+        (["--alpha", "-1"], ["--alpha -1"]),
+        (["--learning-rate", "0"], ["--learning-rate 0"]),
+        (["--epochs", "0"], ["--epochs 0"]),
+        (["--features", "no.npz"], ["no.npz"]),
+        (["--true-labels", "no.csv"], ["no.csv"]),
+        (["--validation", "no"], ["no"]),
+        (["--prior", "none"], ["--prior"]),
+        (["--jobs", "0"], ["--jobs 0"]),
+        (["--flap"], ["--flap"]),
+    ],
+)
+def test_wrong_flags_are_one_line(flags, words, data, tmp_path, capsys):
+    assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *flags) == 2
+    line = one_line(capsys)
+    assert all(word in line for word in words), line
+
+
+def test_large_images_need_something_else(tmp_path, capsys):
+    root = make(tmp_path / "set")
+    for path in (root / "images").iterdir():
+        Image.new("RGB", (65, 20)).save(path)
+    assert run("relabel", root / "labels.csv", "--out", tmp_path / "out") == 2
+    line = one_line(capsys)
+    assert all(w in line for w in ("65 pixels", "--resnet50-weights", "--features", "--size 64"))
+
+
+def test_a_full_disk_at_the_end_costs_nothing(data, tmp_path, monkeypatch, capsys):
+    """Whichever file is one too many: one line, what is there is whole, and the rest follows."""
+    words = ("--features", data / "features.npz", *BY_FEATURES)
+    command = ("relabel", data / "labels.csv", "--out", tmp_path / "out", *words)
+    assert run(*command, "--time-budget", "1000") == 0
+    written = [path for path in (tmp_path / "out").iterdir() if path.is_file()]
+    complete = {path.name: path.read_bytes() for path in written}
+    names = ("labels.csv", "soft_labels.npz", "model.npz", "report.html")
+    replace = os.replace
+
+    for full in names:
+        for name in names:
+            (tmp_path / "out" / name).unlink()
+
+        def fails(source, target, full=full):
+            if Path(target).name == full:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            replace(source, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(relabelling, "first_step", lambda *a: pytest.fail("trained again"))
+            patch.setattr(os, "replace", fails)
+            assert run(*command) == 2
+            line = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error")][0]
+            assert full in line and "No space left on device" in line
+            patch.setattr(os, "replace", replace)
+            there = {p.name for p in (tmp_path / "out").iterdir() if p.is_file()}
+            before = itertools.takewhile(lambda name, full=full: name != full, names)
+            assert there == {"data.json", *before}
+            assert run(*command) == 0
+        for name in ("labels.csv", "report.html"):
+            assert (tmp_path / "out" / name).read_bytes() == complete[name]
+
+
+def test_clothing1m_layout_and_class_folders(tmp_path, capsys):
+    root = make_clothing1m_like(tmp_path / "clothes", size=16)
+    out = tmp_path / "out"
+    assert run("relabel", root, "--out", out, "--size", "16", *SHORT, "--apply", out / "new") == 0
+    said = capsys.readouterr().out
+    assert "held out" not in said and "validation" in said and "| test" in said
+    assert len(read(out / "labels.csv")) == 56
+    assert len(read(out / "new" / "labels.csv")) == 56
+
+
+@pytest.mark.skipif(shutil.which("mpiexec") is None, reason="mpiexec (Open MPI) is not installed")
+@pytest.mark.parametrize("features", [False, True])
+def test_on_two_ranks(features, data, by_features, tmp_path):
+    pytest.importorskip("mpi4py", reason="mpi4py (the extra 'mpi') is not installed")
+    words = [str(w) for w in SHORT]
+    if features:
+        words = [*map(str, BY_FEATURES), "--features", str(data / "features.npz")]
+    done = ranks(2, "relabel", str(data / "labels.csv"), "--out", str(tmp_path / "out"), *words)
+    assert done.returncode == 0, done.stderr
+    assert len(read(tmp_path / "out" / "labels.csv")) == 60
+    assert done.stdout.count("labels changed") == 1
+    done = ranks(2, "relabel", "no.csv", "--out", str(tmp_path / "none"))
+    assert done.returncode == 2 and done.stderr.count("error: data 'no.csv'") == 1
+
+
+def ranks(number, *arguments):
+    allowed = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    command = ["mpiexec", *allowed, "--oversubscribe", "-n", str(number)]
+    command += [sys.executable, "-m", "chainer_jo", *arguments]
+    quiet = {"OMP_NUM_THREADS": "1", "OMPI_MCA_mpi_yield_when_idle": "1", "TMPDIR": "/tmp"}
+    env = os.environ | quiet | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
+
+
+def test_the_commands_say_what_they_are(capsys):
+    assert run("--help") == 0
+    assert "relabel DATA --out FOLDER" in capsys.readouterr().out
+    assert run() == 2 and run("relable") == 2
+    assert "expected relabel, predict, example" in capsys.readouterr().err
+    for command in ("relabel", "predict", "example"):
+        assert run(command, "--help") == 0
+        said = capsys.readouterr().out
+        assert f"usage: chainer-jo {command}" in said
+        assert max(map(len, said.splitlines())) <= 100
+
+
+def test_the_example_says_how_to_go_on(tmp_path, capsys):
+    assert run("example", tmp_path / "digits") == 0
+    said = capsys.readouterr().out
+    assert "1,797 images" in said and "chainer-jo relabel" in said
+    assert run("example", tmp_path / "digits") == 2
+    assert "not empty" in one_line(capsys)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PK\x03\x04", "other"])
+def test_predict_without_a_network(content, tmp_path, capsys):
+    if content == "other":
+        np.savez(tmp_path / "model.npz", about=np.array('{"classes": ["a", "b"]}'))
+    elif content is not None:
+        (tmp_path / "model.npz").write_bytes(content)
+    assert run("predict", tmp_path, "image.png") == 2
+    assert "expected the folder that chainer-jo relabel wrote" in one_line(capsys)
