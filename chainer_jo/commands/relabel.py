@@ -110,7 +110,7 @@ def _write(options: RelabelOptions, outcome: Outcome) -> None:
         labels.new,
         labels.probability_new,
     )
-    page = report(outcome, options.data.sets.name, RunStore(out))
+    page = report(outcome, options.flags.data, RunStore(out))
     page_path = page.write(out, relabelled, usual_size(images))
     print("", *summary(outcome), "", sep="\n")
     print("written:", out / "labels.csv", out / "soft_labels.npz", network, page_path)
