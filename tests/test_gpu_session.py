@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ABSENT = ("chainer", "__editable__", "onednn", "cupy", "torch", "nvidia")
 SMALL = {
     "chainer_jo/experiments/presets.py": """
+        from dataclasses import replace
         PAPER = replace(
             DIGITS, name="paper", network=Network((1,), (4,)), train_images=180,
             train_per_class=20, test_per_class=5, time_scale=0.05, average=3, trials=(2, 1, 1),
