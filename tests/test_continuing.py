@@ -32,13 +32,16 @@ PROGRAM = """
 import sys
 import chainer_jo
 from chainer_jo.datasets import digits
+from chainer_jo.experiments.local_pool import LocalPool
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.scheduler import Scheduler
 from chainer_jo.experiments.store import RunStore
 from test_continuing import EXPERIMENTS
 if __name__ == "__main__":
-    Scheduler(RunStore(sys.argv[1]), digits.load, Settings(snapshot_seconds=0), jobs=2, threads=1,
-              on_event=lambda e: print(e.experiment.id, e.state, flush=True)).work(EXPERIMENTS)
+    store = RunStore(sys.argv[1])
+    pool = LocalPool(store, digits.load, Settings(snapshot_seconds=0), 2, threads=1)
+    show = lambda e: print(e.experiment.id, e.state, flush=True)
+    Scheduler(store, pool, show).work(EXPERIMENTS)
 """
 
 
@@ -106,6 +109,18 @@ def test_killed_at_random_moments(program, undisturbed, tmp_path):
             break
     assert kills >= 1
     assert outcome(tmp_path) == undisturbed
+
+
+def test_workers_end_with_the_process_that_hands_out_runs(program, tmp_path):
+    process = program(tmp_path)
+    process.stdout.readline()
+    process.kill()  # it alone, as for want of memory
+    process.wait()
+    until = time.monotonic() + 60
+    with pytest.raises(ProcessLookupError):
+        while time.monotonic() < until:
+            os.killpg(process.pid, 0)
+            time.sleep(0.1)
 
 
 def test_two_processes_share_the_work(program, undisturbed, tmp_path):

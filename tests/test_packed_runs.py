@@ -12,6 +12,7 @@ from chainer_jo.commands import pack
 from chainer_jo.datasets import digits
 from chainer_jo.errors import UserError
 from chainer_jo.experiments import packed_runs
+from chainer_jo.experiments.local_pool import LocalPool
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.scheduler import Scheduler, pending, with_first_steps
 from chainer_jo.experiments.store import RunStore
@@ -79,7 +80,8 @@ def test_packing_again_gives_the_same_file(packed):
 def test_work_beside_packed_runs_leaves_them_packed(packed):
     _, other = packed
     more = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
-    assert Scheduler(other, digits.load, Settings(), jobs=1, threads=1).work([*EXPERIMENTS, more])
+    pool = LocalPool(other, digits.load, Settings(), 1, threads=1)
+    assert Scheduler(other, pool).work([*EXPERIMENTS, more])
     assert [path.name for path in (other.root / "runs").iterdir()] == [more.id]
     assert len(other.results()) == 3
     with pytest.raises(UserError, match=f"{EXPERIMENTS[0].id}: packed"):

@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 import time
+from concurrent.futures import Future
 from dataclasses import replace
 from multiprocessing import active_children
 from pathlib import Path
@@ -14,8 +15,10 @@ from tiny import STUDY
 
 from chainer_jo.datasets import digits
 from chainer_jo.errors import UserError
+from chainer_jo.experiments.local_pool import LocalPool
+from chainer_jo.experiments.makespan import longest_chain, makespan
 from chainer_jo.experiments.run import Settings
-from chainer_jo.experiments.scheduler import Scheduler
+from chainer_jo.experiments.scheduler import Queue, Scheduler, with_first_steps
 from chainer_jo.experiments.store import RunStore
 
 JOINT = STUDY.joint("symmetric", 0.5, 0)
@@ -24,9 +27,8 @@ LONG = replace(BASELINE, optimization=replace(BASELINE.optimization, epochs=100_
 
 
 def work(store, experiments, jobs=1, on_event=lambda event: None):
-    return Scheduler(store, digits.load, Settings(), jobs, threads=1, on_event=on_event).work(
-        experiments
-    )
+    pool = LocalPool(store, digits.load, Settings(), jobs, threads=1)
+    return Scheduler(store, pool, on_event).work(experiments)
 
 
 def test_what_another_process_recorded_as_diverged_is_final(tmp_path):
@@ -70,3 +72,66 @@ def test_a_run_that_somebody_is_at_is_not_forgotten(tmp_path):
         assert snapshot.exists()
     store.forget(BASELINE)
     assert not snapshot.exists()
+
+
+def of(epochs, seed=0, first_step=None):
+    """A run of so many epochs."""
+    optimization = replace(BASELINE.optimization, epochs=epochs)
+    return replace(BASELINE, optimization=optimization, seed=seed, first_step=first_step)
+
+
+def test_in_their_order_and_second_steps_after_their_first():
+    others = [of(50, seed) for seed in range(1, 9)]
+    queue = Queue([JOINT.first_step, JOINT, *others])
+    handed_out = [queue.next(2) for _ in range(9)]
+    assert handed_out == [JOINT.first_step, *others] and not queue
+    queue.ended(JOINT.first_step, "finished")
+    assert queue.next(2) == JOINT and not queue
+
+
+def test_nothing_follows_a_diverged_first_step():
+    queue = Queue([JOINT.first_step, JOINT])
+    queue.ended(queue.next(1), "diverged")
+    assert not queue and queue.next(1) is None
+
+
+def test_a_long_run_at_the_end_of_the_list_does_not_begin_last():
+    runs = [of(10, seed) for seed in range(12)] + [of(60, 12)]
+    assert makespan(runs, 1) == 180
+    assert makespan(runs, 3) == 60  # 40 + 60 in the order of the list
+    first_step = of(30, 13)
+    chain = [*runs[:12], first_step, of(30, 13, first_step)]
+    assert longest_chain(chain) == 60 and longest_chain(chain[:12]) == 10
+    assert makespan(chain, 3) == 60
+    assert Queue(runs).next(1) == runs[0]
+
+
+class Instant:
+    """A pool whose runs end as they begin."""
+
+    places = 64
+
+    def __init__(self):
+        self.handed_out = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+    def submit(self, experiment):
+        self.handed_out.append(experiment)
+        future = Future()
+        future.set_result(("finished", {}))
+        return future
+
+
+def test_two_thousand_runs_are_handed_out_in_no_time(tmp_path):
+    joint = [STUDY.joint("symmetric", 0.5, seed) for seed in range(1000)]
+    pool, started = Instant(), time.process_time()
+    assert Scheduler(RunStore(tmp_path), pool).work(joint)
+    assert time.process_time() - started < 10
+    place = {experiment: rank for rank, experiment in enumerate(pool.handed_out)}
+    assert set(place) == set(with_first_steps(joint)) and len(pool.handed_out) == 2000
+    assert all(place[e.first_step] < place[e] for e in joint)

@@ -108,7 +108,7 @@ def test_the_same_code_agrees_with_itself(tiny, tmp_path, capsys):
     assert numbers[0] == numbers[1] >= 8 and not any(numbers[2:])
 
 
-@pytest.mark.parametrize("share, least, most", [(math.inf, 10, 1000), (1e-9, 2, 2)])
+@pytest.mark.parametrize("share, least, most", [(math.inf, 4, 1000), (1e-9, 2, 2)])
 def test_tables_are_brought_up_to_date_meanwhile(tiny, tmp_path, monkeypatch, share, least, most):
     written = []
     write = app.App._write

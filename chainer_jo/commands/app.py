@@ -16,7 +16,8 @@ from typing import NoReturn, Protocol, TypeVar
 
 from chainer_jo import files
 from chainer_jo.commands.options import parse
-from chainer_jo.commands.plan import run_lines, script_lines
+from chainer_jo.commands.plan import machines_line, run_lines, script_lines
+from chainer_jo.commands.pool import make_pool
 from chainer_jo.commands.status import Status
 from chainer_jo.commands.suite import AnyStudy, Options, Suite
 from chainer_jo.errors import UserError
@@ -125,7 +126,7 @@ class App:
             options.graph,
             options.time_budget and self.started + 60 * options.time_budget,
             shards=options.shards,
-            verbose=options.jobs == 1,
+            verbose=options.jobs == 1 and options.cluster is None,
             **suite.settings(options),
         )
         self.store = RunStore(options.results / self.study.folder)
@@ -192,7 +193,8 @@ class App:
         """Seconds of an iteration, tried here once where it is worth it."""
         options, preset = self.options, self.study.preset
         worth = options.dry_run or not guess < WORTH_A_PROBE
-        if not worth or not isinstance(preset, Preset) or self.ranks.size > 1:
+        elsewhere = options.cluster or self.ranks.size > 1
+        if not worth or not isinstance(preset, Preset) or elsewhere:
             return None
         waiting = pending(self.experiments, self.store)
         if waiting and self._probed is None:
@@ -204,7 +206,8 @@ class App:
         waiting = pending(self.experiments, self.store) if not options.fresh else self.experiments
         cost = self._cost()
         seconds = sum(map(cost.seconds, waiting)) / options.jobs
-        about = f", about {duration(seconds)}" if waiting and not math.isnan(seconds) else ""
+        known = waiting and not options.cluster and not math.isnan(seconds)
+        about = f", about {duration(seconds)}" if known else ""
         together = f"{self.ranks.size} ranks | " if self.ranks.size > 1 else ""
         print(
             f"preset {study.preset.name} ({study.preset.summary}) | data {study.data} | "
@@ -221,6 +224,9 @@ class App:
     def _print_plan(self) -> None:
         cost, waiting = self._cost(), set(pending(self.experiments, self.store))
         print(*run_lines(self.experiments, waiting, self.store, cost), sep="\n")
+        if machines := self.options.machines:
+            in_order = [e for e in self.experiments if e in waiting]
+            print(machines_line(in_order, machines, self.options.jobs, cost))
         if len(self.outputs) > 1:
             print("", *script_lines(self.outputs, waiting, cost), "", sep="\n")
         total, left = (sum(map(cost.seconds, part)) for part in (self.experiments, waiting))
@@ -261,11 +267,12 @@ class App:
             return True
         live = not self.settings.verbose
         self.status = Status(len(waiting), self._cost(), options.jobs, live)
-        what = self.store, self.load_data, self.settings
         if self.ranks.size > 1:
+            what = self.store, self.load_data, self.settings
             workers = Team(*what, self.ranks, self._on_event)
         else:
-            workers = Scheduler(*what, options.jobs, options.threads, self._on_event)
+            pool = make_pool(options, self.store, self.load_data, self.settings)
+            workers = Scheduler(self.store, pool, self._on_event, self.settings.deadline)
         try:
             return workers.work(self.experiments)
         finally:

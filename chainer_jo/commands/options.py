@@ -64,6 +64,23 @@ def parse(description: str, argv: list[str] | None, suite: Suite) -> Options:
         help="list runs, which are finished, and the estimated cost; run nothing",
     )
     add("--fresh", action="store_true", help="forget this script's finished runs and do them again")
+    add(
+        "--cluster",
+        metavar="ADDRESS",
+        help="run on the workers of this Dask scheduler, an address or a scheduler file",
+    )
+    add(
+        "--no-shared-folder",
+        dest="shared_folder",
+        action="store_false",
+        help="with --cluster, where the workers do not see --results: bring the files here",
+    )
+    add(
+        "--machines",
+        type=int,
+        metavar="N",
+        help="with --dry-run: the time on so many machines, --jobs runs on each",
+    )
     suite.add_flags(add)
     return _checked(parser.parse_args(argv), suite)
 
@@ -115,22 +132,28 @@ def add_computing_flags(add: Callable[..., Any]) -> None:
 
 
 class Computing(NamedTuple):
-    """What these flags come to: the device, and how many processes of how many threads."""
+    """What these flags come to: the device, and how many processes of how many threads, None for
+    as many as there happen to be elsewhere."""
 
     device: str
     jobs: int
-    threads: int
+    threads: int | None
 
 
-def computing(flags: argparse.Namespace) -> Computing:
+def computing(flags: argparse.Namespace, here: bool = True, now: bool = True) -> Computing:
     """What `add_computing_flags` added, checked.
+
+    Parameters
+    ----------
+    here : whether runs are computed on this machine.
+    now : whether they are computed at all, and not planned for other machines.
 
     Raises
     ------
     UserError
         for a number that is too small, or a device that is not there.
     """
-    device = _device(flags.device)
+    device = _device(flags.device, here)
     for flag in ("jobs", "threads", "shards"):
         at_least(1, flag, getattr(flags, flag))
     if flags.time_budget is not None and not flags.time_budget > 0:
@@ -139,13 +162,16 @@ def computing(flags: argparse.Namespace) -> Computing:
         )
     cores = usable_cores()
     jobs = flags.jobs or (cores if device == "cpu" else 1)
-    if device == "cpu":
+    if not here:
+        return Computing(device, jobs, flags.threads)
+    if device == "cpu" and now:
         jobs = min(jobs, max(1, cores // (flags.threads or 1)))
     return Computing(device, jobs, min(flags.threads or max(1, cores // jobs), cores))
 
 
 def _checked(flags: argparse.Namespace, suite: Suite) -> Options:
-    device, jobs, threads = computing(flags)
+    at_least(1, "machines", flags.machines)
+    device, jobs, threads = computing(flags, flags.cluster is None, flags.machines is None)
     name = flags.preset
     if name == "auto":
         name = "digits" if device == "cpu" else "paper"
@@ -154,6 +180,12 @@ def _checked(flags: argparse.Namespace, suite: Suite) -> Options:
     preset = suite.presets[name]
     at_least(1, "trials", flags.trials)
     at_least(0, "seed", flags.seed)
+    if flags.machines and not flags.dry_run:
+        raise UserError(f"--machines {flags.machines}: expected --dry-run with it")
+    if flags.cluster and flags.jobs and not flags.dry_run:
+        raise UserError(f"--jobs {flags.jobs}: with --cluster every worker takes one run at a time")
+    if not (flags.shared_folder or flags.cluster):
+        raise UserError("--no-shared-folder: expected --cluster with it")
     suite.check(flags)
     return Options(
         preset,
@@ -172,6 +204,9 @@ def _checked(flags: argparse.Namespace, suite: Suite) -> Options:
         flags.dry_run,
         flags.fresh,
         flags.shards,
+        flags.cluster,
+        flags.shared_folder,
+        flags.machines,
         flags.resnet50_weights,
         flags,
     )
@@ -196,8 +231,8 @@ def _precision(flags: argparse.Namespace, preset: AnyPreset, device: str) -> str
     return preset.precision
 
 
-def _device(name: str) -> str:
-    """``cpu``, or ``cuda:N`` for a GPU that is there."""
+def _device(name: str, here: bool) -> str:
+    """``cpu``, or ``cuda:N`` for a GPU that is there, if it is to be on this machine."""
     if name == "cpu" or (name == "auto" and not chainer.backends.cuda.available):
         reason = _compat.why_no_gpu() if name == "auto" else None
         if reason:
@@ -206,6 +241,8 @@ def _device(name: str) -> str:
     kind, _, number = ("cuda" if name == "auto" else name).partition(":")
     if kind != "cuda" or not (number.isdigit() or not number):
         raise UserError(f"--device {name}: expected auto, cpu, cuda or cuda:N")
+    if not here:
+        return f"cuda:{number or 0}"
     if not chainer.backends.cuda.available:
         reason = _compat.why_no_gpu() or "there is no NVIDIA driver"
         raise UserError(f"--device {name}: no CUDA GPU that CuPy can use ({reason})")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from chainer_jo.experiments.cost import Cost, duration
 from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.makespan import epochs, longest_chain, makespan
 from chainer_jo.experiments.scheduler import with_first_steps
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report.layout import aligned
@@ -41,3 +42,15 @@ def script_lines(outputs: Sequence, waiting: set[Experiment], cost: Cost) -> lis
 
 def _hours(seconds: float) -> str:
     return "?" if math.isnan(seconds) else f"{seconds / 3600:.2f}"
+
+
+def machines_line(waiting: Sequence[Experiment], machines: int, jobs: int, cost: Cost) -> str:
+    """How long what is to do takes on so many machines, and what bounds it."""
+    steps, chain = makespan(waiting, machines * jobs), longest_chain(waiting)
+    busy = sum(map(epochs, waiting)) / (machines * jobs * steps) if steps else 1.0
+    one = cost.iterations_per_epoch * cost.seconds_per_iteration
+    return (
+        f"on {machines} machines, {jobs} at a time on each: {steps} epochs, "
+        f"{duration(steps * one)}, {100 * busy:.0f} % of it at work; on any number at "
+        f"least {chain} epochs, {duration(chain * one)}, a first step and its second"
+    )

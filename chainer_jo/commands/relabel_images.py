@@ -24,6 +24,7 @@ from chainer_jo.experiments import own_data
 from chainer_jo.experiments.corrected_labels import CorrectedLabels
 from chainer_jo.experiments.cost import Cost, duration
 from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.local_pool import LocalPool
 from chainer_jo.experiments.probe import probe
 from chainer_jo.experiments.relabel_study import CROP, RESIZE, large_images, small_images
 from chainer_jo.experiments.run import Settings
@@ -195,8 +196,8 @@ class ByImages:
             workers = Team(*what, status.show)
         else:
             threads = self.options.computing.threads
-            what = self.store, self.load, settings, self.jobs, threads
-            workers = Scheduler(*what, status.show)
+            pool = LocalPool(self.store, self.load, settings, self.jobs, threads)
+            workers = Scheduler(self.store, pool, status.show, settings.deadline)
         try:
             return workers.work(experiments)
         finally:

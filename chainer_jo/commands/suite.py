@@ -29,7 +29,7 @@ class Options:
     graph: bool
     precision: str
     jobs: int
-    threads: int
+    threads: int | None  # None: whatever the workers of a cluster have
     results: Path
     figures: Path
     seed: int
@@ -37,6 +37,9 @@ class Options:
     dry_run: bool
     fresh: bool
     shards: int | None
+    cluster: str | None
+    shared_folder: bool
+    machines: int | None
     resnet50_weights: str | None
     own: argparse.Namespace
 

@@ -49,6 +49,11 @@ def _commit() -> str | None:
 COMMIT = _commit()
 
 
+def code() -> str:
+    """Which code this process runs, in words; workers elsewhere are asked whether it is theirs."""
+    return f"chainer_jo {chainer_jo.__version__}, commit {COMMIT}, code {method_sources.digest()}"
+
+
 @functools.cache
 def cpu_name() -> str:
     """The processor as the system names it."""

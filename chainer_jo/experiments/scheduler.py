@@ -1,25 +1,22 @@
-"""Works through many runs: several at a time, first steps before second ones, each run once on this
-machine."""
+"""Works through many runs: several at a time, first steps before second ones, each run once."""
 
 from __future__ import annotations
 
-import contextlib
-import gc
-import multiprocessing
-import os
-import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection, wait
+from bisect import insort
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Protocol
 
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.store import RunStore
 
-#: Seconds before a run that another process holds is looked at again.
+#: Seconds between two looks at how far runs are, and before one that others hold is tried again.
 POLL = 2.0
 
 
@@ -33,15 +30,22 @@ class Event:
     result: dict | None = None
 
 
+class Pool(AbstractContextManager, Protocol):
+    """An Executor of runs, entered while there is work; left by an exception, it stops them.
+
+    ``submit`` gives the Future of what `chainer_jo.experiments.worker.execute` returns. So many as
+    there are ``places`` may be handed out at a time; the number may change.
+    """
+
+    places: int
+
+    def submit(self, experiment: Experiment) -> Future: ...
+
+
 def with_first_steps(experiments: Sequence[Experiment]) -> list[Experiment]:
     """The experiments and the first steps that they need, each once, a first step before its
     second."""
-    ordered: dict[Experiment, None] = {}
-    for experiment in experiments:
-        if experiment.first_step:
-            ordered[experiment.first_step] = None
-        ordered[experiment] = None
-    return list(ordered)
+    return list(dict.fromkeys(step for e in experiments for step in (e.first_step, e) if step))
 
 
 def pending(experiments: Sequence[Experiment], store: RunStore) -> list[Experiment]:
@@ -53,57 +57,82 @@ def pending(experiments: Sequence[Experiment], store: RunStore) -> list[Experime
     missing = {
         e
         for e in with_first_steps(experiments)
-        if store.result(e) is None and not (e.first_step and _diverged(e.first_step, store))
+        if store.result(e) is None and not (e.first_step and store.diverged(e.first_step))
     }
     needed = {e.first_step for e in missing if e.first_step}
-    gone = {first_step for first_step in needed if _lost_labels(first_step, store)}
+    gone = {first_step for first_step in needed if store.lost_labels(first_step)}
     return [e for e in with_first_steps(experiments) if e in missing or e in gone]
 
 
-def _diverged(experiment: Experiment, store: RunStore) -> bool:
-    result = store.result(experiment)
-    return result is not None and result["state"] == "diverged"
+class Queue:
+    """Hands out runs, second steps when their first has ended; false if it has none that is not
+    waiting for another.
+
+    They come in their order, until what is left would be over before the longest of them (with its
+    second step) even if that began now: then it comes first.
+    """
+
+    def __init__(self, experiments: Sequence[Experiment]) -> None:
+        self._experiments = experiments
+        self._rank = {experiment: rank for rank, experiment in enumerate(experiments)}
+        self._after: dict[Experiment, list[int]] = defaultdict(list)  # ranks of second steps
+        self._later: list[tuple[float, int]] = []  # from when on, rank; a heap
+        self._ready: list[int] = []  # ranks, sorted
+        for rank, experiment in enumerate(experiments):
+            first_step = experiment.first_step
+            (self._after[first_step] if first_step in self._rank else self._ready).append(rank)
+        self._epochs = [e.optimization.epochs for e in experiments]
+        self._left = sum(self._epochs)
+        self._chain = list(self._epochs)  # with the longest second step
+        for first_step, ranks in self._after.items():
+            self._chain[self._rank[first_step]] += max(self._epochs[rank] for rank in ranks)
+
+    def __bool__(self) -> bool:
+        return bool(self._ready or self._later)
+
+    def next(self, places: int) -> Experiment | None:
+        """Takes out a run that can begin now, when so many can be under way."""
+        while self._later and self._later[0][0] <= time.monotonic():
+            insort(self._ready, heappop(self._later)[1])
+        if not self._ready:
+            return None
+        longest = max(self._ready, key=self._chain.__getitem__)
+        rank = longest if self._chain[longest] * places >= self._left else self._ready[0]
+        self._ready.remove(rank)
+        self._left -= self._epochs[rank]
+        return self._experiments[rank]
+
+    def put_back(self, experiment: Experiment) -> None:
+        """Has it handed out again, after `POLL` seconds."""
+        rank = self._rank[experiment]
+        heappush(self._later, (time.monotonic() + POLL, rank))
+        self._left += self._epochs[rank]
+
+    def ended(self, experiment: Experiment, state: str) -> None:
+        """Releases the second steps of a run; after a diverged one there is none."""
+        for rank in self._after.pop(experiment, []):
+            if state == "diverged":
+                self._left -= self._epochs[rank]
+            else:
+                insort(self._ready, rank)
 
 
-def _lost_labels(experiment: Experiment, store: RunStore) -> bool:
-    """Whether a first step has finished and the labels that it ended with are not there."""
-    result = store.result(experiment)
-    return bool(
-        experiment.relabelling
-        and result
-        and result["state"] == "finished"
-        and not (store.folder(experiment) / "labels.npz").exists()
-    )
-
-
+@dataclass
 class Scheduler:
-    """Runs experiments in worker processes.
+    """Has experiments run by a pool.
 
     Parameters
     ----------
     store : where runs are kept; other schedulers may use it at the same time.
-    load_data : called in each worker, once; gives the data set. Must be picklable.
-    settings : passed to every run.
-    jobs : number of worker processes.
-    threads : threads of each, for convolutions and BLAS.
-    on_event : called in this process for every `Event`.
+    pool : who computes, a `LocalPool` or a `Cluster`.
+    on_event : called for every `Event`.
+    deadline : value of ``time.monotonic()`` after which no run is begun; None: never.
     """
 
-    def __init__(
-        self,
-        store: RunStore,
-        load_data: Callable,
-        settings: Settings,
-        jobs: int,
-        threads: int,
-        on_event: Callable[[Event], None] = lambda event: None,
-    ) -> None:
-        self.store = store
-        self.load_data = load_data
-        self.settings = replace(settings, verbose=settings.verbose and jobs == 1)
-        self.jobs = jobs
-        self.threads = threads
-        self.on_event = on_event
+    store: RunStore
+    pool: Pool
+    on_event: Callable[[Event], None] = lambda event: None
+    deadline: float | None = None
 
     def work(self, experiments: Sequence[Experiment]) -> bool:
         """Brings all experiments to an end, in the given order where first steps allow it.
@@ -119,15 +148,16 @@ class Scheduler:
             what a run raised, or if a worker process died.
         """
         self._tidy(experiments)
-        waiting = pending(experiments, self.store)
-        if not waiting:
+        queue = Queue(pending(experiments, self.store))
+        if not queue:
             return True
-        workers = [_Worker(self) for _ in range(min(self.jobs, len(waiting)))]
-        try:
-            return self._loop(waiting, workers)
-        finally:
-            for worker in workers:
-                worker.stop()
+        with self.pool:
+            try:
+                return self._loop(queue)
+            except BrokenExecutor:
+                raise UserError(
+                    "a worker process was killed or broke down; the same command continues"
+                ) from None
 
     def _tidy(self, experiments: Sequence[Experiment]) -> None:
         """Does what a kill just after a result was saved has left undone."""
@@ -137,148 +167,41 @@ class Scheduler:
                     if mine:
                         self.store.tidy(experiment)
 
-    def _loop(self, waiting: list[Experiment], workers: list[_Worker]) -> bool:
-        not_before: dict[Experiment, float] = {}
-        while waiting or any(worker.experiment for worker in workers):
-            running = {worker.experiment for worker in workers}
-            for worker in workers:
-                if worker.experiment is None and not self._out_of_time:
-                    ready = next(
-                        (
-                            e
-                            for e in waiting
-                            if self._ready(e, running, waiting)
-                            and not_before.get(e, 0) <= time.monotonic()
-                        ),
-                        None,
-                    )
-                    if ready:
-                        waiting.remove(ready)
-                        running.add(ready)
-                        worker.start(ready)
-            if self._out_of_time and not any(worker.experiment for worker in workers):
+    def _loop(self, queue: Queue) -> bool:
+        running: dict[Future, Experiment] = {}
+        shown: dict[Experiment, int] = {}
+        next_look = 0.0
+        while queue or running:
+            out_of_time = self.deadline is not None and time.monotonic() >= self.deadline
+            if out_of_time and not running:
                 return False
-            for connection in wait([worker.connection for worker in workers], timeout=POLL):
-                worker = next(worker for worker in workers if worker.connection is connection)
-                event = worker.receive()
-                if event.state == "busy":
-                    waiting.append(event.experiment)
-                    not_before[event.experiment] = time.monotonic() + POLL
-                else:
-                    self.on_event(event)
-                if event.state == "paused":
-                    waiting.append(event.experiment)
-                if event.state == "diverged":
-                    waiting[:] = [e for e in waiting if e.first_step != event.experiment]
+            while len(running) < self.pool.places and not out_of_time:
+                experiment = queue.next(self.pool.places)
+                if experiment is None:
+                    break
+                running[self.pool.submit(experiment)] = experiment
+            if not running:
+                time.sleep(POLL)  # others are at all that is left
+            for future in wait(running, POLL, FIRST_COMPLETED).done:
+                self._settle(running.pop(future), *future.result(), queue)
+            if time.monotonic() >= next_look:
+                self._show_epochs(running.values(), shown)
+                next_look = time.monotonic() + POLL
         return True
 
-    @property
-    def _out_of_time(self) -> bool:
-        return self.settings.deadline is not None and time.monotonic() >= self.settings.deadline
+    def _settle(self, experiment: Experiment, state: str, result: dict | None, queue: Queue):
+        """Draws the consequences of a run's end."""
+        if state != "busy":
+            self.on_event(Event(experiment, state, result))
+        if state in ("busy", "paused"):
+            queue.put_back(experiment)
+        else:
+            queue.ended(experiment, state)
 
-    def _ready(self, experiment: Experiment, running: set, waiting: list[Experiment]) -> bool:
-        first_step = experiment.first_step
-        return first_step is None or (first_step not in running and first_step not in waiting)
-
-
-class _Worker:
-    """One worker process and the run that it is at, seen from the scheduler."""
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.experiment: Experiment | None = None
-        self.connection, theirs = context.Pipe()
-        self._process = context.Process(
-            target=_serve,
-            args=(theirs, scheduler.store, scheduler.load_data, scheduler.settings),
-        )
-        with _for_workers(scheduler.threads):
-            self._process.start()
-        theirs.close()
-
-    def start(self, experiment: Experiment) -> None:
-        self.experiment = experiment
-        self.connection.send(experiment)
-
-    def receive(self) -> Event:
-        """The next event of the run; a UserError in the worker is raised here."""
-        try:
-            state, result = self.connection.recv()
-        except (EOFError, ConnectionResetError):
-            self._process.join()
-            place = f"of run {self.experiment.id}" if self.experiment else "of a worker without run"
-            raise UserError(
-                f"the process {place} ended with code {self._process.exitcode}; "
-                "the same command continues"
-            ) from None
-        experiment = self.experiment
-        if state == "error":
-            raise UserError(result)
-        if not isinstance(state, int):
-            self.experiment = None
-        return Event(experiment, state, result)
-
-    def stop(self) -> None:
-        self._process.kill() if self.experiment else self.connection.close()
-        self._process.join()
-
-
-@contextlib.contextmanager
-def _for_workers(threads: int) -> Iterator[None]:
-    """While it is entered, new processes start with this many threads and without Ctrl-C.
-
-    Ctrl-C reaches the whole process group; the scheduler alone decides what it means.
-    """
-    before = dict(os.environ)
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    os.environ.update(dict.fromkeys(names, str(threads)))
-    resource_tracker.ensure_running()  # its start would lift the mask again
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        for name in names:
-            if name in before:
-                os.environ[name] = before[name]
-            else:
-                del os.environ[name]
-
-
-def _serve(
-    connection: Connection, store: RunStore, load_data: Callable, settings: Settings
-) -> None:
-    """A worker process: takes experiments from the connection until it closes, and tells how they
-    go."""
-    from chainer_jo.experiments.run import Run
-    from chainer_jo.training.extensions import Paused
-
-    data = None
-    while True:
-        try:
-            experiment = connection.recv()
-        except EOFError:
-            return
-        try:
-            data = data or load_data()
-            with store.lock(experiment) as mine:
-                if not mine:
-                    connection.send(("busy", None))
-                    continue
-                result = store.result(experiment)
-                if result is None or _lost_labels(experiment, store):
-                    gc.collect()  # the last run is a web of references; its arrays go only now
-                    result = Run(
-                        experiment,
-                        data,
-                        store,
-                        settings,
-                        on_epoch=lambda epoch: connection.send((epoch, None)),
-                    ).finish()
-            connection.send((result["state"], result))
-        except Paused:
-            connection.send(("paused", None))
-        except UserError as error:
-            connection.send(("error", str(error)))
-        except (BrokenPipeError, ConnectionResetError):
-            return
+    def _show_epochs(self, running: Iterable[Experiment], shown: dict[Experiment, int]) -> None:
+        """Tells of new epochs, which runs write into their logs."""
+        for experiment in running:
+            epochs = len(self.store.log(experiment))
+            if epochs > shown.get(experiment, 0):
+                shown[experiment] = epochs
+                self.on_event(Event(experiment, epochs))

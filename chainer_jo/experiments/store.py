@@ -63,6 +63,20 @@ class RunStore:
             raise UserError(f"{path}: result of {result.get('id')}, expected {experiment.id}")
         return result
 
+    def diverged(self, experiment: Experiment) -> bool:
+        """Whether a run has ended without a network worth keeping."""
+        result = self.result(experiment)
+        return result is not None and result["state"] == "diverged"
+
+    def lost_labels(self, experiment: Experiment) -> bool:
+        """Whether a first step has finished and the labels that it ended with are not here."""
+        return bool(
+            experiment.relabelling
+            and self.result(experiment)
+            and not self.diverged(experiment)
+            and not (self.folder(experiment) / "labels.npz").exists()
+        )
+
     def log(self, experiment: Experiment) -> list[dict]:
         """The epochs so far, one dict each; empty before the first."""
         path = self.folder(experiment) / "log.json"

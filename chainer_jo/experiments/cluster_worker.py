@@ -1,0 +1,193 @@
+"""What happens in the workers of a Dask scheduler."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import math
+import os
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import chainer
+from distributed import Client, Lock, get_client, get_worker
+from distributed.utils import sync
+
+from chainer_jo import files
+from chainer_jo.datasets import ImageData
+from chainer_jo.datasets.labelled_data import LabelledData
+from chainer_jo.errors import UserError
+from chainer_jo.experiments import provenance, worker
+from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.run import Run, Settings
+from chainer_jo.experiments.store import RunStore
+
+#: The resource, as Dask calls it, that a worker has one of once it has been found fit.
+PLACE = "chainer_jo"
+#: What `prepare` returns when it is the data that is missing.
+NO_DATA = "it cannot load the data, or other data are there"
+#: Where no folder is shared: seconds before a run sends its log, and all of its files, again.
+LOG_INTERVAL, FILES_INTERVAL = 10.0, 300.0
+
+
+def prepare(
+    code: str,
+    probe: Path | None,
+    load_data: bytes,
+    fingerprint: str,
+    device: str,
+    threads: int | None,
+    data: ImageData | LabelledData | None,
+) -> str:
+    """Has a worker load the data and take runs, if it is fit for them.
+
+    Parameters
+    ----------
+    code : the version that asks; see `provenance.code`.
+    probe : a file in the results folder on which who asks holds a lock; None: none is shared.
+    load_data, fingerprint : gives the data, pickled, and what their fingerprint has to be.
+    threads : what OMP_NUM_THREADS has to be on a CPU; None: anything.
+    data : the data, for a worker that cannot load them.
+
+    Returns
+    -------
+    str
+        what there is against the worker; `NO_DATA` if it is only that; empty if nothing.
+    """
+    if provenance.code() != code:
+        return f"it has {provenance.code()}, expected {code}"
+    if device != "cpu" and not chainer.backends.cuda.available:
+        return f"--device {device}, but it has no CUDA GPU that CuPy can use"
+    threads_here = os.environ.get("OMP_NUM_THREADS")
+    if device == "cpu" and threads and threads_here != str(threads):
+        return f"its OMP_NUM_THREADS is {threads_here}, --threads {threads}"
+    against = probe and against_folder(probe)
+    if against:
+        return against
+    if data is not None:
+        worker.loaded[load_data] = data
+    with contextlib.suppress(UserError):
+        if worker.load(load_data).fingerprint() == fingerprint:
+            this = get_worker()
+            sync(this.loop, this.set_resources, **{PLACE: 1})
+            return ""
+    return NO_DATA
+
+
+def against_folder(probe: Path) -> str:
+    """Whether a lock that another machine holds is held here too."""
+    try:
+        with open(probe, "r+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return ""
+    except OSError as error:
+        return (
+            f"it cannot write to {probe.parent} ({error.strerror}); expected a folder that all "
+            "machines share, or --no-shared-folder"
+        )
+    return f"locks (flock) on {probe.parent} do not hold between machines"
+
+
+@dataclass(frozen=True)
+class Box:
+    """Where the files of a run are while no folder is shared: with the Dask scheduler.
+
+    They stay there when the run's worker or the client is lost.
+    """
+
+    name: str
+    run: str
+
+    def put(self, client: Client, folder: Path) -> None:
+        """Puts all files of a run's folder into the box, in place of what was there."""
+        paths = [p for p in folder.iterdir() if p.name != "lock" and p.suffix != ".tmp"]
+        client.set_metadata([self.name, self.run], {p.name: p.read_bytes() for p in paths})
+
+    def put_log(self, client: Client, folder: Path) -> None:
+        """Brings the log in the box up to date."""
+        log = (folder / "log.json").read_bytes()
+        client.set_metadata([self.name, self.run, "log.json"], log)
+
+    def fetch(self, client: Client, folder: Path) -> None:
+        """Copies what is in the box into a folder; snapshots there give way to the one here."""
+        found = client.get_metadata([self.name, self.run], None) or {}
+        write(folder, found)
+        if any(name.startswith("snapshot") for name in found):
+            for path in folder.glob("snapshot*"):
+                if path.name not in found:
+                    path.unlink()
+
+    def fetch_log(self, client: Client, folder: Path) -> None:
+        """Copies the log, if there is one."""
+        log = client.get_metadata([self.name, self.run, "log.json"], None)
+        write(folder, {"log.json": log} if log else {})
+
+    def empty(self, client: Client) -> None:
+        """Throws away what is in it."""
+        client.set_metadata([self.name, self.run], None)
+
+
+def write(folder: Path, contents: dict[str, bytes]) -> None:
+    """Writes files, by their path in the folder."""
+    for name, content in contents.items():
+        files.write(folder / name, lambda file, content=content: file.write(content))
+
+
+def perform(
+    experiment: Experiment,
+    store: RunStore,
+    load_data: bytes,
+    settings: Settings,
+    until: float | None,
+    box: Box | None = None,
+    inputs: dict[str, bytes] | None = None,
+) -> tuple[str, dict | None]:
+    """`worker.execute` on a worker: stops at the end of an epoch when nobody waits for it.
+
+    Parameters
+    ----------
+    until : when the run pauses, in seconds since 1970, as clocks go on all machines; None: never.
+    box : where the run's files come from and go to, if ``store`` is not on this machine.
+    inputs : other files that it needs then, by their path in the store.
+    """
+    this = get_worker()
+    key = this.get_current_task()
+    deadline = math.inf if until is None else time.monotonic() + until - time.time()
+    settings = replace(settings, deadline=deadline)
+
+    def pause_if_unwanted(run: Run) -> None:
+        if this.state.tasks[key].state != "executing":
+            run.trainer.get_extension("Checkpoint").deadline = -math.inf
+
+    if box is None:
+        return worker.execute(experiment, store, load_data, settings, pause_if_unwanted)
+    client, store = get_client(), RunStore(Path(this.local_directory) / box.name)
+    # Of a run whose client was killed, or whose worker is only cut off.
+    lock = Lock(f"{box.name}/{box.run}")
+    if not lock.acquire(blocking=False):
+        return "busy", None
+    try:
+        store.forget(experiment)  # of an earlier time; the box is right
+        write(store.root, inputs or {})
+        folder = store.open(experiment)
+        box.fetch(client, folder)
+        next_log, next_files = 0.0, time.monotonic() + FILES_INTERVAL
+
+        def on_epoch(run: Run) -> None:
+            nonlocal next_log, next_files
+            pause_if_unwanted(run)
+            now = time.monotonic()
+            if now >= next_files:
+                box.put(client, folder)
+                next_files = now + FILES_INTERVAL
+            elif now >= next_log:
+                box.put_log(client, folder)
+                next_log = now + LOG_INTERVAL
+
+        state, result = worker.execute(experiment, store, load_data, settings, on_epoch)
+        box.put(client, folder)
+        return state, result
+    finally:
+        lock.release()

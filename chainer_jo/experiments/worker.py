@@ -1,0 +1,63 @@
+"""What happens in a worker process: one run at a time, on data that are loaded once."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from collections.abc import Callable
+
+from chainer_jo.datasets import ImageData
+from chainer_jo.datasets.labelled_data import LabelledData
+from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.run import Run, Settings
+from chainer_jo.experiments.store import RunStore
+from chainer_jo.training.extensions import Paused
+
+#: What this process has loaded, by the pickled loader; others may put there what they send.
+loaded: dict[bytes, ImageData | LabelledData] = {}
+
+
+def load(load_data: bytes) -> ImageData | LabelledData:
+    """The data that a pickled loader gives, loaded when this process first asks for them."""
+    if load_data not in loaded:
+        loaded[load_data] = pickle.loads(load_data)()
+    return loaded[load_data]
+
+
+def execute(
+    experiment: Experiment,
+    store: RunStore,
+    load_data: bytes,
+    settings: Settings,
+    on_epoch: Callable[[Run], None] = lambda run: None,
+) -> tuple[str, dict | None]:
+    """Brings a run to its end, or to its deadline.
+
+    Parameters
+    ----------
+    load_data : pickled; gives the data set that all runs share.
+    on_epoch : called at the end of each epoch.
+
+    Returns
+    -------
+    state : ``finished``, ``diverged``, ``paused``, or ``busy`` if another process is at it.
+    result : what it came to, if it has ended, now or before.
+
+    Raises
+    ------
+    UserError
+        what stands in its way.
+    """
+    data = load(load_data)
+    with store.lock(experiment) as mine:
+        if not mine:
+            return "busy", None
+        result = store.result(experiment)
+        if result is None or store.lost_labels(experiment):
+            gc.collect()  # the last run is a web of references; its arrays go only now
+            run = Run(experiment, data, store, settings, on_epoch=lambda epoch: on_epoch(run))
+            try:
+                result = run.finish()
+            except Paused:
+                return "paused", None
+    return result["state"], result

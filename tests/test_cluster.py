@@ -1,0 +1,193 @@
+"""Runs on the workers of a real Dask scheduler on this machine."""
+
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from test_continuing import EXPERIMENTS, outcome
+from tiny import STUDY
+
+from chainer_jo.datasets import digits
+from chainer_jo.errors import UserError
+from chainer_jo.experiments import provenance
+from chainer_jo.experiments.local_pool import LocalPool
+from chainer_jo.experiments.run import Settings
+from chainer_jo.experiments.scheduler import Scheduler
+from chainer_jo.experiments.store import RunStore
+
+distributed = pytest.importorskip("distributed")
+from chainer_jo.experiments import cluster, cluster_worker  # noqa: E402
+from chainer_jo.experiments.cluster import Cluster  # noqa: E402
+
+BASELINE = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
+LONG = replace(BASELINE, optimization=replace(BASELINE.optimization, epochs=100_000))
+SETTINGS = Settings(snapshot_seconds=0)
+
+
+@dataclass(frozen=True)
+class OnlyIn:
+    """Loads digits in one process alone."""
+
+    process: int
+
+    def __call__(self):
+        if os.getpid() != self.process:
+            raise UserError("not on this machine")
+        return digits.load()
+
+
+class Machines:
+    """Worker processes of a Dask scheduler in this process."""
+
+    def __init__(self, address, folder):
+        self.address, self._folder = address, folder
+        self.workers = []
+
+    def start(self):
+        here = Path(__file__).resolve().parent
+        path = os.pathsep.join([str(here), str(here.parent)])
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", self.address,
+                   "--no-nanny", "--nthreads=1", "--memory-limit=0", "--no-dashboard",
+                   f"--local-directory={self._folder}"]  # fmt: skip
+        environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+        with (self._folder / "log").open("a") as log:
+            self.workers.append(subprocess.Popen(command, env=environment, stderr=log))
+
+    def kill(self):
+        """The one that was started first."""
+        worker = self.workers.pop(0)
+        worker.kill()
+        worker.wait()
+
+
+@pytest.fixture(scope="module")
+def dask(tmp_path_factory):
+    """Two workers, to begin with."""
+    with distributed.LocalCluster(
+        n_workers=0, processes=False, protocol="tcp://", dashboard_address=None
+    ) as cluster:
+        machines = Machines(cluster.scheduler_address, tmp_path_factory.mktemp("workers"))
+        for _ in range(2):
+            machines.start()
+        yield machines
+        while machines.workers:
+            machines.kill()
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory):
+    """What the same runs come to in processes of this machine."""
+    store = RunStore(tmp_path_factory.mktemp("local"))
+    Scheduler(store, LocalPool(store, digits.load, SETTINGS, 2, 1)).work(EXPERIMENTS)
+    return outcome(store.root)
+
+
+def work(dask, store, experiments, load_data=digits.load, on_event=lambda event: None, **options):
+    pool = Cluster(dask.address, store, load_data, SETTINGS, 1, **options)
+    return Scheduler(store, pool, on_event).work(experiments)
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "apart"])
+def test_killed_workers_change_nothing(dask, local, tmp_path, shared, monkeypatch):
+    """Both are killed, one after the other; neither they nor those after them can load the data."""
+    monkeypatch.setattr(cluster, "LOG_INTERVAL", 0.1)
+    events = []
+
+    def kill(event):
+        events.append(event)
+        if len(events) <= 2:
+            dask.kill()
+        if len(events) == 2:
+            dask.start()
+            dask.start()
+
+    load_data = OnlyIn(os.getpid())
+    assert work(dask, RunStore(tmp_path), EXPERIMENTS, load_data, kill, shared=shared)
+    assert outcome(tmp_path) == local
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "apart"])
+def test_what_an_interrupted_client_leaves_goes_on(dask, tmp_path, shared, monkeypatch):
+    """The run stops, too, and its epochs are not lost."""
+    store, epochs = RunStore(tmp_path), []
+
+    def interrupt(event):
+        epochs.append(event.state)
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            work(dask, store, [LONG], on_event=interrupt, shared=shared)
+    assert epochs[1] > epochs[0]
+    with distributed.Client(dask.address) as client:
+        for _ in range(100):
+            if not any(client.processing().values()) and not store_is_locked(store):
+                break
+            time.sleep(0.1)
+        assert not store_is_locked(store)
+
+
+def store_is_locked(store):
+    with store.lock(LONG) as mine:
+        return not mine
+
+
+def test_workers_that_are_not_fit_are_refused_by_name(dask, tmp_path, caplog):
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+        ) as other,
+        pytest.raises(UserError, match="none of its workers"),
+    ):
+        work(Machines(other.scheduler_address, tmp_path), RunStore(tmp_path), [BASELINE])
+    (line,) = caplog.messages
+    assert "tcp://" in line or "inproc://" in line
+    assert "it takes 2 at once in one process" in line and "\n" not in line
+    caplog.clear()
+    store = RunStore(tmp_path)
+    pool = Cluster(dask.address, store, digits.load, SETTINGS, threads=7)
+    with pytest.raises(UserError, match="none of its workers"):
+        Scheduler(store, pool).work([BASELINE])
+    assert len(caplog.messages) == 2
+    assert all("OMP_NUM_THREADS is 1, --threads 7" in line for line in caplog.messages)
+    caplog.clear()
+    pool = Cluster(dask.address, store, digits.load, replace(SETTINGS, device="cuda:0"))
+    with pytest.raises(UserError, match="none of its workers"):
+        Scheduler(store, pool).work([BASELINE])
+    assert all("needs dask worker --resources GPU=1" in line for line in caplog.messages)
+
+
+def test_other_code_is_refused():
+    rest = (None, b"", "", "cpu", None, None)
+    assert cluster_worker.prepare("chainer_jo 0", *rest) == (
+        f"it has {provenance.code()}, expected chainer_jo 0"
+    )
+    against = cluster_worker.prepare(provenance.code(), *rest[:3], "cuda:0", *rest[4:])
+    assert "no CUDA GPU" in against
+
+
+def test_a_folder_that_is_not_shared_or_does_not_lock_is_refused(tmp_path):
+    probe = tmp_path / "lock"
+    assert "cannot write to" in cluster_worker.against_folder(probe)
+    with probe.open("w") as file:
+        assert "do not hold between machines" in cluster_worker.against_folder(probe)
+        fcntl.flock(file, fcntl.LOCK_SH)
+        assert cluster_worker.against_folder(probe) == ""
+
+
+def test_no_scheduler_is_one_line(tmp_path):
+    import dask
+
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
+        pytest.raises(UserError, match="no Dask scheduler answers") as error,
+    ):
+        store = RunStore(tmp_path)
+        with Cluster("tcp://127.0.0.1:1", store, digits.load, SETTINGS):
+            pass
+    assert "\n" not in str(error.value)
