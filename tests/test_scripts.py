@@ -129,6 +129,8 @@ def test_dry_run_lists_and_runs_nothing(tiny, tmp_path, capsys):
     assert out.count("to do  ") == 18 and "18 runs, 18 to do" in out
     assert "(from a few iterations tried here, without evaluation)" in out
     assert not (tmp_path / "results").exists()
+    assert run(table1, tmp_path, "--dry-run", "--trials", "1", "--machines", "64") == 0
+    assert "on 64 machines, " in capsys.readouterr().out
 
 
 def test_fresh_forgets_finished_runs(tiny, tmp_path, capsys):
@@ -170,6 +172,9 @@ def test_diverged_run_is_named_in_the_table(tiny, tmp_path, capsys):
     (["--engine", "tpu"], ["tpu"]),
     (["--data", "nowhere.tar"], ["nowhere.tar"]),
     (["--unknown"], ["--unknown"]),
+    (["--machines", "8"], ["--machines 8", "--dry-run"]),
+    (["--no-shared-folder"], ["--no-shared-folder", "--cluster"]),
+    (["--cluster", "x", "--jobs", "2"], ["--jobs 2", "one run at a time"]),
 ])  # fmt: skip
 def test_bad_flags_end_with_one_line(tiny, tmp_path, capsys, flags, words):
     assert run(table1, tmp_path, *flags) == 2
