@@ -8,7 +8,7 @@ import pytest
 from chainer_jo.datasets.labelled_data import Labelled, LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.presets import DIGITS, HALF, MINI, PAPER, Study
+from chainer_jo.experiments.presets import DIGITS, HALF, PAPER, Study
 from chainer_jo.experiments.relabel_study import batch_size, small_images
 from chainer_jo.experiments.task import Task
 from chainer_jo.experiments.tuning import surely_best
@@ -17,7 +17,7 @@ from chainer_jo.paper import settings as paper
 
 @pytest.mark.parametrize(
     "preset, side, number",
-    [(PAPER, 32, 45_000), (HALF, 32, 10_000), (MINI, 32, 4500), (DIGITS, 8, 1348)],
+    [(PAPER, 32, 45_000), (HALF, 32, 10_000), (DIGITS, 8, 1348)],
 )
 def test_networks_are_those_of_the_presets(preset, side, number):
     assert small_images("own", side, number).network == preset.network

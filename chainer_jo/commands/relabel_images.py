@@ -186,7 +186,8 @@ class ByImages:
         waiting = pending(experiments, self.store)
         cost = self._cost(experiments)
         live = self.ranks.size == 1
-        status = Status(len(waiting), cost, self.jobs, live, self.names.__getitem__)
+        epochs = sum(experiment.optimization.epochs for experiment in waiting)
+        status = Status(len(waiting), cost, self.jobs, live, self.names.__getitem__, epochs)
         seconds = sum(map(cost.seconds, waiting)) / self.jobs
         if waiting and not math.isnan(seconds):
             print(f"{len(waiting)} runs, about {duration(seconds)}", flush=True)

@@ -82,8 +82,8 @@ def parse(arguments: list[str] | None) -> RelabelOptions:
         "photographs, wrong for writing")  # fmt: skip
     method = parser.add_argument_group("the method")
     add = method.add_argument
-    add("--no-tune", dest="tune", action="store_false",
-        help="do not try several settings in short runs first")  # fmt: skip
+    add("--tune", action=argparse.BooleanOptionalAction, default=True, help="try several of the "
+        "paper's settings in short runs first and take the best; on by default")  # fmt: skip
     add("--alpha", type=float, help="weight of the prior; default: chosen from the paper's")
     add("--beta", type=float, help="weight of the entropy; default: chosen from the paper's")
     add("--learning-rate", type=float, help="of the first step; default: chosen from the paper's")

@@ -19,7 +19,9 @@ class Status:
     total : runs to do.
     jobs : runs side by side.
     live : whether the moving line may be used: nothing else writes to the terminal meanwhile.
-    name : what runs are called.
+    name : what runs are called; None: by their ids.
+    epochs : of all that is to do, if they all take about the same time; then it is they that the
+        time left is judged by, and not whole runs.
     """
 
     def __init__(
@@ -28,24 +30,31 @@ class Status:
         cost: Cost,
         jobs: int,
         live: bool,
-        name: Callable[[Experiment], str] = lambda experiment: experiment.id,
+        name: Callable[[Experiment], str] | None = None,
+        epochs: int | None = None,
     ) -> None:
         self.total = total
         self.done = 0
         self.jobs = jobs
         self.cost = cost
         self.started = time.monotonic()
-        self._name = name
+        self._name = name or (lambda experiment: experiment.id)
+        self._short = name or (lambda experiment: f"{experiment.kind} {experiment.noise.short}")
         self._live = live and sys.stdout.isatty()
         self._epochs: dict[Experiment, int] = {}
+        self._epochs_left = epochs
+        self._epochs_here = 0
 
     def show(self, event: Event) -> None:
         experiment = event.experiment
         if isinstance(event.state, int):
+            self._count(event.state - self._epochs.get(experiment, 0))
             self._epochs[experiment] = event.state
             self._draw()
             return
-        self._epochs.pop(experiment, None)
+        before = self._epochs.pop(experiment, 0)
+        if event.state != "paused":
+            self._count(experiment.optimization.epochs - before)
         self._clear()
         if event.state != "paused":
             self.done += 1
@@ -77,20 +86,27 @@ class Status:
         )
         return f"{scores} (best > last)  {duration(result['seconds'])}  {self._left()}"
 
+    def _count(self, epochs: int) -> None:
+        """Takes epochs from what is left; those that a run had behind it come in one go."""
+        if self._epochs_left is not None:
+            self._epochs_left -= epochs
+            self._epochs_here += min(epochs, 1)
+
     def _left(self) -> str:
         elapsed = time.monotonic() - self.started
-        return (
-            f"about {duration(elapsed / self.done * (self.total - self.done))} left"
-            if self.total > self.done
-            else ""
-        )
+        left, here = self.total - self.done, self.done
+        if self._epochs_left is not None:
+            left, here = self._epochs_left, self._epochs_here
+        return f"about {duration(elapsed / here * left)} left" if left and here else ""
 
     def _draw(self) -> None:
         if self._live and self._epochs:
             parts = [
-                f"{e.kind} {e.noise.short} {epoch}/{e.optimization.epochs}"
+                f"{self._short(e)} {epoch}/{e.optimization.epochs}"
                 for e, epoch in self._epochs.items()
             ]
+            if self._epochs_left is not None:
+                parts.append(self._left())
             print(f"\r\x1b[K{self.done}/{self.total} | " + " | ".join(parts), end="", flush=True)
 
     def _clear(self) -> None:

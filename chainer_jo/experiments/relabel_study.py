@@ -29,7 +29,7 @@ SHORT = 1 / 3
 #: that, for the statistics of batch normalisation.
 FEWEST_BATCHES, SMALLEST_BATCH = 20, 16
 #: Units and widths by the number of training images from which they are taken: the paper's, those
-#: of the preset ``half`` and those of ``mini``.
+#: of the preset ``half``, and for few images a unit a stage, as in ``digits``, and half the widths.
 SIZES = (
     (30_000, (5, 5, 5), (32, 64, 128)),
     (10_000, (2, 2, 2), (32, 64, 128)),

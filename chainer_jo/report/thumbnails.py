@@ -31,7 +31,8 @@ def side_for(number: int, usual_size: int) -> int:
 
 
 def sheets(paths: Sequence[str], side: int) -> Iterator[str]:
-    """The images on sheets of `CELLS` each, row by row, as data URIs; the last row may be short.
+    """The images on sheets of `CELLS` each, row by row, as data URIs; the last may have fewer rows,
+    or be one row alone, no longer than it has to be.
 
     An image that cannot be opened leaves its cell empty.
     """
@@ -51,11 +52,11 @@ def _cell(path: str, side: int) -> Image.Image | None:
 
 
 def _sheet(cells: list[Image.Image | None], side: int) -> str:
-    rows = -(-len(cells) // COLUMNS)
-    sheet = Image.new("RGB", (COLUMNS * side, rows * side), "#888")
+    columns = min(COLUMNS, len(cells))
+    sheet = Image.new("RGB", (columns * side, -(-len(cells) // columns) * side), "#888")
     for i, image in enumerate(cells):
         if image is not None:
-            left, top = i % COLUMNS * side, i // COLUMNS * side
+            left, top = i % columns * side, i // columns * side
             margin = (side - image.width) // 2, (side - image.height) // 2
             sheet.paste(image, (left + margin[0], top + margin[1]))
     out, kind = io.BytesIO(), "png" if side <= LOSSLESS else "jpeg"
