@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,7 +27,13 @@ from chainer_jo.experiments.cost import Cost, duration
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.local_pool import LocalPool
 from chainer_jo.experiments.probe import probe
-from chainer_jo.experiments.relabel_study import CROP, RESIZE, large_images, small_images
+from chainer_jo.experiments.relabel_study import (
+    CROP,
+    RESIZE,
+    RelabelStudy,
+    large_images,
+    small_images,
+)
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.scheduler import Scheduler, pending
 from chainer_jo.experiments.store import RunStore
@@ -41,6 +48,8 @@ from chainer_jo.links.resnet50 import ResNet50
 from chainer_jo.paper.settings import HyperParameters
 from chainer_jo.report.layout import aligned
 from chainer_jo.training.many_ranks import Ranks
+
+_logger = logging.getLogger(__name__)
 
 #: Pixels of a side up to which images are learnt from scratch.
 SMALL = 64
@@ -79,6 +88,11 @@ class ByImages:
             )
         side = size or usual_size(self.sets.train)
         if side <= SMALL:
+            if self.flags.resnet50_weights:
+                _logger.warning(
+                    "--resnet50-weights: not used, images of %d pixels are learnt from scratch",
+                    side,
+                )
             return side
         if self.flags.resnet50_weights:
             return None
@@ -87,7 +101,7 @@ class ByImages:
             f"--resnet50-weights FILE, --features FILE, or --size {SMALL} or less to shrink them"
         )
 
-    def _study(self):
+    def _study(self) -> RelabelStudy:
         flags, fields = self.flags, {"seed": self.flags.seed}
         fields["prior"] = "uniform" if flags.prior == "uniform" else None
         fields["precision"] = "fp32" if flags.precision == "auto" else flags.precision
