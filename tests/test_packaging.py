@@ -18,7 +18,8 @@ import chainer_jo
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-ALWAYS = PROJECT["dependencies"] + sum(map(EXTRAS.get, ("cpu", "mpi", "weights", "cluster", "test")), [])
+INSTALLED = ("cpu", "mpi", "weights", "cluster", "test")
+ALWAYS = PROJECT["dependencies"] + sum(map(EXTRAS.get, INSTALLED), [])
 WANTED = {
     "requirements.txt": ALWAYS,
     "requirements-gpu12.txt": [*ALWAYS, *EXTRAS["gpu"]],

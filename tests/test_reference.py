@@ -51,6 +51,20 @@ def study_of(preset, table):
     )
 
 
+def test_the_readme_leaves_out_columns_without_runs(tmp_path):
+    folder = tmp_path / "digits"
+    folder.mkdir()
+    (folder / "table1.json").write_text('{"table": 1, "data": "digits", "cells": []}')
+    (folder / "table1.md").write_text(
+        "**Table 1.** Words.\n\n|      | Test 0 % | Test 50 %   |\n|------|----------|-----|\n"
+        "| none |          |             |\n| Ours | … [93.4] | 48.8 [55.3] |\n"
+    )
+    (found,) = overview.references(tmp_path, tmp_path)
+    assert overview.table1([found]) == (
+        "**Table 1.** Words.\n\n|  | Test 50 % |\n|---|---|\n| none |  |\n| Ours | 48.8 [55.3] |"
+    )
+
+
 @pytest.mark.parametrize("preset", PACKED)
 def test_every_table_follows_from_the_runs_that_are_committed(preset):
     store = RunStore(REFERENCE / preset)

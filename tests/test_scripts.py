@@ -133,6 +133,23 @@ def test_dry_run_lists_and_runs_nothing(tiny, tmp_path, capsys):
     assert "on 64 machines, " in capsys.readouterr().out
 
 
+def test_no_runs_shows_what_has_finished(tiny, tmp_path, capsys):
+    def table2(study):
+        return comparison_table(study, paper.TABLE2, "asymmetric")
+
+    both = [table1, table2]
+    assert run(both, tmp_path, "--no-runs") == 0
+    assert not list(tmp_path.rglob("table*.md"))
+    assert run(table1, tmp_path, "--noise-rates", "0.5", "--trials", "1") == 0
+    results = list(tmp_path.rglob("result.json"))
+    capsys.readouterr()
+    assert run(both, tmp_path, "--no-runs") == 0
+    out = capsys.readouterr().out
+    assert "Test 90 %" in out and "Table 2" not in out
+    assert list(tmp_path.rglob("result.json")) == results
+    assert len(list(tmp_path.rglob("table*.md"))) == 1
+
+
 def test_fresh_forgets_finished_runs(tiny, tmp_path, capsys):
     flags = ("--noise-rates", "0", "--trials", "1")
     assert run(table1, tmp_path, *flags) == 0
@@ -173,6 +190,7 @@ def test_diverged_run_is_named_in_the_table(tiny, tmp_path, capsys):
     (["--data", "nowhere.tar"], ["nowhere.tar"]),
     (["--unknown"], ["--unknown"]),
     (["--machines", "8"], ["--machines 8", "--dry-run"]),
+    (["--fresh", "--no-runs"], ["--fresh", "--no-runs"]),
     (["--no-shared-folder"], ["--no-shared-folder", "--cluster"]),
     (["--cluster", "x", "--jobs", "2"], ["--jobs 2", "one run at a time"]),
 ])  # fmt: skip

@@ -157,15 +157,27 @@ class App:
         if self.options.fresh:
             for experiment in self.experiments:
                 self.store.forget(experiment)
-        finished = self._run_pending()
+        finished = self._run_pending() if self.options.runs else True
         if self.experiments:
             files.write_json(self.store.root / "provenance.json", collect(self.store.root))
-        self._write(self.outputs, show=finished)
+        shown = self._to_show()
+        self._write(shown, show=finished)
         if not finished:
             print("time is up; the same command continues where this one stopped")
-        missing = [output.missing for output in self.outputs if output.missing]
+        missing = [output.missing for output in shown if output.missing]
         if missing:
             raise UserError(missing[0])
+
+    def _to_show(self) -> list[Output]:
+        """All, or with ``--no-runs`` those of which there is anything to show."""
+        if self.options.runs:
+            return self.outputs
+        done = {e.id for e in self.experiments if self.store.result(e)}
+        return [
+            out
+            for out in self.outputs
+            if any(e.id in done for e in out.experiments) or not (out.experiments or out.missing)
+        ]
 
     def _cheapest_first(self, outputs: Sequence[Output]) -> list[Output]:
         """In the order of their epochs, so that as much as possible is there early.
@@ -206,7 +218,7 @@ class App:
         waiting = pending(self.experiments, self.store) if not options.fresh else self.experiments
         cost = self._cost()
         seconds = sum(map(cost.seconds, waiting)) / options.jobs
-        known = waiting and not options.cluster and not math.isnan(seconds)
+        known = waiting and options.runs and not options.cluster and not math.isnan(seconds)
         about = f", about {duration(seconds)}" if known else ""
         together = f"{self.ranks.size} ranks | " if self.ranks.size > 1 else ""
         print(

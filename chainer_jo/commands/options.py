@@ -63,6 +63,12 @@ def parse(description: str, argv: list[str] | None, suite: Suite) -> Options:
         action="store_true",
         help="list runs, which are finished, and the estimated cost; run nothing",
     )
+    add(
+        "--no-runs",
+        dest="runs",
+        action="store_false",
+        help="write what can be shown of the runs that have finished; run nothing",
+    )
     add("--fresh", action="store_true", help="forget this script's finished runs and do them again")
     add(
         "--cluster",
@@ -184,6 +190,8 @@ def _checked(flags: argparse.Namespace, suite: Suite) -> Options:
         raise UserError(f"--machines {flags.machines}: expected --dry-run with it")
     if flags.cluster and flags.jobs and not flags.dry_run:
         raise UserError(f"--jobs {flags.jobs}: with --cluster every worker takes one run at a time")
+    if flags.fresh and not flags.runs:
+        raise UserError("--fresh: it does runs again, --no-runs does none; expected one of them")
     if not (flags.shared_folder or flags.cluster):
         raise UserError("--no-shared-folder: expected --cluster with it")
     suite.check(flags)
@@ -202,6 +210,7 @@ def _checked(flags: argparse.Namespace, suite: Suite) -> Options:
         flags.seed,
         flags.time_budget,
         flags.dry_run,
+        flags.runs,
         flags.fresh,
         flags.shards,
         flags.cluster,

@@ -35,6 +35,7 @@ class Options:
     seed: int
     time_budget: float | None
     dry_run: bool
+    runs: bool  # whether to do what is missing
     fresh: bool
     shards: int | None
     cluster: str | None

@@ -157,11 +157,40 @@ def _not_run(found: Sequence[Reference]) -> list[str]:
 
 
 def table1(found: Sequence[Reference]) -> str:
-    """Table 1 of the most telling preset that has one, as it is committed."""
+    """Table 1 of the most telling preset that has one, as it is committed but for columns without
+    any runs; and what it takes to make it."""
     by_name = {r.name: r for r in found}
     chosen = next(by_name[name] for name in MOST_TELLING if name in by_name)
     text = (chosen.results / "table1.md").read_text().strip()
-    return re.sub(r" {2,}", " ", re.sub(r"-{3,}", "---", text))
+    before, rows = text[: text.index("|")], text[text.index("|") :].split("\n")
+    columns = zip(*([cell.strip() for cell in row.split("|")[1:-1]] for row in rows), strict=True)
+    kept = [c for i, c in enumerate(columns) if not i or any(has_own(cell) for cell in c[2:])]
+    lines = [f"| {' | '.join(row)} |" for row in zip(*kept, strict=True)]
+    lines[1] = "|---" * len(kept) + "|"
+    return f"{before}{chr(10).join(lines)}\n\n{_made_by(chosen)}".strip()
+
+
+def has_own(cell: str) -> bool:
+    """Whether a cell of a table has more than the paper's number."""
+    return bool(cell) and not cell.startswith("…")
+
+
+def _made_by(r: Reference) -> str:
+    """The command for a preset's Table 1, and what its runs took; nothing if they are not there."""
+    packed = packed_runs.read(r.results)
+    keys = {key for cell in r.parts("table")[1]["cells"] for key in cell["runs"]}
+    shown = [packed[key] for key in keys & packed.keys()]
+    firsts = (Experiment.from_dict(run["experiment"]).first_step for run in shown)
+    seconds = {run["result"]["id"]: run["result"]["seconds"] for run in shown}
+    seconds |= {e.id: packed[e.id]["result"]["seconds"] for e in firsts if e}
+    if not seconds:
+        return ""
+    data = {"cifar10-jpeg": " --data cifar10-jpeg.tar.xz"}.get(r.data, "")
+    return (
+        f"`python reproduce/table1.py --preset {r.preset}{data}` makes it. These {len(seconds)} "
+        f"runs took {sum(seconds.values()) / 3600:.1f} hours, one after the other, on "
+        f"{', '.join(r.provenance['devices'])}."
+    )
 
 
 def script_costs(measured: dict) -> str:
