@@ -21,18 +21,36 @@ def test_time_left_by_epochs(monkeypatch, capsys):
     now = [0.0]
     monkeypatch.setattr(status.time, "monotonic", lambda: now[0])
     short, long, begun = runs(10, 30, 20)
-    shown = Status(3, None, 1, False, {short: "a", long: "b", begun: "c"}.__getitem__, 60)
+    names = {short: "a", long: "b", begun: "c"}
+    shown = Status(3, None, 1, False, names.__getitem__, {short: 0, long: 0, begun: 14})
     for epoch in range(1, 11):
         now[0] += 2
         shown.show(Event(short, epoch))
     shown.show(Event(short, "finished", RESULT))
     assert capsys.readouterr().out == (
-        "[1/3] a: validation 70.0 > 65.0 (best > last)  10 s  about 100 s left\n"
+        "[1/3] a: validation 70.0 > 65.0 (best > last)  10 s  about 72 s left\n"
     )
-    for epoch in range(15, 21):  # 14 epochs were done before
+    for epoch in range(15, 21):
         now[0] += 2
         shown.show(Event(begun, epoch))
     shown.show(Event(begun, "finished", RESULT))
     assert "c: " in (said := capsys.readouterr().out) and "about 60 s left" in said
     shown.show(Event(long, "finished", RESULT))
     assert "left" not in capsys.readouterr().out
+
+
+def test_time_left_by_epochs_that_are_seen_now_and_then(monkeypatch, capsys):
+    """Epochs pass faster than they are looked at, a run is over between two looks."""
+    now = [0.0]
+    monkeypatch.setattr(status.time, "monotonic", lambda: now[0])
+    seen, unseen, last = runs(20, 30, 10)
+    names = {seen: "a", unseen: "b", last: "c"}
+    shown = Status(3, None, 1, False, names.__getitem__, dict.fromkeys(names, 0))
+    for epoch in (7, 19):
+        shown.show(Event(seen, epoch))
+    now[0] = 20.0
+    shown.show(Event(seen, "finished", RESULT))
+    assert "about 40 s left" in capsys.readouterr().out
+    now[0] = 50.0
+    shown.show(Event(unseen, "finished", RESULT))
+    assert "about 10 s left" in capsys.readouterr().out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from chainer_jo.experiments.cost import Cost, duration
 from chainer_jo.experiments.experiment import Experiment
@@ -20,8 +20,8 @@ class Status:
     jobs : runs side by side.
     live : whether the moving line may be used: nothing else writes to the terminal meanwhile.
     name : what runs are called; None: by their ids.
-    epochs : of all that is to do, if they all take about the same time; then it is they that the
-        time left is judged by, and not whole runs.
+    begun : epochs that each run to do has behind it, if all epochs take about the same time; then
+        it is they that the time left is judged by, and not whole runs.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Status:
         jobs: int,
         live: bool,
         name: Callable[[Experiment], str] | None = None,
-        epochs: int | None = None,
+        begun: Mapping[Experiment, int] | None = None,
     ) -> None:
         self.total = total
         self.done = 0
@@ -42,22 +42,20 @@ class Status:
         self._short = name or (lambda experiment: f"{experiment.kind} {experiment.noise.short}")
         self._live = live and sys.stdout.isatty()
         self._epochs: dict[Experiment, int] = {}
-        self._epochs_left = epochs
-        self._epochs_here = 0
+        self._begun = begun
+        self._counted = dict(begun or {})
 
     def show(self, event: Event) -> None:
         experiment = event.experiment
         if isinstance(event.state, int):
-            self._count(event.state - self._epochs.get(experiment, 0))
-            self._epochs[experiment] = event.state
+            self._epochs[experiment] = self._counted[experiment] = event.state
             self._draw()
             return
-        before = self._epochs.pop(experiment, 0)
-        if event.state != "paused":
-            self._count(experiment.optimization.epochs - before)
+        self._epochs.pop(experiment, None)
         self._clear()
         if event.state != "paused":
             self.done += 1
+            self._counted[experiment] = experiment.optimization.epochs
         print(
             f"[{self.done:{len(str(self.total))}}/{self.total}] {self._name(experiment)}: "
             f"{self._outcome(event)}",
@@ -86,17 +84,12 @@ class Status:
         )
         return f"{scores} (best > last)  {duration(result['seconds'])}  {self._left()}"
 
-    def _count(self, epochs: int) -> None:
-        """Takes epochs from what is left; those that a run had behind it come in one go."""
-        if self._epochs_left is not None:
-            self._epochs_left -= epochs
-            self._epochs_here += min(epochs, 1)
-
     def _left(self) -> str:
         elapsed = time.monotonic() - self.started
         left, here = self.total - self.done, self.done
-        if self._epochs_left is not None:
-            left, here = self._epochs_left, self._epochs_here
+        if self._begun is not None:
+            left = sum(e.optimization.epochs - self._counted[e] for e in self._begun)
+            here = sum(self._counted[e] - epochs for e, epochs in self._begun.items())
         return f"about {duration(elapsed / here * left)} left" if left and here else ""
 
     def _draw(self) -> None:
@@ -105,7 +98,7 @@ class Status:
                 f"{self._short(e)} {epoch}/{e.optimization.epochs}"
                 for e, epoch in self._epochs.items()
             ]
-            if self._epochs_left is not None:
+            if self._begun is not None:
                 parts.append(self._left())
             print(f"\r\x1b[K{self.done}/{self.total} | " + " | ".join(parts), end="", flush=True)
 
