@@ -17,7 +17,7 @@ from PIL import Image
 
 from chainer_jo.commands import cli
 from chainer_jo.datasets.downloading import download
-from chainer_jo.experiments import relabelling
+from chainer_jo.experiments import own_data, relabelling
 from chainer_jo.experiments.corrected_labels import COLUMNS
 from chainer_jo.experiments.trained_network import TrainedNetwork
 
@@ -71,7 +71,8 @@ def files_below(folder):
 
 
 def run(*arguments):
-    """The command in this process; its exit code."""
+    """The command as a new process would do it; its exit code."""
+    own_data._sets.cache_clear()
     try:
         cli.main([str(a) for a in arguments])
     except SystemExit as end:
@@ -234,10 +235,44 @@ def test_other_data_in_the_same_folder_are_refused(by_features, data, tmp_path, 
     assert run("relabel", moved / "labels.csv", "--out", by_features, *words) == 0
 
 
+def test_a_file_of_ones_own_is_never_overwritten(tmp_path, capsys):
+    """Least of all DATA, whose folder may be the one that is to be written to."""
+    root = make(tmp_path / "set")
+    before = files_below(root)
+    assert run("relabel", root / "labels.csv", "--out", root, *SHORT) == 2
+    assert "has a labels.csv of its own, expected another folder" in one_line(capsys)
+    assert files_below(root) == before
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "report.html").write_text("mine")
+    assert run("relabel", root / "labels.csv", "--out", out, *SHORT) == 2
+    assert "has a report.html of its own" in one_line(capsys)
+    assert [path.name for path in out.iterdir()] == ["report.html"]
+
+
+def test_data_that_were_put_right_are_taken(tmp_path):
+    """Before anything was computed a folder is nobody's."""
+    root, out = make(tmp_path / "set"), tmp_path / "out"
+    damaged("unreadable", root)
+    command = ("relabel", root / "labels.csv", "--out", out, *SHORT)
+    assert run(*command) == 2
+    rows = (root / "labels.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    (root / "labels.csv").write_text("".join(rows[:5] + rows[6:]), encoding="utf-8")
+    assert run(*command) == 0
+    assert len(read(out / "labels.csv")) == 59
+
+
+def test_the_network_is_the_same_file_in_every_process(corrected):
+    """Chainer gives weights in the order of their hashes, which differ from process to process."""
+    with np.load(corrected / "model.npz") as archive:
+        assert archive.files == sorted(archive.files)
+
+
 def test_nothing_is_run_or_written_to_say_what_would_be(data, tmp_path, capsys):
     out = tmp_path / "out"
     assert run("relabel", data / "labels.csv", "--out", out, "--dry-run", "--device", "cpu") == 0
     said = capsys.readouterr().out
+    assert "settings 4 of 4\n" in said and "network on given ones\n" in said
     assert "7 runs, 7 to do, in about" in said and "held out: 6 images" in said
     words = ("--features", data / "features.npz", "--dry-run")
     assert run("relabel", data / "labels.csv", "--out", out, *words) == 0
@@ -275,7 +310,7 @@ def damaged(kind, root):
             return "no rows", "expected one per image"
         case "one class":
             write(table, [rows[0], *((path, "cat", *rest) for path, _, *rest in rows[1:])])
-            return "1 class", "expected at least two"
+            return "1 class ('cat')", "expected at least two"
         case "one each":
             write(table, [rows[0], *rows[1:4]])
             write(table, [rows[0], *((row[0], str(i), *row[2:]) for i, row in enumerate(rows[1:]))])
@@ -403,7 +438,7 @@ def test_the_commands_say_what_they_are(capsys):
         assert run(command, "--help") == 0
         said = capsys.readouterr().out
         assert f"usage: chainer-jo {command}" in said
-        assert max(map(len, said.splitlines())) <= 100
+        assert max(map(len, said.splitlines())) <= 100 and "preset" not in said
 
 
 def test_the_example_says_how_to_go_on(tmp_path, capsys):

@@ -49,7 +49,7 @@ def parse(description: str, argv: list[str] | None, suite: Suite) -> Options:
     )
     add("--data", help=f"{suite.data_help}; default: the preset's")
     add("--trials", type=int, help="trials of every cell; default: the preset's")
-    add_computing_flags(add)
+    add_computing_flags(add, "fp32, but for the preset half mixed where the device has it")
     add("--results", type=Path, default=Path("results"), help="folder for runs and tables")
     add("--figures", type=Path, default=Path("figures"), help="folder for figures")
     add("--seed", type=int, default=0, help="seed of the first trial; the next one's is one more")
@@ -91,8 +91,14 @@ def parse(description: str, argv: list[str] | None, suite: Suite) -> Options:
     return _checked(parser.parse_args(argv), suite)
 
 
-def add_computing_flags(add: Callable[..., Any]) -> None:
-    """How runs are computed, which is the same for all of them; ``add`` is argparse's."""
+def add_computing_flags(add: Callable[..., Any], precision: str) -> None:
+    """How runs are computed, which is the same for all of them.
+
+    Parameters
+    ----------
+    add : argparse's.
+    precision : what ``auto`` means for it, in words.
+    """
     add("--device", default="auto", help="cpu, cuda or cuda:N; auto: cuda if there is one")
     add(
         "--engine",
@@ -110,8 +116,7 @@ def add_computing_flags(add: Callable[..., Any]) -> None:
         "--precision",
         default="auto",
         choices=("auto", *PRECISIONS),
-        help="mixed: half-precision activations; auto: fp32, but for the preset half mixed where "
-        "the device has it",
+        help=f"mixed: half-precision activations; auto: {precision}",
     )
     add(
         "--jobs",

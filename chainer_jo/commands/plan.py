@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from chainer_jo.experiments.cost import Cost, duration
 from chainer_jo.experiments.experiment import Experiment
@@ -15,13 +15,17 @@ from chainer_jo.report.layout import aligned
 
 
 def run_lines(
-    experiments: Sequence[Experiment], waiting: set[Experiment], store: RunStore, cost: Cost
+    experiments: Sequence[Experiment],
+    waiting: set[Experiment],
+    store: RunStore,
+    cost: Cost,
+    name: Callable[[Experiment], str] = lambda experiment: experiment.id,
 ) -> list[str]:
-    """One line per run: its state, its estimated time, its id."""
+    """One line per run: its state, its estimated time, its name, which is its id by default."""
     lines = []
     for experiment in experiments:
         state = "to do" if experiment in waiting else store.result(experiment)["state"]
-        lines.append(f"{state:9} {duration(cost.seconds(experiment)):>8}  {experiment.id}")
+        lines.append(f"{state:9} {duration(cost.seconds(experiment)):>8}  {name(experiment)}")
     return lines
 
 

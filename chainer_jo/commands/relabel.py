@@ -15,13 +15,16 @@ from chainer_jo.datasets import labelled_images
 from chainer_jo.datasets.decoded_images import usual_size
 from chainer_jo.datasets.image_files import ImageFiles
 from chainer_jo.errors import UserError
-from chainer_jo.experiments import corrected_set
+from chainer_jo.experiments import corrected_set, trained_network
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.report import relabel_report
 from chainer_jo.report.relabelled import Relabelled
 from chainer_jo.training.many_ranks import Ranks
 
-#: The file that says whose data a folder's results are of.
-BOUND = "data.json"
+#: The file that says whose data a folder's results are of, and the folders with what was computed.
+BOUND, COMPUTED = "data.json", ("runs", "folds")
+LABELS, SOFT_LABELS = "labels.csv", "soft_labels.npz"
+WRITTEN = (LABELS, SOFT_LABELS, trained_network.NAME, relabel_report.NAME)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -63,13 +66,19 @@ def relabel(options: RelabelOptions, ranks: Ranks) -> None:
 
 
 def _check_folders(options: RelabelOptions) -> None:
-    """That nothing would be written into the data."""
+    """That nothing would be written into the data, or over a file that is somebody's own."""
     data = Path(options.flags.data).expanduser().resolve()
     for flag, folder in (("out", options.out), ("apply", options.flags.apply)):
         if folder is None:
             continue
         if data.is_dir() and folder.resolve().is_relative_to(data):
             raise UserError(f"--{flag} {folder}: lies in the data, expected a folder elsewhere")
+    if not (options.out / BOUND).exists():
+        for name in WRITTEN:
+            if (options.out / name).exists():
+                raise UserError(
+                    f"--out {options.out}: has a {name} of its own, expected another folder"
+                )
     apply = options.flags.apply
     if apply is not None and apply.exists() and (not apply.is_dir() or any(apply.iterdir())):
         raise UserError(f"--apply {apply}: not empty, expected a folder to be made")
@@ -83,13 +92,13 @@ def _bind(options: RelabelOptions) -> None:
     path = options.out / BOUND
     found = options.data.fingerprints
     bound = files.read_json(path) if path.exists() else None
-    if bound is None:
-        files.write_json(path, found)
-    elif bound != found:
+    if bound != found and bound and any((options.out / name).exists() for name in COMPUTED):
         raise UserError(
             f"{path}: the results there are of data with fingerprints {_shown(bound)}, these have "
             f"{_shown(found)}; expected the same images and labels, or another --out folder"
         )
+    if bound != found:
+        files.write_json(path, found)
 
 
 def _shown(fingerprints: dict) -> str:
@@ -99,8 +108,8 @@ def _shown(fingerprints: dict) -> str:
 def _write(options: RelabelOptions, outcome: Outcome) -> None:
     """Everything, the labels first: what took long is there if the disk is full for the rest."""
     out, labels = options.out, outcome.labels
-    labels.write_table(out / "labels.csv")
-    labels.write_probabilities(out / "soft_labels.npz")
+    labels.write_table(out / LABELS)
+    labels.write_probabilities(out / SOFT_LABELS)
     network = outcome.network.save(out)
     images = labels.images
     relabelled = Relabelled(
@@ -113,7 +122,7 @@ def _write(options: RelabelOptions, outcome: Outcome) -> None:
     page = report(outcome, options.flags.data, RunStore(out))
     page_path = page.write(out, relabelled, usual_size(images))
     print("", *summary(outcome), "", sep="\n")
-    print("written:", out / "labels.csv", out / "soft_labels.npz", network, page_path)
+    print("written:", out / LABELS, out / SOFT_LABELS, network, page_path)
     if options.flags.apply:
         sets = options.data.sets
         copy = options.flags.copy or _is_unpacked(options)

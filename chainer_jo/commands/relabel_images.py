@@ -139,10 +139,11 @@ class ByImages:
 
     def plan(self) -> None:
         """Says what would be run."""
-        experiments = [*self.study.tuning(), *self._steps(self.study.candidates[0])]
+        experiments = [*self._tuning(), *self._steps(self.study.candidates[0])]
         waiting = set(pending(experiments, self.store))
         cost = self._cost(experiments, functools.partial(self._tried, experiments[-1]))
-        print(*run_lines(experiments, waiting, self.store, cost), sep="\n")
+        name = self.names.__getitem__
+        print(*run_lines(experiments, waiting, self.store, cost, name), sep="\n")
         left = sum(map(cost.seconds, waiting)) / self.jobs
         print(
             f"{len(experiments)} runs, {len(waiting)} to do, in about {duration(left)} "
@@ -152,11 +153,9 @@ class ByImages:
     def work(self) -> Outcome | None:
         """Everything; None if the time was up."""
         self.data = self.load()
-        tuning = self.study.tuning()
-        number = len(tuning)
-        self.names |= {e: f"settings {i} of {number}" for i, e in enumerate(tuning, 1)}
+        tuning = self._tuning()
         if tuning:
-            print(f"trying {number} settings in short runs", flush=True)
+            print(f"trying {len(tuning)} settings in short runs", flush=True)
             if not self._run(tuning):
                 return None
         trials = self._trials(tuning)
@@ -165,9 +164,6 @@ class ByImages:
             print(*aligned(trial_rows(trials)), sep="\n", flush=True)
             parameters = self.study.candidates[[trial.chosen for trial in trials].index(True)]
         first, second, baseline = steps = self._steps(parameters)
-        self.names |= dict(
-            zip(steps, ("new labels", "network on them", "network on given ones"), strict=True)
-        )
         if not self._run(steps):
             return None
         for experiment in (first, second):
@@ -187,9 +183,17 @@ class ByImages:
             {"first step": first, "second step": second, "labels as given": baseline},
         )
 
+    def _tuning(self) -> list[Experiment]:
+        tuning = self.study.tuning()
+        self.names |= {e: f"settings {i} of {len(tuning)}" for i, e in enumerate(tuning, 1)}
+        return tuning
+
     def _steps(self, parameters: HyperParameters) -> list[Experiment]:
         first = self.study.first_step(parameters)
-        return [first, self.study.second_step(first), self.study.baseline()]
+        steps = [first, self.study.second_step(first), self.study.baseline()]
+        names = "new labels", "network on them", "network on given ones"
+        self.names |= dict(zip(steps, names, strict=True))
+        return steps
 
     @functools.cached_property
     def load(self):

@@ -98,7 +98,7 @@ def parse(arguments: list[str] | None) -> RelabelOptions:
         help="also write the set with corrected labels, as links to the images")  # fmt: skip
     add("--copy", action="store_true", help="with --apply: copies of the images, not links")
     how = parser.add_argument_group("how it is computed")
-    add_computing_flags(how.add_argument)
+    add_computing_flags(how.add_argument, "fp32")
     how.add_argument("--dry-run", action="store_true",
                      help="say what would be run and how long it takes; run nothing")  # fmt: skip
     return _checked(parser.parse_args(arguments))

@@ -143,7 +143,7 @@ def load(data: str, validation: str | None = None, test: str | None = None) -> L
     train = found["train"]
     classes = train.class_names or tuple(sorted(set(train.labels), key=by_value))
     if len(classes) < 2:
-        raise UserError(f"data {data!r}: {len(classes)} class, expected at least two")
+        raise UserError(f"data {data!r}: 1 class ({classes[0]!r}), expected at least two")
     sets = {use: listing.indexed(classes) for use, listing in found.items()}
     _check_apart(sets)
     _note_single_images(sets["train"])

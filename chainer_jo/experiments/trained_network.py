@@ -66,7 +66,8 @@ class TrainedNetwork:
         arrays |= {_WEIGHTS + name: array for name, array in self.weights.items()}
         arrays |= {_LOOK + name: array for name, array in self.look.items()}
         path = folder / NAME
-        files.write(path, lambda file: np.savez(file, **arrays))
+        # Chainer's order is that of a set, another in every process.
+        files.write(path, lambda file: np.savez(file, **dict(sorted(arrays.items()))))
         return path
 
     @classmethod
