@@ -393,7 +393,7 @@ def main(arguments: list[str] | None = None) -> int:
             "threads": options.threads,
             "machine": machine.describe(options.threads),
             "versions": {name: machine.version(name) for name in ("cleanlab", "scikit-learn")},
-            "provenance": provenance(device, provider.name if provider else "stock"),
+            "provenance": provenance(device, provider),
             "records": [],
         }
         if options.json and options.json.exists():

@@ -6,13 +6,13 @@ a graph, NHWC strides, and an aligned address for every tensor with memory and f
 
 import ctypes
 import enum
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
 
 data_type = enum.Enum("data_type", "FLOAT HALF NOT_SET")
 heur_mode = enum.Enum("heur_mode", "A FALLBACK")
-build_plan_policy = enum.Enum("build_plan_policy", "HEURISTICS_CHOICE ALL")
 numerical_note = enum.Enum("numerical_note", [
     "TENSOR_CORE", "DOWN_CONVERT_INPUTS", "REDUCED_PRECISION_REDUCTION", "FFT", "NONDETERMINISTIC",
     "WINOGRAD", "WINOGRAD_TILE_4x4", "WINOGRAD_TILE_6x6", "WINOGRAD_TILE_13x13",
@@ -23,9 +23,22 @@ STEPS = (
     "build_operation_graph",
     "create_execution_plans",
     "check_support",
-    "build_plans",
 )
 WORKSPACE = 48
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A plan that a graph is offered: what it takes, and by how much its results are off."""
+
+    name: str
+    microseconds: float = 10.0
+    notes: tuple[str, ...] = ()
+    workspace: int = WORKSPACE
+    seconds_to_build: float = 0.0
+    off: float = 0.0
+    builds: bool = True
+    runs: bool = True
 
 
 class cudnnGraphNotSupportedError(RuntimeError):  # noqa: N801, N818 - cudnn-frontend's name
@@ -35,13 +48,14 @@ class cudnnGraphNotSupportedError(RuntimeError):  # noqa: N801, N818 - cudnn-fro
 class Library(SimpleNamespace):
     """What ``import cudnn`` gives; ``graphs`` are those made so far.
 
-    ``unsupported`` is a set of node names: a graph that has all of them has no engine.
+    ``unsupported`` is a set of node names: a graph that has all of them has no engine. Every other
+    one has the plans ``offers``. What these take is on a clock of the library's own.
     """
 
     def __init__(self, *unsupported: set[str]) -> None:
         super().__init__(
             data_type=data_type, heur_mode=heur_mode, numerical_note=numerical_note,
-            build_plan_policy=build_plan_policy,
+            offers=[Offer("eng1_k2=5")], clock=0.0, built=[],
             cudnnGraphNotSupportedError=cudnnGraphNotSupportedError,
             graphs=[], streams=[], destroyed=[], unsupported=unsupported,
         )  # fmt: skip
@@ -110,6 +124,8 @@ class Graph:
         self.nodes = []
         self.steps = []
         self.refused = []
+        self.offers = list(library.offers)
+        self.selected = None
         self.runs = 0
 
     def tensor(self, dim, stride, data_type, name, uid, is_pass_by_value=False):
@@ -231,13 +247,24 @@ class Graph:
         if any(nodes <= set(self.nodes) for nodes in self.library.unsupported):
             raise cudnnGraphNotSupportedError("no engine")
 
-    def build_plans(self, policy):
-        assert policy is build_plan_policy.HEURISTICS_CHOICE
-        self._step("build_plans")
+    def get_execution_plan_count(self):
+        return len(self.offers)
+
+    def get_plan_name_at_index(self, index):
+        return self.offers[index].name
+
+    def build_plan_at_index(self, index):
+        assert len(self.steps) == len(STEPS)
+        offer = self.offers[index]
+        if set(offer.notes) & set(self.refused) or not offer.builds:
+            raise cudnnGraphNotSupportedError("Deselecting execution plan")
+        if (self, offer) not in self.library.built:
+            self.library.clock += offer.seconds_to_build
+            self.library.built.append((self, offer))
+        self.selected = offer
 
     def get_workspace_size(self):
-        assert len(self.steps) == len(STEPS)
-        return WORKSPACE
+        return self.selected.workspace
 
     def _with_memory(self):
         return [t for t in self.tensors if t.compute is None or t.is_output]
@@ -249,6 +276,15 @@ class Graph:
         assert addresses.keys() == memory.keys()
         on_device = [address for uid, address in addresses.items() if not memory[uid].host]
         assert not any(address % 16 for address in on_device), "an address is not aligned"
+        if not self.selected.runs:
+            raise RuntimeError("CUDNN_STATUS_EXECUTION_FAILED")
+        offer = self.selected
+        self.launch(lambda: self._compute(offer, memory, addresses))
+
+    def launch(self, work):
+        work()
+
+    def _compute(self, offer, memory, addresses):
         known = {}
 
         def value(tensor):
@@ -262,7 +298,8 @@ class Graph:
 
         results = [(t, value(t)) for t in self._with_memory() if t.is_output]
         for tensor, array in results:
-            tensor.memory(addresses[tensor.uid])[...] = array
+            tensor.memory(addresses[tensor.uid])[...] = array * (1 + offer.off)
+        self.library.clock += 1e-6 * offer.microseconds
         self.runs += 1
 
 
@@ -303,12 +340,24 @@ def dgrad(gy, W, x_dim, padding, stride):
 class HostArrays:
     """NumPy in CuPy's place, with what the provider takes from ``cupy.cuda``."""
 
-    def __init__(self):
-        self.stream = 7
+    def __init__(self, clock=lambda: 0.0):
+        self.stream, self.capturing = 7, False
         self.cuda = SimpleNamespace(
-            get_current_stream=lambda: SimpleNamespace(ptr=self.stream), alloc=self._alloc
+            get_current_stream=lambda: SimpleNamespace(
+                ptr=self.stream, is_capturing=lambda: self.capturing
+            ),
+            alloc=self._alloc,
+            Event=self._event,
+            get_elapsed_time=lambda first, last: 1e3 * (last.time - first.time),
         )
         self.allocated = []
+        self._clock = clock
+
+    def _event(self):
+        assert not self.capturing
+        event = SimpleNamespace(synchronize=lambda: None)
+        event.record = lambda: setattr(event, "time", self._clock())
+        return event
 
     def _alloc(self, nbytes):
         self.allocated.append(np.empty(nbytes, np.uint8))

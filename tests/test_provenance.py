@@ -16,7 +16,7 @@ import subprocess, sys
 from chainer_jo.experiments import provenance
 import chainer
 subprocess.run(sys.argv[1:], check=True)
-print(provenance.provenance(chainer.get_device("@numpy"), "stock")["commit"])
+print(provenance.provenance(chainer.get_device("@numpy"), None)["commit"])
 """
 
 

@@ -287,7 +287,10 @@ class ByImages:
         name = self.options.device
         device = chainer.get_device("@numpy" if name == "cpu" else f"@cupy:{name[5:]}")
         device.use()
-        providers.use(providers.choose(device, self.study.precision, self.flags.engine))
+        provider = providers.choose(device, self.study.precision, self.flags.engine)
+        if provider is not None:
+            provider.keep_choices(self.store.root)
+        providers.use(provider)
         labels[self.held_back] = network.of_images(images.files(self.held_back), device)
         return labels
 

@@ -16,6 +16,7 @@ import chainer_jo
 from chainer_jo import files
 from chainer_jo.experiments import method_sources
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.functions.providers import Provider
 
 
 def _commit() -> str | None:
@@ -123,8 +124,9 @@ def other_code(results: Sequence[dict]) -> str:
     )
 
 
-def provenance(device: chainer.backend.Device, engine: str) -> dict:
-    """Commit, digest of the method's sources, versions, device and engine, as JSON values."""
+def provenance(device: chainer.backend.Device, provider: Provider | None) -> dict:
+    """Commit, digest of the method's sources, versions, device and engine, as JSON values; and a
+    digest of what the engine has chosen by measuring, if anything."""
     packages = ["chainer", "numpy"] + ([] if device.xp is np else ["cupy-cuda12x", "cupy-cuda13x"])
     versions = {"python": platform.python_version()}
     for package in packages:
@@ -137,5 +139,6 @@ def provenance(device: chainer.backend.Device, engine: str) -> dict:
         "sources": method_sources.digest(),
         "versions": versions,
         "device": device_name(device),
-        "engine": engine,
+        "engine": provider.name if provider else "stock",
+        **({"choices": provider.choices} if provider and provider.choices else {}),
     }

@@ -113,6 +113,8 @@ class Run:
         self.device = _device(settings.device, ranks)
         self.device.use()
         self.provider = providers.choose(self.device, experiment.precision, settings.engine)
+        if self.provider is not None:
+            self.provider.keep_choices(store.root)
         # Stock Chainer's convolutions are cuBLAS's, which CuPy does not capture.
         on_gpu = self.device.xp is not np
         self.graph = settings.graph and on_gpu and self.provider is not None
@@ -248,7 +250,7 @@ class Run:
             "shards": self.task.shards.number,
             "noisy_labels_right": self.task.noisy_labels_right,
             "data": self.task.fingerprint,
-            "provenance": provenance(self.device, self.provider.name if self.provider else "stock"),
+            "provenance": provenance(self.device, self.provider),
         }
         if self.ranks.is_first:
             self.store.save_result(self.experiment, result)

@@ -11,6 +11,7 @@ import abc
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import chainer
@@ -80,6 +81,15 @@ class Provider(abc.ABC):
         self, x: Any, gy: Any, W_shape: tuple[int, ...], stride: int, pad: int
     ) -> Any:
         """Gradient with respect to W, of shape W_shape, as `gradient_of` takes it."""
+
+    def keep_choices(self, folder: Path) -> None:  # noqa: B027 - most have nothing to choose
+        """Begins a run: what the provider chooses by measuring, and rounding depends on, is from
+        now on taken from and kept below a results folder, so that a continued run does the same."""
+
+    @property
+    def choices(self) -> str | None:
+        """Digest of what has been chosen so for this run; None if there is nothing to choose."""
+        return None
 
     def gradient_of(self, W: Any, gradient: Any, accumulate: Any | None) -> Any:
         """What `conv2d_grad_weight` gave, plus `accumulate` if given: float32, C-contiguous."""

@@ -20,10 +20,13 @@ from chainer_jo.functions.providers import (
     Branch,
     FusingProvider,
     batch_norm_arrays,
+    cudnn_choices,
     cudnn_library,
+    cudnn_timing,
 )
 from chainer_jo.functions.providers import cudnn_plans as plans
 from chainer_jo.functions.providers.cudnn_kernels import Kernels, Moved
+from chainer_jo.functions.providers.cudnn_planner import Plan, Planner
 
 FLOAT32 = numpy.dtype(numpy.float32)
 
@@ -77,7 +80,8 @@ def load(precision: str) -> CuDNN:
     library, handle = cudnn_library.load(precision)
     import cupy
 
-    return CuDNN(library, handle, precision, cupy, Kernels())
+    choices = cudnn_choices.of(cudnn_library.machine(library, cupy))
+    return CuDNN(library, handle, precision, cupy, Kernels(), choices)
 
 
 class CuDNN(FusingProvider):
@@ -90,6 +94,7 @@ class CuDNN(FusingProvider):
     precision : "fp32", "tf32" or "mixed".
     xp : CuPy, or what stands for it in a test.
     kernels : the functions of `cudnn_kernels.SOURCES`.
+    choices : of plans, those of this GPU and cuDNN.
     fused : which of `FUSIONS` may be one graph; None: those of `FUSED`. What cuDNN does not fuse
         for a shape is computed one after the other in any case.
     """
@@ -103,6 +108,7 @@ class CuDNN(FusingProvider):
         precision: str,
         xp: Any,
         kernels: Any,
+        choices: cudnn_choices.Choices,
         fused: Collection[str] | None = None,
     ) -> None:
         self.precision = precision
@@ -113,13 +119,20 @@ class CuDNN(FusingProvider):
         weakref.finalize(self, library.destroy_handle, handle)
         self._xp = xp
         self._kernels = kernels
-        self._planner = plans.Planner(library, precision, handle=handle)
+        self._planner = Planner(library, precision, choices, handle=handle)
         self._dtype = numpy.dtype(numpy.float16 if precision == "mixed" else numpy.float32)
         self._stream: Any = None
         # cuDNN reads these scalars from host memory whenever a plan runs.
         self._scalars: dict[float, numpy.ndarray] = {}
         self._unused_averages: dict[int, Any] = {}
         self._step: _Step | None = None
+
+    def keep_choices(self, folder):
+        self._planner.keep_in(folder)
+
+    @property
+    def choices(self):
+        return self._planner.digest
 
     def as_activation(self, x):
         if x.dtype.kind != "f":
@@ -277,7 +290,7 @@ class CuDNN(FusingProvider):
         W1_shape: tuple[int, ...],
         stride: int,
         W2_shape: tuple[int, ...],
-    ) -> tuple[plans.Plan | None, ...]:
+    ) -> tuple[Plan | None, ...]:
         """The plans of a branch: both convolutions, and the gradient of the second's weights."""
         plan, z_shape = self._planner.plan, _z_shape(x_shape, W1_shape, stride)
         second = z_shape, tuple(W2_shape), W2_shape[2] // 2
@@ -326,22 +339,42 @@ class CuDNN(FusingProvider):
 
     def _with_relu(
         self, fusion: str, describe: Callable[..., None], shape: tuple[int, ...]
-    ) -> tuple[plans.Plan | None, bool]:
+    ) -> tuple[Plan | None, bool]:
         """The plan of a batch normalisation, and whether the ReLU is in it."""
         plan = self._planner.plan(describe, shape, True) if fusion in self.fused else None
         if plan is not None:
             return plan, True
         return self._planner.plan(describe, shape, False), False
 
-    def _run(self, plan: plans.Plan, arrays: dict[str, Any]) -> None:
+    def _run(self, plan: Plan, arrays: dict[str, Any]) -> None:
         stream = self._xp.cuda.get_current_stream()
         if self._stream is None or stream.ptr != self._stream.ptr:
             self._library.set_stream(handle=self._handle, stream=stream.ptr)
             # Held on to, so that no other stream gets its address while the handle has it.
             self._stream = stream
+        addresses = {name: _address(a) for name, a in arrays.items()}
+        if plan.candidates:
+            self._choose(plan, addresses)
         # Given back when this returns, before the kernels have run: the pool is ordered by stream.
         workspace = self._xp.cuda.alloc(plan.workspace)
-        plan.run(self._handle, workspace.ptr, {name: _address(a) for name, a in arrays.items()})
+        plan.run(self._handle, workspace.ptr, addresses)
+
+    def _choose(self, plan: Plan, addresses: dict[str, int]) -> None:
+        """Has a graph's plan chosen by what its candidates take, on the arrays of its first run:
+        none of these is read and written both, but for averages that nobody reads."""
+        times: dict[str, float] = {}
+        # While a stream captures, nothing runs that could be timed.
+        if not self._stream.is_capturing():
+            workspace, idle = self._xp.cuda.alloc(plan.workspace), self._xp.zeros(1, FLOAT32)
+            times = cudnn_timing.microseconds(
+                plan.candidates,
+                plan.select,
+                lambda: plan.run(self._handle, workspace.ptr, addresses),
+                self._xp.cuda,
+                lambda passes: self._kernels.occupy(idle, passes),
+                plan.errors,
+            )
+        self._planner.settle(plan, times)
 
     def _weights(self, W: Any) -> Any:
         """Weights of shape (o, c, kh, kw) with the activations' type and memory."""
@@ -406,7 +439,7 @@ def _z_shape(x_shape: tuple[int, ...], W_shape: tuple[int, ...], stride: int) ->
     return plans.output_shape(x_shape, W_shape, stride, W_shape[2] // 2)
 
 
-def _found(plan: plans.Plan | None, geometry: tuple) -> plans.Plan:
+def _found(plan: Plan | None, geometry: tuple) -> Plan:
     if plan is None:
         raise UserError(
             "cuDNN has no engine for the convolution of {} by {} with stride {} and padding {} "

@@ -39,6 +39,12 @@ SOURCES = {
         shift = float16(beta - mean * gamma * inverse)
         """,
     ),
+    # Work for one thread, whose passes wait for each other.
+    "occupy": (
+        "float32 x, int32 passes",
+        "float32 y",
+        "y = x; for (int pass = 0; pass < passes; ++pass) y = 0.5f * y + 1.0f",
+    ),
 }
 
 

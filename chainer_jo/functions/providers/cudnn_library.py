@@ -63,6 +63,12 @@ def load(precision: str) -> tuple[ModuleType, Any]:
         ) from error
 
 
+def machine(library: ModuleType, cupy: ModuleType) -> str:
+    """The current GPU and the version of cuDNN, by name."""
+    properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+    return f"{properties['name'].decode()}, cuDNN {_dotted(library.backend_version())}"
+
+
 def _cupy() -> ModuleType:
     packages = "pip install 'cupy-cuda12x[ctk]' for CUDA 12, 'cupy-cuda13x[ctk]' for CUDA 13"
     try:

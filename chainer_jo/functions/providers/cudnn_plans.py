@@ -1,4 +1,4 @@
-"""The operations as cuDNN graphs: described by name, planned once per shape, run on addresses.
+"""The operations as cuDNN graphs, their inputs and outputs known by name.
 
 Tensors have the logical shape (n, c, h, w) and NHWC strides; weights (o, c, kh, kw) likewise.
 Arithmetic is float32, whatever the type of the activations.
@@ -6,20 +6,8 @@ Arithmetic is float32, whatever the type of the activations.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
-
-#: Engines that a precision does without, by numerical note. None takes those whose results vary
-#: from call to call: CUDA graph and eager run, continued and uninterrupted run agree bit for bit.
-_REFUSED = {
-    "fp32": (
-        "NONDETERMINISTIC", "DOWN_CONVERT_INPUTS", "TENSOR_CORE", "REDUCED_PRECISION_REDUCTION",
-        "WINOGRAD", "WINOGRAD_TILE_4x4", "WINOGRAD_TILE_6x6", "WINOGRAD_TILE_13x13",
-    ),
-    "tf32": ("NONDETERMINISTIC", "DOWN_CONVERT_INPUTS"),
-    "mixed": ("NONDETERMINISTIC", "DOWN_CONVERT_INPUTS"),
-}  # fmt: skip
 
 
 def nhwc_strides(shape: tuple[int, ...]) -> list[int]:
@@ -91,63 +79,6 @@ class Graph:
         """Gives a node's output its shape and the activations' type."""
         tensor.set_data_type(self.activation_type)
         return tensor.set_dim(list(shape)).set_stride(nhwc_strides(shape))
-
-
-class Plan:
-    """A graph that cuDNN has planned."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._nodes = graph.nodes
-        self._uids = graph.uids
-        self.workspace = graph.nodes.get_workspace_size()
-
-    def run(self, handle: Any, workspace: int, addresses: dict[str, int]) -> None:
-        """Runs on the handle's stream; every named tensor and the workspace by its address."""
-        named = {uid: addresses[name] for name, uid in self._uids.items()}
-        self._nodes.execute(named, workspace, handle=handle)
-
-
-class Planner:
-    """Plans graphs, each once.
-
-    cuDNN's heuristics choose the engines, not measurements: a choice by measurement would differ
-    between two runs, and with it their rounding.
-
-    Parameters
-    ----------
-    library : the module ``cudnn``.
-    precision : "fp32", "tf32" or "mixed".
-    options : what every graph is made with, a handle above all.
-    """
-
-    def __init__(self, library: ModuleType, precision: str, **options: Any) -> None:
-        self._library = library
-        self._precision = precision
-        self._options = options
-        self._plans: dict[tuple, Plan | None] = {}
-
-    def plan(self, describe: Callable[..., None], *arguments: Any) -> Plan | None:
-        """The plan of ``describe(graph, *arguments)``; None where cuDNN has no engine."""
-        key = (describe, *arguments)
-        if key not in self._plans:
-            graph = Graph(self._library, self._precision, self._options)
-            describe(graph, *arguments)
-            self._plans[key] = self._build(graph)
-        return self._plans[key]
-
-    def _build(self, graph: Graph) -> Plan | None:
-        library, nodes = self._library, graph.nodes
-        try:
-            nodes.validate()
-            nodes.build_operation_graph()
-            nodes.create_execution_plans([library.heur_mode.A, library.heur_mode.FALLBACK])
-            notes = library.numerical_note.__members__
-            nodes.deselect_numeric_notes([notes[name] for name in _REFUSED[self._precision]])
-            nodes.check_support()
-            nodes.build_plans(library.build_plan_policy.HEURISTICS_CHOICE)
-        except library.cudnnGraphNotSupportedError:
-            return None
-        return Plan(graph)
 
 
 def convolution(

@@ -103,6 +103,9 @@ class Stream:
         graphs.append(graph)
         return graph
 
+    def is_capturing(self):
+        return recording is not None
+
     def synchronize(self):
         needs_no_capture("synchronous API calls")
 
