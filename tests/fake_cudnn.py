@@ -256,10 +256,12 @@ class Graph:
     def build_plan_at_index(self, index):
         assert len(self.steps) == len(STEPS)
         offer = self.offers[index]
-        if set(offer.notes) & set(self.refused) or not offer.builds:
+        if set(offer.notes) & set(self.refused):
             raise cudnnGraphNotSupportedError("Deselecting execution plan")
         if (self, offer) not in self.library.built:
             self.library.clock += offer.seconds_to_build
+            if not offer.builds:
+                raise cudnnGraphNotSupportedError("No valid execution plans built")
             self.library.built.append((self, offer))
         self.selected = offer
 

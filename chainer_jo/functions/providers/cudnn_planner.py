@@ -197,7 +197,7 @@ def _candidates(plan: Plan) -> dict[str, int]:
     found: dict[str, int] = {}
     spent = last = 0.0
     for name in plan.offered:
-        if len(found) == CANDIDATES or spent + last > SECONDS:
+        if len(found) == CANDIDATES or (found and spent + last > SECONDS):
             break
         started = time.perf_counter()
         built = plan.select(name)

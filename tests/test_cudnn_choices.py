@@ -1,0 +1,317 @@
+"""Which of cuDNN's plans runs: the fastest that is deterministic, and from then on the same one."""
+
+import json
+import logging
+import multiprocessing
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from fake_cudnn import HostArrays, Library, Offer
+
+from chainer_jo.errors import UserError
+from chainer_jo.functions.providers import cudnn_choices, cudnn_planner
+from chainer_jo.functions.providers.cudnn import CuDNN
+from chainer_jo.functions.providers.cudnn_choices import NAME, Choices
+from chainer_jo.functions.providers.cudnn_planner import CANDIDATES, SECONDS, WORKSPACE
+from chainer_jo.functions.providers.cudnn_timing import ROUNDS, RUNS
+
+HERE = "H100, cuDNN 9.28.0"
+SLOW, FAST = Offer("eng1_k2=5", 30.0, off=0.25), Offer("eng1_k2=7", 20.0, off=0.5)
+MIDDLE = Offer("eng4", 25.0, off=-0.5)
+GRAPH = "fp32 convolution (2, 3, 6, 6) (4, 3, 3, 3) 1 1 False"
+X, W = np.ones((2, 3, 6, 6), np.float32), np.ones((4, 3, 3, 3), np.float32)
+
+
+def convolution(provider, x=X):
+    return provider.conv2d(x, W, 1, 1, None)
+
+
+def make(*offers, choices=None, folder=None, precision="fp32"):
+    """A provider, and the library below it, whose graphs have these plans."""
+    library = Library()
+    library.offers = offers
+    arrays = HostArrays(lambda: library.clock)
+    kernels = SimpleNamespace(occupy=lambda x, passes: arrays.allocated.append(passes))
+    choices = choices or Choices(HERE)
+    provider = CuDNN(library, "handle", precision, arrays, kernels, choices)
+    if folder is not None:
+        provider.keep_choices(folder)
+    return provider, library
+
+
+def runs(library):
+    return [graph.runs for graph in library.graphs]
+
+
+def chosen(library):
+    """The plan of the only graph, and that its results are this plan's."""
+    (graph,) = library.graphs
+    return graph.selected.name
+
+
+def kept(folder, machine=HERE):
+    return {graph: choice["plan"] for graph, choice in file(folder)[machine].items()}
+
+
+def file(folder):
+    return json.loads((folder / NAME).read_text())
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """Building takes the time that the library says."""
+    libraries = []
+    made = Library.__init__
+
+    def remembered(self, *arguments):
+        made(self, *arguments)
+        libraries.append(self)
+
+    monkeypatch.setattr(Library, "__init__", remembered)
+    monkeypatch.setattr(cudnn_planner.time, "perf_counter", lambda: libraries[-1].clock)
+
+
+def test_the_fastest_is_chosen_by_timing_and_runs_from_the_first_call_on():
+    provider, library = make(SLOW, FAST, MIDDLE)
+    plain = convolution(make(Offer("eng0"))[0])
+    for _ in range(2):
+        assert np.array_equal(convolution(provider), plain * (1 + FAST.off))
+    assert chosen(library) == FAST.name
+    assert runs(library) == [3 * (1 + ROUNDS * RUNS) + 2]
+
+
+def test_the_gpu_is_occupied_while_runs_are_queued():
+    provider, _ = make(SLOW, FAST)
+    convolution(provider)
+    assert sum(isinstance(passes, int) for passes in provider._xp.allocated) == 2 * ROUNDS
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "mixed"])
+def test_what_varies_from_call_to_call_is_neither_built_nor_run(precision):
+    refused = Offer("eng0", 1.0, notes=("NONDETERMINISTIC",))
+    provider, library = make(refused, SLOW, refused, FAST, precision=precision)
+    convolution(provider, provider.as_activation(X))
+    assert chosen(library) == FAST.name
+    assert {offer for _, offer in library.built} == {SLOW, FAST}
+
+
+@pytest.mark.parametrize("second", [30.0, 29.5])
+def test_of_those_as_fast_cudnns_first_is_chosen(second):
+    provider, library = make(SLOW, Offer("eng4", second), Offer("eng5", second))
+    convolution(provider)
+    assert chosen(library) == SLOW.name
+
+
+def test_so_many_are_timed_at_most():
+    offers = [Offer(f"eng{i}", 100.0 - i) for i in range(CANDIDATES + 5)]
+    provider, library = make(*offers)
+    convolution(provider)
+    assert len(library.built) == CANDIDATES
+
+
+@pytest.mark.parametrize(("shares", "number"), [
+    ((0, 0.7, 0.1, 0.1), 2), ((1.1, 0.1, 0.1), 1), ((0.9, 0.9, 0.9), 2),
+    ((0, 0.45, 0.45, 0.45, 0.45), 3),
+])  # fmt: skip
+def test_building_takes_little_more_than_a_share_of_a_second(shares, number):
+    """The first is built in any case; none is begun that would end too late if it took as long as
+    the one before."""
+    provider, library = make(
+        *(Offer(f"eng{i}", seconds_to_build=s * SECONDS) for i, s in enumerate(shares))
+    )
+    convolution(provider)
+    assert len(library.built) == number
+
+
+def test_much_memory_is_not_taken_for_speed():
+    greedy = Offer("eng9", 1.0, workspace=WORKSPACE + 1)
+    provider, library = make(SLOW, greedy)
+    convolution(provider)
+    assert chosen(library) == SLOW.name
+    provider, library = make(Offer("eng9", workspace=4096))
+    convolution(provider)
+    assert provider._xp.allocated[-1].nbytes == 4096, "if there is nothing else"
+
+
+def test_what_cannot_be_built_or_run_is_passed_over():
+    broken = [Offer("eng8", 1.0, builds=False), Offer("eng9", 1.0, runs=False)]
+    provider, library = make(*broken, SLOW, FAST)
+    convolution(provider)
+    assert chosen(library) == FAST.name
+    slow = Offer("eng8", builds=False, seconds_to_build=2 * SECONDS)
+    provider, library = make(slow, SLOW)
+    convolution(provider)
+    assert chosen(library) == SLOW.name
+    provider, library = make(broken[0])
+    with pytest.raises(UserError, match="no engine"):
+        convolution(provider)
+    provider, library = make(broken[1])
+    with pytest.raises(RuntimeError, match="EXECUTION_FAILED"):
+        convolution(provider)
+
+
+def test_a_continued_run_has_the_same_plans_without_measuring(tmp_path, caplog):
+    provider, _ = make(SLOW, FAST, folder=tmp_path)
+    first = convolution(provider)
+    entry = file(tmp_path)[HERE][GRAPH]
+    assert entry == {"plan": FAST.name, "microseconds": [30.0, 20.0]}
+    # Today another one is faster, and cuDNN's order is another.
+    again, library = make(Offer("eng9", 1.0), SLOW, FAST, folder=tmp_path)
+    assert np.array_equal(convolution(again), first)
+    assert runs(library) == [1] and len(library.built) == 1
+    assert provider.choices == again.choices is not None
+    assert not caplog.records
+
+
+def test_the_only_plan_is_kept_too(tmp_path):
+    convolution(make(SLOW, folder=tmp_path)[0])
+    provider, library = make(FAST, SLOW, folder=tmp_path)
+    convolution(provider)
+    assert chosen(library) == SLOW.name
+
+
+def test_each_precision_chooses_by_itself(tmp_path):
+    choices = Choices(HERE)
+    convolution(make(SLOW, choices=choices, folder=tmp_path)[0])
+    provider, library = make(MIDDLE, choices=choices, folder=tmp_path, precision="tf32")
+    convolution(provider)
+    assert kept(tmp_path) == {GRAPH: SLOW.name, GRAPH.replace("fp32", "tf32"): MIDDLE.name}
+
+
+def test_on_another_gpu_it_says_so_once_and_chooses_anew(tmp_path, caplog):
+    convolution(make(SLOW, FAST, folder=tmp_path)[0])
+    there = "H200, cuDNN 9.28.0"
+    for turn in range(2):
+        caplog.clear()
+        provider, library = make(MIDDLE, SLOW, choices=Choices(there), folder=tmp_path)
+        convolution(provider)
+        assert chosen(library) == MIDDLE.name
+        lines = [record.getMessage() for record in caplog.records]
+        assert len(lines) == (turn == 0)
+        assert all(HERE in line and there in line and str(tmp_path) in line for line in lines)
+    assert kept(tmp_path) == {GRAPH: FAST.name}, "what was chosen before is still there"
+
+
+@pytest.mark.parametrize("offers", [
+    (SLOW, MIDDLE), (SLOW, Offer(FAST.name, builds=False), MIDDLE),
+    (SLOW, Offer(FAST.name, notes=("NONDETERMINISTIC",)), MIDDLE),
+])  # fmt: skip
+def test_a_plan_that_is_not_there_any_more_is_replaced(tmp_path, caplog, offers):
+    convolution(make(SLOW, FAST, folder=tmp_path)[0])
+    provider, library = make(*offers, folder=tmp_path)
+    convolution(provider)
+    assert chosen(library) == MIDDLE.name and kept(tmp_path) == {GRAPH: MIDDLE.name}
+    (record,) = caplog.records
+    assert FAST.name in record.getMessage() and GRAPH in record.getMessage()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"a": 3}', '{"a": {"b": "c"}}',
+                                  '{"a": {"b": {"plan": 3}}}'])  # fmt: skip
+def test_a_damaged_file_is_one_line_and_is_mended(tmp_path, caplog, text):
+    path = tmp_path / NAME
+    path.parent.mkdir()
+    path.write_text(text)
+    provider, library = make(SLOW, FAST, folder=tmp_path)
+    convolution(provider)
+    assert chosen(library) == FAST.name and kept(tmp_path) == {GRAPH: FAST.name}
+    (record,) = caplog.records
+    assert record.getMessage() == f"{path}: damaged; plans are chosen anew"
+
+
+def test_nothing_is_timed_while_a_stream_captures(tmp_path):
+    provider, library = make(
+        Offer("eng0", notes=("NONDETERMINISTIC",)), SLOW, FAST, folder=tmp_path
+    )
+    provider._xp.capturing = True  # its events refuse to be made then
+    convolution(provider)
+    provider._xp.capturing = False
+    convolution(provider)
+    assert chosen(library) == SLOW.name and runs(library) == [2]
+    assert kept(tmp_path) == {GRAPH: SLOW.name}
+
+
+def test_what_another_process_keeps_meanwhile_counts(tmp_path):
+    """It ran first, so its results have this rounding."""
+    mine, library = make(SLOW, FAST, MIDDLE, folder=tmp_path)
+    convolution(make(MIDDLE, folder=tmp_path)[0])
+    convolution(mine)
+    assert chosen(library) == MIDDLE.name and kept(tmp_path) == {GRAPH: MIDDLE.name}
+
+
+def _settle(folder, number, barrier):
+    choices = Choices(HERE)
+    choices.keep_in(folder)
+    barrier.wait()
+    agreed = [choices.settle(f"graph {i}", f"plan of {number}") for i in range(10)]
+    choices.settle(f"of {number} alone", "eng1")
+    (folder / f"{number}.json").write_text(json.dumps(agreed))
+
+
+def test_processes_agree_and_lose_nothing(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(4)
+    processes = [context.Process(target=_settle, args=(tmp_path, i, barrier)) for i in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    agreed = {(tmp_path / f"{i}.json").read_text() for i in range(4)}
+    assert len(agreed) == 1
+    assert json.loads(agreed.pop()) == [kept(tmp_path)[f"graph {i}"] for i in range(10)]
+    assert {f"of {i} alone" for i in range(4)} < set(kept(tmp_path))
+
+
+def test_a_process_measures_once_wherever_it_keeps_what_it_chose(tmp_path):
+    """Steps that are called and steps that are replayed are held against each other in one process,
+    in folders of their own."""
+    choices = Choices(HERE)
+    first, _ = make(SLOW, FAST, choices=choices, folder=tmp_path / "a")
+    convolution(first)
+    second, library = make(MIDDLE, SLOW, FAST, choices=choices, folder=tmp_path / "b")
+    convolution(second)
+    assert runs(library) == [1] and kept(tmp_path / "b") == {GRAPH: FAST.name}
+    assert cudnn_choices.of("some GPU") is cudnn_choices.of("some GPU")
+
+
+def test_in_a_folder_with_other_plans_these_are_taken(tmp_path):
+    convolution(make(SLOW, folder=tmp_path / "theirs")[0])
+    provider, library = make(SLOW, FAST, folder=tmp_path / "ours")
+    plain = convolution(provider) / (1 + FAST.off)
+    digest = provider.choices
+    provider.keep_choices(tmp_path / "theirs")
+    assert np.array_equal(convolution(provider), plain * (1 + SLOW.off))
+    assert provider.choices != digest
+    provider.keep_choices(tmp_path / "ours")
+    assert np.array_equal(convolution(provider), plain * (1 + FAST.off))
+    assert provider.choices == digest
+    provider.keep_choices(tmp_path / "ours")
+    convolution(provider)
+    assert len(library.graphs) == 3, "planned anew only where the plan is another one"
+
+
+def test_the_digest_is_of_what_ran_in_this_run(tmp_path):
+    provider, _ = make(SLOW, FAST, folder=tmp_path)
+    assert provider.choices is None
+    convolution(provider)
+    digest = provider.choices
+    convolution(provider, X[:1])
+    assert provider.choices != digest
+    provider.keep_choices(tmp_path)
+    convolution(provider)
+    assert provider.choices == digest
+
+
+def test_a_folder_that_cannot_be_written_to_is_the_users(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"cannot write .*plans.json"):
+        make(SLOW, folder=tmp_path / "file")
+
+
+def test_without_a_folder_choices_last_as_long_as_the_process(tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
+    choices = Choices(HERE)
+    convolution(make(SLOW, FAST, choices=choices)[0])
+    provider, library = make(SLOW, FAST, choices=choices)
+    convolution(provider)
+    assert runs(library) == [1] and not list(tmp_path.iterdir()) and not caplog.records
