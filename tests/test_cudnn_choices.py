@@ -45,13 +45,13 @@ def runs(library):
 
 
 def chosen(library):
-    """The plan of the only graph, and that its results are this plan's."""
+    """The plan of the only graph."""
     (graph,) = library.graphs
     return graph.selected.name
 
 
-def kept(folder, machine=HERE):
-    return {graph: choice["plan"] for graph, choice in file(folder)[machine].items()}
+def kept(folder):
+    return {graph: choice["plan"] for graph, choice in file(folder)[HERE].items()}
 
 
 def file(folder):

@@ -158,7 +158,9 @@ def test_two_calls_end_with_a_table_that_has_cells(place, reference, tmp_path):
     assert all(0 <= cell["mean"] <= 100 for cell in cells)
     assert "Our Method, last" in run.stdout
     done = sorted((path.parent / "runs").glob("*/result.json"))
-    provenance = json.loads(done[0].read_text())["provenance"]
+    origins = [json.loads(result.read_text())["provenance"] for result in done]
+    assert len({origin["choices"] for origin in origins}) == 1, "plans came with the first call"
+    provenance = origins[0]
     assert (provenance["engine"], provenance["commit"]) == ("cudnn", "0123456789ab")
     assert provenance["device"] == "stand-in"
     steps = json.loads((project / "gpu-session" / "train_step.json").read_text())
