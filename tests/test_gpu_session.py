@@ -158,9 +158,10 @@ def test_two_calls_end_with_a_table_that_has_cells(place, reference, tmp_path):
     assert all(0 <= cell["mean"] <= 100 for cell in cells)
     assert "Our Method, last" in run.stdout
     done = sorted((path.parent / "runs").glob("*/result.json"))
-    origins = [json.loads(result.read_text())["provenance"] for result in done]
-    assert len({origin["choices"] for origin in origins}) == 1, "plans came with the first call"
-    provenance = origins[0]
+    results = [json.loads(result.read_text()) for result in done]
+    plans = {(run["id"].split("-sn")[0], run["provenance"]["choices"]) for run in results}
+    assert len(results) == 6 and len(plans) == 3, "those of the first call's runs of each kind"
+    provenance = results[0]["provenance"]
     assert (provenance["engine"], provenance["commit"]) == ("cudnn", "0123456789ab")
     assert provenance["device"] == "stand-in"
     steps = json.loads((project / "gpu-session" / "train_step.json").read_text())
