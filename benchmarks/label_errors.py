@@ -131,7 +131,7 @@ def disagreement(task: Task, given: np.ndarray, seed: int) -> Verdict:
     rows = np.arange(len(given))
     one_hot = np.eye(len(task.class_names), dtype=np.float32)[given]
     model = relabelling.second_step(task.data, rows, one_hot, task.settings, seed)
-    probabilities = relabelling.predict(model, task.data.inputs(rows, rows))
+    probabilities = relabelling.predict(model, task.data.inputs(rows))
     new = probabilities.argmax(axis=1)
     return Verdict(new != given, new, probabilities[rows, given])
 

@@ -15,7 +15,8 @@ from chainer_jo.experiments.label_errors import best_threshold, find_label_error
 from chainer_jo.experiments.relabelling import Settings
 from chainer_jo.functions import label_noise
 from chainer_jo.links.joint_objective import JointObjective
-from chainer_jo.training.posterior_labels import PosteriorLabels, PriorUpdate
+from chainer_jo.training.iterator import Batch
+from chainer_jo.training.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
 
 C = 4
 PAIRS = {0: 1, 2: 3}
@@ -96,9 +97,40 @@ def test_no_image_is_judged_by_a_network_that_saw_its_label():
     changed[[i, j]] = given[[j, i]]
     rows = np.flatnonzero(fold != 0)
     after = relabelling.first_step(
-        FeatureSet(features), rows, changed[rows], np.flatnonzero(fold == 0), C, settings, 3, 0
+        FeatureSet(features), rows, changed[rows], np.flatnonzero(fold == 0), C, settings, 3
     )
-    np.testing.assert_array_equal(after, before[fold == 0])
+    np.testing.assert_allclose(after, before[fold == 0], atol=1e-5)
+
+
+class OneByOne(FeatureSet):
+    side_by_side = False
+
+
+@pytest.mark.parametrize("rule", ["posterior", "soft", "hard"])
+def test_networks_side_by_side_are_as_one_by_one(rule):
+    features, true = blobs(240)
+    settings = Settings(epochs=4, quiet=1, average=2, rule=rule)
+    together, each = (
+        relabelling.out_of_sample(kind(features), given_labels(true), C, settings, 3)
+        for kind in (FeatureSet, OneByOne)
+    )
+    np.testing.assert_allclose(together, each, atol=1e-4)
+
+
+def test_the_smaller_training_set_has_an_image_twice():
+    features, true = blobs(241)
+    given, settings = given_labels(true), Settings(epochs=4, quiet=1, average=2)
+    found, expected = (
+        relabelling.out_of_sample(kind(features), given, C, settings, 3)
+        for kind in (FeatureSet, OneByOne)
+    )
+    fold = relabelling.folds(given, settings.folds, 3)
+    assert np.bincount(fold).tolist() == [81, 80, 80]
+    rows, unseen = np.resize(np.flatnonzero(fold), 161), np.flatnonzero(fold == 0)
+    expected[unseen] = relabelling.first_step(
+        FeatureSet(features), rows, given[rows], unseen, C, settings, 3
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 def test_same_seed_same_probabilities():
@@ -139,16 +171,18 @@ def test_images_go_the_same_way():
     model = relabelling.second_step(
         data, np.arange(64), errors.probabilities.astype(np.float32), settings, 0
     )
-    predicted = relabelling.predict(model, data.inputs(np.arange(64), np.arange(64)))
+    predicted = relabelling.predict(model, data.inputs(np.arange(64)))
     assert (predicted.argmax(axis=1) == true).mean() > 0.9
 
 
-def store(count, seed=0):
+def store(count, seed=0, networks=1):
     rng = np.random.default_rng(seed)
     given = np.arange(30) % C
+    if networks > 1:
+        given = np.stack([given] * networks, axis=1)
     labels = PosteriorLabels(given, C, average=3)
     for _ in range(count):
-        labels.write(np.arange(30), rng.dirichlet(np.ones(C), 30).astype(np.float32))
+        labels.write(np.arange(30), rng.dirichlet(np.ones(C), given.shape).astype(np.float32))
         labels.end_epoch()
         labels.update()
     return labels
@@ -161,13 +195,36 @@ def test_labels_are_the_posterior_of_the_mean():
     assert labels.labels.dtype == np.float32
 
 
-def test_labels_go_on_from_what_was_saved():
-    labels, target = store(4), {}
+def test_each_of_networks_side_by_side_has_its_own_confusion():
+    rng = np.random.default_rng(0)
+    given = rng.integers(0, C, (30, 2))
+    together = PosteriorLabels(given, C, average=3)
+    alone = [PosteriorLabels(labels, C, average=3) for labels in given.T]
+    for _ in range(3):
+        s = rng.dirichlet(np.ones(C), (30, 2)).astype(np.float32)
+        order = rng.permutation(30)
+        together.write(order, s)
+        for k, labels in enumerate(alone):
+            labels.write(order, s[:, k])
+        for labels in (together, *alone):
+            labels.end_epoch()
+            labels.update()
+    for k, labels in enumerate(alone):
+        np.testing.assert_array_equal(together.labels[:, k], labels.labels)
+        np.testing.assert_array_equal(together.confusion[k], labels.confusion)
+    np.testing.assert_array_equal(
+        prior_of(together.labels), [prior_of(labels.labels) for labels in alone]
+    )
+
+
+@pytest.mark.parametrize("networks", [1, 2])
+def test_labels_go_on_from_what_was_saved(networks):
+    labels, target = store(4, networks=networks), {}
     serializers.DictionarySerializer(target).save(labels)
     copy = PosteriorLabels(labels.given, C, average=3)
     serializers.NpzDeserializer(target).load(copy)
     for each in (labels, copy):
-        each.write(np.arange(30), np.full((30, C), 1 / C, np.float32))
+        each.write(np.arange(30), np.full((*labels.given.shape, C), 1 / C, np.float32))
         each.end_epoch()
         each.update()
     np.testing.assert_array_equal(copy.labels, labels.labels)
@@ -220,9 +277,23 @@ def test_prior_is_the_mean_label_once_labels_are_updated():
 
 def test_features_are_centred_and_divided_by_one_number():
     features, _ = blobs(100)
-    seen = FeatureSet(features).inputs(np.arange(10), trained_on=np.arange(100))
+    seen = FeatureSet(features).inputs(np.arange(10))
     deviations = features - features.mean(axis=0)
     scale = np.sqrt((deviations**2).mean())
     np.testing.assert_allclose(seen.plain(slice(None)), deviations[:10] / scale, atol=1e-5)
-    same = FeatureSet(np.full((6, 2), 7.0)).inputs(np.arange(6), np.arange(6))
+    same = FeatureSet(np.full((6, 2), 7.0)).inputs(np.arange(6))
     np.testing.assert_array_equal(same.plain(slice(None)), 0)
+
+
+def test_networks_side_by_side_are_given_features_of_their_own():
+    features, _ = blobs(100)
+    data = FeatureSet(features)
+    rows = np.random.default_rng(0).permutation(100)[:60].reshape(30, 2)
+    seen = data.inputs(rows)
+    assert len(seen) == 30
+    for k in range(2):
+        alone = data.inputs(rows[:, k])
+        part = slice(7, 11)
+        np.testing.assert_array_equal(seen.plain(part)[:, k], alone.plain(part))
+        batch = Batch(np.array([29, 0, 7]), *[None] * 3)
+        np.testing.assert_array_equal(seen.augmented(batch)[:, k], alone.augmented(batch))

@@ -17,7 +17,7 @@ from PIL import Image
 
 from chainer_jo.commands import cli
 from chainer_jo.datasets.downloading import download
-from chainer_jo.experiments import own_data, relabelling
+from chainer_jo.experiments import own_data, relabelling, tuning
 from chainer_jo.experiments.corrected_labels import COLUMNS
 from chainer_jo.experiments.trained_network import TrainedNetwork
 
@@ -189,8 +189,9 @@ def test_stopped_and_continued_is_the_same(corrected, data, tmp_path, capsys):
         assert (tmp_path / "out" / name).read_bytes() == (corrected / name).read_bytes()
 
 
-def test_features_go_on_with_the_next_fold(by_features, data, tmp_path, monkeypatch, capsys):
-    words = ("--features", data / "features.npz", *BY_FEATURES)
+def test_features_go_on_with_the_next_settings(data, tmp_path, monkeypatch, capsys):
+    words = ("--features", data / "features.npz", "--epochs", "4", "--device", "cpu")
+    assert run("relabel", data / "labels.csv", "--out", tmp_path / "at once", *words) == 0
     command = ("relabel", data / "labels.csv", "--out", tmp_path / "out", *words)
     first_step, done = relabelling.first_step, []
 
@@ -212,8 +213,9 @@ def test_features_go_on_with_the_next_fold(by_features, data, tmp_path, monkeypa
 
     monkeypatch.setattr(relabelling, "first_step", counted)
     assert run(*command) == 0
-    assert len(done) == 3
-    assert (tmp_path / "out/labels.csv").read_bytes() == (by_features / "labels.csv").read_bytes()
+    assert len(done) == len(tuning.candidates(relabelling.Settings())) > 2
+    files = [tmp_path / folder / "labels.csv" for folder in ("out", "at once")]
+    assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_predict_from_features(by_features, data, capsys):

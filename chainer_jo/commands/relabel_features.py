@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import chainer
 import numpy as np
@@ -19,14 +19,14 @@ from chainer_jo.errors import UserError
 from chainer_jo.experiments import relabelling, tuning
 from chainer_jo.experiments.corrected_labels import CorrectedLabels
 from chainer_jo.experiments.in_memory import FeatureSet
-from chainer_jo.experiments.kept_folds import KeptFolds
+from chainer_jo.experiments.kept_trials import KeptTrials
 from chainer_jo.experiments.label_errors import find_label_errors
 from chainer_jo.experiments.relabelling import Settings
 from chainer_jo.experiments.trained_network import TrainedNetwork
 from chainer_jo.functions import providers
 from chainer_jo.report.layout import aligned
 from chainer_jo.training.extensions import Paused
-from chainer_jo.training.feature_input import FeatureInput, centre_and_scale
+from chainer_jo.training.feature_input import FeatureInput
 from chainer_jo.training.many_ranks import Ranks
 
 
@@ -70,10 +70,9 @@ class ByFeatures:
 
     def plan(self) -> None:
         """Says what would be run."""
-        folds = sum(settings.folds for settings in self.candidates)
         print(
-            f"{len(self.candidates)} settings, {folds} small trainings to compare them and three "
-            "more: seconds for thousands of images, minutes for hundreds of thousands"
+            f"{len(self.candidates)} settings, a small training to compare each and three more: "
+            "seconds for thousands of images, minutes for hundreds of thousands"
         )
 
     def work(self) -> Outcome | None:
@@ -107,7 +106,7 @@ class ByFeatures:
         everything = np.arange(len(images))
         seed, settings = self.flags.seed, chosen.settings
         model = relabelling.second_step(data, everything, labels, settings, seed)
-        mean, scale = centre_and_scale(self.features)
+        mean, scale = data.look
         about = {
             "classes": images.class_names,
             "features": self.features.shape[1],
@@ -127,26 +126,23 @@ class ByFeatures:
         self, data: FeatureSet, given: np.ndarray, classes: int
     ) -> list[tuning.Trial[Settings]]:
         """All settings, tried on all images; what was tried before is known."""
-        total = sum(settings.folds for settings in self.candidates)
-        bar, done = Progress("Training", "parts", total), 0
+        bar, done = Progress("Training", "settings", len(self.candidates)), 0
 
         def check_time() -> None:
             if self.deadline and time.monotonic() >= self.deadline:
                 raise Paused
 
         about = f"{self.sets.train.fingerprint} {files.digest(self.flags.features)}"
-        kept = KeptFolds(self.options.out / "folds", f"{about} seed {self.flags.seed}", check_time)
+        seed = self.flags.seed
+        kept = KeptTrials(self.options.out / "trials", f"{about} seed {seed}", check_time)
 
         def out_of_sample(settings: Settings) -> np.ndarray:
-            def once(fold: int, compute: Callable[[], np.ndarray]) -> np.ndarray:
-                nonlocal done
-                probabilities = kept.once(settings, fold, compute)
-                done += 1
-                bar.update(done)
-                return probabilities
-
-            seed = self.flags.seed
-            return relabelling.out_of_sample(data, given, classes, settings, seed, once)
+            nonlocal done
+            what = data, given, classes, settings, seed
+            probabilities = kept.once(settings, partial(relabelling.out_of_sample, *what))
+            done += 1
+            bar.update(done)
+            return probabilities
 
         trials = tuning.compare(self.candidates, out_of_sample, given)
         bar.finish(done)
@@ -171,12 +167,11 @@ class ByFeatures:
             ),
             **self.others,
         }
-        look = centre_and_scale(self.features[trained_on])
         found = []
         for name, (features, expected) in parts.items():
             if not len(expected):
                 continue
-            inputs = FeatureInput(features, *look)
+            inputs = FeatureInput(features, *data.look)
             shares = (
                 float((relabelling.predict(model, inputs).argmax(axis=1) == expected).mean())
                 for model in models

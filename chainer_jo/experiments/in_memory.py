@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import chainer
 import numpy as np
 
@@ -16,6 +18,8 @@ class FeatureSet:
     """Feature vectors (n, d) of any model, for a network with one hidden layer of so many units."""
 
     pad, flip = 0, False
+    #: Whether several networks are trained faster as one; see `FeatureNetwork.beside`.
+    side_by_side = True
 
     def __init__(self, features: np.ndarray, hidden: int = 32) -> None:
         self.features = features
@@ -24,13 +28,24 @@ class FeatureSet:
     def __len__(self) -> int:
         return len(self.features)
 
-    def network(self, num_classes: int, rng: np.random.RandomState) -> chainer.Link:
-        """A fresh network."""
-        return FeatureNetwork(self.features.shape[1], num_classes, self.hidden, rng)
+    def network(self, num_classes: int, *rngs: np.random.RandomState) -> chainer.Link:
+        """A fresh network, or one for each source of weights, side by side."""
+        d = self.features.shape[1]
+        networks = [FeatureNetwork(d, num_classes, self.hidden, rng) for rng in rngs]
+        return networks[0] if len(networks) == 1 else FeatureNetwork.beside(networks)
 
-    def inputs(self, rows: np.ndarray, trained_on: np.ndarray) -> FeatureInput:
-        """Those of some rows, as a network sees them that is trained on others or the same."""
-        return FeatureInput(self.features[rows], *centre_and_scale(self.features[trained_on]))
+    def inputs(self, rows: np.ndarray) -> FeatureInput:
+        """Those of some rows, as a network sees them; see `FeatureInput.of`."""
+        return self._inputs.of(rows)
+
+    @cached_property
+    def look(self) -> tuple[np.ndarray, float]:
+        """What `FeatureInput` has to know of these to show others in the same way."""
+        return centre_and_scale(self.features)
+
+    @cached_property
+    def _inputs(self) -> FeatureInput:
+        return FeatureInput(self.features, *self.look)
 
 
 class ImageSet:
@@ -42,6 +57,8 @@ class ImageSet:
     units, widths : of `PreActResNet`.
     pad, flip : how training images are augmented; see `BatchIterator`.
     """
+
+    side_by_side = False
 
     def __init__(
         self,
@@ -64,7 +81,10 @@ class ImageSet:
         """A fresh network."""
         return PreActResNet(self.images.shape[-1], num_classes, self.units, self.widths, rng)
 
-    def inputs(self, rows: np.ndarray, trained_on: np.ndarray) -> NetworkInput:
-        """Those of some rows, as a network sees them that is trained on others or the same."""
-        mean = augmentation.mean_image(self.images[trained_on])
-        return NetworkInput(self.images[rows], mean, self.pad)
+    def inputs(self, rows: np.ndarray) -> NetworkInput:
+        """Those of some rows, as a network sees them."""
+        return NetworkInput(self.images[rows], self._mean, self.pad)
+
+    @cached_property
+    def _mean(self) -> np.ndarray:
+        return augmentation.mean_image(self.images)

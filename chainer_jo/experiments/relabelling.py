@@ -4,9 +4,8 @@ images get from networks that have not been trained on them."""
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import chainer
 import numpy as np
@@ -118,27 +117,29 @@ def first_step(
     num_classes: int,
     settings: Settings,
     seed: int,
-    number: int = 0,
+    numbers: Sequence[int] = (0,),
 ) -> np.ndarray:
-    """Probabilities (m, c) float32 of other images by a network trained with label updates.
+    """Probabilities (m, c) float32 of other images by a network trained with label updates; or
+    (m, k, c) by k networks side by side, each of images of its own.
 
     Parameters
     ----------
-    rows, given : int (k,), the images trained on, and their labels.
-    unseen : int (m,), the others.
-    seed, number : of weights and order; the number of the network among several of one seed.
+    rows, given : int (r,), the images trained on, and their labels; (r, k) for k networks.
+    unseen : int (m,), the others; (m, k) for k networks.
+    seed : of weights, and of the order, which is the same for all networks.
+    numbers : k, those of the networks among all of one seed.
     """
     if settings.rule == "posterior":
         labels = PosteriorLabels(given, num_classes, settings.average)
     else:
         labels = LabelStore(given, num_classes, settings.rule, average=settings.average)
     weights = settings.alpha, settings.beta
-    trainer = _trainer(data, rows, labels, weights, settings, (seed, 1, number))
+    trainer = _trainer(data, rows, labels, weights, settings, (seed, 1, *numbers))
     start, stop = settings.quiet + 1, settings.epochs
     trainer.extend(extensions.LabelUpdate(start, stop, given), name="LabelUpdate")
     if settings.prior == "labels":
         trainer.extend(PriorUpdate(start, stop), name="PriorUpdate")
-    mean = MeanPrediction(data.inputs(unseen, rows), stop - settings.average + 1)
+    mean = MeanPrediction(data.inputs(unseen), stop - settings.average + 1)
     trainer.extend(mean, name="MeanPrediction")
     _run(trainer)
     return mean.probabilities
@@ -168,18 +169,16 @@ def out_of_sample(
     num_classes: int,
     settings: Settings,
     seed: int,
-    once: Callable[[int, Callable[[], np.ndarray]], np.ndarray] = lambda fold, compute: compute(),
 ) -> np.ndarray:
     """Probabilities (n, c) float32 of every image by a `first_step` on other images.
 
     What a network says about labels that it was trained on tells little about which are wrong: of a
-    few thousand it fits most.
+    few thousand it fits most. Where data allow it, the networks of all folds are trained side by
+    side; where folds are not equal, each of the smaller ones' networks sees one image twice.
 
     Parameters
     ----------
     given : int (n,), the labels in doubt.
-    once : given a fold's number and what computes the probabilities of its images, gives these;
-        whoever keeps them need not compute them again.
 
     Raises
     ------
@@ -187,12 +186,24 @@ def out_of_sample(
         if there are less than two images per fold, or less than two folds.
     """
     fold = folds(given, settings.folds, seed)
+    numbers = range(settings.folds)
+    trained_on = [np.flatnonzero(fold != number) for number in numbers]
+    others = [np.flatnonzero(fold == number) for number in numbers]
+    if data.side_by_side:
+        trainings = [(_beside(trained_on), _beside(others), numbers)]
+    else:
+        trainings = zip(trained_on, others, zip(numbers, strict=True), strict=True)
     probabilities = np.zeros((len(data), num_classes), np.float32)
-    for number in range(settings.folds):
-        rows, unseen = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-        what = data, rows, given[rows], unseen, num_classes, settings, seed, number
-        probabilities[unseen] = once(number, partial(first_step, *what))
+    for rows, unseen, networks in trainings:
+        probabilities[unseen] = first_step(
+            data, rows, given[rows], unseen, num_classes, settings, seed, networks
+        )
     return probabilities
+
+
+def _beside(rows: Sequence[np.ndarray]) -> np.ndarray:
+    """One array (m, k) of k arrays, the shorter ones begun again."""
+    return np.stack([np.resize(each, max(map(len, rows))) for each in rows], axis=1)
 
 
 def folds(given: np.ndarray, number: int, seed: int) -> np.ndarray:
@@ -217,21 +228,23 @@ def _trainer(
     labels: LabelStore,
     weights: tuple[float, float],
     settings: Settings,
-    draws: tuple[int, int, int],
+    draws: tuple[int, ...],
 ) -> training.Trainer:
-    seed, step, number = draws
-    n, num_classes = labels.labels.shape
-    network = data.network(num_classes, seeds.random_state(seed, "weights", step, number))
+    """With (seed, step, number of each network) for draws."""
+    seed, step, *numbers = draws
+    n, num_classes = len(rows), labels.labels.shape[-1]
+    rngs = (seeds.random_state(seed, "weights", step, number) for number in numbers)
+    network = data.network(num_classes, *rngs)
     prior = np.full(num_classes, 1 / num_classes)
     if settings.prior == "labels":
         prior = prior_of(labels.labels)
     model = Classifier(network, JointObjective(prior, *weights))
     optimizer = FlatMomentumSGD(settings.learning_rate, settings.momentum, settings.weight_decay)
-    given = labels.labels.argmax(axis=1)
+    given = labels.labels.argmax(axis=-1)
     updater = JointUpdater(
         BatchIterator(n, settings.batch_size(n), seed, step, data.pad, data.flip),
         optimizer.setup(model),
-        data.inputs(rows, rows),
+        data.inputs(rows),
         labels,
         given,
         given,  # in the place of the true labels, that nobody knows

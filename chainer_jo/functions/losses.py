@@ -12,10 +12,10 @@ SMALLEST = np.finfo(np.float32).tiny
 
 
 def log_softmax(xp, logits):
-    """log s and s, each (n, c), of logits (n, c); computed without overflow."""
-    shifted = logits - logits.max(axis=1, keepdims=True)
+    """log s and s, each (..., c), of logits (..., c); computed without overflow."""
+    shifted = logits - logits.max(axis=-1, keepdims=True)
     s = xp.exp(shifted)
-    total = s.sum(axis=1, keepdims=True)
+    total = s.sum(axis=-1, keepdims=True)
     s /= total
     shifted -= xp.log(total)
     return shifted, s
@@ -34,6 +34,9 @@ class JointLoss(chainer.FunctionNode):
     ``classification`` (KL(y || s), eq. 7), ``cross_entropy`` (the same without the entropy of y),
     ``prior`` and ``entropy``. A class that no image of the batch is given any probability of makes
     L_p infinite, as eq. 10 says.
+
+    Of k networks side by side, logits and labels are (n, k, c) and the prior is (k, c); L and its
+    terms are then sums over the networks.
     """
 
     def __init__(self, labels, prior=None, alpha=0.0, beta=0.0):
@@ -45,7 +48,8 @@ class JointLoss(chainer.FunctionNode):
 
     def forward_gpu(self, inputs):
         (logits,) = inputs
-        if any(a is not None and a.dtype != np.float32 for a in (logits, self.labels)):
+        arrays = [a for a in (logits, self.labels) if a is not None]
+        if any(a.ndim > 2 or a.dtype != np.float32 for a in arrays):
             return self.forward_cpu(inputs)
         xp = backend.get_array_module(logits)
         self.retain_inputs(())
@@ -87,8 +91,8 @@ class JointLoss(chainer.FunctionNode):
             loss += self.alpha * self.terms["prior"]
         if self.beta:
             # s log s is 0 where s underflows to 0, since log s stays finite.
-            self.row_entropy = -(s * self.log_s).sum(axis=1, keepdims=True)
-            self.terms["entropy"] = self.row_entropy.mean()
+            self.row_entropy = -(s * self.log_s).sum(axis=-1, keepdims=True)
+            self.terms["entropy"] = self.row_entropy.sum() / n
             loss += self.beta * self.terms["entropy"]
         return (loss,)
 
@@ -99,10 +103,10 @@ class JointLoss(chainer.FunctionNode):
         n = s.shape[0]
         gradient = 0.0
         if self.labels is not None:
-            gradient = s * self.labels.sum(axis=1, keepdims=True) - self.labels
+            gradient = s * self.labels.sum(axis=-1, keepdims=True) - self.labels
         if self.alpha:
             ratio = self.prior / self.mean_s
-            gradient = gradient - self.alpha * s * (ratio - (s * ratio).sum(axis=1, keepdims=True))
+            gradient = gradient - self.alpha * s * (ratio - (s * ratio).sum(axis=-1, keepdims=True))
         if self.beta:
             gradient = gradient - self.beta * s * (self.log_s + self.row_entropy)
         return (chainer.as_variable(gradient * (grad_outputs[0].array / n)),)

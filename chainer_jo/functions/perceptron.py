@@ -1,5 +1,5 @@
-"""A perceptron with one hidden layer as one function: where layers are as small as of feature
-vectors, Chainer's bookkeeping between them takes longer than their arithmetic."""
+"""A perceptron with one hidden layer, or several side by side, as one function: where layers are as
+small as of feature vectors, Chainer's bookkeeping takes longer than their arithmetic."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ def perceptron(
     eps: float = 2e-5,
 ) -> Variable:
     """relu(BN(x W^T)) V^T + b, (n, o).
+
+    Of k perceptrons side by side, x is (n, k, d) and the result (n, k, o); parameters and
+    statistics have k as an axis before the others.
 
     Batch normalisation is that of `batch_norm_relu`: by the batch in training, where the running
     statistics are updated in place, and by these otherwise.
@@ -50,6 +53,8 @@ class Perceptron(FunctionNode):
     """`perceptron`, with the batch's statistics, or the given ones as constants.
 
     Backward runs once: it lets go of what forward kept, so that the memory is reused at once.
+
+    Arrays have the n inputs as their last axis, which is fast to sum over, and k as their first.
     """
 
     def __init__(self, eps: float, statistics: tuple | None) -> None:
@@ -60,44 +65,51 @@ class Perceptron(FunctionNode):
     def forward(self, inputs: tuple) -> tuple:
         self.retain_inputs(())
         x, W, gamma, beta, V, b = inputs
-        z = x.dot(W.T)
+        xp = backend.get_array_module(x)
+        x = xp.moveaxis(x, 0, -1)
+        z = W @ x
         if self._statistics is None:
-            self.mean = z.mean(axis=0)
-            z -= self.mean
-            self.var = backend.get_array_module(z).square(z).mean(axis=0)
+            self.mean = z.mean(axis=-1)
+            z -= self.mean[..., None]
+            self.var = xp.square(z).mean(axis=-1)
         else:
             self.mean, self.var = self._statistics
-            z -= self.mean
+            z -= self.mean[..., None]
         inverse_std = (self.var + self._eps) ** np.float32(-0.5)
-        z *= inverse_std
-        h = z * gamma
-        h += beta
+        z *= inverse_std[..., None]
+        h = z * gamma[..., None]
+        h += beta[..., None]
         h *= h > 0
         if chainer.config.enable_backprop:
-            self._kept = x, W, z, inverse_std, gamma, h, V
-        y = h.dot(V.T)
-        y += b
-        return (y,)
+            self._kept = x, W, z, gamma * inverse_std, h, V
+        y = V @ h
+        y += b[..., None]
+        return (xp.moveaxis(y, -1, 0),)
 
     def backward(self, indexes: tuple, grad_outputs: tuple) -> tuple:
-        (x, W, z, inverse_std, gamma, h, V), self._kept = self._kept, None
-        gy = grad_outputs[0].array
-        gh = gy.dot(V)
+        (x, W, z, factor, h, V), self._kept = self._kept, None
+        xp = backend.get_array_module(x)
+        gy = xp.moveaxis(grad_outputs[0].array, 0, -1)
+        gh = _transposed(V) @ gy
         gh *= h > 0
-        gbeta = gh.sum(axis=0)
-        ggamma = (gh * z).sum(axis=0)
+        gbeta = gh.sum(axis=-1)
+        ggamma = (gh * z).sum(axis=-1)
         if self._statistics is None:
-            n = np.float32(len(x))
-            gh -= gbeta / n
-            z *= ggamma / n
+            n = np.float32(x.shape[-1])
+            gh -= (gbeta / n)[..., None]
+            z *= (ggamma / n)[..., None]
             gh -= z
-        gh *= gamma * inverse_std
+        gh *= factor[..., None]
         gradients = {
-            0: lambda: gh.dot(W),
-            1: lambda: gh.T.dot(x),
+            0: lambda: xp.moveaxis(_transposed(W) @ gh, -1, 0),
+            1: lambda: gh @ _transposed(x),
             2: lambda: ggamma,
             3: lambda: gbeta,
-            4: lambda: gy.T.dot(h),
-            5: lambda: gy.sum(axis=0),
+            4: lambda: gy @ _transposed(h),
+            5: lambda: gy.sum(axis=-1),
         }
         return tuple(Variable(gradients[i](), requires_grad=False) for i in indexes)
+
+
+def _transposed(matrices: Any) -> Any:
+    return matrices.swapaxes(-1, -2)

@@ -1,5 +1,9 @@
 """A small network for feature vectors that another model has computed."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 import chainer
 import chainer.links as L
 import numpy as np
@@ -37,8 +41,20 @@ class FeatureNetwork(chainer.Chain):
             self.dense = L.Linear(hidden, num_classes, initialW=initializers.LeCunNormal(rng=rng))
 
     def forward(self, x: chainer.Variable) -> chainer.Variable:
-        """Maps features (n, d) float32 to logits (n, num_classes) float32."""
+        """Maps features (n, d) float32 to logits (n, num_classes) float32; of k networks `beside`
+        each other, (n, k, d) to (n, k, num_classes)."""
         bn, dense = self.bn, self.dense
         return perceptron(
             x, self.hidden.W, bn.gamma, bn.beta, bn.avg_mean, bn.avg_var, dense.W, dense.b
         )
+
+    @staticmethod
+    def beside(networks: Sequence[FeatureNetwork]) -> FeatureNetwork:
+        """Copies of k networks of one shape as one, whose arrays have k as their first axis: a step
+        of all takes little longer than one of them."""
+        together = networks[0].copy(mode="copy")
+        for param, *params in zip(together.params(), *(n.params() for n in networks), strict=True):
+            param.array = np.stack([param.array for param in params])
+        for name in ("avg_mean", "avg_var"):
+            setattr(together.bn, name, np.stack([getattr(n.bn, name) for n in networks]))
+        return together

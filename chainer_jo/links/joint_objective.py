@@ -14,7 +14,8 @@ class JointObjective(Objective):
 
     Called on logits (n, c) float32 and labels (n, c) float32, soft or one-hot. After a call
     ``probabilities`` holds the batch's s (n, c), without a graph, and ``terms`` the 0-d arrays of
-    the loss and of each of its terms.
+    the loss and of each of its terms. Of k networks side by side, all these are as `JointLoss` has
+    them, and the prior is (k, c).
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ class JointObjective(Objective):
     def __init__(self, prior: np.ndarray, alpha: float = 0.0, beta: float = 0.0) -> None:
         super().__init__()
         prior = np.asarray(prior, np.float32)
-        if prior.ndim != 1 or prior.min() <= 0 or abs(prior.sum() - 1) > 1e-4:
+        if not prior.ndim or prior.min() <= 0 or abs(prior.sum(axis=-1) - 1).max() > 1e-4:
             raise UserError(
                 f"prior {prior.tolist()}: expected positive probabilities that sum to 1"
             )

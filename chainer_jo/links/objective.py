@@ -23,5 +23,5 @@ class Objective(chainer.Link):
         return False
 
     def predict(self, logits: chainer.Variable):
-        """Class probabilities (b, c) of the network's output, as an array."""
-        return F.softmax(logits).array
+        """Class probabilities (b, ..., c) of the network's output, as an array."""
+        return F.softmax(logits, axis=logits.ndim - 1).array

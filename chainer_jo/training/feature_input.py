@@ -1,5 +1,9 @@
 """Feature vectors as training takes them, in the place of images."""
 
+from __future__ import annotations
+
+import copy
+
 import numpy as np
 
 from chainer_jo.training.images import Images
@@ -21,17 +25,24 @@ class FeatureInput(Images):
 
     def __init__(self, features, mean, scale: float) -> None:
         self.values = ((features - mean) / np.float32(scale)).astype(np.float32)
+        self.rows = np.arange(len(features))
+
+    def of(self, rows: np.ndarray) -> FeatureInput:
+        """Some of them: int (m,), or (m, k) for k networks side by side, given out as (b, k, d)."""
+        some = copy.copy(self)
+        some.rows = self.rows[rows]
+        return some
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self.rows)
 
     def augmented(self, batch: Batch):
         """The features of a training batch."""
-        return self.values[batch.indices]
+        return self.values[self.rows[batch.indices]]
 
     def plain(self, part: slice):
         """The features of a slice."""
-        return self.values[part]
+        return self.values[self.rows[part]]
 
 
 def centre_and_scale(features: np.ndarray) -> tuple[np.ndarray, float]:

@@ -18,11 +18,13 @@ class LabelStore:
     ``labels`` is (n, c) float32, at first the one-hot noisy labels. During an epoch `write` stores
     each batch's probabilities in ``probabilities`` (n, c); `end_epoch` puts that matrix into the
     history, and `update` replaces the labels by the history's mean, as the rule says. All arrays
-    live on the device of ``xp``.
+    live on the device of ``xp``. Of k networks side by side, all of them have k such rows for each
+    image, (n, k, c).
 
     Parameters
     ----------
-    labels : (n,) int, the noisy labels that the images come with, or (n, c) float32, soft labels.
+    labels : (n,) or (n, k) int, the noisy labels that the images come with, or (n, c) or (n, k, c)
+        float32, soft labels.
     num_classes : c.
     rule : None: the labels stay as they are and no history is kept; else one of `RULES`.
     top : number of labels that the rule ``"top"`` replaces in one update.
@@ -58,7 +60,7 @@ class LabelStore:
         self.ranks = ranks
         self.epochs_seen = 0
         labels = xp.asarray(labels)
-        if labels.ndim == 1:
+        if labels.dtype.kind != "f":
             labels = xp.eye(num_classes, dtype=np.float32)[labels]
         self.labels = labels.astype(np.float32)
         self.probabilities = xp.zeros_like(self.labels)
@@ -114,7 +116,7 @@ def soft(store: LabelStore, mean) -> None:
 
 def hard(store: LabelStore, mean) -> None:
     """y is the one-hot arg max of the mean s (``eq:label``)."""
-    store.labels[...] = _one_hot(mean.argmax(axis=1), mean)
+    store.labels[...] = _one_hot(mean.argmax(axis=-1), mean)
 
 
 def most_disagreeing(store: LabelStore, mean) -> None:
@@ -141,7 +143,7 @@ def _own_share(values, top: int, ranks: Ranks) -> int:
 
 
 def _one_hot(classes, like):
-    return backend.get_array_module(like).eye(like.shape[1], dtype=np.float32)[classes]
+    return backend.get_array_module(like).eye(like.shape[-1], dtype=np.float32)[classes]
 
 
 #: How a store's labels (n, c) are replaced by the mean (n, c) of past epochs' probabilities, both

@@ -25,7 +25,8 @@ class PosteriorLabels(LabelStore):
 
     Parameters
     ----------
-    given : (n,) int, the labels that the images come with.
+    given : (n,) int, the labels that the images come with; (n, k) for k networks side by side, each
+        of which has a confusion of its own.
     num_classes, average, xp : as in `LabelStore`; the confusion is computed in NumPy.
     """
 
@@ -34,14 +35,18 @@ class PosteriorLabels(LabelStore):
     ) -> None:
         super().__init__(given, num_classes, "soft", None, average, xp)
         self.given = np.asarray(given)
-        self.confusion = np.zeros((num_classes, num_classes))
+        self.confusion = np.zeros((*self.given.shape[1:], num_classes, num_classes))
 
     def update(self) -> None:
         """Moves the confusion towards its estimate, then replaces the labels."""
         mean = backend.CpuDevice().send(self.mean_probabilities())
-        start = self.confusion if self.confusion.any() else None
-        self.confusion = label_noise.estimate_confusion(mean, self.given, start, STEPS)
-        labels = label_noise.posterior(mean, self.given, self.confusion)
+        labels = np.empty_like(mean)
+        for network in np.ndindex(self.given.shape[1:]):  # of a single one, ()
+            every = slice(None), *network
+            s, given, confusion = mean[every], self.given[every], self.confusion[network]
+            start = confusion if confusion.any() else None
+            confusion[...] = label_noise.estimate_confusion(s, given, start, STEPS)
+            labels[every] = label_noise.posterior(s, given, confusion)
         self.labels[...] = backend.get_array_module(self.labels).asarray(labels)
 
     def serialize(self, serializer) -> None:
@@ -50,9 +55,10 @@ class PosteriorLabels(LabelStore):
 
 
 def prior_of(labels):
-    """The mean (c,) of labels (n, c), kept positive, as `JointObjective` wants its prior."""
+    """The mean (..., c) of labels (n, ..., c), kept positive, as `JointObjective` wants its
+    prior."""
     mean = labels.mean(axis=0).clip(LEAST_PRIOR)
-    return mean / mean.sum()
+    return mean / mean.sum(axis=-1, keepdims=True)
 
 
 class PriorUpdate(training.Extension):

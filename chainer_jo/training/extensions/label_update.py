@@ -37,6 +37,6 @@ class LabelUpdate(training.Extension):
         store.end_epoch()
         if self.start <= trainer.updater.epoch <= self.stop:
             store.update()
-        right, known = self.ranks.sum(counts(store.labels.argmax(axis=1), self.true_labels))
+        right, known = self.ranks.sum(counts(store.labels.argmax(axis=-1), self.true_labels))
         if known:
             chainer.report({"recovery": float(right / known)})

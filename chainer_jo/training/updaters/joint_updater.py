@@ -127,7 +127,7 @@ class JointUpdater(StandardUpdater):
         return self._sums[name]
 
     def _report(self) -> None:
-        predicted = self.labels.probabilities.argmax(axis=1)
+        predicted = self.labels.probabilities.argmax(axis=-1)
         totals = dict(self._sums)
         for name, labels in self._references.items():
             known = labels >= 0
