@@ -71,10 +71,13 @@ IMAGE_SETTINGS = Settings(
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One data set: what networks see, what logistic regression sees, and true labels."""
+    """One data set: what networks see, what logistic regression sees, and true labels.
+
+    ``data`` is made afresh by each method, so that none profits from what another has computed.
+    """
 
     name: str
-    data: FeatureSet | ImageSet
+    data: Callable[[], FeatureSet | ImageSet]
     settings: Settings
     features: np.ndarray
     true: np.ndarray
@@ -130,14 +133,15 @@ def disagreement(task: Task, given: np.ndarray, seed: int) -> Verdict:
     """Wrong is what a network trained on all given labels predicts otherwise."""
     rows = np.arange(len(given))
     one_hot = np.eye(len(task.class_names), dtype=np.float32)[given]
-    model = relabelling.second_step(task.data, rows, one_hot, task.settings, seed)
-    probabilities = relabelling.predict(model, task.data.inputs(rows))
+    data = task.data()
+    model = relabelling.second_step(data, rows, one_hot, task.settings, seed)
+    probabilities = relabelling.predict(model, data.inputs(rows))
     new = probabilities.argmax(axis=1)
     return Verdict(new != given, new, probabilities[rows, given])
 
 
 def _out_of_sample(task: Task, given: np.ndarray, seed: int, settings: Settings) -> np.ndarray:
-    return relabelling.out_of_sample(task.data, given, len(task.class_names), settings, seed)
+    return relabelling.out_of_sample(task.data(), given, len(task.class_names), settings, seed)
 
 
 def _regression(task: Task, given: np.ndarray) -> np.ndarray:
@@ -219,9 +223,9 @@ def digits_task(kind: str) -> Task:
         for images in (data.train_images, data.test_images)
     )
     if kind == "digits, pixels":
-        seen, settings = FeatureSet(train), Settings()
+        seen, settings = partial(FeatureSet, train), Settings()
     else:
-        seen = ImageSet(data.train_images, (1, 1), (16, 48), pad=1, flip=False)
+        seen = partial(ImageSet, data.train_images, (1, 1), (16, 48), pad=1, flip=False)
         settings = IMAGE_SETTINGS
     return Task(
         kind,
@@ -254,7 +258,7 @@ def embeddings_task(file: Path) -> Task:
     ]
     return Task(
         "CIFAR-10, embeddings",
-        FeatureSet(train),
+        partial(FeatureSet, train),
         Settings(),
         train,
         labels[0],
@@ -350,7 +354,7 @@ def summary(blocks: dict[tuple, list[dict]]) -> list[str]:
     return lines
 
 
-ORDER = list(methods(Task("", FeatureSet(np.zeros((0, 1))), Settings(), *[None] * 4, ())))
+ORDER = list(methods(Task("", None, Settings(), *[None] * 4, ())))
 TASKS = ("digits, pixels", "digits, images", "CIFAR-10, embeddings")
 
 

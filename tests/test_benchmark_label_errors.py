@@ -25,10 +25,9 @@ def task(benchmark):
     rng = np.random.default_rng(0)
     true = (np.arange(240) % 3).astype(np.int32)
     features = (np.eye(3, 5)[true] * 4 + rng.normal(size=(240, 5))).astype(np.float32)
-    seen = benchmark.FeatureSet(features[:180])
     return benchmark.Task(
         "blobs",
-        seen,
+        lambda: benchmark.FeatureSet(features[:180]),
         benchmark.Settings(epochs=6, quiet=1, average=2),
         features[:180],
         true[:180],

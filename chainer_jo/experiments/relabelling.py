@@ -136,7 +136,7 @@ def first_step(
     weights = settings.alpha, settings.beta
     trainer = _trainer(data, rows, labels, weights, settings, (seed, 1, *numbers))
     start, stop = settings.quiet + 1, settings.epochs
-    trainer.extend(extensions.LabelUpdate(start, stop, given), name="LabelUpdate")
+    trainer.extend(extensions.LabelUpdate(start, stop), name="LabelUpdate")
     if settings.prior == "labels":
         trainer.extend(PriorUpdate(start, stop), name="PriorUpdate")
     mean = MeanPrediction(data.inputs(unseen), stop - settings.average + 1)
@@ -240,14 +240,11 @@ def _trainer(
         prior = prior_of(labels.labels)
     model = Classifier(network, JointObjective(prior, *weights))
     optimizer = FlatMomentumSGD(settings.learning_rate, settings.momentum, settings.weight_decay)
-    given = labels.labels.argmax(axis=-1)
     updater = JointUpdater(
         BatchIterator(n, settings.batch_size(n), seed, step, data.pad, data.flip),
         optimizer.setup(model),
         data.inputs(rows),
         labels,
-        given,
-        given,  # in the place of the true labels, that nobody knows
     )
     return training.Trainer(updater, (settings.epochs, "epoch"))
 

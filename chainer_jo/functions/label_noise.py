@@ -108,8 +108,10 @@ def _power(log_s: np.ndarray, exponent: float) -> np.ndarray:
 
 def _by_given(probabilities: np.ndarray, given: np.ndarray) -> list[np.ndarray]:
     """The probabilities of the images of each given label: float64 (n_j, c), for every j."""
-    order = np.argsort(given, kind="stable")
-    counts = np.bincount(given, minlength=probabilities.shape[1])
+    c = probabilities.shape[1]
+    # Small integers are sorted by counting, ten times as fast.
+    order = np.argsort(given.astype(np.min_scalar_type(c)), kind="stable")
+    counts = np.bincount(given, minlength=c)
     ordered = probabilities[order].astype(np.float64)
     return np.split(ordered, np.cumsum(counts)[:-1])
 

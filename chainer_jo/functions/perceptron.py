@@ -71,7 +71,7 @@ class Perceptron(FunctionNode):
         if self._statistics is None:
             self.mean = z.mean(axis=-1)
             z -= self.mean[..., None]
-            self.var = xp.square(z).mean(axis=-1)
+            self.var = _sums_of_products(xp, z, z) / np.float32(z.shape[-1])
         else:
             self.mean, self.var = self._statistics
             z -= self.mean[..., None]
@@ -79,7 +79,7 @@ class Perceptron(FunctionNode):
         z *= inverse_std[..., None]
         h = z * gamma[..., None]
         h += beta[..., None]
-        h *= h > 0
+        xp.maximum(h, 0, out=h)
         if chainer.config.enable_backprop:
             self._kept = x, W, z, gamma * inverse_std, h, V
         y = V @ h
@@ -93,7 +93,7 @@ class Perceptron(FunctionNode):
         gh = _transposed(V) @ gy
         gh *= h > 0
         gbeta = gh.sum(axis=-1)
-        ggamma = (gh * z).sum(axis=-1)
+        ggamma = _sums_of_products(xp, gh, z)
         if self._statistics is None:
             n = np.float32(x.shape[-1])
             gh -= (gbeta / n)[..., None]
@@ -109,6 +109,10 @@ class Perceptron(FunctionNode):
             5: lambda: gy.sum(axis=-1),
         }
         return tuple(Variable(gradients[i](), requires_grad=False) for i in indexes)
+
+
+def _sums_of_products(xp: Any, a: Any, b: Any) -> Any:
+    return xp.einsum("...n,...n->...", a, b)
 
 
 def _transposed(matrices: Any) -> Any:

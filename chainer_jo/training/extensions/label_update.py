@@ -19,14 +19,14 @@ class LabelUpdate(training.Extension):
         as 1.
     stop : t2, the last one.
     true_labels : (n,) int32, on the device of the labels, negative where not known, for the report
-        alone.
+        alone; None: it goes without.
     ranks : those that have the other labels.
     """
 
     trigger = 1, "epoch"
     priority = training.PRIORITY_WRITER
 
-    def __init__(self, start: int, stop: int, true_labels, ranks: Ranks = ALONE) -> None:
+    def __init__(self, start: int, stop: int, true_labels=None, ranks: Ranks = ALONE) -> None:
         self.start = start
         self.stop = stop
         self.true_labels = true_labels
@@ -37,6 +37,8 @@ class LabelUpdate(training.Extension):
         store.end_epoch()
         if self.start <= trainer.updater.epoch <= self.stop:
             store.update()
+        if self.true_labels is None:
+            return
         right, known = self.ranks.sum(counts(store.labels.argmax(axis=-1), self.true_labels))
         if known:
             chainer.report({"recovery": float(right / known)})

@@ -39,7 +39,7 @@ class JointUpdater(StandardUpdater):
     images : this rank's training images.
     labels : their labels.
     noisy_labels, true_labels : (n,) int32, on the device, negative where not known, for the report
-        alone.
+        alone; None: it goes without.
     device : as in Chainer.
     graph : whether the step is captured as a CUDA graph and replayed.
     parts : of this rank's batch.
@@ -56,8 +56,8 @@ class JointUpdater(StandardUpdater):
         optimizer: FlatMomentumSGD,
         images: Images,
         labels: LabelStore,
-        noisy_labels,
-        true_labels,
+        noisy_labels=None,
+        true_labels=None,
         device=None,
         graph: bool = False,
         parts: int = 1,
@@ -68,7 +68,8 @@ class JointUpdater(StandardUpdater):
         self.labels = labels
         self.parts = parts
         self.ranks = ranks
-        self._references = {"noisy": noisy_labels, "true": true_labels}
+        references = {"noisy": noisy_labels, "true": true_labels}
+        self._references = {k: labels for k, labels in references.items() if labels is not None}
         self._sums = {}
         self.steps_of_epoch = 0
         self._graph = GraphStep(self._step, cuda.cupy) if graph else None
@@ -127,10 +128,9 @@ class JointUpdater(StandardUpdater):
         return self._sums[name]
 
     def _report(self) -> None:
-        predicted = self.labels.probabilities.argmax(axis=-1)
         totals = dict(self._sums)
         for name, labels in self._references.items():
-            known = labels >= 0
+            predicted, known = self.labels.probabilities.argmax(axis=-1), labels >= 0
             totals[f"right/{name}"] = ((predicted == labels) & known).sum()
             totals[f"known/{name}"] = known.sum()
         report = self._of_all_ranks(totals)
