@@ -22,7 +22,7 @@ from chainer_jo.report.relabelled import Relabelled
 from chainer_jo.training.many_ranks import Ranks
 
 #: The file that says whose data a folder's results are of, and the folders with what was computed.
-BOUND, COMPUTED = "data.json", ("runs", "folds")
+BOUND, COMPUTED = "data.json", ("runs", "trials")
 LABELS, SOFT_LABELS = "labels.csv", "soft_labels.npz"
 WRITTEN = (LABELS, SOFT_LABELS, trained_network.NAME, relabel_report.NAME)
 
