@@ -15,7 +15,7 @@ import pytest
 from clothing1m_like import make_clothing1m_like
 from PIL import Image
 
-from chainer_jo.commands import cli
+from chainer_jo.commands import cli, relabel_outcome
 from chainer_jo.datasets.downloading import download
 from chainer_jo.experiments import own_data, relabelling, tuning
 from chainer_jo.experiments.corrected_labels import COLUMNS
@@ -216,6 +216,18 @@ def test_features_go_on_with_the_next_settings(data, tmp_path, monkeypatch, caps
     assert len(done) == len(tuning.candidates(relabelling.Settings())) > 2
     files = [tmp_path / folder / "labels.csv" for folder in ("out", "at once")]
     assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_settings_are_tried_and_worse_labels_said_so(data, tmp_path, monkeypatch, capsys):
+    words = ("--features", data / "features.npz", "--epochs", "4", "--out", tmp_path / "out")
+    monkeypatch.setattr(relabel_outcome, "doubt", lambda accuracies: "Rather not.")
+    assert run("relabel", data / "labels.csv", *words) == 0
+    said = capsys.readouterr().out
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    header, *trials = [line for line in said.splitlines() if line.startswith("| ")][:4]
+    assert "alpha" in header and sum("chosen" in line for line in trials) == 1
+    assert "chosen: " in said and "<dt>chosen settings</dt>" in page
+    assert "\nRather not.\n" in said and "classes. Rather not." in page
 
 
 def test_predict_from_features(by_features, data, capsys):

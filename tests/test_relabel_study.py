@@ -56,6 +56,7 @@ def test_a_choice_is_left_only_for_what_is_surely_better():
     assert surely_best([0.60, 0.66, 0.55], 18_000) == 1
     assert surely_best([None, 0.2, 0.3], 10) == 2
     assert surely_best([0.1, None], 10) == 0
+    assert surely_best([0.0, 1.0], 1) == 0  # one image says nothing
     assert surely_best([0.1, 0.9, None], 100) == 1
 
 

@@ -12,7 +12,14 @@ from threadpoolctl import threadpool_limits
 
 from chainer_jo import files
 from chainer_jo.commands.relabel_options import RelabelOptions
-from chainer_jo.commands.relabel_outcome import HELD_OUT, Accuracy, Outcome, Trial, trial_rows
+from chainer_jo.commands.relabel_outcome import (
+    HELD_OUT,
+    Accuracy,
+    Outcome,
+    Trial,
+    choice,
+    trial_rows,
+)
 from chainer_jo.datasets.feature_table import read_features
 from chainer_jo.datasets.progress import Progress
 from chainer_jo.errors import UserError
@@ -101,7 +108,7 @@ class ByFeatures:
             for s in [trial.settings]
         ]
         if len(shown) > 1:
-            print(*aligned(trial_rows(shown)), sep="\n", flush=True)
+            print(*aligned(trial_rows(shown)), f"chosen: {choice(shown)}", sep="\n", flush=True)
         labels = errors.probabilities.astype(np.float32)
         everything = np.arange(len(images))
         seed, settings = self.flags.seed, chosen.settings

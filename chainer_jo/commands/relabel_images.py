@@ -14,7 +14,14 @@ from chainer import serializers
 
 from chainer_jo.commands.plan import run_lines
 from chainer_jo.commands.relabel_options import RelabelOptions
-from chainer_jo.commands.relabel_outcome import HELD_OUT, Accuracy, Outcome, Trial, trial_rows
+from chainer_jo.commands.relabel_outcome import (
+    HELD_OUT,
+    Accuracy,
+    Outcome,
+    Trial,
+    choice,
+    trial_rows,
+)
 from chainer_jo.commands.status import Status
 from chainer_jo.cores import usable_cores
 from chainer_jo.datasets import augmentation
@@ -161,7 +168,7 @@ class ByImages:
         trials = self._trials(tuning)
         parameters = self.study.candidates[0]
         if trials:
-            print(*aligned(trial_rows(trials)), sep="\n", flush=True)
+            print(*aligned(trial_rows(trials)), f"chosen: {choice(trials)}", sep="\n", flush=True)
             parameters = self.study.candidates[[trial.chosen for trial in trials].index(True)]
         first, second, baseline = steps = self._steps(parameters)
         if not self._run(steps):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from chainer_jo.datasets.labelled_images import LabelledImages
+from chainer_jo.experiments import tuning
 from chainer_jo.experiments.corrected_labels import CorrectedLabels
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
@@ -74,6 +75,29 @@ def trial_rows(trials: Sequence[Trial]) -> list[list[str]]:
     return rows
 
 
+def choice(trials: Sequence[Trial]) -> str:
+    """Why the chosen settings were, in words."""
+    if not trials[0].chosen:
+        if trials[0].accuracy is None:
+            return "the first, which are the default, diverged"
+        return "better than the first, which are the default, by more than two standard errors"
+    return "the first, which are the default: none are better by more than two standard errors"
+
+
+def doubt(accuracies: Sequence[Accuracy]) -> str:
+    """What has to be said if a network trained on the new labels is surely worse than one trained
+    on those given; else empty."""
+    for accuracy in accuracies:
+        shares = accuracy.after, accuracy.before
+        if None not in shares and tuning.surely_best(shares, accuracy.number) == 1:
+            return (
+                f"The new labels are likely worse than those given: a network trained on them "
+                f"reaches {_percent(accuracy.after)} instead of {_percent(accuracy.before)} on "
+                f"{accuracy.of}. More --epochs or another --learning-rate may help."
+            )
+    return ""
+
+
 def accuracy_rows(accuracies: Sequence[Accuracy]) -> list[list[str]]:
     """A table of text, header first."""
     rows = [["accuracy on", "images", "labels as given", "new labels"]]
@@ -114,7 +138,8 @@ def summary(outcome: Outcome) -> list[str]:
     lines = [f"{changed:,} of {number:,} labels changed ({100 * changed / number:.1f} %)"]
     if known := right(labels):
         lines += [known, "", *aligned(score_rows(labels))]
-    return [*lines, "", *aligned(accuracy_rows(outcome.accuracies))]
+    lines += ["", *aligned(accuracy_rows(outcome.accuracies))]
+    return [*lines, "", doubtful] if (doubtful := doubt(outcome.accuracies)) else lines
 
 
 def report(outcome: Outcome, name: str, store: RunStore) -> RelabelReport:
@@ -128,6 +153,7 @@ def report(outcome: Outcome, name: str, store: RunStore) -> RelabelReport:
             for a in outcome.accuracies
         ),
     ]
+    chosen = {}
     tables = {"Accuracy of a network trained on them": accuracy_rows(outcome.accuracies)}
     for rule, scores in list(labels.scores().items())[-1:]:
         before, after = _percent(scores.right_before), _percent(scores.right_after)
@@ -138,19 +164,22 @@ def report(outcome: Outcome, name: str, store: RunStore) -> RelabelReport:
         tables = {"Wrong labels found": score_rows(labels), **tables}
     if len(outcome.trials) > 1:
         tables["Settings tried in short runs"] = trial_rows(outcome.trials)
+        chosen = {"chosen settings": choice(outcome.trials)}
     return RelabelReport(
         f"Corrected labels: {name}",
         _about(outcome),
         tiles,
         tables,
         _plot(outcome.curves, store) if outcome.curves else None,
-        outcome.about,
+        {**outcome.about, **chosen},
     )
 
 
 def _about(outcome: Outcome) -> str:
     labels = outcome.labels
     about = f"{len(labels.given):,} images of {len(labels.images.class_names)} classes."
+    if doubtful := doubt(outcome.accuracies):
+        about += f" {doubtful}"
     if any(accuracy.of == HELD_OUT for accuracy in outcome.accuracies):
         about += (
             " Labels of held-out images are as wrong as the others, so a network that is always "

@@ -90,8 +90,10 @@ def surely_best(accuracies: Sequence[float | None], number: int) -> int:
     best = max(known, key=known.__getitem__)
     if 0 not in known:
         return best
-    error = np.sqrt(sum(p * (1 - p) for p in (known[0], known[best])) / number)
-    return best if known[best] - known[0] > CERTAIN * error else 0
+    # With a success and a failure more in each (Agresti and Caffo): few images say little.
+    first, other = ((number * known[i] + 1) / (number + 2) for i in (0, best))
+    error = np.sqrt((first * (1 - first) + other * (1 - other)) / (number + 2))
+    return best if other - first > CERTAIN * error else 0
 
 
 def candidates(default: Settings) -> list[Settings]:
