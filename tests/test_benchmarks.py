@@ -141,6 +141,7 @@ def test_seconds_per_epoch(tmp_path, capsys):
     assert full_epoch.main([*arguments, "--json", str(path)]) == 0
     result = json.loads(path.read_text())
     assert len(result["seconds"]) == 2 and min(result["seconds"]) > 0
+    assert len(result["processor_s"]) == 2 and min(result["processor_s"]) > 0
     assert result["iterations_per_epoch"] == pytest.approx(1348 / 128, abs=0.5)
     assert full_epoch.main(["--data", "nowhere"]) == 2
     assert "nowhere" in capsys.readouterr().err
