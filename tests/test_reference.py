@@ -42,11 +42,14 @@ def study_of(preset, table):
     """The study that a committed table of cells was made in."""
     cells = table["cells"]
     rates = {cell["column"].get("noise_rate", -1) for cell in cells}
+    runs = packed_runs.read(REFERENCE / preset).values()
+    features = {run["experiment"]["noise"].get("features") for run in runs} - {None}
     return Study(
         PRESETS[preset],
         table["data"],
         max(len(cell["runs"]) for cell in cells),
         precision=table["precision"],
+        features=next(iter(features), None),
         noise_rates=None if -1 in rates else tuple(sorted(rates)),
     )
 
