@@ -164,13 +164,13 @@ def table1(found: Sequence[Reference]) -> str:
     text = (chosen.results / "table1.md").read_text().strip()
     before, rows = text[: text.index("|")], text[text.index("|") :].split("\n")
     columns = zip(*([cell.strip() for cell in row.split("|")[1:-1]] for row in rows), strict=True)
-    kept = [c for i, c in enumerate(columns) if not i or any(has_own(cell) for cell in c[2:])]
+    kept = [c for i, c in enumerate(columns) if not i or any(_has_own(cell) for cell in c[2:])]
     lines = [f"| {' | '.join(row)} |" for row in zip(*kept, strict=True)]
     lines[1] = "|---" * len(kept) + "|"
-    return f"{before}{chr(10).join(lines)}\n\n{_made_by(chosen)}".strip()
+    return "\n".join([before.rstrip(), "", *lines, "", _made_by(chosen)]).strip()
 
 
-def has_own(cell: str) -> bool:
+def _has_own(cell: str) -> bool:
     """Whether a cell of a table has more than the paper's number."""
     return bool(cell) and not cell.startswith("…")
 
