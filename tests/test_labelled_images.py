@@ -209,7 +209,9 @@ def test_images_that_are_not_there_are_named_with_their_lines(table):
 
 def test_one_class_is_no_task(tmp_path):
     save(tmp_path / "pets/cat/1.png")
-    refuse(r"1 class \('cat'\), expected at least two", tmp_path / "pets")
+    refuse(r"1 class \('cat'\), expected at least two$", tmp_path / "pets")
+    (tmp_path / "pets/labels.csv").write_text("path,label\ncat/1.png,cat\n")
+    refuse("expected at least two, or one of the tables there: 'labels.csv'", tmp_path / "pets")
 
 
 def test_a_class_with_one_image_is_read_and_noted(table, caplog):

@@ -150,6 +150,17 @@ def test_no_runs_shows_what_has_finished(tiny, tmp_path, capsys):
     assert len(list(tmp_path.rglob("table*.md"))) == 1
 
 
+def test_an_input_that_is_missing_fails_a_script_unless_only_what_there_is_was_asked_for(
+    tiny, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(Table, "missing", "no features of these images")
+    flags = ("--noise-rates", "0.5", "--trials", "1")
+    assert run(table1, tmp_path, *flags) == 2
+    assert "error: no features of these images" in capsys.readouterr().err
+    assert run(table1, tmp_path, *flags, "--no-runs") == 0
+    assert "Test 50 %" in capsys.readouterr().out
+
+
 def test_fresh_forgets_finished_runs(tiny, tmp_path, capsys):
     flags = ("--noise-rates", "0", "--trials", "1")
     assert run(table1, tmp_path, *flags) == 0

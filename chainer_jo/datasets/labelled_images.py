@@ -143,11 +143,19 @@ def load(data: str, validation: str | None = None, test: str | None = None) -> L
     train = found["train"]
     classes = train.class_names or tuple(sorted(set(train.labels), key=by_value))
     if len(classes) < 2:
-        raise UserError(f"data {data!r}: 1 class ({classes[0]!r}), expected at least two")
+        raise UserError(
+            f"data {data!r}: 1 class ({classes[0]!r}), expected at least two{_tables(data)}"
+        )
     sets = {use: listing.indexed(classes) for use, listing in found.items()}
     _check_apart(sets)
     _note_single_images(sets["train"])
     return LabelledSets(_name(data), sets["train"], sets.get("validation"), sets.get("test"))
+
+
+def _tables(folder: str) -> str:
+    """What a user may have meant by a folder of one class: the tables that lie in it."""
+    found = sorted(path.name for path in Path(folder).expanduser().glob("*.[ct]sv"))
+    return f", or one of the tables there: {', '.join(map(repr, found))}" if found else ""
 
 
 def _name(spec: str) -> str:
