@@ -14,6 +14,7 @@ from chainer_jo.paper.claims import (
     CLAIMS,
     DOES_NOT_HOLD,
     HOLDS,
+    NOT_ALL_RUN,
     NOT_RUN,
     TIE,
     TOO_FEW_TRIALS,
@@ -384,7 +385,7 @@ class TestVerdicts:
                 return {t: n for t, n in super().trials(kind, **keys).items() if t < kept}
 
         verdict = BY_ID["symmetric-test-beats-cross-entropy"].decide(Partly())
-        assert (verdict.verdict, verdict.label) == (NOT_RUN, "not all run")
+        assert (verdict.verdict, verdict.label) == (NOT_ALL_RUN, "not all run")
         assert verdict.counts == {"supports": 2, "too few trials": 1, "not run": 2}
 
     def test_the_papers_own_numbers_bear_out_its_advice_on_stopping(self):

@@ -32,11 +32,12 @@ def claim(name, verdict, label=None):
     return {
         "id": name, "place": "Section 5.6", "statement": "At a noise rate of 50 % it's different.",
         "check": "One <b> against another.", "verdict": verdict, "label": label or verdict,
-        "reason": "0 of 2 comparisons support it; 1 refute it: r = 0.1",
+        "reason": "0 of 3 comparisons support it; 1 refute it: r = 0.1",
         "findings": [
             {"what": "r = 0.1", "outcome": "refutes",
              "numbers": "90.1 ± 0.2 against 88.0 ± 0.3, difference 2.1 (1.9 to 2.3)"},
             {"what": "r = 0.3", "outcome": "not run", "numbers": "not run against 1.00"},
+            {"what": "r = 0.5", "outcome": "not run", "numbers": "not run"},
         ],
     }  # fmt: skip
 
@@ -149,13 +150,14 @@ def test_says_what_these_results_are(html):
 def test_claims_have_verdicts_in_words(html):
     text = Page(html).text
     signs = ("✓ holds", "✗ does not hold", "= a tie", "? undecided", "○ too few trials")
-    for verdict in (*signs, "○ not run"):
+    for verdict in (*signs, "○ not all run", "○ not run"):
         assert f"1 {verdict}" in text
     assert "= a tie within 0.4 points Claim 2" in text
     assert "At a noise rate of 50 % it’s different. Section 5.6" in text
     assert "One <b> against another." in text
     assert "r = 0.1 90.1 ± 0.2 against 88.0 ± 0.3 , difference 2.1 (1.9 to 2.3); refutes" in text
     assert "r = 0.3 not run against 1.00 ; not run" in text
+    assert "r = 0.5 not run Verdict:" in text  # said once
     assert "1 refute it: r = 0.1." in text
 
 

@@ -52,7 +52,8 @@ class Claims:
                 f"## {verdict['label']}: {verdict['id']}", "",
                 f"{verdict['statement']} ({verdict['place']})", "",
                 f"Checked: {verdict['check']}", "", f"{verdict['reason']}.", "",
-                *(f"- {f['what']}: {f['numbers']}; {f['outcome']}" for f in verdict["findings"]),
+                *(f"- {f['what']}: {'; '.join(dict.fromkeys((f['numbers'], f['outcome'])))}"
+                  for f in verdict["findings"]),
                 "",
             ]  # fmt: skip
         markdown, data = folder / "claims.md", folder / "claims.json"

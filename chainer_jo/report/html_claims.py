@@ -9,6 +9,7 @@ from html import escape
 from chainer_jo.paper.claims import (
     DOES_NOT_HOLD,
     HOLDS,
+    NOT_ALL_RUN,
     NOT_RUN,
     TIE,
     TOO_FEW_TRIALS,
@@ -23,6 +24,7 @@ _SIGNS = {
     TIE: ("tie", "="),
     UNDECIDED: ("open", "?"),
     TOO_FEW_TRIALS: ("open", "○"),
+    NOT_ALL_RUN: ("open", "○"),
     NOT_RUN: ("open", "○"),
 }
 
@@ -70,6 +72,8 @@ def claim_html(claim: Mapping) -> str:
 
 
 def _numbers(finding: Mapping) -> str:
+    if finding["numbers"] == finding["outcome"]:
+        return escape(finding["outcome"])
     sides, comma, difference = finding["numbers"].partition(", ")
     sides = " against ".join(f"<b>{escape(side)}</b>" for side in sides.split(" against "))
     return f"{sides}{comma}{escape(difference)}; {finding['outcome']}"

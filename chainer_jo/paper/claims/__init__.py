@@ -19,6 +19,7 @@ from chainer_jo.paper.claims import (
 from chainer_jo.paper.claims.claim import (
     DOES_NOT_HOLD,
     HOLDS,
+    NOT_ALL_RUN,
     NOT_RUN,
     TIE,
     TOO_FEW_TRIALS,
@@ -41,6 +42,7 @@ __all__ = [
     "CLAIMS",
     "DOES_NOT_HOLD",
     "HOLDS",
+    "NOT_ALL_RUN",
     "NOT_RUN",
     "TIE",
     "TOO_FEW_TRIALS",

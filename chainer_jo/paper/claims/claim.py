@@ -14,8 +14,9 @@ DOES_NOT_HOLD = "does not hold"
 TIE = "a tie"
 UNDECIDED = "undecided"
 TOO_FEW_TRIALS = "too few trials"
+NOT_ALL_RUN = "not all run"
 NOT_RUN = "not run"
-VERDICTS = (HOLDS, DOES_NOT_HOLD, TIE, UNDECIDED, TOO_FEW_TRIALS, NOT_RUN)
+VERDICTS = (HOLDS, DOES_NOT_HOLD, TIE, UNDECIDED, TOO_FEW_TRIALS, NOT_ALL_RUN, NOT_RUN)
 """Every verdict; the first three are decisions."""
 
 
@@ -95,7 +96,7 @@ class Verdict:
         if counts[scatter.REFUTES]:
             return DOES_NOT_HOLD
         if counts[scatter.NOT_RUN]:
-            return NOT_RUN
+            return NOT_RUN if counts[scatter.NOT_RUN] == len(self.findings) else NOT_ALL_RUN
         if counts[scatter.TOO_FEW_TRIALS]:
             return TOO_FEW_TRIALS
         if counts[scatter.UNDECIDED] or counts[scatter.MOSTLY_DIVERGED]:
@@ -135,8 +136,6 @@ class Verdict:
             verdict = f"{TIE} within {self.within:g} points"
         elif verdict == UNDECIDED:
             verdict = f"{UNDECIDED} after {_range(fewest, most)} trials"
-        elif verdict == NOT_RUN and most:
-            verdict = "not all run"
         return f"{verdict} ({self.diverged} diverged)" if self.diverged else verdict
 
     @property
