@@ -32,7 +32,9 @@ def packed(tmp_path, capsys):
         (store.folder(experiment) / "log.json").write_text(json.dumps(log))
         store.save_result(experiment, {"id": experiment.id, "state": "finished", "seconds": k})
     store.save_labels(EXPERIMENTS[0], LABELS)
-    (store.root / "data.json").write_text("{}")
+    for name in pack.BESIDE:
+        (store.root / name).parent.mkdir(exist_ok=True)
+        (store.root / name).write_text("{}")
     assert pack.pack("test", ["--preset", "tiny", "--results", str(tmp_path / "results"),
                               "--reference", str(tmp_path / "packed")])  # fmt: skip
     assert "2 runs in 0.00 MB" in capsys.readouterr().out
@@ -41,7 +43,8 @@ def packed(tmp_path, capsys):
 
 def test_results_and_logs_are_those_of_the_folders(packed):
     store, other = packed
-    assert not (other.root / "runs").exists() and (other.root / "data.json").exists()
+    assert not (other.root / "runs").exists()
+    assert all((other.root / name).exists() for name in ("data.json", "cudnn/plans.json"))
     for experiment in EXPERIMENTS:
         found = dict(other.result(experiment))
         found.pop("labels_sha256", None)

@@ -8,6 +8,10 @@ from chainer_jo.commands import reference
 from chainer_jo.errors import UserError
 from chainer_jo.experiments import packed_runs
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.functions.providers import cudnn_choices
+
+#: What runs go by beside their descriptions: the data, and on a GPU cuDNN's plans.
+BESIDE = ("data.json", cudnn_choices.NAME)
 
 
 def main(description: str, argv: list[str] | None = None) -> None:
@@ -16,7 +20,7 @@ def main(description: str, argv: list[str] | None = None) -> None:
 
 
 def pack(description: str, argv: list[str] | None = None) -> bool:
-    """Packs every finished run of a results folder, and says so.
+    """Packs every finished run of a results folder, with `BESIDE`, and says so.
 
     Raises
     ------
@@ -29,8 +33,10 @@ def pack(description: str, argv: list[str] | None = None) -> bool:
     if not store.results():
         raise UserError(f"{here}: no finished run there, expected a results folder")
     number = store.pack(there)
-    if (here / "data.json").exists() and here != there:
-        shutil.copyfile(here / "data.json", there / "data.json")
+    for name in BESIDE:
+        if (here / name).exists() and here != there:
+            (there / name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(here / name, there / name)
     path = there / packed_runs.NAME
     print(f"{path}: {number} runs in {path.stat().st_size / 1e6:.2f} MB")
     return True
