@@ -272,11 +272,17 @@ def test_bold_is_the_best_and_what_trials_cannot_tell_from_it(finished):
         assert shown == expected, bold
 
 
-def test_one_trial_tells_any_difference(tmp_path, finished):
+def test_one_trial_tells_any_difference_that_is_shown(tmp_path, finished):
     a, b = of_trials(80), of_trials(79.9)
     assert best_of([a, b], finished) == [a]
-    assert best_of([a, of_trials(80)], finished)[1:]
+    assert best_of([a, of_trials(80.04)], finished)[1:]
     assert best_of([a], RunStore(tmp_path / "empty")) == []
+
+
+def test_nothing_is_the_best_while_another_has_no_trial(finished):
+    a, waits = of_trials(80), replace(of_trials(0), experiments=[STUDY.plain("none", 0, 5, 0.1, 9)])
+    assert best_of([a, replace(waits, competes=False)], finished) == [a]
+    assert best_of([a, waits], finished) == []
 
 
 def test_the_papers_bold_is_in_its_brackets(finished):

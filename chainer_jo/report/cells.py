@@ -116,23 +116,26 @@ class Value:
 
 
 def best_of(cells: Sequence[Cell], store: RunStore) -> list[Cell]:
-    """The cells with the highest mean, and those that the trials cannot tell from it.
+    """The cells with the highest mean, and those that the trials cannot tell from it; none while
+    one of them has no trial yet.
 
-    They can where the 95 % confidence interval of the difference, trial by trial, lies above 0, as
-    for claims; fewer than two common trials tell any difference.
+    Trials tell a difference if its 95 % confidence interval, trial by trial, lies above 0, as for
+    claims; fewer than two common trials tell any difference that is shown.
     """
-    values = {k: Estimate(cell.value(store).by_seed) for k, cell in enumerate(cells)}
-    values = {k: value for k, value in values.items() if value.finished and cells[k].competes}
-    if not values:
+    competing = [(cell, cell.value(store)) for cell in cells if cell.competes]
+    if not all(value.done for _, value in competing):
         return []
-    highest = max(values.values(), key=lambda value: value.mean)
-    return [cells[k] for k, value in values.items() if not _surely_above(highest, value)]
+    means = [(cell, Estimate(value.by_seed)) for cell, value in competing if value.trials]
+    if not means:
+        return []
+    highest = max((value for _, value in means), key=lambda value: value.mean)
+    return [cell for cell, value in means if not _surely_above(highest, value, cell.digits)]
 
 
-def _surely_above(a: Estimate, b: Estimate) -> bool:
+def _surely_above(a: Estimate, b: Estimate, digits: int) -> bool:
     difference = a - b
     if difference.interval is None:
-        return a.mean > b.mean
+        return round(a.mean, digits) > round(b.mean, digits)
     return difference.interval[0] > 0
 
 

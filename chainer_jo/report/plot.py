@@ -79,7 +79,8 @@ def _draw(axes: Axes, series: Series, look: dict, label: str, first_marker: floa
     epochs = list(range(1, series.epochs + 1))
     means = [series.mean(n) for n in epochs]
     every = max(1, round(series.length / style.MARKERS_PER_CURVE))
-    axes.plot(epochs, means, label=label, markevery=(int(first_marker * every), every), **look)
+    marked = (int(first_marker * every), every)
+    axes.plot(epochs, means, label=label, markevery=marked, clip_on=False, **look)
     spread = [(n, series.mean(n), series.std(n)) for n in epochs if series.std(n) is not None]
     if spread:
         x, mean, std = zip(*spread, strict=True)
