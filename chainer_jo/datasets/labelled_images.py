@@ -20,7 +20,7 @@ from chainer_jo.datasets.labelled_data import UNKNOWN, Labelled
 from chainer_jo.datasets.natural_order import by_value
 from chainer_jo.datasets.problems import Problems
 from chainer_jo.datasets.source import TAR_ENDING
-from chainer_jo.datasets.unpacked_tar import unpack
+from chainer_jo.datasets.unpacked_tar import DAMAGED, unpack
 from chainer_jo.errors import UserError
 
 EXPECTED = (
@@ -258,7 +258,9 @@ def _find(spec: str) -> dict[str, _Listing]:
         if tarfile.is_tarfile(path):
             return _in_folder(spec, unpack(path))
         if TAR_ENDING.search(path.name) or zipfile.is_zipfile(path):
-            raise UserError(f"data {spec!r}: not a tar, or damaged; expected {EXPECTED}")
+            raise tarfile.ReadError
+    except DAMAGED:
+        raise UserError(f"data {spec!r}: not a tar, or damaged; expected {EXPECTED}") from None
     except OSError as error:
         raise UserError(f"data {spec!r}: {error.strerror or error}, expected {EXPECTED}") from None
     table = label_table.read(path)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import re
 import tarfile
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 
 from chainer_jo.datasets import cifar10, cifar10_jpeg, digits, image_folder
 from chainer_jo.datasets.image_data import ImageData
+from chainer_jo.datasets.unpacked_tar import DAMAGED
 from chainer_jo.errors import UserError
 
 #: Data sets known by name, and what loads them. One of one's own is added under a name of its own.
@@ -84,7 +83,7 @@ def _in_archive(path: Path) -> Source:
     try:
         with tarfile.open(path) as archive:
             first = archive.next()
-    except (tarfile.TarError, LZMAError, zlib.error, EOFError) as error:
+    except DAMAGED as error:
         raise UserError(
             f"data {str(path)!r}: not a tar, or damaged; expected {_expected()}"
         ) from error

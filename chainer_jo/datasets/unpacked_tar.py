@@ -14,6 +14,7 @@ from chainer_jo.errors import UserError
 
 DAMAGED = (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError)
 _CONTENT, _COUNT = "content", "count"
+_CHUNK = 1 << 20
 
 
 def unpack(path: Path) -> Path:
@@ -53,10 +54,13 @@ def _extract(path: Path, folder: Path) -> None:
 
 
 def check_end(archive: tarfile.TarFile) -> None:
-    """Raises ReadError unless the archive, read to its last member, has its end."""
+    """Raises ReadError unless the archive, read to its last member, has its end, and what its
+    decompressor raises if not all is as it was compressed."""
     # tarfile takes a cut or garbled header for the end; the real end is two zero blocks.
     if archive.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
         raise tarfile.ReadError("its end is missing")
+    while archive.fileobj.read(_CHUNK):  # checksums are the last that comes
+        pass
 
 
 def _whole(folder: Path) -> Path:
