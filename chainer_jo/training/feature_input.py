@@ -6,11 +6,11 @@ import copy
 
 import numpy as np
 
-from chainer_jo.training.images import Images
+from chainer_jo.training.images import ImagesInMemory
 from chainer_jo.training.iterator import Batch
 
 
-class FeatureInput(Images):
+class FeatureInput(ImagesInMemory):
     """Features of one set, given out as float32 (b, d); see `NetworkInput`, whose place it takes.
 
     Nothing is augmented. All dimensions are divided by one number: those of an embedding mean the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,33 +16,39 @@ from chainer_jo.training.iterator import Batch
 BATCH = 500
 
 
-class Images:
-    """What the updater and the evaluation ask of images; here for those that are in memory, on the
-    device. `NetworkInput` is the paper's, `StreamedImages` on disk."""
+class Images(ABC):
+    """What the updater and the evaluation ask of images; `StreamedImages` are on disk."""
 
-    def __len__(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def __len__(self) -> int: ...
 
     def fetch(self, batch: Batch) -> tuple[Any, ...]:
         """What of a batch is not on the device yet, as arrays on it; called once a step."""
         return ()
 
+    @abstractmethod
     def augmented(self, batch: Batch, *fetched: Any) -> Any:
         """The images of a training batch, float32, as it draws them, given what was fetched; made
         of device arrays alone, so that a CUDA graph can hold it."""
-        raise NotImplementedError
 
+    @abstractmethod
+    def in_order(self) -> Iterator[Any]:
+        """All images once as they are, float32, part by part."""
+
+
+class ImagesInMemory(Images):
+    """Those on the device; `NetworkInput` is the paper's."""
+
+    @abstractmethod
     def plain(self, part: slice) -> Any:
         """The images of a slice as they are, float32."""
-        raise NotImplementedError
 
     def in_order(self) -> Iterator[Any]:
-        """All images once as they are, part by part."""
         for start in range(0, len(self), BATCH):
             yield self.plain(slice(start, start + BATCH))
 
 
-class NetworkInput(Images):
+class NetworkInput(ImagesInMemory):
     """Images uint8 (n, h, w, c) of one set, given out as float32 (b, c, h, w), mean-subtracted, in
     channels-last memory.
 
