@@ -8,13 +8,14 @@ from pathlib import Path
 
 import paper_source
 import pytest
+from matplotlib.figure import Figure as Canvas
 from tiny import STUDY
 
 from chainer_jo import files
 from chainer_jo.experiments.presets import HALF, PAPER, Study
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.report import figure_style
-from chainer_jo.report.curves import Curve
+from chainer_jo.report import figure_style, plot
+from chainer_jo.report.curves import Curve, Series
 from chainer_jo.report.figure import Figure
 
 ORIGIN = {"preset": "tiny", "data": "digits", "precision": "fp32"}
@@ -232,3 +233,14 @@ def test_curves_differ_without_colour():
     pair = figure_style.line_styles(["a", "b", "a"])
     assert pair[0]["color"] == pair[2]["color"] != pair[1]["color"]
     assert pair[0]["linestyle"] != pair[2]["linestyle"]
+
+
+def test_a_curve_without_epochs_takes_no_room_below_the_axes():
+    """An empty line that is not clipped counts as a marker in the corner of the page."""
+    axes = Canvas().add_subplot()
+    (look,) = figure_style.line_styles(["one"])
+    for trials in ({0: [70.0, 71.0, 72.0]}, {}):
+        plot._draw(axes, Series(trials, len(trials), 0, 1, 3), look, "", 0.0)
+    bottom = axes.get_tightbbox().y0
+    axes.lines[1].remove()
+    assert axes.get_tightbbox().y0 == bottom

@@ -68,6 +68,29 @@ def test_the_readme_leaves_out_columns_without_runs(tmp_path):
     )
 
 
+def cells(filled, planned=5):
+    """Of a table over noise rates: how many of the planned trials of each have finished."""
+    return [
+        {
+            "column": {"noise_rate": rate},
+            "trials": [50.0] * n,
+            "runs": [f"{rate}-{k}" for k in range(planned)],
+        }
+        for rate, n in filled.items()
+    ]
+
+
+@pytest.mark.parametrize("filled, flags, counted", [
+    ({0.1: 2, 0.5: 2}, "", " (2)"),
+    ({0.1: 0, 0.5: 2}, " --noise-rates 0.5", " (2; 1 of 2 settings)"),
+    ({0.1: 1, 0.5: 1, 0.7: 0}, " --noise-rates 0.1 0.5 --trials 1", " (1; 2 of 3 settings)"),
+    ({0.1: 1, 0.5: 3}, " --trials 3", " (1 to 3)"),
+])  # fmt: skip
+def test_what_part_of_a_table_there_is_and_which_command_makes_it(filled, flags, counted):
+    assert overview._part(cells(filled), "half") == flags
+    assert overview._filled({"cells": cells(filled)}) == counted
+
+
 @pytest.mark.parametrize("preset", PACKED)
 def test_every_table_follows_from_the_runs_that_are_committed(preset):
     store = RunStore(REFERENCE / preset)

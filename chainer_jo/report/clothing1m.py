@@ -39,6 +39,7 @@ def table3(study: Clothing1MStudy) -> Table:
             TABLE3.value(**keys),
             TABLE3.is_bold(**keys),
             digits=2,
+            competes=bool(runs),
         )
         rows.append((f"#{next(numbers)} {METHODS[method]}, {which}", [cell]))
     block = Block(["accuracy"], rows, best="column")

@@ -9,6 +9,7 @@ from html import escape
 from chainer_jo.paper.claims import (
     DOES_NOT_HOLD,
     HOLDS,
+    NO_PREMISE,
     NOT_ALL_RUN,
     NOT_RUN,
     TIE,
@@ -22,6 +23,7 @@ _SIGNS = {
     HOLDS: ("holds", "✓"),
     DOES_NOT_HOLD: ("fails", "✗"),
     TIE: ("tie", "="),
+    NO_PREMISE: ("tie", "–"),
     UNDECIDED: ("open", "?"),
     TOO_FEW_TRIALS: ("open", "○"),
     NOT_ALL_RUN: ("open", "○"),

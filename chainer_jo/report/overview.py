@@ -178,7 +178,8 @@ def _has_own(cell: str) -> bool:
 def _made_by(r: Reference) -> str:
     """The command for a preset's Table 1, and what its runs took; nothing if they are not there."""
     packed = packed_runs.read(r.results)
-    keys = {key for cell in r.parts("table")[1]["cells"] for key in cell["runs"]}
+    cells = r.parts("table")[1]["cells"]
+    keys = {key for cell in cells for key in cell["runs"]}
     shown = [packed[key] for key in keys & packed.keys()]
     firsts = (Experiment.from_dict(run["experiment"]).first_step for run in shown)
     seconds = {run["result"]["id"]: run["result"]["seconds"] for run in shown}
@@ -187,10 +188,22 @@ def _made_by(r: Reference) -> str:
         return ""
     data = {"cifar10-jpeg": " --data cifar10-jpeg.tar.xz"}.get(r.data, "")
     return (
-        f"`python reproduce/table1.py --preset {r.preset}{data}` makes it. These {len(seconds)} "
-        f"runs took {sum(seconds.values()) / 3600:.1f} hours, one after the other, on "
-        f"{', '.join(r.provenance['devices'])}."
+        f"`python reproduce/table1.py --preset {r.preset}{data}{_part(cells, r.preset)}` makes it. "
+        f"These {len(seconds)} runs took {sum(seconds.values()) / 3600:.1f} hours, one after the "
+        f"other, on {', '.join(r.provenance['devices'])}."
     )
+
+
+def _part(cells: Sequence[dict], preset: str) -> str:
+    """The flags that ask for no more than the cells of Table 1 that are filled."""
+    rates = {cell["column"]["noise_rate"]: False for cell in cells}
+    for cell in cells:
+        rates[cell["column"]["noise_rate"]] |= bool(cell["trials"])
+    trials = max(len(cell["trials"]) for cell in cells)
+    flags = ""
+    if not all(rates.values()):
+        flags += "".join([" --noise-rates", *(f" {r:g}" for r in sorted(rates) if rates[r])])
+    return flags if trials == PRESETS[preset].trials[0] else f"{flags} --trials {trials}"
 
 
 def script_costs(measured: dict) -> str:
@@ -236,19 +249,23 @@ def _section(r: Reference) -> list[str]:
         f"commit {', '.join(str(commit or 'unknown') for commit in origin['commits'])}",
     ]
     tables = [
-        f"[{number}]({here}/table{number}.md)" + (f" ({trials})" if trials else "")
+        f"[{number}]({here}/table{number}.md){_filled(table)}"
         for number, table in r.parts("table").items()
-        for trials in [_trials([table])]
     ]
     figures = [
         f"[{number}]({here}/figure{number}.md) ([image]({drawn}/figure{number}.png))"
         for number in r.parts("figure")
+    ] + [
+        f"{path.stem.removeprefix('figure')} ([image]({drawn}/{path.name}))"
+        for path in sorted(r.figures.glob("figure*.png"))
+        if not (r.results / f"{path.stem}.md").exists()  # of Clothing1M, which are images alone
     ]
     more = [
         f"[{title}]({here}/{file})"
         for title, file in (
             ("report", "report.html"),
             ("claims", "claims.md"),
+            ("relabelled images", "relabelled.html"),
             ("every run: description, result, log", packed_runs.NAME),
         )
         if (r.results / file).exists()
@@ -275,6 +292,19 @@ def _trials(tables: Iterable[dict]) -> str:
     if not counts:
         return ""
     return f"{min(counts)} to {max(counts)}" if len(counts) > 1 else f"{max(counts)}"
+
+
+def _filled(table: dict) -> str:
+    """`_trials` of one table, and where not all of its settings have any: of how many."""
+    settings = {tuple(cell["runs"]): bool(cell["trials"]) for cell in table.get("cells", [])}
+    trials, done = _trials([table]), sum(settings.values())
+    if not trials:
+        return ""
+    return (
+        f" ({trials})"
+        if done == len(settings)
+        else f" ({trials}; {done} of {len(settings)} settings)"
+    )
 
 
 def _claims(found: Sequence[Reference]) -> list[str]:

@@ -80,7 +80,8 @@ def _draw(axes: Axes, series: Series, look: dict, label: str, first_marker: floa
     means = [series.mean(n) for n in epochs]
     every = max(1, round(series.length / style.MARKERS_PER_CURVE))
     marked = (int(first_marker * every), every)
-    axes.plot(epochs, means, label=label, markevery=marked, clip_on=False, **look)
+    # Markers at the edge are whole; an empty line, not clipped, counts as one in the page's corner.
+    axes.plot(epochs, means, label=label, markevery=marked, clip_on=not epochs, **look)
     spread = [(n, series.mean(n), series.std(n)) for n in epochs if series.std(n) is not None]
     if spread:
         x, mean, std = zip(*spread, strict=True)

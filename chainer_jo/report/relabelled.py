@@ -25,6 +25,8 @@ from chainer_jo.report.plot import images as drawings
 
 #: How many images a figure shows from either end.
 ENDS = 2
+#: Why there is nothing to show of a first step that has finished.
+LOST = "as it was; the labels that the first step ended with are not in this folder"
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class Relabelled:
     def by(
         store: RunStore, first_step: Experiment, load: Callable[[], LabelledData]
     ) -> Relabelled | None:
-        """What a first step did; None if it has not finished. UserError if it was on other data."""
+        """What a first step did; None if it has not finished, or its labels are not here. UserError
+        if it was on other data."""
         labels, result = store.labels(first_step), store.result(first_step)
         if labels is None or result is None:
             return None
@@ -108,7 +111,10 @@ class RelabelledFigure:
         )
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
-        """Writes ``figure<number>.{png,pdf,csv}``; returns their paths."""
+        """Writes ``figure<number>.{png,pdf,csv}``; returns their paths. Where the labels that the
+        first step ended with are not here, what is there stays."""
+        if store.lost_labels(self.first_step):
+            return []
         path = figures / self.name
         rows, total = self._rows(store)
         contents = self._draw(rows, self._footnote(origin, total))
@@ -119,6 +125,8 @@ class RelabelledFigure:
 
     def text(self, store: RunStore, origin: dict) -> str:
         """As Markdown, for the terminal too."""
+        if store.lost_labels(self.first_step):
+            return f"Figure {self.number}: {LOST}."
         rows, total = self._rows(store)
         shown = [[row["end"], row["key"], f"{row['probability']:.3f}"] for row in rows]
         lines = [f"**Figure {self.number}.** {self.caption}", "", self._footnote(origin, total), ""]

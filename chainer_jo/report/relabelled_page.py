@@ -20,7 +20,7 @@ from chainer_jo import files
 from chainer_jo.datasets.labelled_data import LabelledData
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.report.relabelled import Relabelled
+from chainer_jo.report.relabelled import LOST, Relabelled
 
 #: Up to so many bytes of images go into the page itself; more are referred to where they are.
 EMBEDDED = 8 << 20
@@ -54,6 +54,8 @@ class RelabelledPage:
         return [path]
 
     def text(self, store: RunStore, origin: dict) -> str:
+        if store.lost_labels(self.first_step):
+            return f"Relabelled images: {LOST}."
         relabelled = Relabelled.by(store, self.first_step, self.load)
         if relabelled is None:
             return "Relabelled images: the first step has not finished."

@@ -220,7 +220,12 @@ class Table:
             parts.append("[the paper's number]")
         best = next((block.best for block in self.blocks if block.best), "")
         if best:
-            parts.append(f"bold: the best of its {best}, and what trials cannot tell from it")
+            several = any(len(cell.value(store).trials) > 1 for cell in cells)
+            parts.append(
+                f"bold: the best of its {best}, and what trials cannot tell from it"
+                if several
+                else f"bold: the highest of its {best}, which one trial cannot tell from the others"
+            )
         line = f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}"
         return f"{line}; {', '.join(parts)}. {self.note}".strip()
 

@@ -19,6 +19,7 @@ from chainer_jo.paper.claims import (
 from chainer_jo.paper.claims.claim import (
     DOES_NOT_HOLD,
     HOLDS,
+    NO_PREMISE,
     NOT_ALL_RUN,
     NOT_RUN,
     TIE,
@@ -42,6 +43,7 @@ __all__ = [
     "CLAIMS",
     "DOES_NOT_HOLD",
     "HOLDS",
+    "NO_PREMISE",
     "NOT_ALL_RUN",
     "NOT_RUN",
     "TIE",

@@ -12,12 +12,22 @@ from chainer_jo.paper.claims.scatter import Finding
 HOLDS = "holds"
 DOES_NOT_HOLD = "does not hold"
 TIE = "a tie"
+NO_PREMISE = "premise not met"
 UNDECIDED = "undecided"
 TOO_FEW_TRIALS = "too few trials"
 NOT_ALL_RUN = "not all run"
 NOT_RUN = "not run"
-VERDICTS = (HOLDS, DOES_NOT_HOLD, TIE, UNDECIDED, TOO_FEW_TRIALS, NOT_ALL_RUN, NOT_RUN)
-"""Every verdict; the first three are decisions."""
+VERDICTS = (
+    HOLDS,
+    DOES_NOT_HOLD,
+    TIE,
+    NO_PREMISE,
+    UNDECIDED,
+    TOO_FEW_TRIALS,
+    NOT_ALL_RUN,
+    NOT_RUN,
+)
+"""Every verdict; the first four are decisions."""
 
 
 class Results(Protocol):
@@ -77,8 +87,8 @@ class Verdict:
     """What comes out of a claim's comparisons.
 
     ``outcomes`` has one of `scatter`'s words per finding, taken together. In the order of `verdict`
-    a claim is refuted by one comparison, borne out by all, and otherwise as undecided as the
-    comparison that lacks most.
+    a claim without its premise says nothing; else it is refuted by one comparison, borne out by
+    all, and otherwise as undecided as the comparison that lacks most.
     """
 
     findings: Sequence[Finding]
@@ -93,6 +103,8 @@ class Verdict:
     def verdict(self) -> str:
         """One of `VERDICTS`."""
         counts = self.counts
+        if counts[scatter.NOT_MET]:
+            return NO_PREMISE
         if counts[scatter.REFUTES]:
             return DOES_NOT_HOLD
         if counts[scatter.NOT_RUN]:
@@ -159,6 +171,7 @@ class Verdict:
 
 _WORDS = {
     scatter.REFUTES: "refute it",
+    scatter.NOT_MET: "is its premise and not met",
     scatter.TIES: f"tie within {scatter.TIE:g} point",
     scatter.UNDECIDED: "undecided",
     scatter.MOSTLY_DIVERGED: "undecided, as most trials diverged",

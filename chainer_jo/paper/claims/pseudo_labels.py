@@ -27,7 +27,7 @@ def _accuracy(results: Results, labels: str, stage: str = "initial") -> Estimate
 def _lower_loss(results: Results) -> Iterator[Finding]:
     right, loss = _right(results, LESS_NOISY), _loss(results, LESS_NOISY)
     what = f"right labels, {LESS_NOISY} against pseudo"
-    yield exceeds(what, right, _right(results, "pseudo"), ties=True)
+    yield Finding(what, right, _right(results, "pseudo"), ties=True, premise=True)
     yield exceeds(f"loss, {LESS_NOISY} against pseudo", loss, _loss(results, "pseudo"))
 
 
@@ -44,7 +44,7 @@ def _hardly_updated(results: Results) -> Iterator[Finding]:
 def _lower_accuracy(results: Results) -> Iterator[Finding]:
     right = _right(results, "pseudo")
     what = f"right labels, pseudo against {NOISIER}"
-    yield exceeds(what, right, _right(results, NOISIER), ties=True)
+    yield Finding(what, right, _right(results, NOISIER), ties=True, premise=True)
     symmetric, pseudo = (_accuracy(results, labels) for labels in (NOISIER, "pseudo"))
     yield exceeds(f"test accuracy, {NOISIER} against pseudo", symmetric, pseudo, ties=True)
 

@@ -45,6 +45,7 @@ EQUAL = 1e-6
 
 SUPPORTS = "supports"
 REFUTES = "refutes"
+NOT_MET = "premise not met"
 TIES = "ties"
 UNDECIDED = "undecided"
 MOSTLY_DIVERGED = "mostly diverged"
@@ -168,6 +169,7 @@ class Finding:
     ----------
     what : which numbers these are, in words.
     ties : whether the numbers are percentages of which a difference within `TIE` is a tie.
+    premise : whether it is what the claim starts from, rather than what it says.
     """
 
     what: str
@@ -175,6 +177,7 @@ class Finding:
     b: Estimate
     by: float = 0.0
     ties: bool = False
+    premise: bool = False
 
     @cached_property
     def difference(self) -> Estimate:
@@ -260,7 +263,10 @@ def together(findings: Sequence[Finding]) -> list[str]:
         if chances[k] > (1 - CONFIDENCE) / 2 / (len(chances) - len(refuting)):
             break
         refuting.add(k)
-    return [
-        finding.close if finding.outcome == REFUTES and k not in refuting else finding.outcome
-        for k, finding in enumerate(findings)
-    ]
+    outcomes = [finding.outcome for finding in findings]
+    for k, finding in enumerate(findings):
+        if k in refuting:
+            outcomes[k] = NOT_MET if finding.premise else REFUTES
+        elif outcomes[k] == REFUTES:
+            outcomes[k] = finding.close
+    return outcomes
