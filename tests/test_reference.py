@@ -4,16 +4,20 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from chainer_jo.commands import options
 from chainer_jo.commands.cifar import Cifar
+from chainer_jo.datasets import clothing1m, clothing1m_standin
 from chainer_jo.experiments import packed_runs
+from chainer_jo.experiments.clothing1m import DIGITS, STANDIN, Clothing1MStudy
 from chainer_jo.experiments.presets import PRESETS, Study
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report import Claims, overview
+from chainer_jo.report.clothing1m import table3
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "reproduce"))
@@ -101,6 +105,17 @@ def test_every_table_follows_from_the_runs_that_are_committed(preset):
         made = __import__(f"table{table['table']}").table(study_of(preset, table))
         origin = {key: table[key] for key in ("preset", "data", "precision")}
         assert json.loads(json.dumps(made._json(store, origin)))["cells"] == table["cells"]
+
+
+def test_table_3_follows_from_the_runs_that_are_committed(tmp_path):
+    store = RunStore(REFERENCE / f"{DIGITS.name}-{STANDIN}")
+    table = json.loads((store.root / "table3.json").read_text())
+    data = clothing1m.load(clothing1m_standin.write(tmp_path / "data"), STANDIN)
+    preset = replace(DIGITS, train_images=len(data.train))
+    made = table3(Clothing1MStudy(preset, STANDIN, lambda: data))
+    origin = {key: table[key] for key in ("preset", "data", "precision")}
+    assert json.loads(json.dumps(made._json(store, origin))) == table
+    assert made._markdown(store, origin) == (store.root / "table3.md").read_text()
 
 
 @pytest.mark.parametrize("preset", PACKED)

@@ -296,7 +296,8 @@ def _trials(tables: Iterable[dict]) -> str:
 
 def _filled(table: dict) -> str:
     """`_trials` of one table, and where not all of its settings have any: of how many."""
-    settings = {tuple(cell["runs"]): bool(cell["trials"]) for cell in table.get("cells", [])}
+    cells = [cell for cell in table.get("cells", []) if cell["runs"]]  # others are quoted
+    settings = {tuple(cell["runs"]): bool(cell["trials"]) for cell in cells}
     trials, done = _trials([table]), sum(settings.values())
     if not trials:
         return ""
