@@ -12,6 +12,7 @@ import pytest
 from test_continuing import EXPERIMENTS, outcome
 from tiny import STUDY
 
+from chainer_jo import files
 from chainer_jo.datasets import digits
 from chainer_jo.errors import UserError
 from chainer_jo.experiments import provenance
@@ -178,6 +179,21 @@ def test_a_folder_that_is_not_shared_or_does_not_lock_is_refused(tmp_path):
         assert "do not hold between machines" in cluster_worker.against_folder(probe)
         fcntl.flock(file, fcntl.LOCK_SH)
         assert cluster_worker.against_folder(probe) == ""
+
+
+def test_a_result_is_the_last_file_that_comes(tmp_path, monkeypatch):
+    """With it the run counts as finished, and nothing else would be fetched any more."""
+    whole, written = files.write, []
+
+    def write(path, save):
+        written.append(path.name)
+        whole(path, save)
+
+    monkeypatch.setattr(files, "write", write)
+    names = ["log.json", "result.json", "model.npz", "runs/a/result.json", "runs/a/labels.npz"]
+    cluster_worker.write(tmp_path, {name: name.encode() for name in names})
+    assert written == ["log.json", "model.npz", "labels.npz", "result.json", "result.json"]
+    assert all((tmp_path / name).read_text() == name for name in names)
 
 
 def test_no_scheduler_is_one_line(tmp_path):

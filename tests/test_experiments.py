@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 
 import numpy as np
 import pytest
@@ -210,6 +211,29 @@ def test_a_run_has_one_holder(tmp_path, study):
         assert first and not second
     with RunStore(tmp_path).lock(experiment) as third:
         assert third
+
+
+def test_what_is_half_forgotten_is_no_result(tmp_path, study, monkeypatch):
+    """Without its labels or its log it would stay for good."""
+    store, experiment = RunStore(tmp_path), study.baseline("forward", "symmetric", 0.3, 0)
+    for name in [f"labels-{n}.npz" for n in range(20)]:  # a folder is listed in any order
+        (store.open(experiment) / name).touch()
+    store.save_result(experiment, {"id": experiment.id})
+    unlink, removed = os.unlink, []
+
+    def killed_at_the_second(path):
+        if removed:
+            raise KeyboardInterrupt
+        removed.append(path)
+        unlink(path)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(os, "unlink", killed_at_the_second)
+        store.forget(experiment)
+    assert store.result(experiment) is None
+    store.forget(experiment)
+    names = {path.name for path in store.folder(experiment).iterdir()}
+    assert names == {"experiment.json", "lock"}
 
 
 def test_half_trains_on_images_of_half_the_size():

@@ -130,9 +130,9 @@ class Box:
 
 
 def write(folder: Path, contents: dict[str, bytes]) -> None:
-    """Writes files, by their path in the folder."""
-    for name, content in contents.items():
-        files.write(folder / name, lambda file, content=content: file.write(content))
+    """Writes files, by their path in the folder; results last, as with them a run is finished."""
+    for name in sorted(contents, key=lambda name: Path(name).name == "result.json"):
+        files.write(folder / name, lambda file, name=name: file.write(contents[name]))
 
 
 def perform(

@@ -143,7 +143,8 @@ class RunStore:
                 path.unlink()
 
     def forget(self, experiment: Experiment) -> None:
-        """Removes everything of a run but its description and its lock.
+        """Removes everything of a run but its description and its lock, its result first: a kill
+        meanwhile leaves no finished run that lacks something.
 
         Raises
         ------
@@ -164,7 +165,7 @@ class RunStore:
                     f"run {experiment.id}: another process is at it; expected it to be stopped "
                     "before its files are removed"
                 )
-            for path in folder.iterdir():
+            for path in sorted(folder.iterdir(), key=lambda path: path.name != "result.json"):
                 if path.name not in ("experiment.json", "lock") and path.is_file():
                     os.unlink(path)
 
