@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -172,13 +173,42 @@ def test_other_code_is_refused():
     assert "no CUDA GPU" in against
 
 
+def probe_of(store):
+    """The file that a script holds while it hands out runs, and what gives it back."""
+    held = ExitStack()
+    pool = Cluster("", store, digits.load, SETTINGS)
+    return pool._hold_probe(held), held
+
+
 def test_a_folder_that_is_not_shared_or_does_not_lock_is_refused(tmp_path):
-    probe = tmp_path / "lock"
-    assert "cannot write to" in cluster_worker.against_folder(probe)
-    with probe.open("w") as file:
-        assert "do not hold between machines" in cluster_worker.against_folder(probe)
-        fcntl.flock(file, fcntl.LOCK_SH)
-        assert cluster_worker.against_folder(probe) == ""
+    assert "cannot write to" in cluster_worker.against_folder(tmp_path / "not there")
+    probe, held = probe_of(RunStore(tmp_path))
+    assert cluster_worker.against_folder(probe) == ""
+    held.close()
+    assert not list(tmp_path.iterdir())
+    probe.touch()
+    assert "do not hold between machines" in cluster_worker.against_folder(probe)
+
+
+def test_nobody_but_the_script_itself_makes_a_folder_pass_for_shared(tmp_path, monkeypatch):
+    """Where locks are each machine's own, neither a script on the worker's machine nor another
+    worker that looks at the same moment."""
+    (probe, held), (_, of_another) = (probe_of(RunStore(tmp_path)) for _ in range(2))
+    held.close()  # as if on another machine
+    probe.touch()
+    lock, answers = fcntl.flock, []
+
+    def two_at_a_time(file, how):
+        lock(file, how)
+        if not answers:
+            answers.append("")
+            answers[0] = cluster_worker.against_folder(probe)
+
+    with of_another, monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", two_at_a_time)
+        answers.append(cluster_worker.against_folder(probe))
+    assert all("do not hold between machines" in answer for answer in answers), answers
+    assert len(answers) == 2
 
 
 def test_a_result_is_the_last_file_that_comes(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import logging
 import math
 import os
 import pickle
+import secrets
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -116,13 +117,16 @@ class Cluster:
             ) from None
 
     def _hold_probe(self, stack: ExitStack) -> Path | None:
-        """A locked file in the results folder, by which workers tell whether they share it."""
+        """A locked file in the results folder, by which workers tell whether they share it.
+
+        No other script has the same: one on a worker's own machine says nothing about this.
+        """
         if not self.shared:
             return None
-        path = self.store.root / "lock"
+        path = self.store.root / f"lock-{secrets.token_hex(8)}"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-        fcntl.flock(stack.enter_context(path.open("r+")), fcntl.LOCK_SH)  # others may be here too
+        stack.callback(path.unlink, missing_ok=True)
+        fcntl.flock(stack.enter_context(path.open("x")), fcntl.LOCK_EX)
         return path
 
     def _wait_for_workers(self) -> None:

@@ -79,7 +79,8 @@ def against_folder(probe: Path) -> str:
     """Whether a lock that another machine holds is held here too."""
     try:
         with open(probe, "r+") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Of many workers that try at the same time, none stands in another's way.
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return ""
     except OSError as error:
