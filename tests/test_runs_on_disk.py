@@ -83,6 +83,21 @@ def test_a_diverged_first_step_leaves_no_labels_and_no_second_step(data, tmp_pat
         Run(second, data, store, SETTINGS)
 
 
+def test_what_another_process_has_ended_meanwhile_is_not_run_again(data, tmp_path, monkeypatch):
+    """It ends between the look at what is left and the lock."""
+    store, events, lock = RunStore(tmp_path), [], RunStore.lock
+
+    def lock_later(self, experiment):
+        if store.result(experiment) is None:
+            Run(experiment, data, store, SETTINGS).finish()
+        return lock(self, experiment)
+
+    monkeypatch.setattr(RunStore, "lock", lock_later)
+    monkeypatch.setattr(Team, "_run", lambda self, experiment: pytest.fail("run again"))
+    assert Team(store, lambda: data, SETTINGS, ALONE, events.append).work([ON_DISK])
+    assert [(event.state, event.result["id"]) for event in events] == [("finished", ON_DISK.id)]
+
+
 def test_paused_between_two_drops_of_the_learning_rate(data, tmp_path):
     """The rate falls to a tenth and a hundredth of what it began with, not of what was loaded."""
     sgd = replace(ON_DISK.optimization, epochs=4, drops=(1, 3))

@@ -45,11 +45,13 @@ class Team:
             with self.store.lock(experiment) as mine:
                 if not mine:
                     raise UserError(f"run {experiment.id}: another process is at it")
-                try:
-                    result = self._run(experiment)
-                except Paused:
-                    self.on_event(Event(experiment, "paused"))
-                    return False
+                result = self.store.result(experiment)  # another process may have ended it by now
+                if result is None or self.store.lost_labels(experiment):
+                    try:
+                        result = self._run(experiment)
+                    except Paused:
+                        self.on_event(Event(experiment, "paused"))
+                        return False
             self.on_event(Event(experiment, result["state"], result))
         return True
 
@@ -63,10 +65,6 @@ class Team:
             lambda epoch: self.on_event(Event(experiment, epoch)),
             self.ranks,
         ).finish()
-
-    def dismiss(self) -> None:
-        """Lets the others go."""
-        self.ranks.broadcast(None)
 
 
 def follow(ranks: Ranks) -> None:
