@@ -2,8 +2,10 @@
 
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -18,9 +20,10 @@ from chainer_jo.datasets import digits
 from chainer_jo.errors import UserError
 from chainer_jo.experiments import provenance
 from chainer_jo.experiments.local_pool import LocalPool
-from chainer_jo.experiments.run import Settings
+from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.scheduler import Scheduler
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.training.extensions import Paused
 
 distributed = pytest.importorskip("distributed")
 from chainer_jo.experiments import cluster, cluster_worker  # noqa: E402
@@ -111,6 +114,7 @@ def test_killed_workers_change_nothing(dask, local, tmp_path, shared, monkeypatc
     load_data = OnlyIn(os.getpid())
     assert work(dask, RunStore(tmp_path), EXPERIMENTS, load_data, kill, shared=shared)
     assert outcome(tmp_path) == local
+    assert not list(tmp_path.rglob("box"))
 
 
 @pytest.mark.parametrize("shared", [True, False], ids=["shared", "apart"])
@@ -132,6 +136,65 @@ def test_what_an_interrupted_client_leaves_goes_on(dask, tmp_path, shared, monke
                 break
             time.sleep(0.1)
         assert not store_is_locked(store)
+
+
+def left_of(dask, store, monkeypatch):
+    """What a run finds that is handed out where no folder is shared."""
+    found = {}
+
+    class Submitted:
+        def __init__(self, experiment, box, inputs):
+            assert list(pool._client.get_metadata([box.name, box.run])) == [box.token]
+            with tempfile.TemporaryDirectory() as folder:
+                box.fetch(pool._client, Path(folder))
+                found.update((path.name, path.read_bytes()) for path in Path(folder).iterdir())
+            raise KeyboardInterrupt
+
+    pool = Cluster(dask.address, store, digits.load, SETTINGS, 1, shared=False)
+    with monkeypatch.context() as patch, pool, pytest.raises(KeyboardInterrupt):
+        patch.setattr(pool, "_submitted", Submitted)
+        pool._compute_apart(LONG)
+    return found
+
+
+def some_epochs(store, number):
+    """Computed on this machine, each with a snapshot at its end."""
+    for _ in range(number):
+        with store.lock(LONG), pytest.raises(Paused):
+            Run(LONG, digits.load(), store, replace(SETTINGS, deadline=0.0)).finish()
+
+
+@pytest.fixture
+def killed(dask, tmp_path, monkeypatch):
+    """A results folder whose client was killed, while the run's files were with the scheduler."""
+    store = RunStore(tmp_path / "results")
+    some_epochs(store, 2)
+    assert left_of(dask, store, monkeypatch)["snapshot.npz"]
+    return store
+
+
+@pytest.mark.parametrize("how", ["forgotten", "deleted"])
+def test_what_is_begun_anew_is_not_brought_back(dask, killed, monkeypatch, how):
+    if how == "forgotten":
+        killed.forget(LONG)
+    else:
+        shutil.rmtree(killed.root)
+    left = left_of(dask, killed, monkeypatch)
+    assert "snapshot.npz" not in left and "log.json" not in left
+
+
+def test_epochs_that_were_computed_here_meanwhile_stay(dask, killed, monkeypatch):
+    some_epochs(killed, 1)
+    here = (killed.folder(LONG) / "snapshot.npz").read_bytes()
+    assert left_of(dask, killed, monkeypatch)["snapshot.npz"] == here
+    assert len(killed.log(LONG)) == 3
+
+
+def test_what_a_killed_client_had_not_fetched_yet_comes(dask, killed, monkeypatch):
+    there = (killed.folder(LONG) / "snapshot.npz").read_bytes()
+    (killed.folder(LONG) / "snapshot.npz").unlink()
+    assert left_of(dask, killed, monkeypatch)["snapshot.npz"] == there
+    assert (killed.folder(LONG) / "snapshot.npz").read_bytes() == there
 
 
 def store_is_locked(store):

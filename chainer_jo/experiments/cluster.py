@@ -21,6 +21,7 @@ from pathlib import Path
 
 from distributed import Client, Future, KilledWorker
 
+from chainer_jo import files
 from chainer_jo.datasets import ImageData
 from chainer_jo.datasets.image_files import ImageFiles
 from chainer_jo.datasets.labelled_data import LabelledData
@@ -42,6 +43,8 @@ from chainer_jo.experiments.store import RunStore
 PATIENCE = 30.0
 #: Seconds between two looks at which workers there are.
 LOOK = 1.0
+#: Where no folder is shared, the file in a run's folder that tells which box is the run's.
+TOKEN = "box"
 #: Where no folder is shared, the files of a run are fetched after so many of its logs.
 LOGS_PER_SNAPSHOT = 30
 
@@ -246,10 +249,7 @@ class Cluster:
 
     def _compute_apart(self, experiment: Experiment) -> tuple[str, dict | None]:
         """The same where no folder is shared: brings the run's files here meanwhile."""
-        home = f"{socket.gethostname()}:{self.store.root}"
-        name = hashlib.sha256(home.encode()).hexdigest()[:16]
-        box = Box(f"chainer_jo-{name}", experiment.id)
-        folder = self.store.folder(experiment)
+        box, folder = self._box(experiment), self.store.folder(experiment)
         box.fetch(self._client, folder)  # what a run has left whose client was killed
         box.put(self._client, folder)
         with self._submitted(experiment, box, self._inputs(experiment)) as run:
@@ -265,7 +265,21 @@ class Cluster:
         if self.store.result(experiment):
             self.store.tidy(experiment)
             box.empty(self._client)
+            (folder / TOKEN).unlink(missing_ok=True)
         return answer
+
+    def _box(self, experiment: Experiment) -> Box:
+        """The one of the run since it was begun: its token goes with the run's other files."""
+        home = f"{socket.gethostname()}:{self.store.root}"
+        name = hashlib.sha256(home.encode()).hexdigest()[:16]
+        path = self.store.folder(experiment) / TOKEN
+        new = not path.exists()
+        if new:
+            files.write_text(path, secrets.token_hex(8))
+        box = Box(f"chainer_jo-{name}", experiment.id, path.read_text())
+        if new:
+            box.empty(self._client)
+        return box
 
     def _inputs(self, experiment: Experiment) -> dict[str, bytes]:
         """Files that a run reads besides its own, by their path in the results folder."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import io
 import math
 import os
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 import chainer
+import numpy as np
 from distributed import Client, Lock, get_client, get_worker
 from distributed.utils import sync
 
@@ -95,25 +98,35 @@ def against_folder(probe: Path) -> str:
 class Box:
     """Where the files of a run are while no folder is shared: with the Dask scheduler.
 
-    They stay there when the run's worker or the client is lost.
+    They stay there when the run's worker or the client is lost. A run that is begun anew has
+    another token: what a worker still puts into the box of before is not its own.
     """
 
     name: str
     run: str
+    token: str
+
+    @property
+    def _keys(self) -> list[str]:
+        return [self.name, self.run, self.token]
 
     def put(self, client: Client, folder: Path) -> None:
         """Puts all files of a run's folder into the box, in place of what was there."""
         paths = [p for p in folder.iterdir() if p.name != "lock" and p.suffix != ".tmp"]
-        client.set_metadata([self.name, self.run], {p.name: p.read_bytes() for p in paths})
+        client.set_metadata(self._keys, {p.name: p.read_bytes() for p in paths})
 
     def put_log(self, client: Client, folder: Path) -> None:
         """Brings the log in the box up to date."""
         log = (folder / "log.json").read_bytes()
-        client.set_metadata([self.name, self.run, "log.json"], log)
+        client.set_metadata([*self._keys, "log.json"], log)
 
     def fetch(self, client: Client, folder: Path) -> None:
-        """Copies what is in the box into a folder; snapshots there give way to the one here."""
-        found = client.get_metadata([self.name, self.run], None) or {}
+        """Copies what is in the box into a folder, unless the run has gone on there since;
+        snapshots there give way to the one here."""
+        found = client.get_metadata(self._keys, None) or {}
+        here = _iteration(io.BytesIO(found.get("snapshot.npz", b"")))
+        if "result.json" not in found and here < _iteration(folder / "snapshot.npz"):
+            return
         write(folder, found)
         if any(name.startswith("snapshot") for name in found):
             for path in folder.glob("snapshot*"):
@@ -122,12 +135,21 @@ class Box:
 
     def fetch_log(self, client: Client, folder: Path) -> None:
         """Copies the log, if there is one."""
-        log = client.get_metadata([self.name, self.run, "log.json"], None)
+        log = client.get_metadata([*self._keys, "log.json"], None)
         write(folder, {"log.json": log} if log else {})
 
     def empty(self, client: Client) -> None:
-        """Throws away what is in it."""
-        client.set_metadata([self.name, self.run], None)
+        """Throws away what is in it, and in those that the run had before."""
+        client.set_metadata([self.name, self.run], {})
+
+
+def _iteration(snapshot: Path | IO[bytes]) -> int:
+    """How many steps a snapshot is from the beginning; -1 if there is none, or a damaged one."""
+    try:
+        with np.load(snapshot) as archive:
+            return int(archive["updater/iteration"])
+    except files.NOT_AN_NPZ:
+        return -1
 
 
 def write(folder: Path, contents: dict[str, bytes]) -> None:
@@ -166,7 +188,7 @@ def perform(
         return worker.execute(experiment, store, load_data, settings, pause_if_unwanted)
     client, store = get_client(), RunStore(Path(this.local_directory) / box.name)
     # Of a run whose client was killed, or whose worker is only cut off.
-    lock = Lock(f"{box.name}/{box.run}")
+    lock = Lock("/".join([box.name, box.run, box.token]))
     if not lock.acquire(blocking=False):
         return "busy", None
     try:
