@@ -16,6 +16,8 @@ from chainer.serializers import save_npz
 from tiny import STUDY
 
 from chainer_jo.datasets import digits
+from chainer_jo.experiments import method_sources, provenance
+from chainer_jo.experiments.provenance import collect, other_code
 from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.scheduler import with_first_steps
 from chainer_jo.experiments.store import RunStore
@@ -152,6 +154,48 @@ def test_paused_by_a_time_budget(tmp_path):
                     pauses += 1
     assert pauses > len(EXPERIMENTS)
     assert outcome(store.root) == outcome(undisturbed.root)
+
+
+def paused_under_other_code(store, experiment, monkeypatch):
+    """After its first epoch."""
+    with monkeypatch.context() as patch, store.lock(experiment), pytest.raises(Paused):
+        patch.setattr(method_sources, "digest", lambda: "another")
+        patch.setattr(provenance, "COMMIT", "c1")
+        Run(experiment, digits.load(), store, Settings(deadline=0.0)).finish()
+
+
+def test_a_run_that_other_code_began_is_noted(tmp_path, monkeypatch):
+    """However often this code pauses it, and whichever of the two ends it."""
+    store, experiment = RunStore(tmp_path), EXPERIMENTS[1]
+    paused_under_other_code(store, experiment, monkeypatch)
+    with store.lock(experiment), pytest.raises(Paused):
+        Run(experiment, digits.load(), store, Settings(deadline=0.0)).finish()
+    mixed = finish(store)
+    assert "1 of 1" in other_code([mixed]) and "(commit c1)" in other_code([mixed])
+    assert collect(tmp_path)["sources"] == sorted([method_sources.digest(), "another"])
+    assert "c1" in collect(tmp_path)["commits"]
+    monkeypatch.setattr(method_sources, "digest", lambda: "another")
+    assert "1 of 1" in other_code([mixed])
+
+
+def test_a_run_that_this_code_alone_computed_is_not_noted(tmp_path):
+    store, experiment = RunStore(tmp_path), EXPERIMENTS[1]
+    with store.lock(experiment), pytest.raises(Paused):
+        Run(experiment, digits.load(), store, Settings(deadline=0.0)).finish()
+    assert other_code([finish(store)]) == ""
+
+
+def test_a_snapshot_that_tells_of_no_code_is_of_other_code(tmp_path, monkeypatch):
+    """Snapshots once told of none; they go on as they did."""
+    store, experiment = RunStore(tmp_path), EXPERIMENTS[1]
+    paused_under_other_code(store, experiment, monkeypatch)
+    path = store.folder(experiment) / "snapshot.npz"
+    with np.load(path, allow_pickle=True) as archive:
+        arrays = {name: archive[name] for name in archive.files if name != "codes"}
+    np.savez(path, **arrays)
+    result = finish(store)
+    assert "(commit unknown)" in other_code([result])
+    assert len(store.log(experiment)) == experiment.optimization.epochs
 
 
 class Killed(Exception):

@@ -55,6 +55,11 @@ def code() -> str:
     return f"chainer_jo {chainer_jo.__version__}, commit {COMMIT}, code {method_sources.digest()}"
 
 
+def this_code() -> dict:
+    """The commit and the digest of the method's sources, as JSON values."""
+    return {"commit": COMMIT, "sources": method_sources.digest()}
+
+
 @functools.cache
 def cpu_name() -> str:
     """The processor as the system names it."""
@@ -82,9 +87,10 @@ def collect(root: Path) -> dict:
         return sorted({json.dumps(value, sort_keys=True) for value in values})
 
     origins = [result["provenance"] for result in results]
+    codes = [code for origin in origins for code in _codes(origin)]
     merged = {
         key: [json.loads(text) for text in distinct(origin[key] for origin in origins)]
-        for key in ("commit", "versions", "device", "engine")
+        for key in ("versions", "device", "engine")
     }
     data = root / "data.json"
     return {
@@ -92,8 +98,8 @@ def collect(root: Path) -> dict:
         "hours": round(sum(result["seconds"] for result in results) / 3600, 3),
         "seeds": sorted({int(result["id"].rsplit("-s", 1)[1].split("-")[0]) for result in results}),
         "data": files.read_json(data) if data.exists() else None,
-        "commits": merged["commit"],
-        "sources": sorted({origin.get("sources") or "unknown" for origin in origins}),
+        "commits": [json.loads(text) for text in distinct(code.get("commit") for code in codes)],
+        "sources": sorted({code.get("sources") or "unknown" for code in codes}),
         "versions": merged["versions"],
         "devices": merged["device"],
         "engines": merged["engine"],
@@ -109,24 +115,37 @@ def known(root: Path) -> dict:
     return files.read_json(path) if path.exists() else {}
 
 
+def _codes(origin: dict) -> list[dict]:
+    """All codes that computed a run, from its provenance."""
+    return [origin, *origin.get("other_code", [])]
+
+
 def other_code(results: Sequence[dict]) -> str:
-    """One line about those results that were made by other code than this; empty if none was."""
+    """One line about those results that were made by other code than this, wholly or in part; empty
+    if none was."""
     mine = method_sources.digest()
-    origins = [result.get("provenance", {}) for result in results]
-    others = [origin for origin in origins if origin.get("sources") != mine]
+    by_result = [_codes(result.get("provenance", {})) for result in results]
+    others = [
+        found
+        for codes in by_result
+        if (found := [code for code in codes if code.get("sources") != mine])
+    ]
     if not others:
         return ""
-    commits = sorted({origin.get("commit") or "unknown" for origin in others})
+    commits = sorted({code.get("commit") or "unknown" for codes in others for code in codes})
     shown = ", ".join(commits[:3]) + (", ..." if len(commits) > 3 else "")
     return (
         f"{len(others)} of {len(results)} finished runs were made by other code than this "
-        f"(commit {shown}); --fresh does a script's runs again"
+        f"(commit {shown}), wholly or in part; --fresh does a script's runs again"
     )
 
 
-def provenance(device: chainer.backend.Device, provider: Provider | None) -> dict:
+def provenance(
+    device: chainer.backend.Device, provider: Provider | None, codes: Sequence[dict] = ()
+) -> dict:
     """Commit, digest of the method's sources, versions, device and engine, as JSON values; and a
-    digest of what the engine has chosen by measuring, if anything."""
+    digest of what the engine has chosen by measuring, and what of ``codes`` is other code, if
+    anything."""
     packages = ["chainer", "numpy"] + ([] if device.xp is np else ["cupy-cuda12x", "cupy-cuda13x"])
     versions = {"python": platform.python_version()}
     for package in packages:
@@ -134,11 +153,12 @@ def provenance(device: chainer.backend.Device, provider: Provider | None) -> dic
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
+    others = [code for code in codes if code.get("sources") != method_sources.digest()]
     return {
-        "commit": COMMIT,
-        "sources": method_sources.digest(),
+        **this_code(),
         "versions": versions,
         "device": device_name(device),
         "engine": provider.name if provider else "stock",
         **({"choices": provider.choices} if provider and provider.choices else {}),
+        **({"other_code": others} if others else {}),
     }

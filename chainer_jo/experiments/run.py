@@ -18,7 +18,7 @@ from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.inputs import Inputs, make_network
 from chainer_jo.experiments.log import extend_log
 from chainer_jo.experiments.objectives import make_objective
-from chainer_jo.experiments.provenance import provenance
+from chainer_jo.experiments.provenance import provenance, this_code
 from chainer_jo.experiments.pseudo import PseudoSource
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.experiments.task import Task
@@ -211,6 +211,7 @@ class Run:
             extensions.Checkpoint(
                 self._snapshot,
                 task.fingerprint,
+                this_code(),
                 task.shards,
                 ranks,
                 settings.snapshot_seconds,
@@ -241,6 +242,7 @@ class Run:
             outcome = self._train()
         finally:
             self.inputs.close()
+        codes = self.trainer.get_extension("Checkpoint").codes
         result = {
             "id": self.experiment.id,
             **outcome,
@@ -250,7 +252,7 @@ class Run:
             "shards": self.task.shards.number,
             "noisy_labels_right": self.task.noisy_labels_right,
             "data": self.task.fingerprint,
-            "provenance": provenance(self.device, self.provider),
+            "provenance": provenance(self.device, self.provider, codes),
         }
         if self.ranks.is_first:
             self.store.save_result(self.experiment, result)

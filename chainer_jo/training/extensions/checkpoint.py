@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from chainer_jo.training.many_ranks.shards import Shards
 _OF_IMAGES = "updater/labels/"
 _SHARDS = "updater/iterator:main/shards"
 _DATA = "data"
+_CODES = "codes"
 
 
 class Paused(Exception):
@@ -34,10 +36,16 @@ class Checkpoint(training.Extension):
     ----------
     path : written by the first rank alone.
     data : fingerprint of what is trained on.
+    code : says which code computes, as JSON values.
     shards : how the images are divided; their ranks call this together.
     seconds : least time between two checkpoints.
     steps : between two moments within an epoch at which there may be one.
     deadline : value of `time.monotonic()` after which training ends, once saved, with `Paused`.
+
+    Attributes
+    ----------
+    codes : all that have computed what the trainer holds, this one last; ``{}`` stands for those of
+        checkpoints that do not tell.
     """
 
     # Last: the log has been written, and the file must hold all that happened in this step. For the
@@ -48,6 +56,7 @@ class Checkpoint(training.Extension):
         self,
         path: Path,
         data: str,
+        code: dict,
         shards: Shards,
         ranks: Ranks = ALONE,
         seconds: float = 0.0,
@@ -56,6 +65,7 @@ class Checkpoint(training.Extension):
     ) -> None:
         self.path = path
         self.data = data
+        self.codes = [code]
         self.shards = shards
         self.ranks = ranks
         self.seconds = seconds
@@ -84,6 +94,7 @@ class Checkpoint(training.Extension):
                 state[name] = self.shards.join(parts)
         if self.ranks.is_first:
             state[_DATA] = np.asarray(self.data)
+            state[_CODES] = np.asarray(json.dumps(self.codes))
             files.write(self.path, lambda file: serializers.save_npz(file, state, False))
 
     def initialize(self, trainer: training.Trainer) -> None:
@@ -109,6 +120,8 @@ class Checkpoint(training.Extension):
         state = self.ranks.broadcast(state)
         if state is None:
             return
+        before = json.loads(str(state.get(_CODES, "[{}]")))
+        self.codes = [code for code in before if code not in self.codes] + self.codes
         for name in self.ranks.broadcast(sorted(split)):
             state[name] = self.ranks.scatter(split.get(name))
         serializers.NpzDeserializer(state).load(trainer)
