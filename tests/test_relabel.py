@@ -189,6 +189,23 @@ def test_stopped_and_continued_is_the_same(corrected, data, tmp_path, capsys):
         assert (tmp_path / "out" / name).read_bytes() == (corrected / name).read_bytes()
 
 
+@pytest.mark.parametrize("gone", [["labels.npz"], ["model.npz"], ["labels.npz", "model.npz"]])
+def test_what_is_read_at_the_end_and_gone_is_computed_again(
+    gone, corrected, data, tmp_path, capsys
+):
+    out = shutil.copytree(corrected, tmp_path / "out")
+    steps = {"labels.npz": "first-step-*", "model.npz": "second-step-*"}
+    for name in gone:
+        (path,) = (out / "runs").glob(f"{steps[name]}/{name}")
+        path.unlink()
+    command = ("relabel", data / "labels.csv", "--out", out, *SHORT)
+    assert run(*command, "--dry-run") == 0
+    assert f"3 runs, {len(gone)} to do" in capsys.readouterr().out
+    assert run(*command) == 0
+    for name in ("labels.csv", "report.html"):
+        assert (out / name).read_bytes() == (corrected / name).read_bytes()
+
+
 def test_features_go_on_with_the_next_settings(data, tmp_path, monkeypatch, capsys):
     words = ("--features", data / "features.npz", "--epochs", "4", "--device", "cpu")
     assert run("relabel", data / "labels.csv", "--out", tmp_path / "at once", *words) == 0

@@ -146,8 +146,9 @@ class ByImages:
 
     def plan(self) -> None:
         """Says what would be run."""
-        experiments = [*self._tuning(), *self._steps(self.study.candidates[0])]
-        waiting = set(pending(experiments, self.store))
+        tuning, steps = self._tuning(), self._steps(self.study.candidates[0])
+        experiments = [*tuning, *steps]
+        waiting = {*pending(experiments, self.store), *self._lost(steps)}
         cost = self._cost(experiments, functools.partial(self._tried, experiments[-1]))
         name = self.names.__getitem__
         print(*run_lines(experiments, waiting, self.store, cost, name), sep="\n")
@@ -171,6 +172,8 @@ class ByImages:
             print(*aligned(trial_rows(trials)), f"chosen: {choice(trials)}", sep="\n", flush=True)
             parameters = self.study.candidates[[trial.chosen for trial in trials].index(True)]
         first, second, baseline = steps = self._steps(parameters)
+        for experiment in self._lost(steps):
+            self.store.forget(experiment)
         if not self._run(steps):
             return None
         for experiment in (first, second):
@@ -201,6 +204,16 @@ class ByImages:
         names = "new labels", "network on them", "network on given ones"
         self.names |= dict(zip(steps, names, strict=True))
         return steps
+
+    def _lost(self, steps: Sequence[Experiment]) -> list[Experiment]:
+        """The finished ones of the two steps whose file is gone that is read at the end."""
+        return [
+            experiment
+            for experiment, name in zip(steps[:2], ("labels.npz", "model.npz"), strict=True)
+            if self.store.result(experiment)
+            and not self.store.diverged(experiment)
+            and not (self.store.folder(experiment) / name).exists()
+        ]
 
     @functools.cached_property
     def load(self):
