@@ -171,6 +171,24 @@ def test_fresh_forgets_finished_runs(tiny, tmp_path, capsys):
     assert "3 runs, 3 to do" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("end", ["time", "kill"])
+def test_stopped_after_fresh_the_command_without_it_goes_on(
+    tiny, tmp_path, capsys, monkeypatch, end
+):
+    """The same command would forget what there is by now."""
+    flags = ("--noise-rates", "0", "--trials", "1")
+    if end == "kill":
+        monkeypatch.setattr(
+            app.App, "_run_pending", lambda self: signal.raise_signal(signal.SIGTERM)
+        )
+        assert run(table1, tmp_path, *flags, "--fresh") == 130
+    else:
+        assert run(table1, tmp_path, *flags, "--fresh", "--time-budget", "1e-9") == 0
+    said = "".join(capsys.readouterr())
+    assert said.count("the same command without --fresh continues where this one stopped") == 1
+    assert "the same command continues" not in said
+
+
 def test_diverged_run_is_named_in_the_table(tiny, tmp_path, capsys):
     def build(study):
         hopeless = study.joint("asymmetric", 0.4, 0, learning_rate=1e30)

@@ -86,7 +86,7 @@ def start(read: Callable[[], Flags], lead: Callable[[Flags, Ranks], None]) -> No
     logging.basicConfig(level=logging.WARNING, format="note: %(message)s")
     # Like Ctrl-C: otherwise the processes of the runs would live on until their epoch's end.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    ranks = ALONE
+    ranks, flags = ALONE, None
     try:
         flags = read()
         ranks = connect(flags.device != "cpu")
@@ -98,7 +98,14 @@ def start(read: Callable[[], Flags], lead: Callable[[Flags, Ranks], None]) -> No
     except UserError as error:
         _fail(ranks, f"error: {error}", 2)
     except KeyboardInterrupt:
-        _fail(ranks, "\ninterrupted; the same command continues where this one stopped", 130)
+        # Of the flags of `chainer-jo relabel` none forgets anything.
+        _fail(ranks, f"\ninterrupted; {go_on(getattr(flags, 'fresh', False))}", 130)
+
+
+def go_on(fresh: bool = False) -> str:
+    """What continues a command that was stopped; with --fresh it would forget everything again."""
+    command = "the same command without --fresh" if fresh else "the same command"
+    return f"{command} continues where this one stopped"
 
 
 def _fail(ranks: Ranks, line: str, code: int) -> NoReturn:
@@ -163,7 +170,7 @@ class App:
         shown = self._to_show()
         self._write(shown, show=finished)
         if not finished:
-            print("time is up; the same command continues where this one stopped")
+            print(f"time is up; {go_on(self.options.fresh)}")
         missing = [output.missing for output in shown if output.missing]
         if missing and self.options.runs:  # without runs, what there is was asked for
             raise UserError(missing[0])

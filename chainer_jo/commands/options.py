@@ -69,7 +69,11 @@ def parse(description: str, argv: list[str] | None, suite: Suite) -> Options:
         action="store_false",
         help="write what can be shown of the runs that have finished; run nothing",
     )
-    add("--fresh", action="store_true", help="forget this script's finished runs and do them again")
+    add(
+        "--fresh",
+        action="store_true",
+        help="forget this script's runs and do them again; left out, what was begun goes on",
+    )
     add(
         "--cluster",
         metavar="ADDRESS",

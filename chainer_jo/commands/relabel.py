@@ -60,7 +60,7 @@ def relabel(options: RelabelOptions, ranks: Ranks) -> None:
     _bind(options)
     outcome = way.work()
     if outcome is None:
-        print("time is up; the same command continues where this one stopped")
+        print(f"time is up; {app.go_on()}")
         return
     _write(options, outcome.with_true_labels(images))
 
