@@ -1,5 +1,7 @@
 """Who runs what next, and what becomes of it when other processes interfere."""
 
+import errno
+import fcntl
 import os
 import signal
 import sys
@@ -60,6 +62,27 @@ def test_a_worker_that_dies_while_idle_is_reported_in_one_line(tmp_path):
         work(store, [LONG, BASELINE], 2, kill_the_idle_one)
     assert "\n" not in str(error.value)
     assert not active_children()
+
+
+def test_a_file_system_without_locks_is_an_error_and_nobody_at_the_run(tmp_path, monkeypatch):
+    """Whoever waited for that would wait for ever."""
+
+    def flock(file, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    path = RunStore(tmp_path).folder(BASELINE) / "lock"
+    said = pytest.raises(UserError, match=f"cannot lock {path}: No locks available; expected")
+    with said, RunStore(tmp_path).lock(BASELINE):
+        pytest.fail("it holds nothing")
+
+
+def test_a_lock_that_cannot_be_written_is_one_line(tmp_path):
+    path = RunStore(tmp_path).open(BASELINE) / "lock"
+    path.mkdir()  # another user's file, say, which root could write
+    said = pytest.raises(UserError, match=f"cannot lock {path}: Is a directory; expected")
+    with said, RunStore(tmp_path).lock(BASELINE):
+        pytest.fail("it holds nothing")
 
 
 def test_a_run_that_somebody_is_at_is_not_forgotten(tmp_path):

@@ -125,15 +125,26 @@ class RunStore:
 
     @contextlib.contextmanager
     def lock(self, experiment: Experiment) -> Iterator[bool]:
-        """Holds the run while the body runs; gives False if another process holds it."""
-        folder = self.open(experiment)
-        with open(folder / "lock", "w") as file:
+        """Holds the run while the body runs; gives False if another process holds it.
+
+        Raises
+        ------
+        UserError
+            if the folder cannot be written to, or its file system does not lock.
+        """
+        path = self.open(experiment) / "lock"
+        with contextlib.ExitStack() as stack:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                yield False
-                return
-            yield True
+                fcntl.flock(stack.enter_context(open(path, "w")), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                mine = True
+            except BlockingIOError:
+                mine = False
+            except OSError as error:
+                raise UserError(
+                    f"cannot lock {path}: {error.strerror}; expected a file that may be written, "
+                    "on a file system that locks"
+                ) from None
+            yield mine
 
     def tidy(self, experiment: Experiment) -> None:
         """Removes what a finished run does not need: snapshots, and files that a kill left half
