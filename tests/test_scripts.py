@@ -95,6 +95,18 @@ def test_results_of_other_code_are_noted(tiny, tmp_path, caplog, monkeypatch):
     assert note.startswith("3 of 3 finished runs were made by other code than this (commit ")
 
 
+def test_results_in_other_shards_are_noted(tiny, tmp_path, caplog):
+    """They are of the same id, and other numbers: a cell may mix both."""
+    flags = ("--noise-rates", "0", "--trials", "1")
+    assert run(table1, tmp_path, *flags, "--shards", "2") == 0
+    assert run(table1, tmp_path, *flags, "--shards", "2") == 0
+    assert not caplog.messages
+    assert run(table1, tmp_path, "--noise-rates", "0", "0.5", "--trials", "1", "--dry-run") == 0
+    (note,) = caplog.messages
+    assert note.startswith("3 of 3 finished runs were computed in 2 shards, which gives other ")
+    assert "this command's 1;" in note
+
+
 def test_the_same_code_agrees_with_itself(tiny, tmp_path, capsys):
     for place in ("here", "reference"):
         assert run(table1, tmp_path / place, "--noise-rates", "0.5") == 0

@@ -25,7 +25,7 @@ from chainer_jo.experiments.cost import Cost, duration
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Preset
 from chainer_jo.experiments.probe import probe
-from chainer_jo.experiments.provenance import collect, other_code
+from chainer_jo.experiments.provenance import collect, other_code, other_shards
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.scheduler import Event, Scheduler, pending, with_first_steps
 from chainer_jo.experiments.store import RunStore
@@ -157,7 +157,7 @@ class App:
 
     def main(self) -> None:
         self._print_head()
-        self._note_other_code()
+        self._note_others()
         if self.options.dry_run:
             self._print_plan()
             return
@@ -235,10 +235,13 @@ class App:
             flush=True,
         )
 
-    def _note_other_code(self) -> None:
+    def _note_others(self) -> None:
+        """Tells of finished runs that this command would have computed otherwise."""
         finished = [r for e in self.experiments if (r := self.store.result(e))]
-        if note := other_code(finished):
-            _logger.warning(note)
+        shards = self.options.shards or self.ranks.size
+        for note in (other_code(finished), other_shards(finished, shards)):
+            if note:
+                _logger.warning(note)
 
     def _print_plan(self) -> None:
         cost, waiting = self._cost(), set(pending(self.experiments, self.store))
