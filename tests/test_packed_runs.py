@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tiny import STUDY
 
+from chainer_jo import files
 from chainer_jo.commands import pack
 from chainer_jo.datasets import digits
 from chainer_jo.errors import UserError
@@ -37,7 +38,7 @@ def packed(tmp_path, capsys):
         (store.root / name).write_text("{}")
     assert pack.pack("test", ["--preset", "tiny", "--results", str(tmp_path / "results"),
                               "--reference", str(tmp_path / "packed")])  # fmt: skip
-    assert "2 runs in 0.00 MB" in capsys.readouterr().out
+    assert "2 runs, 2 of them new, in 0.00 MB" in capsys.readouterr().out
     return store, RunStore(tmp_path / "packed" / "tiny")
 
 
@@ -74,10 +75,57 @@ def test_a_run_done_again_counts(packed):
 def test_packing_again_gives_the_same_file(packed):
     store, other = packed
     before = (other.root / packed_runs.NAME).read_bytes()
-    assert store.pack(other.root) == 2
+    assert store.pack(other.root) == (2, 0)
     assert (other.root / packed_runs.NAME).read_bytes() == before
-    assert other.pack(store.root) == 2
+    assert other.pack(store.root) == (2, 2)
     assert (store.root / packed_runs.NAME).read_bytes() == before
+
+
+def flags(store, other):
+    return ["--preset", "tiny", "--results", str(store.root.parent),
+            "--reference", str(other.root.parent)]  # fmt: skip
+
+
+def test_what_is_packed_stays_beside_what_comes(packed, tmp_path, capsys):
+    _, other = packed
+    before = {result["id"]: result for result in other.results()}
+    store, more = RunStore(tmp_path / "more" / "tiny"), STUDY.joint("symmetric", 0.5, 1)
+    for experiment in (more, EXPERIMENTS[1]):
+        store.open(experiment)
+        store.save_result(experiment, {"id": experiment.id, "state": "finished", "seconds": 9})
+    assert pack.pack("test", flags(store, other))
+    assert "3 runs, 1 of them new, in 0.00 MB" in capsys.readouterr().out
+    seconds = {result["id"]: result["seconds"] for result in other.results()}
+    assert seconds == {EXPERIMENTS[0].id: 0, EXPERIMENTS[1].id: 9, more.id: 9}
+    assert other.result(EXPERIMENTS[0]) == before[EXPERIMENTS[0].id]
+
+
+def test_runs_on_other_data_are_not_packed_together(packed, capsys):
+    store, other = packed
+    found = {"data": "digits", "fingerprint": "another"}
+    (store.root / "data.json").write_text(json.dumps(found))
+    before = (other.root / packed_runs.NAME).read_bytes()
+    with pytest.raises(SystemExit) as end:
+        pack.main("test", flags(store, other))
+    error = capsys.readouterr().err
+    assert end.value.code == 2 and error.count("\n") == 1
+    assert error.startswith(f"error: {other.root}/data.json: the runs packed there are of")
+    assert (other.root / packed_runs.NAME).read_bytes() == before
+    assert (other.root / "data.json").read_text() == "{}"
+
+
+def test_runs_with_a_noise_of_ones_own_are_packed_too(packed):
+    """Here nobody knows it: only the script that made them does."""
+    store, other = packed
+    run_id = "cross-entropy-nx30-s0-0123456789"
+    description = {**EXPERIMENTS[0].to_dict(), "noise": {"kind": "next", "rate": 0.3}}
+    result = {"id": run_id, "state": "finished", "seconds": 1}
+    for name, value in (("experiment", description), ("result", result)):
+        files.write_json(store.root / "runs" / run_id / f"{name}.json", value)
+    assert pack.pack("test", flags(store, other))
+    assert packed_runs.read(other.root)[run_id] == {
+        "experiment": description, "result": result, "log": [],
+    }  # fmt: skip
 
 
 def test_work_beside_packed_runs_leaves_them_packed(packed):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
+from chainer_jo import files
 from chainer_jo.commands import reference
 from chainer_jo.errors import UserError
 from chainer_jo.experiments import packed_runs
@@ -20,23 +22,39 @@ def main(description: str, argv: list[str] | None = None) -> None:
 
 
 def pack(description: str, argv: list[str] | None = None) -> bool:
-    """Packs every finished run of a results folder, with `BESIDE`, and says so.
+    """Packs every finished run of a results folder, with `BESIDE`, beside what is packed already,
+    and says so.
 
     Raises
     ------
     UserError
-        if there is no finished run.
+        if there is no finished run, or those packed already are of other data.
     """
     flags = reference.parser(description).parse_args(argv)
     here, there = flags.results / flags.preset, flags.reference / flags.preset
     store = RunStore(here)
     if not store.results():
         raise UserError(f"{here}: no finished run there, expected a results folder")
-    number = store.pack(there)
+    _check_data(here, there)
+    number, new = store.pack(there)
     for name in BESIDE:
         if (here / name).exists() and here != there:
             (there / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(here / name, there / name)
     path = there / packed_runs.NAME
-    print(f"{path}: {number} runs in {path.stat().st_size / 1e6:.2f} MB")
+    print(f"{path}: {number:,} runs, {new:,} of them new, in {path.stat().st_size / 1e6:.2f} MB")
     return True
+
+
+def _check_data(here: Path, there: Path) -> None:
+    """That what both folders say of their data is the same."""
+    ours, theirs = here / "data.json", there / "data.json"
+    if not (ours.exists() and theirs.exists()):
+        return
+    found, bound = files.read_json(ours), files.read_json(theirs)
+    if found != bound:
+        raise UserError(
+            f"{theirs}: the runs packed there are of {bound.get('data')} with fingerprint "
+            f"{bound.get('fingerprint')}, those in {here} of {found.get('data')} "
+            f"{found.get('fingerprint')}; expected the same data, or another --reference folder"
+        )

@@ -91,26 +91,32 @@ class RunStore:
             found[path.parent.name] = files.read_json(path)
         return [found[run_id] for run_id in sorted(found)]
 
-    def pack(self, root: Path) -> int:
-        """Packs every finished run into the results folder ``root``; returns how many there are."""
-        runs = {**packed_runs.read(self.root)}
+    def pack(self, root: Path) -> tuple[int, int]:
+        """Packs every finished run into the results folder ``root``, beside those that are packed
+        there; returns how many are there now, and how many of them were not before.
+
+        Descriptions are taken as they are: what they name may be known to a script alone.
+        """
+        before = packed_runs.read(root)
+        runs = {**before, **packed_runs.read(self.root)}
         for path in (self.root / "runs").glob("*/result.json"):
-            experiment = Experiment.from_dict(files.read_json(path.parent / "experiment.json"))
-            result, labels = self.result(experiment), self.labels(experiment)
+            folder, result = path.parent, files.read_json(path)
+            if result.get("id") != folder.name:
+                raise UserError(f"{path}: result of {result.get('id')}, expected {folder.name}")
+            labels, log = _labels(folder), folder / "log.json"
             if labels is not None:
-                result = {**result, "labels_sha256": _digest(labels)}
-            description, log = experiment.to_dict(), self.log(experiment)
-            runs[experiment.id] = {"experiment": description, "result": result, "log": log}
+                result["labels_sha256"] = _digest(labels)
+            runs[folder.name] = {
+                "experiment": files.read_json(folder / "experiment.json"),
+                "result": result,
+                "log": files.read_json(log) if log.exists() else [],
+            }
         packed_runs.write(root, runs.values())
-        return len(runs)
+        return len(runs), len(runs.keys() - before.keys())
 
     def labels(self, experiment: Experiment) -> np.ndarray | None:
         """The labels (n, c) float32 that a first step ended with, or None if they are not here."""
-        path = self.folder(experiment) / "labels.npz"
-        if not path.exists():
-            return None
-        with np.load(path) as archive:
-            return archive["labels"]
+        return _labels(self.folder(experiment))
 
     def save_labels(self, experiment: Experiment, labels: np.ndarray) -> str:
         """Keeps labels (n, c) float32; returns the SHA-256 of their values."""
@@ -179,6 +185,14 @@ class RunStore:
             for path in sorted(folder.iterdir(), key=lambda path: path.name != "result.json"):
                 if path.name not in ("experiment.json", "lock") and path.is_file():
                     os.unlink(path)
+
+
+def _labels(folder: Path) -> np.ndarray | None:
+    path = folder / "labels.npz"
+    if not path.exists():
+        return None
+    with np.load(path) as archive:
+        return archive["labels"]
 
 
 def _digest(labels: np.ndarray) -> str:
