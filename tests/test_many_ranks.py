@@ -159,6 +159,8 @@ def test_checkpoint_of_the_same_images_in_another_order(data, tmp_path):
     (other / NOISY_TRAIN).write_text("\n".join(keys[::-1]))
     failed = job(other, tmp_path, check=False)
     assert "checkpoint of data with fingerprint" in failed.stderr
+    assert "--fresh" not in failed.stderr  # not a flag of all commands
+    assert "or this file removed, which begins the run anew" in failed.stderr
 
 
 def test_damaged_checkpoint(data, tmp_path):
@@ -166,7 +168,10 @@ def test_damaged_checkpoint(data, tmp_path):
     path = RunStore(tmp_path).folder(ON_DISK) / "snapshot.npz"
     path.write_bytes(path.read_bytes()[:1000])
     failed = job(data, tmp_path, check=False)
-    assert "damaged checkpoint" in failed.stderr and "--fresh" in failed.stderr
+    assert f"{path}: damaged checkpoint (" in failed.stderr and "--fresh" not in failed.stderr
+    assert "expected this file removed, which begins the run anew" in failed.stderr
+    path.unlink()
+    job(data, tmp_path)
 
 
 def test_recovery_is_that_of_the_labels(data, alone):

@@ -19,6 +19,8 @@ _OF_IMAGES = "updater/labels/"
 _SHARDS = "updater/iterator:main/shards"
 _DATA = "data"
 _CODES = "codes"
+#: Not every command has a flag that forgets what there is.
+_REMOVED = "this file removed, which begins the run anew"
 
 
 class Paused(Exception):
@@ -112,7 +114,7 @@ class Checkpoint(training.Extension):
             if found != self.data:
                 raise UserError(
                     f"{self.path}: checkpoint of data with fingerprint {found}, these have "
-                    f"{self.data}; expected the same data, or --fresh"
+                    f"{self.data}; expected the same data, or {_REMOVED}"
                 )
             for name in filter(_is_of_images, sorted(state)):
                 if state[name].ndim:
@@ -146,4 +148,4 @@ def _read(path: Path, only: str | None = None) -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=True) as archive:
             return {name: archive[name] for name in ([only] if only else archive.files)}
     except Exception as error:  # a damaged archive can raise anything
-        raise UserError(f"{path}: damaged checkpoint ({error}); --fresh begins anew") from None
+        raise UserError(f"{path}: damaged checkpoint ({error}); expected {_REMOVED}") from None
