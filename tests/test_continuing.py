@@ -3,10 +3,12 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -196,6 +198,25 @@ def test_a_snapshot_that_tells_of_no_code_is_of_other_code(tmp_path, monkeypatch
     result = finish(store)
     assert "(commit unknown)" in other_code([result])
     assert len(store.log(experiment)) == experiment.optimization.epochs
+
+
+@pytest.mark.parametrize("verbose", [(False, True), (True, False)])
+def test_what_is_shown_may_change_when_a_run_goes_on(tmp_path, monkeypatch, capsys, verbose):
+    """As with another --jobs: nothing is said of states that the snapshot lacks, or has too many
+    of, and the table goes on."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    store, experiment = RunStore(tmp_path), EXPERIMENTS[1]
+    with store.lock(experiment):
+        now = Settings(deadline=time.monotonic(), snapshot_seconds=0, verbose=verbose[0])
+        with pytest.raises(Paused):
+            Run(experiment, digits.load(), store, now).finish()
+        shown = capsys.readouterr().out
+        assert shown.count("epoch ") == verbose[0]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            Run(experiment, digits.load(), store, Settings(verbose=verbose[1])).finish()
+    rows = re.findall(r"^(?:\033\[\d?[AJ])*\d+ {9}", capsys.readouterr().out, re.MULTILINE)
+    assert len(rows) == verbose[1] * len(store.log(experiment))
 
 
 class Killed(Exception):

@@ -20,13 +20,16 @@ def extend_log(trainer: training.Trainer, relabels: bool, verbose: bool) -> None
     shown = ["epoch", "loss", "accuracy/noisy", "validation", "test"]
     shown += ["recovery"] if relabels else []
     on_terminal = sys.stdout.isatty()
+    # Functions as triggers, which have no state: a run may have begun without showing anything.
     trainer.extend(
         chainer_extensions.PrintReport(
             [*shown, "lr", "elapsed_time"], out=sys.stdout if on_terminal else _NoTerminal()
-        )
+        ),
+        trigger=lambda trainer: trainer.updater.is_new_epoch,
     )
     if on_terminal:
-        trainer.extend(chainer_extensions.ProgressBar(update_interval=10))
+        bar = chainer_extensions.ProgressBar(update_interval=10)
+        trainer.extend(bar, trigger=lambda trainer: True)
 
 
 class _NoTerminal:
