@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from chainer_jo import files
+from chainer_jo.commands.ending import ending
+from chainer_jo.commands.options import Parser
 from chainer_jo.report import overview
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,6 +28,8 @@ def texts() -> dict[Path, str]:
 
 
 if __name__ == "__main__":
-    for path, text in texts().items():
-        files.write_text(path, text)
-        print(path.relative_to(ROOT))
+    with ending():
+        Parser(description=__doc__, allow_abbrev=False).parse_args()
+        for path, text in texts().items():
+            files.write_text(path, text)
+            print(path.relative_to(ROOT))

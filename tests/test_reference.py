@@ -1,6 +1,7 @@
 """What is committed as reference, and that computing something leaves it alone."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -133,6 +134,20 @@ def test_every_claim_follows_from_the_runs_that_are_committed(preset, tmp_path):
 def test_the_status_and_the_page_of_all_results_are_up_to_date():
     for path, text in __import__("overview").texts().items():
         assert path.read_text() == text, f"{path}: stale, expected reproduce/overview.py to be run"
+
+
+@pytest.mark.parametrize("flag, code", [("--help", 0), ("--prset", 2)])
+def test_a_flag_of_the_script_that_writes_them_writes_nothing(flag, code):
+    page = ROOT / "results" / "README.md"
+    before = page.stat().st_mtime_ns
+    command = [sys.executable, ROOT / "reproduce" / "overview.py", flag]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == code and page.stat().st_mtime_ns == before
+    if code:
+        assert done.stderr == f"error: unrecognized arguments: {flag} (--help lists the flags)\n"
+    else:
+        assert "Writes results/README.md" in done.stdout
 
 
 def test_links_of_the_page_of_all_results_lead_somewhere():
