@@ -19,7 +19,7 @@ from chainer_jo.commands.cifar import Cifar
 from chainer_jo.experiments import method_sources, presets
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.report import comparison_table
+from chainer_jo.report import Claims, comparison_table, sensitivity_table
 from chainer_jo.report.cells import Cell
 from chainer_jo.report.sensitivity import validation
 from chainer_jo.report.table import Block, Table
@@ -241,6 +241,21 @@ def test_bad_flags_end_with_one_line(tiny, tmp_path, capsys, flags, words):
     assert error.count("\n") == 1 and error.startswith("error: ")
     assert all(word in error for word in words), error
     assert not list(tmp_path.rglob("*.json"))
+
+
+def test_noise_rates_where_they_are_fixed(tiny, tmp_path, capsys):
+    """Somebody who asks for 0.5 must not get, after hours, what is at 0.4."""
+
+    def table6(study):
+        return sensitivity_table(study, paper.TABLE6)
+
+    for build in (table6, Claims):
+        assert run(build, tmp_path, "--dry-run", "--noise-rates", "0.5") == 2
+        error = capsys.readouterr().err
+        assert error.startswith("error: --noise-rates 0.5: ") and error.count("\n") == 1
+        assert "expected Tables 1 and 2, Figures 2 and 3" in error
+    assert run([table6, table1], tmp_path, "--dry-run", "--noise-rates", "0.3", "0.5") == 0
+    assert run(table6, tmp_path, "--dry-run", "--noise-rates", "0.4") == 0  # as it is anyway
 
 
 def test_damaged_archive_ends_with_one_line(tiny, tmp_path, capsys):

@@ -23,7 +23,7 @@ from chainer_jo.commands.suite import AnyStudy, Options, Suite
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.cost import Cost, duration
 from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.presets import Preset
+from chainer_jo.experiments.presets import Preset, Study
 from chainer_jo.experiments.probe import probe
 from chainer_jo.experiments.provenance import collect, other_code, other_shards
 from chainer_jo.experiments.run import Settings
@@ -139,6 +139,7 @@ class App:
         self.store = RunStore(options.results / self.study.folder)
         self.figures = options.figures / self.study.folder
         self.outputs = self._cheapest_first([build(self.study) for build in builds])
+        self._check_noise_rates()
         self.experiments = with_first_steps(
             [e for output in self.outputs for e in output.experiments]
         )
@@ -174,6 +175,17 @@ class App:
         missing = [output.missing for output in shown if output.missing]
         if missing and self.options.runs:  # without runs, what there is was asked for
             raise UserError(missing[0])
+
+    def _check_noise_rates(self) -> None:
+        """That something here is of the noise rates that were asked for, and of no others."""
+        asked = isinstance(self.study, Study) and self.study.noise_rates
+        if not asked:
+            return
+        if all({e.noise.rate for e in out.experiments} != set(asked) for out in self.outputs):
+            raise UserError(
+                f"--noise-rates {' '.join(f'{rate:g}' for rate in asked)}: the rates are fixed "
+                "here; expected Tables 1 and 2, Figures 2 and 3, or a script with one of them"
+            )
 
     def _to_show(self) -> list[Output]:
         """All, or with ``--no-runs`` those of which there is anything to show."""

@@ -30,7 +30,8 @@ class Cifar:
             type=float,
             nargs="+",
             metavar="RATE",
-            help="only these, in [0, 1]; default: the paper's",
+            help="only these, in [0, 1], in Tables 1 and 2 and Figures 2 and 3, the others' are "
+            "fixed; default: the paper's",
         )
         add("--features", metavar="NPZ", help="features of the training images, for pseudo labels")
 
