@@ -250,6 +250,21 @@ def test_choice_keeps_the_default_unless_another_is_surely_better():
     assert tuning.choose(trials).settings == "good"
 
 
+def test_settings_that_diverge_are_never_chosen():
+    rng = np.random.default_rng(0)
+    given = np.arange(60) % C
+    weak, good = (np.eye(C)[given] * w + rng.random((60, C)) for w in (0.5, 3.0))
+    by_name = {"weak": weak / weak.sum(1, keepdims=True), "good": good / good.sum(1, keepdims=True)}
+    by_name["none"] = by_name["good"].copy()
+    by_name["none"][7] = np.nan  # a fold's network is enough
+    for names, chosen in ((["none", "weak", "good"], "good"), (["weak", "none", "weak"], "weak")):
+        trials = tuning.compare(names, by_name.get, given)
+        assert tuning.choose(trials).settings == chosen
+        assert [trial.accuracy is None for trial in trials] == [name == "none" for name in names]
+    with pytest.raises(UserError, match="diverged with all settings, expected a smaller"):
+        tuning.choose(tuning.compare(["none"], by_name.get, given))
+
+
 def test_candidates_begin_with_the_default():
     default = Settings(folds=5)
     found = tuning.candidates(default)

@@ -235,6 +235,47 @@ def test_features_go_on_with_the_next_settings(data, tmp_path, monkeypatch, caps
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
+@pytest.mark.parametrize(
+    "flags", [("--learning-rate", "10"), ("--alpha", "inf"), ("--no-tune", "--learning-rate", "10")]
+)
+@pytest.mark.filterwarnings("error")
+def test_features_that_make_training_diverge_are_one_line(flags, data, tmp_path, capsys):
+    words = ("--features", data / "features.npz", "--device", "cpu", *flags)
+    command = ("relabel", data / "labels.csv", "--out", tmp_path / "out", *words)
+    for _ in range(2):  # computed, and kept
+        assert run(*command) == 2
+        lines = capsys.readouterr().err.splitlines()
+        (line,) = [line for line in lines if line.startswith("error")]
+        assert "diverged with all settings, expected a smaller --learning-rate" in line
+        assert not (tmp_path / "out" / "labels.csv").exists()
+
+
+@pytest.mark.parametrize("diverging, code", [(1, 2), (2, 0), (3, 0)])
+def test_a_second_step_by_features_that_diverges(
+    diverging, code, data, tmp_path, monkeypatch, capsys
+):
+    """The network that is kept has to be one; of those that are compared with it, it is said."""
+    second_step, done = relabelling.second_step, []
+
+    def diverges(*arguments):
+        model = second_step(*arguments)
+        done.append(1)
+        if len(done) == diverging:
+            next(model.params()).array[...] = np.nan
+        return model
+
+    monkeypatch.setattr(relabelling, "second_step", diverges)
+    words = ("--features", data / "features.npz", *BY_FEATURES)
+    assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *words) == code
+    said = capsys.readouterr()
+    if code:
+        assert "error: training on the new labels diverged (alpha 1.2" in said.err
+    else:
+        (row,) = [line for line in said.out.splitlines() if line.startswith("| held-out")]
+        assert [cell.strip() for cell in row.split("|")][3:5].index("diverged") == diverging - 2
+    assert (tmp_path / "out" / "labels.csv").exists() is not bool(code)
+
+
 def test_settings_are_tried_and_worse_labels_said_so(data, tmp_path, monkeypatch, capsys):
     words = ("--features", data / "features.npz", "--epochs", "4", "--out", tmp_path / "out")
     monkeypatch.setattr(relabel_outcome, "doubt", lambda accuracies: "Rather not.")

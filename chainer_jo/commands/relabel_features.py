@@ -85,7 +85,8 @@ class ByFeatures:
     def work(self) -> Outcome | None:
         """Everything; None if the time was up."""
         threads = self.options.computing.threads
-        with threadpool_limits(threads):
+        # Numbers that are not finite are looked for in what training comes to.
+        with threadpool_limits(threads), np.errstate(all="ignore"):
             provider = providers.choose(chainer.get_device("@numpy"))
             providers.use(provider)
             if provider is not None:
@@ -113,6 +114,11 @@ class ByFeatures:
         everything = np.arange(len(images))
         seed, settings = self.flags.seed, chosen.settings
         model = relabelling.second_step(data, everything, labels, settings, seed)
+        if not all(np.isfinite(parameter.array).all() for parameter in model.params()):
+            raise UserError(
+                f"training on the new labels diverged ({_in_words(settings)}), expected a smaller "
+                "--learning-rate"
+            )
         mean, scale = data.look
         about = {
             "classes": images.class_names,
@@ -179,9 +185,12 @@ class ByFeatures:
             if not len(expected):
                 continue
             inputs = FeatureInput(features, *data.look)
+            predictions = (relabelling.predict(model, inputs) for model in models)
             shares = (
-                float((relabelling.predict(model, inputs).argmax(axis=1) == expected).mean())
-                for model in models
+                float((predicted.argmax(axis=1) == expected).mean())
+                if np.isfinite(predicted).all()
+                else None
+                for predicted in predictions
             )
             found.append(Accuracy(name, len(expected), *shares))
         return found

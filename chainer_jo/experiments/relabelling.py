@@ -174,7 +174,8 @@ def out_of_sample(
 
     What a network says about labels that it was trained on tells little about which are wrong: of a
     few thousand it fits most. Where data allow it, the networks of all folds are trained side by
-    side; where folds are not equal, each of the smaller ones' networks sees one image twice.
+    side; where folds are not equal, each of the smaller ones' networks sees one image twice. Where
+    training diverged, not all of them are finite.
 
     Parameters
     ----------

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from chainer_jo.errors import UserError
 from chainer_jo.experiments.relabelling import Settings
 from chainer_jo.functions import label_noise
 
@@ -23,17 +24,19 @@ class Trial(Generic[T]):
     Attributes
     ----------
     log_likelihood : mean log p(given | x), in nats, under the estimated confusion.
-    accuracy : share of images whose given label is the likeliest given label.
-    gain, standard_error : how much more of ``log_likelihood`` than the first trial's, over images.
+    accuracy : share of images whose given label is the likeliest given label; None if training
+        diverged, and there are no more numbers then.
+    gain, standard_error : how much more of ``log_likelihood`` than the first trial's, over images;
+        of those that did not diverge.
     probabilities : (n, c), what they were computed from.
     """
 
     settings: T
     probabilities: np.ndarray
-    log_likelihood: float
-    accuracy: float
-    gain: float
-    standard_error: float
+    log_likelihood: float = -np.inf
+    accuracy: float | None = None
+    gain: float = -np.inf
+    standard_error: float = 0.0
 
 
 def compare(
@@ -43,12 +46,16 @@ def compare(
 
     Parameters
     ----------
-    out_of_sample : probabilities (n, c) of images not trained on, with some settings.
+    out_of_sample : probabilities (n, c) of images not trained on, with some settings; not all are
+        finite where training diverged.
     given : int (n,), their labels.
     """
     trials, first = [], None
     for settings in candidates:
         probabilities = out_of_sample(settings)
+        if not np.isfinite(probabilities).all():
+            trials.append(Trial(settings, probabilities))
+            continue
         exponent, confusion = label_noise.calibrate(probabilities, given)
         sharpened = label_noise.sharpen(probabilities, exponent)
         likelihood = label_noise.log_likelihood(sharpened, given, confusion)
@@ -69,13 +76,18 @@ def compare(
 
 def choose(trials: Sequence[Trial[T]]) -> Trial[T]:
     """The trial of highest likelihood if it beats the first by more than `CERTAIN` standard errors,
-    else the first.
+    else the first; of those that did not diverge.
 
     Labels that are wrong in a regular way reward settings that learn them as given, so a small gain
     is no reason to leave the defaults.
+
+    Raises UserError if all diverged.
     """
-    best = max(trials, key=lambda trial: trial.log_likelihood)
-    return best if best.gain > CERTAIN * best.standard_error else trials[0]
+    finished = [trial for trial in trials if trial.accuracy is not None]
+    if not finished:
+        raise UserError("training diverged with all settings, expected a smaller --learning-rate")
+    best = max(finished, key=lambda trial: trial.log_likelihood)
+    return best if best.gain > CERTAIN * best.standard_error else finished[0]
 
 
 def surely_best(accuracies: Sequence[float | None], number: int) -> int:
