@@ -40,6 +40,23 @@ def test_paths_as_bytes_and_integers_as_features(images, file):
     np.testing.assert_array_equal(read_features(file, images), ROWS)
 
 
+def test_a_row_far_from_all_others_is_noted(images, file, caplog):
+    rows = 1 + ROWS.astype(np.float32)
+    np.savez(file, features=rows * 1e30, paths=PATHS)
+    read_features(file, images)
+    assert not caplog.messages
+    rows[1] *= 1000
+    for features, noted in ((rows, True), (rows * 0, False), (rows * [[0], [1], [0]], False)):
+        np.savez(file, features=features, paths=PATHS)
+        caplog.clear()
+        read_features(file, images)
+        assert len(caplog.messages) == noted
+        if noted:
+            assert caplog.messages[0].endswith(
+                "features.npz': numbers more than 100 times as large as usual: 'b/b.png' (line 3)"
+            )
+
+
 DAMAGE = {
     "no paths": (dict(features=ROWS), "'paths'|paths"),
     "no features": (dict(paths=PATHS), "features"),

@@ -276,9 +276,19 @@ def test_a_second_step_by_features_that_diverges(
     assert (tmp_path / "out" / "labels.csv").exists() is not bool(code)
 
 
+def test_features_that_say_nothing_are_doubted(data, tmp_path, capsys):
+    paths = [row["path"] for row in read(data / "labels.csv")]
+    np.savez(tmp_path / "constant.npz", features=np.ones((60, 4)), paths=paths)
+    words = ("--features", tmp_path / "constant.npz", *BY_FEATURES)
+    assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *words) == 0
+    said = capsys.readouterr().out
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "neither network is surely better" in said and "neither network is surely" in page
+
+
 def test_settings_are_tried_and_worse_labels_said_so(data, tmp_path, monkeypatch, capsys):
     words = ("--features", data / "features.npz", "--epochs", "4", "--out", tmp_path / "out")
-    monkeypatch.setattr(relabel_outcome, "doubt", lambda accuracies: "Rather not.")
+    monkeypatch.setattr(relabel_outcome, "doubt", lambda *arguments: "Rather not.")
     assert run("relabel", data / "labels.csv", *words) == 0
     said = capsys.readouterr().out
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")

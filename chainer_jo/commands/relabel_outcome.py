@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from chainer_jo.datasets.labelled_images import LabelledImages
 from chainer_jo.experiments import tuning
 from chainer_jo.experiments.corrected_labels import CorrectedLabels
@@ -60,6 +62,12 @@ class Outcome:
     about: dict[str, str]
     curves: dict[str, Experiment] = field(default_factory=dict)
 
+    @property
+    def doubt(self) -> str:
+        """See `doubt`."""
+        given = self.labels.given
+        return doubt(self.accuracies, float(np.bincount(given).max() / len(given)))
+
     def with_true_labels(self, images: LabelledImages) -> Outcome:
         """The same for the same images, of which true labels are known."""
         return replace(self, labels=replace(self.labels, images=images))
@@ -84,9 +92,14 @@ def choice(trials: Sequence[Trial]) -> str:
     return "the first, which are the default: none are better by more than two standard errors"
 
 
-def doubt(accuracies: Sequence[Accuracy]) -> str:
+def doubt(accuracies: Sequence[Accuracy], most_frequent: float) -> str:
     """What has to be said if a network trained on the new labels is surely worse than one trained
-    on those given; else empty."""
+    on those given, or if neither surely learnt anything; else empty.
+
+    Parameters
+    ----------
+    most_frequent : share of the given labels that are the most frequent one.
+    """
     for accuracy in accuracies:
         shares = accuracy.after, accuracy.before
         if None not in shares and tuning.surely_best(shares, accuracy.number) == 1:
@@ -94,6 +107,16 @@ def doubt(accuracies: Sequence[Accuracy]) -> str:
                 f"The new labels are likely worse than those given: a network trained on them "
                 f"reaches {_percent(accuracy.after)} instead of {_percent(accuracy.before)} on "
                 f"{accuracy.of}. More --epochs or another --learning-rate may help."
+            )
+    for accuracy in accuracies:
+        shares = [0.0 if s is None else s for s in (accuracy.before, accuracy.after)]
+        if accuracy.of == HELD_OUT and not any(
+            tuning.surely_best((most_frequent, share), accuracy.number) for share in shares
+        ):
+            return (
+                f"Nothing shows that the new labels are good: neither network is surely better on "
+                f"{accuracy.of}, {accuracy.number:,} in number, than always naming the most "
+                f"frequent label, which {_percent(most_frequent)} of all images have."
             )
     return ""
 
@@ -139,7 +162,7 @@ def summary(outcome: Outcome) -> list[str]:
     if known := right(labels):
         lines += [known, "", *aligned(score_rows(labels))]
     lines += ["", *aligned(accuracy_rows(outcome.accuracies))]
-    return [*lines, "", doubtful] if (doubtful := doubt(outcome.accuracies)) else lines
+    return [*lines, "", doubtful] if (doubtful := outcome.doubt) else lines
 
 
 def report(outcome: Outcome, name: str, store: RunStore) -> RelabelReport:
@@ -178,7 +201,7 @@ def report(outcome: Outcome, name: str, store: RunStore) -> RelabelReport:
 def _about(outcome: Outcome) -> str:
     labels = outcome.labels
     about = f"{len(labels.given):,} images of {len(labels.images.class_names)} classes."
-    if doubtful := doubt(outcome.accuracies):
+    if doubtful := outcome.doubt:
         about += f" {doubtful}"
     if any(accuracy.of == HELD_OUT for accuracy in outcome.accuracies):
         about += (

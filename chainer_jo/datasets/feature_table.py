@@ -3,6 +3,7 @@ paths."""
 
 from __future__ import annotations
 
+import logging
 import posixpath
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from chainer_jo import files
 from chainer_jo.datasets.labelled_images import LabelledImages
 from chainer_jo.datasets.problems import Problems
 from chainer_jo.errors import UserError
+
+#: Times the median norm of all rows from which on a row is noted.
+FAR = 100
+_log = logging.getLogger(__name__)
 
 
 def read_features(file: str | Path, images: LabelledImages) -> np.ndarray:
@@ -45,7 +50,19 @@ def read_features(file: str | Path, images: LabelledImages) -> np.ndarray:
     for i in np.flatnonzero(~np.isfinite(chosen).all(axis=1)):
         problems.add("numbers that are not finite", images.show(int(i)))
     problems.raise_if_any(where)
+    _note_far_rows(where, chosen, images)
     return chosen
+
+
+def _note_far_rows(where: str, features: np.ndarray, images: LabelledImages) -> None:
+    """All rows are divided by one scale: a single wild one makes all others look the same."""
+    norms = np.sqrt(np.einsum("nd,nd->n", features, features, dtype=np.float64))
+    far = np.flatnonzero(norms > FAR * np.median(norms))
+    if len(far) and np.median(norms):
+        notes = Problems()
+        for i in far:
+            notes.add(f"numbers more than {FAR} times as large as usual", images.show(int(i)))
+        _log.warning("%s: %s", where, notes.lines()[0])
 
 
 def read_arrays(file: str | Path) -> tuple[np.ndarray, list[str]]:
