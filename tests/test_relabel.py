@@ -276,6 +276,15 @@ def test_a_second_step_by_features_that_diverges(
     assert (tmp_path / "out" / "labels.csv").exists() is not bool(code)
 
 
+@pytest.mark.parametrize("use", ["validation", "test"])
+def test_features_of_two_sets_with_one_path_are_refused(use, data, tmp_path, capsys):
+    """They would be those of the training images."""
+    other = shutil.copytree(data, tmp_path / "other")
+    words = ("--features", data / "features.npz", f"--{use}", other / "labels.csv", *BY_FEATURES)
+    assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *words) == 2
+    assert f"'images/00, é.png' is in the train and in the {use} set, expected" in one_line(capsys)
+
+
 def test_features_that_say_nothing_are_doubted(data, tmp_path, capsys):
     paths = [row["path"] for row in read(data / "labels.csv")]
     np.savez(tmp_path / "constant.npz", features=np.ones((60, 4)), paths=paths)

@@ -21,6 +21,7 @@ from chainer_jo.commands.relabel_outcome import (
     trial_rows,
 )
 from chainer_jo.datasets.feature_table import read_features
+from chainer_jo.datasets.labelled_images import LabelledSets
 from chainer_jo.datasets.progress import Progress
 from chainer_jo.errors import UserError
 from chainer_jo.experiments import relabelling, tuning
@@ -56,6 +57,7 @@ class ByFeatures:
             given["average"] = max(1, round(default.average / default.epochs * flags.epochs))
         tried = tuning.candidates(default) if flags.tune else [default]
         self.candidates = list(dict.fromkeys(replace(settings, **given) for settings in tried))
+        _check_paths(flags.features, self.sets)
         self.features = read_features(flags.features, self.sets.train)
         self.others = {
             use: (read_features(flags.features, images), images.labels)
@@ -194,6 +196,18 @@ class ByFeatures:
             )
             found.append(Accuracy(name, len(expected), *shares))
         return found
+
+
+def _check_paths(file: str, sets: LabelledSets) -> None:
+    """That no row is of images in two sets: paths are relative, each set's to its own folder."""
+    owner: dict[str, str] = {}
+    for use in ("train", "validation", "test"):
+        for path in images.paths if (images := getattr(sets, use)) else ():
+            if (other := owner.setdefault(path, use)) != use:
+                raise UserError(
+                    f"features {file!r}: {path!r} is in the {other} and in the {use} set, expected "
+                    "paths that tell them apart"
+                )
 
 
 def _in_words(settings: Settings) -> str:
