@@ -2,6 +2,7 @@
 
 import csv
 import os
+import shutil
 import tarfile
 
 import numpy as np
@@ -74,6 +75,15 @@ def test_class_folders_with_parts(source, tmp_path, copy):
         target = tmp_path / "new" / moved.get(name, name)
         assert target.read_bytes() == content and target.is_symlink() != copy
     assert len(load(str(tmp_path / "new")).train) == 5
+
+
+@pytest.mark.parametrize("use", ["validation", "test"])
+def test_a_part_whose_place_another_set_takes_is_there_nevertheless(source, tmp_path, use):
+    shutil.copytree(source / "test", source / "val")
+    shutil.copytree(source / "test", tmp_path / "others")
+    sets = load(str(source), **{use: str(tmp_path / "others")})
+    corrected_set.write(labels(sets), sets, tmp_path / "new", False)
+    assert {"test/dog/9.png", "val/dog/9.png"} < set(below(source)) == set(below(tmp_path / "new"))
 
 
 def test_a_table_with_its_columns(source, tmp_path):

@@ -107,12 +107,15 @@ class LabelledSets:
     Attributes
     ----------
     name : of the file or folder, without its endings.
+    others : paths below `train.root`, those of the source's own parts beside `train`; also of parts
+        whose place another set has taken.
     """
 
     name: str
     train: LabelledImages
     validation: LabelledImages | None
     test: LabelledImages | None
+    others: KeyList
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -134,6 +137,7 @@ def load(data: str, validation: str | None = None, test: str | None = None) -> L
         fewer than two classes, classes that no training image has, images that are in two sets.
     """
     found = _find(data)
+    others = [path for use, part in found.items() if use != "train" for path in part.paths]
     for use, spec in (("validation", validation), ("test", test)):
         if spec is not None:
             other = _find(spec)
@@ -149,7 +153,13 @@ def load(data: str, validation: str | None = None, test: str | None = None) -> L
     sets = {use: listing.indexed(classes) for use, listing in found.items()}
     _check_apart(sets)
     _note_single_images(sets["train"])
-    return LabelledSets(_name(data), sets["train"], sets.get("validation"), sets.get("test"))
+    return LabelledSets(
+        _name(data),
+        sets["train"],
+        sets.get("validation"),
+        sets.get("test"),
+        KeyList(path.encode() for path in others),
+    )
 
 
 def _tables(folder: str) -> str:

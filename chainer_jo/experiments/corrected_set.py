@@ -43,10 +43,8 @@ def write(labels: CorrectedLabels, sets: LabelledSets, destination: Path, copy: 
             return
         for path, target in zip(images.paths, _in_class_folders(labels, position), strict=True):
             _place(source / path, whole / target, copy)
-        for part in (sets.validation, sets.test):
-            if part is not None and part.source == images.source:
-                for path in part.paths:
-                    _place(part.root / path, whole / path, copy)
+        for path in sets.others:
+            _place(source / path, whole / path, copy)
 
 
 def _class_position(images: LabelledImages) -> int | None:
