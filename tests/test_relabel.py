@@ -319,11 +319,26 @@ def test_predict_from_features(by_features, data, capsys):
 def test_other_data_in_the_same_folder_are_refused(by_features, data, tmp_path, capsys):
     other = make(tmp_path / "other", wrong=6)
     words = ("--features", other / "features.npz", *BY_FEATURES)
-    assert run("relabel", other / "labels.csv", "--out", by_features, *words) == 2
-    assert one_line(capsys).startswith(f"error: {by_features}/data.json: the results there are of")
+    for flags in ([], ["--dry-run"]):
+        assert run("relabel", other / "labels.csv", "--out", by_features, *words, *flags) == 2
+        line = one_line(capsys)
+        assert line.startswith(f"error: {by_features}/data.json: the results there are of")
     moved = shutil.copytree(data, tmp_path / "moved")
     words = ("--features", moved / "features.npz", *BY_FEATURES)
     assert run("relabel", moved / "labels.csv", "--out", by_features, *words) == 0
+
+
+def test_labels_alone_are_results_too(by_features, tmp_path, capsys):
+    """What was computed on the way may be gone, to save room."""
+    out, other = tmp_path / "out", make(tmp_path / "other", wrong=6)
+    out.mkdir()
+    for name in ("data.json", "labels.csv"):
+        shutil.copy(by_features / name, out)
+    before = files_below(out)
+    words = ("--features", other / "features.npz", *BY_FEATURES)
+    assert run("relabel", other / "labels.csv", "--out", out, *words) == 2
+    assert one_line(capsys).startswith(f"error: {out}/data.json: the results there are of")
+    assert files_below(out) == before
 
 
 def test_a_file_of_ones_own_is_never_overwritten(tmp_path, capsys):

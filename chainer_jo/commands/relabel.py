@@ -54,10 +54,10 @@ def relabel(options: RelabelOptions, ranks: Ranks) -> None:
     print(*(f"{name}: {value}" for name, value in way.about.items()), sep="\n")
     if held_back:
         print(f"held out: {held_back:,} images, with their labels as given", flush=True)
+    _bind(options)
     if flags.dry_run:
         way.plan()
         return
-    _bind(options)
     outcome = way.work()
     if outcome is None:
         print(f"time is up; {app.go_on()}")
@@ -85,19 +85,20 @@ def _check_folders(options: RelabelOptions) -> None:
 
 
 def _bind(options: RelabelOptions) -> None:
-    """Makes sure that the folder's results are of these data, or will be.
+    """Makes sure that the folder's results are of these data, or will be if anything is run.
 
     Raises UserError if they are of others.
     """
     path = options.out / BOUND
     found = options.data.fingerprints
     bound = files.read_json(path) if path.exists() else None
-    if bound != found and bound and any((options.out / name).exists() for name in COMPUTED):
+    there = any((options.out / name).exists() for name in (*COMPUTED, *WRITTEN))
+    if bound != found and bound and there:
         raise UserError(
             f"{path}: the results there are of data with fingerprints {_shown(bound)}, these have "
             f"{_shown(found)}; expected the same images and labels, or another --out folder"
         )
-    if bound != found:
+    if bound != found and not options.flags.dry_run:
         files.write_json(path, found)
 
 
