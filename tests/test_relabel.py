@@ -356,6 +356,15 @@ def test_a_file_of_ones_own_is_never_overwritten(tmp_path, capsys):
     assert [path.name for path in out.iterdir()] == ["report.html"]
 
 
+@pytest.mark.parametrize("apply", ["out", "x/../out/", "."])
+def test_the_set_is_not_written_over_what_is_written(apply, data, tmp_path, capsys):
+    """Known before anything is trained."""
+    out, apply = tmp_path / "new" / "out", tmp_path / "new" / apply
+    command = ("relabel", data / "labels.csv", "--out", out, "--apply", apply, *SHORT)
+    assert run(*command, "--dry-run") == 2
+    assert one_line(capsys).startswith(f"error: --apply {apply}: --out {out} is or lies in it")
+
+
 def test_data_that_were_put_right_are_taken(tmp_path):
     """Before anything was computed a folder is nobody's."""
     root, out = make(tmp_path / "set"), tmp_path / "out"

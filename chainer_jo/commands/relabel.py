@@ -80,6 +80,8 @@ def _check_folders(options: RelabelOptions) -> None:
                     f"--out {options.out}: has a {name} of its own, expected another folder"
                 )
     apply = options.flags.apply
+    if apply is not None and options.out.resolve().is_relative_to(apply.resolve()):
+        raise UserError(f"--apply {apply}: --out {options.out} is or lies in it, expected another")
     if apply is not None and apply.exists() and (not apply.is_dir() or any(apply.iterdir())):
         raise UserError(f"--apply {apply}: not empty, expected a folder to be made")
 
