@@ -64,6 +64,7 @@ DAMAGE = {
     "numbers as paths": (dict(features=ROWS, paths=[1, 2, 3]), "as many texts"),
     "too few paths": (dict(features=ROWS, paths=PATHS[:2]), r"'paths' <U7 \(2,\)"),
     "one dimension": (dict(features=ROWS[:, 0], paths=PATHS), r"float64 \(3,\)"),
+    "no dimensions": (dict(features=ROWS[:, :0], paths=PATHS), "one dimension or more"),
     "text as features": (dict(features=ROWS.astype(str), paths=PATHS), "expected numbers"),
     "a path twice": (dict(features=ROWS, paths=["c.png", "x", "./c.png"]), "rows 0 and 2 are both"),
     "images without a row": (
@@ -92,8 +93,9 @@ def test_files_of_something_else(images, file):
     with pytest.raises(UserError, match="features.npz.*No such file"):
         read_features(file, images)
     file.write_text("nothing")
-    with pytest.raises(UserError, match="features.npz.*expected an .npz"):
+    with pytest.raises(UserError, match="features.npz.*expected an .npz") as caught:
         read_features(file, images)
+    assert "pickle" not in str(caught.value), "advice that nobody can follow"
     np.save(file.with_suffix(".npy"), ROWS)
     with pytest.raises(UserError, match="features.npy.*expected an .npz"):
         read_features(file.with_suffix(".npy"), images)

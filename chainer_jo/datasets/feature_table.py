@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import posixpath
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -71,18 +72,24 @@ def read_arrays(file: str | Path) -> tuple[np.ndarray, list[str]]:
     Raises UserError for a file without such arrays.
     """
     try:
-        with np.load(file, allow_pickle=False) as archive:
-            features, paths = archive["features"], archive["paths"]
+        with open(file, "rb") as opened:
+            # NumPy takes anything else for a pickle, and advises to load it nevertheless.
+            if not zipfile.is_zipfile(opened):
+                raise zipfile.BadZipFile("not an .npz")
+            opened.seek(0)
+            with np.load(opened, allow_pickle=False) as archive:
+                features, paths = archive["features"], archive["paths"]
         texts = [p.decode() if isinstance(p, bytes) else p for p in paths.tolist()]
     except files.NOT_AN_NPZ as error:
         raise UserError(
             f"features {str(file)!r}: {error}, expected an .npz with arrays 'features' (images, "
             "dimensions) and 'paths' (images,), text and no objects"
         ) from None
-    numbers = features.dtype.kind in "fiu" and features.ndim == 2
+    numbers = features.dtype.kind in "fiu" and features.ndim == 2 and features.shape[1]
     if not numbers or paths.shape != features.shape[:1] or paths.dtype.kind not in "US":
         raise UserError(
             f"features {str(file)!r}: 'features' is {features.dtype} {features.shape}, 'paths' "
-            f"{paths.dtype} {paths.shape}, expected numbers (images, dimensions) and as many texts"
+            f"{paths.dtype} {paths.shape}, expected numbers (images, one dimension or more) and as "
+            "many texts"
         )
     return features, texts
