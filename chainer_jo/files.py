@@ -53,7 +53,8 @@ def write(path: Path, save: Callable[[IO[bytes]], None]) -> None:
 
 @contextlib.contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """Gives a folder beside ``folder``, to be filled, which is renamed to it at the end.
+    """Gives a folder beside ``folder``, to be filled, which is renamed to it at the end; if it is
+    the working directory, which has to stay the same one, what is in it is moved there.
 
     Raises
     ------
@@ -63,12 +64,17 @@ def new_folder(folder: Path) -> Iterator[Path]:
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UserError(f"folder {str(folder)!r}: not empty, expected one to be made")
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
-            whole = Path(beside) / folder.name
+        place = Path(os.path.realpath(folder))  # of a link and of "." what they name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as beside:
+            whole = Path(beside) / place.name
             whole.mkdir()
             yield whole
-            whole.rename(folder)
+            if place.exists() and place.samefile(os.curdir):
+                for each in whole.iterdir():
+                    each.rename(place / each.name)
+            else:
+                whole.rename(place)
     except OSError as error:
         raise UserError(f"folder {str(folder)!r}: {error.strerror or error}") from None
 

@@ -1,5 +1,7 @@
 """The example of wrong labels that can be written anywhere."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,18 @@ def test_the_example_is_the_same_each_time(tmp_path):
     one, other = ({p.name: p.read_bytes() for p in (tmp_path / n).rglob("*.*")} for n in
                   ("one", "other"))  # fmt: skip
     assert one == other and len(one) == 1799
+
+
+def test_an_empty_folder_may_be_the_working_one_or_a_link(tmp_path, monkeypatch):
+    for name in ("here", "elsewhere"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "link").symlink_to("elsewhere")
+    monkeypatch.chdir(tmp_path / "here")
+    example.write(".")
+    assert sorted(os.listdir()) == ["images", "labels.csv", "true_labels.csv"]
+    example.write(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "elsewhere" / "labels.csv").exists()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["elsewhere", "here", "link"]
 
 
 def test_nothing_is_overwritten(tmp_path):
