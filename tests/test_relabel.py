@@ -454,6 +454,8 @@ def test_damage_is_named_in_one_line(kind, tmp_path, capsys):
         (["--learning-rate", "0"], ["--learning-rate 0"]),
         (["--epochs", "0"], ["--epochs 0"]),
         (["--features", "no.npz"], ["no.npz"]),
+        (["--features", "no.npz", "--flip"], ["--features", "without", "--flip"]),
+        (["--copy"], ["--copy", "--apply"]),
         (["--true-labels", "no.csv"], ["no.csv"]),
         (["--validation", "no"], ["no"]),
         (["--prior", "none"], ["--prior"]),

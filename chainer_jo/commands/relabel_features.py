@@ -47,8 +47,8 @@ class ByFeatures:
         self.flags = flags = options.flags
         self.sets = options.data.sets
         self.deadline = flags.time_budget and started + 60 * flags.time_budget
-        if flags.size or flags.resnet50_weights:
-            raise UserError("--features: expected without --size and --resnet50-weights")
+        if flags.size or flags.flip or flags.resnet50_weights:
+            raise UserError("--features: expected without --size, --flip and --resnet50-weights")
         fields = ("alpha", "beta", "learning_rate", "epochs", "prior")
         given = {f: value for f in fields if (value := getattr(flags, f)) is not None}
         default = Settings()

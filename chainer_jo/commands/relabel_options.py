@@ -114,6 +114,8 @@ def _checked(flags: argparse.Namespace) -> RelabelOptions:
             raise UserError(f"--{flag} {value:g}: expected a number that is not negative")
     if flags.learning_rate is not None and not flags.learning_rate > 0:
         raise UserError(f"--learning-rate {flags.learning_rate:g}: expected a positive number")
+    if flags.copy and flags.apply is None:
+        raise UserError("--copy: expected with --apply DEST, the set whose images are copied")
     how = computing(flags)
     data = OwnData(flags.data, flags.validation, flags.test, flags.seed)
     return RelabelOptions(data, flags.out, how.device, how, flags)
