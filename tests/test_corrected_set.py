@@ -4,6 +4,7 @@ import csv
 import os
 import shutil
 import tarfile
+import unicodedata
 
 import numpy as np
 import pytest
@@ -84,6 +85,18 @@ def test_a_part_whose_place_another_set_takes_is_there_nevertheless(source, tmp_
     sets = load(str(source), **{use: str(tmp_path / "others")})
     corrected_set.write(labels(sets), sets, tmp_path / "new", False)
     assert {"test/dog/9.png", "val/dog/9.png"} < set(below(source)) == set(below(tmp_path / "new"))
+
+
+def test_class_folders_keep_their_names_however_an_accent_is_encoded(tmp_path):
+    """An image that comes to a class lies beside those that were there."""
+    folder = unicodedata.normalize("NFD", "café")
+    for name in (f"{folder}/1.png", "tea/2.png", "tea/3.png"):
+        path = tmp_path / "set" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (4, 4)).save(path)
+    sets = load(str(tmp_path / "set"))
+    corrected_set.write(labels(sets, **{"tea/2.png": "café"}), sets, tmp_path / "new", False)
+    assert below(tmp_path / "new") == [f"{folder}/1.png", f"{folder}/2.png", "tea/3.png"]
 
 
 def test_a_table_with_its_columns(source, tmp_path):

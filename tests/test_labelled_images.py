@@ -2,6 +2,7 @@
 
 import os
 import tarfile
+import unicodedata
 import zipfile
 from pathlib import Path
 
@@ -66,6 +67,20 @@ def test_class_folders(folders):
     assert sets.validation is None and sets.test is None
     assert all(map(os.path.isfile, sets.train.files()))
     assert sets.train.files([2]) == [str(folders / "cat 9/more/b.JPG")]
+
+
+def test_an_accent_of_a_class_folder_is_the_same_however_it_is_encoded(tmp_path):
+    """Folders from a Mac, where it is a character of its own, and a table from elsewhere."""
+    folder = unicodedata.normalize("NFD", "café")
+    for name in (f"{folder}/1.png", "tea/2.png"):
+        save(tmp_path / "set" / name)
+    for label in ("café", folder):
+        (tmp_path / "true.csv").write_text(f"path,label\n{folder}/1.png,{label}\n", "utf-8")
+        sets = load(str(tmp_path / "set"))
+        assert sets.class_names == ("café", "tea")
+        assert true_labels(str(tmp_path / "true.csv"), sets.train).true_labels.tolist() == [0, -1]
+        assert list(sets.train.paths) == [f"{folder}/1.png", "tea/2.png"], "as they are"
+        assert all(map(os.path.isfile, sets.train.files()))
 
 
 def test_table(table):

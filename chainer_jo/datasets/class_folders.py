@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,7 +37,8 @@ def images(root: Path, below: str = "") -> tuple[list[str], list[str]]:
     """The images in ``root / below / <class> / ...``: their paths below `root`, and their classes.
 
     In the order of their names. Folders may be nested within a class; links are followed; what is
-    hidden does not count. Other files are left out, which is logged.
+    hidden does not count. Other files are left out, which is logged. Classes are as in a
+    `label_table`, where an accent is the same however it is encoded; paths are as they are.
 
     Raises
     ------
@@ -52,7 +54,7 @@ def images(root: Path, below: str = "") -> tuple[list[str], list[str]]:
         found = [*_files(top / name, name)]
         kept = [path for path in found if _is_image(path)]
         paths += [prefix + path for path in kept]
-        classes += [name] * len(kept)
+        classes += [unicodedata.normalize("NFC", name)] * len(kept)
         others += [path for path in found if not _is_image(path)] if kept else [f"{name}/"]
     if not paths:
         raise UserError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import shutil
+import unicodedata
 from pathlib import Path, PurePosixPath
 
 from chainer_jo import files
@@ -53,7 +54,7 @@ def _class_position(images: LabelledImages) -> int | None:
     if images.lines is not None:
         return None
     classes = [images.class_names[k] for k in images.labels]
-    parts = [PurePosixPath(path).parts for path in images.paths]
+    parts = [PurePosixPath(unicodedata.normalize("NFC", path)).parts for path in images.paths]
     for position in (0, 1):
         if all(p[position : position + 1] == (c,) for p, c in zip(parts, classes, strict=True)):
             return position
@@ -64,6 +65,9 @@ def _in_class_folders(labels: CorrectedLabels, position: int) -> list[str]:
     """Where each image goes. If two classes have images of one name that meet in a class now, that
     which was moved has its old class in its name."""
     names = labels.images.class_names
+    folders = list(names)  # an accent in them may be encoded otherwise
+    for path, given in zip(labels.images.paths, labels.given, strict=True):
+        folders[given] = PurePosixPath(path).parts[position]
     taken = set(labels.images.paths)
     targets = []
     for path, given, new in zip(labels.images.paths, labels.given, labels.new, strict=True):
@@ -72,7 +76,7 @@ def _in_class_folders(labels: CorrectedLabels, position: int) -> list[str]:
             continue
         place = PurePosixPath(path)
         parts = list(place.parts)
-        parts[position] = names[new]
+        parts[position] = folders[new]
         target, number = "/".join(parts), 1
         while target in taken:
             again = f" {number}" if number > 1 else ""
