@@ -314,6 +314,8 @@ def test_predict_from_features(by_features, data, capsys):
     assert np.mean([row["label"] == true[row["path"]] for row in rows]) > 0.9
     assert run("predict", by_features, data / "images") == 2
     assert "expected --features FILE.npz" in capsys.readouterr().err
+    assert run("predict", by_features, "one.png", "--features", data / "features.npz") == 2
+    assert "IMAGE 'one.png': expected none with --features" in one_line(capsys)
 
 
 def test_other_data_in_the_same_folder_are_refused(by_features, data, tmp_path, capsys):
@@ -564,6 +566,34 @@ def test_the_example_says_how_to_go_on(tmp_path, capsys):
     assert "1,797 images" in said and "chainer-jo relabel" in said
     assert run("example", tmp_path / "digits") == 2
     assert "not empty" in one_line(capsys)
+
+
+def test_predict_takes_from_a_folder_what_relabel_does(corrected, data, tmp_path, capsys):
+    """A Mac leaves hidden files that are called as images."""
+    image = (data / "images" / "00, é.png").read_bytes()
+    for name in ("b.png", "a/c.PNG", "d.txt", "._b.png", ".hidden/e.png", "__MACOSX/f.png"):
+        path = tmp_path / "folder" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"" if name.startswith((".", "__")) else image)
+    assert run("predict", corrected, tmp_path / "folder") == 0
+    rows = csv.DictReader(capsys.readouterr().out.splitlines())
+    paths = [str(tmp_path / "folder" / name) for name in ("a/c.PNG", "b.png")]
+    assert [row["path"] for row in rows] == paths
+    (tmp_path / "empty").mkdir()
+    assert run("predict", corrected, tmp_path / "empty") == 2
+    assert f"images in '{tmp_path / 'empty'}': none, expected files" in one_line(capsys)
+    assert run("predict", corrected) == 2
+    assert "IMAGE: none given" in one_line(capsys)
+
+
+@pytest.mark.parametrize("named", ["folder", "image"])
+def test_predict_refuses_names_that_its_table_cannot_have(named, corrected, data, tmp_path, capsys):
+    """The terminal may take only what is UTF-8."""
+    path = tmp_path / "folder" / os.fsdecode(b"\xff.png")
+    path.parent.mkdir()
+    path.write_bytes((data / "images" / "00, é.png").read_bytes())
+    assert run("predict", corrected, path if named == "image" else path.parent) == 2
+    assert "expected a name in UTF-8" in one_line(capsys)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"PK\x03\x04", "other"])

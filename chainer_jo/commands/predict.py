@@ -12,7 +12,7 @@ import numpy as np
 
 from chainer_jo.commands.ending import ending
 from chainer_jo.commands.options import Parser
-from chainer_jo.datasets.class_folders import ENDINGS
+from chainer_jo.datasets import class_folders
 from chainer_jo.datasets.feature_table import read_arrays
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.trained_network import TrainedNetwork
@@ -46,6 +46,8 @@ def _predict(flags: argparse.Namespace) -> None:
         wanted = "--features FILE.npz" if flags.features is None else "images, not --features"
         raise UserError(f"network {str(flags.folder)!r}: expected {wanted}, as it was trained on")
     if flags.features:
+        if flags.images:
+            raise UserError(f"IMAGE {flags.images[0]!r}: expected none with --features")
         features, paths = read_arrays(flags.features)
         length = network.about["features"]
         if features.shape[1] != length or not np.isfinite(features).all():
@@ -56,8 +58,11 @@ def _predict(flags: argparse.Namespace) -> None:
         probabilities = network.of_features(features.astype(np.float32))
     else:
         paths = [path for name in flags.images for path in _images(name)]
-        if not paths:
+        if not flags.images:
             raise UserError("IMAGE: none given, expected files or folders of images")
+        if not paths:
+            folders, endings = ", ".join(flags.images), ", ".join(class_folders.ENDINGS)
+            raise UserError(f"images in {folders!r}: none, expected files that end in {endings}")
         probabilities = network.of_images(paths)
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(("path", "label", "probability"))
@@ -67,11 +72,8 @@ def _predict(flags: argparse.Namespace) -> None:
 
 def _images(name: str) -> list[str]:
     """A file, or the images below a folder in order."""
+    if not class_folders.is_utf8(name):
+        raise UserError(f"IMAGE {name!r}: expected a name in UTF-8")
     if not os.path.isdir(name):
         return [name]
-    return sorted(
-        os.path.join(folder, file)
-        for folder, _, found in os.walk(name)
-        for file in found
-        if file.lower().endswith(ENDINGS)
-    )
+    return [os.path.join(name, path) for path in class_folders.images_below(Path(name))]

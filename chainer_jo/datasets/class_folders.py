@@ -51,7 +51,7 @@ def images(root: Path, below: str = "") -> tuple[list[str], list[str]]:
     classes: list[str] = []
     others = _names(top, folders=False)
     for name in _names(top, folders=True):
-        found = [*_files(top / name, name)]
+        found = [*_files(top / name, f"{name}/")]
         kept = [path for path in found if _is_image(path)]
         paths += [prefix + path for path in kept]
         classes += [unicodedata.normalize("NFC", name)] * len(kept)
@@ -68,6 +68,24 @@ def images(root: Path, below: str = "") -> tuple[list[str], list[str]]:
     return paths, classes
 
 
+def images_below(folder: Path) -> list[str]:
+    """The images below a folder of no certain layout, which those of classes would be: their paths,
+    relative to it, in order.
+
+    Raises UserError for a link that leads nowhere, or a name that is not UTF-8.
+    """
+    return sorted(filter(_is_image, _files(folder)))
+
+
+def is_utf8(name: str) -> bool:
+    """Whether the bytes of a file name are; those that are not stand in it as lone surrogates."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _is_image(path: str) -> bool:
     return path.lower().endswith(ENDINGS)
 
@@ -77,15 +95,15 @@ def _names(folder: Path, *, folders: bool) -> list[str]:
     return [entry.name for entry in _entries(folder) if entry.is_dir() == folders]
 
 
-def _files(folder: Path, shown: str, inside: tuple[str, ...] = ()) -> Iterator[str]:
-    """Paths of all files below a folder, itself called as `shown`; no link leads in a circle."""
+def _files(folder: Path, prefix: str = "", inside: tuple[str, ...] = ()) -> Iterator[str]:
+    """Paths of all files below a folder, after a prefix; no link leads in a circle."""
     real = os.path.realpath(folder)
     if real in inside:
         return
     for entry in _entries(folder):
-        path = f"{shown}/{entry.name}"
+        path = prefix + entry.name
         if entry.is_dir():
-            yield from _files(folder / entry.name, path, (*inside, real))
+            yield from _files(folder / entry.name, f"{path}/", (*inside, real))
         else:
             yield path
 
@@ -98,17 +116,8 @@ def _entries(folder: Path) -> list[os.DirEntry]:
         raise UserError(f"folder {str(folder)!r}: {error.strerror or error}") from None
     visible = [e for e in entries if not e.name.startswith((".", "__MACOSX"))]
     for entry in visible:
-        if not _is_utf8(entry.name):
+        if not is_utf8(entry.name):
             raise UserError(f"file {entry.path!r}: expected a name in UTF-8")
         if entry.is_symlink() and not os.path.exists(entry.path):
             raise UserError(f"image {entry.path!r}: a link that leads nowhere, expected a file")
     return visible
-
-
-def _is_utf8(name: str) -> bool:
-    """Whether the bytes of a file name are; those that are not stand in it as lone surrogates."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
