@@ -1,6 +1,13 @@
 """Clothing1M's layout read, checked and prepared; every kind of damage has its own words."""
 
+import errno
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -215,6 +222,92 @@ def test_prepare_from_the_command_line(whole, tmp_path, capsys):
     assert main([str(whole), "--write", str(whole)]) == 2
     error = capsys.readouterr().err.splitlines()[-1]
     assert "expected another folder" in error
+
+
+def test_prepare_says_what_it_cannot_write_in_one_line(whole, tmp_path, capsys, monkeypatch):
+    (tmp_path / "file").touch()
+    for processes in ("1", "2"):
+        words = [str(whole), "--write", str(tmp_path / "file" / "small"), "--processes", processes]
+        assert main(words) == 2
+        error = capsys.readouterr().err.splitlines()[-1]
+        assert error.startswith(f"error: cannot write {tmp_path}/file/small/images")
+        assert error.endswith("Not a directory")
+    assert main([str(whole), "--processes", "0"]) == 2
+    assert capsys.readouterr().err == "error: --processes 0: expected at least 1\n"
+
+    def full(*arguments, **more):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Image.Image, "save", full)
+    assert main([str(whole), "--write", str(tmp_path / "small"), "--processes", "1"]) == 2
+    assert "No space left on device" in capsys.readouterr().err.splitlines()[-1]
+    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)  # the lists are written last
+        assert main([str(whole), "--write", str(tmp_path / "small"), "--processes", "1"]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith(f"error: cannot write {tmp_path}/small/{clothing1m.LAYOUT[0]}: No sp")
+
+
+SLOW = """
+import sys, time
+from chainer_jo.datasets import prepare_clothing1m
+
+open_resized = prepare_clothing1m.open_resized
+
+def slowly(*arguments):
+    time.sleep(0.05)
+    return open_resized(*arguments)
+
+prepare_clothing1m.open_resized = slowly
+if __name__ == "__main__":
+    sys.exit(prepare_clothing1m.main())
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_prepare_can_be_ended(how, whole, tmp_path):
+    """From the keyboard, which all its processes hear, or by itself alone: no other goes on."""
+    (tmp_path / "slow.py").write_text(SLOW)
+    small = tmp_path / "small"
+    command = [sys.executable, tmp_path / "slow.py", whole, "--write", small, "--processes", "2"]
+    script = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parent.parent)},
+    )
+    wait_until(lambda: any(small.rglob("*.jpg")))
+    if how == signal.SIGINT:
+        os.killpg(script.pid, how)
+    else:
+        script.send_signal(how)
+    try:
+        said = script.communicate(timeout=60)[1]  # until the last process has closed it
+        assert script.returncode == (130 if how == signal.SIGINT else -how)
+        assert said == "" or how != signal.SIGINT
+        wait_until(lambda: not group_exists(script.pid))
+    finally:
+        if group_exists(script.pid):
+            os.killpg(script.pid, signal.SIGKILL)
+    prepare(whole, small, processes=1)
+    assert load(small).fingerprint() == load(whole).fingerprint()
+
+
+def wait_until(true):
+    until = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def group_exists(number):
+    try:
+        os.killpg(number, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def test_key_list():

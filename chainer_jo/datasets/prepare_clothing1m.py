@@ -9,14 +9,20 @@ of FOLDER from then on; a run that was interrupted goes on where it stopped.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 
+from PIL import Image
+
+from chainer_jo import files
 from chainer_jo.datasets import clothing1m
 from chainer_jo.datasets.clothing1m import LAYOUT, Lists
 from chainer_jo.datasets.decoding import open_resized
@@ -25,6 +31,8 @@ from chainer_jo.datasets.progress import Progress
 from chainer_jo.errors import UserError
 
 JPEG_QUALITY = 95
+#: Images that a process takes at a time, and finishes if all is interrupted.
+CHUNK = 32
 
 
 def prepare(
@@ -53,8 +61,11 @@ def prepare(
     Raises
     ------
     UserError
-        naming every kind of problem of the whole set at once.
+        naming every kind of problem of the whole set at once; or as soon as `write` cannot be
+        written to.
     """
+    if processes is not None and processes < 1:
+        raise UserError(f"--processes {processes}: expected at least 1")
     root, small = Path(root), None if write is None else Path(write)
     if small is not None and small.resolve() == root.resolve():
         raise UserError(f"--write {str(write)!r}: expected another folder than the one read")
@@ -63,15 +74,17 @@ def prepare(
     total = sum(lists.sizes.values())
     progress = Progress(f"checking {root}", "images", total)
     keys = (key for split in lists.splits.values() for key in split.images.keys)
-    for done, complaint in enumerate(_each_image(root, keys, small, size, processes), 1):
-        if complaint:
-            problems.add(*complaint)
-        progress.update(done)
+    with contextlib.closing(_each_image(root, keys, small, size, processes)) as complaints:
+        for done, complaint in enumerate(complaints, 1):
+            if complaint:
+                problems.add(*complaint)
+            progress.update(done)
     progress.finish(total)
     problems.raise_if_any(f"Clothing1M folder {str(root)!r}")
     if small is not None:
         for name in LAYOUT:
-            _write_whole(small / name, (root / name).read_bytes())
+            content = (root / name).read_bytes()
+            files.write(small / name, lambda file, content=content: file.write(content))
     return lists
 
 
@@ -83,36 +96,55 @@ def _each_image(
     if processes == 1:
         yield from map(work, keys)
         return
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(work, keys, chunksize=256)
+    context = get_context("spawn")
+    pool = ProcessPoolExecutor(processes, context, initializer=_end_with_parent)
+    try:
+        # Ctrl-C is this process's to handle: those that begin now never hear it.
+        heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            complaints = pool.map(work, keys, chunksize=CHUNK)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, heard)
+        yield from complaints
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Has this process end when its parent is killed: nothing would tell it."""
+
+    def wait() -> None:
+        parent_process().join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _check_image(root: Path, small: Path | None, size: int, key: str) -> tuple[str, str] | None:
+    if small is not None and os.path.exists(small / key):  # written whole by an earlier run
+        return None
     try:
-        if small is not None and (small / key).exists():  # written whole by an earlier run
-            return None
         image = open_resized(root / key, size)
     except UserError:
-        return ("image cannot be decoded" if (root / key).exists() else "image missing"), repr(key)
+        missing = not os.path.exists(root / key)
+        return ("image missing" if missing else "image cannot be decoded"), repr(key)
     if small is not None:
-        (small / key).parent.mkdir(parents=True, exist_ok=True)
-        beside = (small / key).with_name(f".{os.getpid()}.tmp")
-        image.save(beside, "JPEG", quality=JPEG_QUALITY)
-        beside.rename(small / key)
+        _write(image, small / key)
     return None
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    beside = path.with_name(path.name + ".tmp")
-    with beside.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.rename(path)
+def _write(image: Image.Image, path: Path) -> None:
+    beside = path.with_name(f".{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        image.save(beside, "JPEG", quality=JPEG_QUALITY)
+        beside.rename(path)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command line; 0 when the set is sound, 2 when it is not."""
+    """The command line; 0 when the set is sound, 2 when it is not, 130 if interrupted."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="for the small copy")
@@ -121,8 +153,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         lists = prepare(options.folder, options.write, processes=options.processes)
     except UserError as error:
-        print(error, file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130
     for line in lists.unlike_published():
         print(f"note: {line}", file=sys.stderr)
     print(f"{options.folder}: sound;", ", ".join(f"{n} {name}" for name, n in lists.sizes.items()))
