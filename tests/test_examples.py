@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,17 @@ def cells(folder, script, number, *flags):
     table = json.loads(path.read_text())
     assert table["complete"]
     return {tuple({**c["row"], **c["column"]}.values()): c["trials"] for c in table["cells"]}
+
+
+def untracked(folder):
+    """What git would show if the folder were the repository."""
+    shutil.copy(ROOT / ".gitignore", folder)
+    shown = ""
+    for words in (["init", "--quiet"], ["status", "--porcelain"]):
+        shown = subprocess.run(
+            ["git", "-C", folder, *words], check=True, capture_output=True, text=True
+        ).stdout
+    return {line.removeprefix("?? ") for line in shown.splitlines()}
 
 
 def test_a_label_rule(tmp_path):
@@ -68,6 +80,7 @@ def test_a_program_without_presets_and_scheduler(tmp_path):
     assert short.count("epochs=3") == short.count("epochs=2") == 1
     (tmp_path / "short.py").write_text(short)
     run(tmp_path, tmp_path / "short.py")
+    assert untracked(tmp_path) == {".gitignore", "short.py"}
     logs = [json.loads((tmp_path / f"result{n}" / "log").read_text()) for n in (1, 2)]
     assert [len(log) for log in logs] == [3, 2]
     assert logs[0][0]["recovery"] == pytest.approx(0.55, abs=0.03)  # not updated yet
