@@ -175,9 +175,9 @@ class Cluster:
             else:
                 continue
             if against:
-                _logger.warning(
-                    "worker %s (%s): no runs for it, %s", info["name"], address, against
-                )
+                name = info["name"]  # its address, if it was given none
+                shown = address if name == address else f"{name} ({address})"
+                _logger.warning("worker %s: no runs for it, %s", shown, against)
 
     def _take_back_stranded(self) -> None:
         """Has runs handed out again that no worker has: Dask asks once who is fit for them, when
