@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.scheduler import Scheduler
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.training.extensions import Paused
+from chainer_jo.training.labels import RULES
 
 distributed = pytest.importorskip("distributed")
 from chainer_jo.experiments import cluster, cluster_worker  # noqa: E402
@@ -53,12 +55,12 @@ class Machines:
         self.address, self._folder = address, folder
         self.workers = []
 
-    def start(self):
+    def start(self, *flags):
         here = Path(__file__).resolve().parent
-        path = os.pathsep.join([str(here), str(here.parent)])
+        path = os.pathsep.join([str(here), str(here.parent), str(self._folder)])
         command = [sys.executable, "-m", "distributed.cli.dask_worker", self.address,
                    "--no-nanny", "--nthreads=1", "--memory-limit=0", "--no-dashboard",
-                   f"--local-directory={self._folder}"]  # fmt: skip
+                   f"--local-directory={self._folder}", *flags]  # fmt: skip
         environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
         with (self._folder / "log").open("a") as log:
             self.workers.append(subprocess.Popen(command, env=environment, stderr=log))
@@ -226,6 +228,42 @@ def test_workers_that_are_not_fit_are_refused_by_name(dask, tmp_path, caplog):
     with pytest.raises(UserError, match="none of its workers"):
         Scheduler(store, pool).work([BASELINE])
     assert all("needs dask worker --resources GPU=1" in line for line in caplog.messages)
+
+
+RULE = """
+from chainer_jo.training.labels import RULES
+
+def reversed_(store, mean):
+    store.labels[...] = mean[:, ::-1]
+
+RULES["reversed"] = reversed_
+"""
+
+
+def test_a_rule_of_ones_own_runs_where_its_script_was_imported(tmp_path, monkeypatch, caplog):
+    """Other workers are refused, and told what they lack."""
+    monkeypatch.setitem(RULES, "reversed", None)
+    (tmp_path / "own_rule.py").write_text(RULE)
+    runpy.run_path(str(tmp_path / "own_rule.py"))
+    run = STUDY.joint("symmetric", 0.5, 0, rule="reversed").first_step
+    with distributed.LocalCluster(
+        n_workers=0, processes=False, protocol="tcp://", dashboard_address=None
+    ) as other:
+        machines = Machines(other.scheduler_address, tmp_path)
+        store = RunStore(tmp_path / "results")
+        try:
+            machines.start()
+            with pytest.raises(UserError, match="none of its workers"):
+                work(machines, store, [run])
+            (line,) = (line for line in caplog.messages if "no runs for it" in line)
+            assert line.endswith(" with own_rule.py") and line.count("own_rule.py") == 1
+            machines.kill()
+            machines.start("--preload", "own_rule")
+            work(machines, store, [run])
+            assert store.result(run)["state"] == "finished"
+        finally:
+            while machines.workers:
+                machines.kill()
 
 
 def test_other_code_is_refused():

@@ -46,9 +46,13 @@ _SOURCES = _read()
 def digest() -> str:
     """12 hexadecimal digits of the package's code, without comments, docstrings and layout, and of
     the files that rules and noises were added from."""
-    added = {Path(function.__code__.co_filename) for function in _added()}
-    codes = sorted(_code(path.read_bytes()) for path in added if path.exists())
+    codes = sorted(_code(path.read_bytes()) for path in added() if path.exists())
     return hashlib.sha256("\0".join([_package(), *codes]).encode()).hexdigest()[:12]
+
+
+def added() -> set[Path]:
+    """The files that rules and noises were added from."""
+    return {Path(function.__code__.co_filename) for function in _added()}
 
 
 @functools.cache

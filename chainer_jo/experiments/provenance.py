@@ -52,7 +52,10 @@ COMMIT = _commit()
 
 def code() -> str:
     """Which code this process runs, in words; workers elsewhere are asked whether it is theirs."""
-    return f"chainer_jo {chainer_jo.__version__}, commit {COMMIT}, code {method_sources.digest()}"
+    scripts = ", ".join(sorted(path.name for path in method_sources.added()))
+    with_scripts = f" with {scripts}" if scripts else ""
+    digest = method_sources.digest()
+    return f"chainer_jo {chainer_jo.__version__}, commit {COMMIT}, code {digest}{with_scripts}"
 
 
 def this_code() -> dict:
