@@ -230,6 +230,22 @@ def test_workers_that_are_not_fit_are_refused_by_name(dask, tmp_path, caplog):
     assert all("needs dask worker --resources GPU=1" in line for line in caplog.messages)
 
 
+def test_fit_for_one_script_is_not_fit_for_the_next(dask, tmp_path, monkeypatch):
+    """A worker that the second refuses keeps what the first has told Dask of it."""
+    with Cluster(dask.address, RunStore(tmp_path), digits.load, SETTINGS, 1) as first:
+        fit = list(first._workers)
+    assert fit
+    monkeypatch.setattr(Cluster, "_against", lambda _, info: "no" if info["id"] == fit[0] else "")
+    with Cluster(dask.address, RunStore(tmp_path), digits.load, SETTINGS, 1) as second:
+        refused = [address for address, taken in second._workers.items() if taken is False]
+        assert len(refused) == 1
+        run = second._client.submit(
+            os.getpid, workers=refused, resources={second._place: 1}, pure=False
+        )
+        with pytest.raises(TimeoutError):
+            run.result(timeout=3)
+
+
 RULE = """
 from chainer_jo.training.labels import RULES
 

@@ -30,7 +30,6 @@ from chainer_jo.experiments import provenance
 from chainer_jo.experiments.cluster_worker import (
     LOG_INTERVAL,
     NO_DATA,
-    PLACE,
     Box,
     perform,
     prepare,
@@ -203,7 +202,7 @@ class Cluster:
 
     def _prepare(self, address: str, data: Future | None = None) -> Future:
         return self._client.submit(
-            prepare, provenance.code(), self._probe, self._pickled, self._data.fingerprint(),
+            prepare, self._place, provenance.code(), self._probe, self._pickled, self._data.fingerprint(),
             self.settings.device, self.threads, data,
             workers=[address], allow_other_workers=False, pure=False,
         )  # fmt: skip
@@ -216,6 +215,12 @@ class Cluster:
             return f"it lacks {provenance.code()} ({error})"
         except Exception as error:  # of any kind: it is another machine's
             return f"{type(error).__name__}: {error}".splitlines()[0]
+
+    @property
+    def _place(self) -> str:
+        """The resource that workers have which are fit for this script: they keep it, and another
+        script may ask for other code or data."""
+        return f"chainer_jo-{self._client.id}"
 
     def _hand_out(self, experiment: Experiment) -> tuple[str, dict | None]:
         """Has a run computed and waits for it."""
@@ -239,7 +244,7 @@ class Cluster:
         until = None if deadline is None else time.time() + deadline - time.monotonic()
         run = self._client.submit(
             perform, experiment, self.store, self._pickled, self.settings, until, *apart,
-            key=f"{experiment.id}-{self._client.id}-{time.monotonic_ns()}", resources={PLACE: 1},
+            key=f"{experiment.id}-{self._client.id}-{time.monotonic_ns()}", resources={self._place: 1},
         )  # fmt: skip
         self._out.add(run)
         try:

@@ -26,8 +26,6 @@ from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
 
-#: The resource, as Dask calls it, that a worker has one of once it has been found fit.
-PLACE = "chainer_jo"
 #: What `prepare` returns when it is the data that is missing.
 NO_DATA = "it cannot load the data, or other data are there"
 #: Where no folder is shared: seconds before a run sends its log, and all of its files, again.
@@ -35,6 +33,7 @@ LOG_INTERVAL, FILES_INTERVAL = 10.0, 300.0
 
 
 def prepare(
+    place: str,
     code: str,
     probe: Path | None,
     load_data: bytes,
@@ -47,6 +46,7 @@ def prepare(
 
     Parameters
     ----------
+    place : the resource, as Dask calls it, that it has one of once it is found fit.
     code : the version that asks; see `provenance.code`.
     probe : a file in the results folder on which who asks holds a lock; None: none is shared.
     load_data, fingerprint : gives the data, pickled, and what their fingerprint has to be.
@@ -73,7 +73,7 @@ def prepare(
     with contextlib.suppress(UserError):
         if worker.load(load_data).fingerprint() == fingerprint:
             this = get_worker()
-            sync(this.loop, this.set_resources, **{PLACE: 1})
+            sync(this.loop, this.set_resources, **{place: 1})
             return ""
     return NO_DATA
 
