@@ -202,8 +202,8 @@ class Cluster:
 
     def _prepare(self, address: str, data: Future | None = None) -> Future:
         return self._client.submit(
-            prepare, self._place, provenance.code(), self._probe, self._pickled, self._data.fingerprint(),
-            self.settings.device, self.threads, data,
+            prepare, self._place, provenance.code(), self._probe,
+            self._pickled, self._data.fingerprint(), self.settings.device, self.threads, data,
             workers=[address], allow_other_workers=False, pure=False,
         )  # fmt: skip
 
@@ -244,7 +244,8 @@ class Cluster:
         until = None if deadline is None else time.time() + deadline - time.monotonic()
         run = self._client.submit(
             perform, experiment, self.store, self._pickled, self.settings, until, *apart,
-            key=f"{experiment.id}-{self._client.id}-{time.monotonic_ns()}", resources={self._place: 1},
+            key=f"{experiment.id}-{self._client.id}-{time.monotonic_ns()}",
+            resources={self._place: 1},
         )  # fmt: skip
         self._out.add(run)
         try:
