@@ -284,10 +284,11 @@ def test_a_rule_of_ones_own_runs_where_its_script_was_imported(tmp_path, monkeyp
 
 def test_other_code_is_refused():
     rest = (None, b"", "", "cpu", None, None)
-    assert cluster_worker.prepare("chainer_jo 0", *rest) == (
+    assert cluster_worker.prepare("place", "chainer_jo 0", *rest) == (
         f"it has {provenance.code()}, expected chainer_jo 0"
     )
-    against = cluster_worker.prepare(provenance.code(), *rest[:3], "cuda:0", *rest[4:])
+    ours = "place", provenance.code()
+    against = cluster_worker.prepare(*ours, *rest[:3], "cuda:0", *rest[4:])
     assert "no CUDA GPU" in against
 
 
