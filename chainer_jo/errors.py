@@ -6,3 +6,7 @@ class UserError(ValueError):
 
     The scripts print the line and end with exit code 2, without a traceback.
     """
+
+
+class Unfinished(UserError):
+    """What runs are computed on broke down; the scripts add to the line what continues them."""

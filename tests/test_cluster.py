@@ -309,6 +309,12 @@ def test_a_folder_that_is_not_shared_or_does_not_lock_is_refused(tmp_path):
     assert "do not hold between machines" in cluster_worker.against_folder(probe)
 
 
+def test_results_that_cannot_be_written_are_refused_in_one_line(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=r"^cannot lock .*/file/x/lock-\w+: Not a directory$"):
+        probe_of(RunStore(tmp_path / "file" / "x"))
+
+
 def test_nobody_but_the_script_itself_makes_a_folder_pass_for_shared(tmp_path, monkeypatch):
     """Where locks are each machine's own, neither a script on the worker's machine nor another
     worker that looks at the same moment."""

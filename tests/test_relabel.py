@@ -367,6 +367,14 @@ def test_the_set_is_not_written_over_what_is_written(apply, data, tmp_path, caps
     assert one_line(capsys).startswith(f"error: --apply {apply}: --out {out} is or lies in it")
 
 
+@pytest.mark.parametrize("name", ["runs", "runs/set", "labels.csv", "report.html"])
+def test_the_set_is_not_written_among_the_results(name, data, tmp_path, capsys):
+    """Known before anything is trained."""
+    command = ("relabel", data / "labels.csv", "--out", tmp_path, "--apply", tmp_path / name)
+    assert run(*command, *SHORT, "--dry-run") == 2
+    assert one_line(capsys).startswith(f"error: --apply {tmp_path / name}: is kept for the results")
+
+
 def test_data_that_were_put_right_are_taken(tmp_path):
     """Before anything was computed a folder is nobody's."""
     root, out = make(tmp_path / "set"), tmp_path / "out"

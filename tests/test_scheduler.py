@@ -16,7 +16,7 @@ import pytest
 from tiny import STUDY
 
 from chainer_jo.datasets import digits
-from chainer_jo.errors import UserError
+from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.experiments.local_pool import LocalPool
 from chainer_jo.experiments.makespan import longest_chain, makespan
 from chainer_jo.experiments.run import Settings
@@ -58,7 +58,7 @@ def test_a_worker_that_dies_while_idle_is_reported_in_one_line(tmp_path):
                 if not any(os.path.realpath(link) == lock for link in folder.iterdir()):
                     os.kill(process.pid, signal.SIGKILL)
 
-    with pytest.raises(UserError, match="the same command continues") as error:
+    with pytest.raises(Unfinished, match="a worker process was killed") as error:
         work(store, [LONG, BASELINE], 2, kill_the_idle_one)
     assert "\n" not in str(error.value)
     assert not active_children()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tiny import TINY
@@ -16,6 +17,7 @@ from tiny import TINY
 from chainer_jo import paper
 from chainer_jo.commands import app, compare, main, options
 from chainer_jo.commands.cifar import Cifar
+from chainer_jo.errors import Unfinished
 from chainer_jo.experiments import method_sources, presets
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
@@ -352,6 +354,22 @@ def test_interrupt_says_how_to_go_on(tmp_path, kill):
     assert not _alive_in_group(process.pid)
     assert process.returncode == 130
     assert error.strip() == "interrupted; the same command continues where this one stopped"
+
+
+@pytest.mark.parametrize(("fresh", "command"), [
+    (False, "the same command"),
+    (True, "the same command without --fresh"),
+])  # fmt: skip
+def test_what_broke_down_says_how_to_go_on(fresh, command, capsys):
+    def lead(*_):
+        raise Unfinished("a worker process was killed")
+
+    with pytest.raises(SystemExit) as end:
+        app.start(lambda: SimpleNamespace(device="cpu", fresh=fresh), lead)
+    assert end.value.code == 2
+    assert capsys.readouterr().err == (
+        f"error: a worker process was killed; {command} continues where this one stopped\n"
+    )
 
 
 def test_presets_say_what_they_reduce():

@@ -20,7 +20,7 @@ from chainer_jo.commands.plan import machines_line, run_lines, script_lines
 from chainer_jo.commands.pool import make_pool
 from chainer_jo.commands.status import Status
 from chainer_jo.commands.suite import AnyStudy, Options, Suite
-from chainer_jo.errors import UserError
+from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.experiments.cost import Cost, duration
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Preset, Study
@@ -96,10 +96,15 @@ def start(read: Callable[[], Flags], lead: Callable[[Flags, Ranks], None]) -> No
         else:
             follow(ranks)
     except UserError as error:
-        _fail(ranks, f"error: {error}", 2)
+        more = f"; {_after(flags)}" if isinstance(error, Unfinished) else ""
+        _fail(ranks, f"error: {error}{more}", 2)
     except KeyboardInterrupt:
-        # Of the flags of `chainer-jo relabel` none forgets anything.
-        _fail(ranks, f"\ninterrupted; {go_on(getattr(flags, 'fresh', False))}", 130)
+        _fail(ranks, f"\ninterrupted; {_after(flags)}", 130)
+
+
+def _after(flags: Flags | None) -> str:
+    # Of the flags of `chainer-jo relabel` none forgets anything.
+    return go_on(getattr(flags, "fresh", False))
 
 
 def go_on(fresh: bool = False) -> str:

@@ -79,10 +79,18 @@ def _check_folders(options: RelabelOptions) -> None:
                 raise UserError(
                     f"--out {options.out}: has a {name} of its own, expected another folder"
                 )
-    apply = options.flags.apply
-    if apply is not None and options.out.resolve().is_relative_to(apply.resolve()):
-        raise UserError(f"--apply {apply}: --out {options.out} is or lies in it, expected another")
-    if apply is not None and apply.exists() and (not apply.is_dir() or any(apply.iterdir())):
+    if options.flags.apply is not None:
+        _check_apply(options.flags.apply, options.out)
+
+
+def _check_apply(apply: Path, out: Path) -> None:
+    """That the corrected set would be written to a place of its own."""
+    if out.resolve().is_relative_to(apply.resolve()):
+        raise UserError(f"--apply {apply}: --out {out} is or lies in it, expected another")
+    for name in (BOUND, *COMPUTED, *WRITTEN):
+        if apply.resolve().is_relative_to((out / name).resolve()):
+            raise UserError(f"--apply {apply}: is kept for the results, expected another folder")
+    if apply.exists() and (not apply.is_dir() or any(apply.iterdir())):
         raise UserError(f"--apply {apply}: not empty, expected a folder to be made")
 
 

@@ -25,7 +25,7 @@ from chainer_jo import files
 from chainer_jo.datasets import ImageData
 from chainer_jo.datasets.image_files import ImageFiles
 from chainer_jo.datasets.labelled_data import LabelledData
-from chainer_jo.errors import UserError
+from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.experiments import provenance
 from chainer_jo.experiments.cluster_worker import (
     LOG_INTERVAL,
@@ -126,9 +126,13 @@ class Cluster:
         if not self.shared:
             return None
         path = self.store.root / f"lock-{secrets.token_hex(8)}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        stack.callback(path.unlink, missing_ok=True)
-        fcntl.flock(stack.enter_context(path.open("x")), fcntl.LOCK_EX)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context(path.open("x"))
+            stack.callback(path.unlink, missing_ok=True)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError as error:
+            raise UserError(f"cannot lock {path}: {error.strerror}") from None
         return path
 
     def _wait_for_workers(self) -> None:
@@ -151,9 +155,7 @@ class Cluster:
             workers = self._client.scheduler_info(n_workers=-1).get("workers")
             self._take_back_stranded()
         if workers is None:
-            raise UserError(
-                f"--cluster {self.address}: the scheduler is gone; the same command continues"
-            )
+            raise Unfinished(f"--cluster {self.address}: the scheduler is gone")
         self._workers = {a: fit for a, fit in self._workers.items() if a in workers}
         for address, info in workers.items():
             fit = self._workers.get(address)
@@ -231,9 +233,8 @@ class Cluster:
             with self.store.lock(experiment) as mine:
                 return self._compute_apart(experiment) if mine else ("busy", None)
         except KilledWorker:
-            raise UserError(
-                f"run {experiment.id}: one worker after the other died while at it; "
-                "the same command continues"
+            raise Unfinished(
+                f"run {experiment.id}: one worker after the other died while at it"
             ) from None
         except CancelledError:
             return "busy", None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Protocol
 
-from chainer_jo.errors import UserError
+from chainer_jo.errors import Unfinished
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
 
@@ -145,7 +145,7 @@ class Scheduler:
         Raises
         ------
         UserError
-            what a run raised, or if a worker process died.
+            what a run raised; `Unfinished` if a worker process died.
         """
         self._tidy(experiments)
         queue = Queue(pending(experiments, self.store))
@@ -155,9 +155,7 @@ class Scheduler:
             try:
                 return self._loop(queue)
             except BrokenExecutor:
-                raise UserError(
-                    "a worker process was killed or broke down; the same command continues"
-                ) from None
+                raise Unfinished("a worker process was killed or broke down") from None
 
     def _tidy(self, experiments: Sequence[Experiment]) -> None:
         """Does what a kill just after a result was saved has left undone."""
