@@ -50,6 +50,14 @@ def run(build, folder, *flags, preset="tiny"):
     return 0
 
 
+def test_help_says_the_defaults_of_values_alone(capsys):
+    with pytest.raises(SystemExit):
+        options.parse("What it is for.", ["--help"], Cifar())
+    said = " ".join(capsys.readouterr().out.split())
+    assert "(default: results)" in said
+    assert not any(f"default: {value})" in said for value in (None, True, False))
+
+
 def test_table_from_nothing_and_again(tiny, tmp_path, capsys):
     assert run(table1, tmp_path, "--noise-rates", "0.5") == 0
     first = capsys.readouterr().out

@@ -28,6 +28,15 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message} (--help lists the flags)")
 
 
+class _Help(argparse.ArgumentDefaultsHelpFormatter):
+    """Adds the default to the help of flags that take a value and have one."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if action.default is None or isinstance(action.default, bool):
+            return action.help
+        return super()._get_help_string(action)
+
+
 def parse(description: str, argv: list[str] | None, suite: Suite) -> Options:
     """Reads the command line.
 
@@ -39,7 +48,7 @@ def parse(description: str, argv: list[str] | None, suite: Suite) -> Options:
     parser = Parser(
         description=description,
         allow_abbrev=False,
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=_Help,
     )
     add = parser.add_argument
     add(
