@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
@@ -424,7 +425,9 @@ class TestVerdicts:
         assert verdict.verdict == TIE
         low, high = verdict.findings[2].difference.interval
         assert low < 0 < max(-low, high) <= verdict.within < max(-low, high) + 0.1
-        assert verdict.label == f"a tie within {verdict.within:g} points"
+        assert verdict.label == f"a tie in 1 of 5 within {verdict.within:g} points"
+        alone = replace(verdict, findings=verdict.findings[2:3], outcomes=verdict.outcomes[2:3])
+        assert alone.label == f"a tie within {verdict.within:g} points"
         assert verdict.reason.startswith("4 of 5 comparisons support it; 1 tie within 1 point: r =")
         assert claim.decide(MadeUp(both, scatter=5)).verdict == UNDECIDED
 

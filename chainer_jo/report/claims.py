@@ -12,7 +12,7 @@ from chainer_jo.experiments.clothing1m import Clothing1MStudy
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.paper.claims import CLAIMS, VERDICTS, Claim, Verdict
+from chainer_jo.paper.claims import CLAIMS, NOT_RUN, VERDICTS, Claim, Verdict
 from chainer_jo.paper.claims.scatter import Estimate, Finding
 from chainer_jo.report.study_results import results_of
 
@@ -52,10 +52,12 @@ class Claims:
                 f"## {verdict['label']}: {verdict['id']}", "",
                 f"{verdict['statement']} ({verdict['place']})", "",
                 f"Checked: {verdict['check']}", "", f"{verdict['reason']}.", "",
-                *(f"- {f['what']}: {'; '.join(dict.fromkeys((f['numbers'], f['outcome'])))}"
-                  for f in verdict["findings"]),
-                "",
             ]  # fmt: skip
+            if verdict["verdict"] != NOT_RUN:
+                lines += [
+                    f"- {f['what']}: {'; '.join(dict.fromkeys((f['numbers'], f['outcome'])))}"
+                    for f in verdict["findings"]
+                ] + [""]
         markdown, data = folder / "claims.md", folder / "claims.json"
         files.write_text(markdown, "\n".join(lines))
         files.write_json(data, verdicts)
@@ -121,6 +123,8 @@ def _estimate(estimate: Estimate) -> dict:
 
 
 def summary(verdicts: Sequence[dict]) -> str:
-    """How many claims have which verdict: "17 holds, 7 does not hold"."""
+    """How many claims have which verdict: "holds: 17, does not hold: 7"; verdicts that earlier
+    versions gave come last."""
     counts = Counter(verdict["verdict"] for verdict in verdicts)
-    return ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name])
+    order = [*VERDICTS, *sorted(set(counts) - set(VERDICTS))]
+    return ", ".join(f"{name}: {counts[name]}" for name in order if counts[name])

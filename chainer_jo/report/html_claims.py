@@ -62,14 +62,14 @@ def claim_html(claim: Mapping) -> str:
     """One claim: verdict, statement, place, what was compared, and the numbers."""
     findings = "".join(
         f"<li><span>{prose(finding['what'])}</span> <span>{_numbers(finding)}</span></li>"
-        for finding in claim["findings"]
+        for finding in (claim["findings"] if claim["verdict"] != NOT_RUN else ())
     )
+    compared = f'<ul class="findings">{findings}</ul>\n' if findings else ""
     return f"""<article class="claim" id="{claim["id"]}">
 <h3>{badge_html(claim["verdict"], claim["label"])} <span>{escape(_words(claim["id"]))}</span></h3>
 <p>{prose(claim["statement"])} <span class="place">{escape(claim["place"])}</span></p>
 <p><b>Compared:</b> {prose(claim["check"])}</p>
-<ul class="findings">{findings}</ul>
-<p class="reason"><b>Verdict:</b> {prose(claim["reason"])}.</p>
+{compared}<p class="reason"><b>Verdict:</b> {prose(claim["reason"])}.</p>
 </article>"""
 
 

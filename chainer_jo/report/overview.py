@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,8 @@ from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import PRESETS
 from chainer_jo.experiments.provenance import known
 from chainer_jo.paper import TABLE1
-from chainer_jo.paper.claims import CLAIMS, VERDICTS
+from chainer_jo.paper.claims import CLAIMS
+from chainer_jo.report.claims import summary
 
 #: The cells that stand for a preset in one line.
 SHOWN = {"score": "last", "accuracy": "test", "noise_rate": 0.5}
@@ -119,7 +120,7 @@ def status(found: Sequence[Reference]) -> str:
     lines += [
         f"| [{r.name}](results/README.md#{_slug(r.name)}) | {r.data} | {r.provenance['runs']} | "
         f"{_trials(r.parts('table').values())} | {', '.join(r.provenance['devices'])} | "
-        f"{r.shown('cross_entropy')}, {r.shown('joint')} | {_counted(r.claims) or '-'} |"
+        f"{r.shown('cross_entropy')}, {r.shown('joint')} | {summary(r.claims) or '-'} |"
         for r in found
     ]
     there = {r.preset for r in found}
@@ -270,11 +271,11 @@ def _section(r: Reference) -> list[str]:
         )
         if (r.results / file).exists()
     ]
-    summary = PRESETS[r.preset].summary if r.name == r.preset else ""
+    about = PRESETS[r.preset].summary if r.name == r.preset else ""
     return [
         f"## {r.name}",
         "",
-        (f"{summary[0].upper()}{summary[1:]}. " if summary else "") + f"Data: {r.data}.",
+        (f"{about[0].upper()}{about[1:]}. " if about else "") + f"Data: {r.data}.",
         "",
         "; ".join(filter(None, facts)) + ".",
         "",
@@ -319,7 +320,7 @@ def _claims(found: Sequence[Reference]) -> list[str]:
         "many comparisons bear it out, and their differences in the claim's own unit, from the "
         "least to the most favourable. The verdict leads to all numbers.",
         "",
-        f"| | {' | '.join(_counted(r.claims) for r in found)} |{' not run |' * len(paper)}",
+        f"| | {' | '.join(summary(r.claims) for r in found)} |{' not run |' * len(paper)}",
     ]
     lines.insert(-1, f"| claim | {' | '.join(names)} |")
     lines.insert(-1, "|---" * (len(names) + 1) + "|")
@@ -349,12 +350,6 @@ def _verdict(r: Reference, claim: dict) -> str:
         least, most = min(differences), max(differences)
         text += f", {least:+.3g}" + (f" to {most:+.3g}" if len(differences) > 1 else "")
     return text
-
-
-def _counted(claims: Sequence[dict]) -> str:
-    counts = Counter(claim["verdict"] for claim in claims)
-    order = [*VERDICTS, *sorted(set(counts) - set(VERDICTS))]
-    return ", ".join(f"{counts[name]} {name}" for name in order if counts[name])
 
 
 def _slug(heading: str) -> str:

@@ -141,11 +141,13 @@ class Verdict:
 
     @property
     def label(self) -> str:
-        """The verdict with what belongs to it: "a tie within 0.6 points", "undecided after 6
-        trials"."""
+        """The verdict with what belongs to it: "a tie in 1 of 5 within 0.6 points", "undecided
+        after 6 trials"."""
         verdict, (fewest, most) = self.verdict, self.trials
         if verdict == TIE:
-            verdict = f"{TIE} within {self.within:g} points"
+            n = len(self.findings)
+            of = f" in {self.counts[scatter.TIES]} of {n}" if n > 1 else ""
+            verdict = f"{TIE}{of} within {self.within:g} point{'' if self.within == 1 else 's'}"
         elif verdict == UNDECIDED:
             verdict = f"{UNDECIDED} after {_range(fewest, most)} trials"
         return f"{verdict} ({self.diverged} diverged)" if self.diverged else verdict
