@@ -40,13 +40,17 @@ class Block:
         self, store: RunStore, show: Callable[[Cell, bool], str]
     ) -> list[tuple[str, list[str]]]:
         """Label and cells of every row, as ``show`` writes a cell that is, or is not, the best."""
-        rows = [cells for _, cells in self.rows]
-        lines = {"column": zip(*rows, strict=True), "row": rows, "": ()}[self.best]
-        best = {id(cell) for line in lines for cell in best_of([c for c in line if c], store)}
+        best = {id(cell) for cell in self.best_cells(store)}
         return [
             (label, [show(cell, id(cell) in best) if cell else "" for cell in cells])
             for label, cells in self.rows
         ]
+
+    def best_cells(self, store: RunStore) -> list[Cell]:
+        """The best of every column or row, as ``best`` says."""
+        rows = [cells for _, cells in self.rows]
+        lines = {"column": zip(*rows, strict=True), "row": rows, "": ()}[self.best]
+        return [cell for line in lines for cell in best_of([c for c in line if c], store)]
 
 
 @dataclass(frozen=True)
@@ -215,10 +219,13 @@ class Table:
     def _origin_line(self, store: RunStore, origin: dict) -> str:
         """What the numbers are of, and what their signs mean."""
         cells = [cell for block in self.blocks for cell in block.cells]
-        parts = [_trials([cell.value(store) for cell in cells if cell.experiments])]
+        values = [cell.value(store) for cell in cells if cell.experiments]
+        parts = [_trials(values)]
+        if not all(value.complete for value in values):
+            parts.append("…: still to be run")
         if any(cell.paper is not None for cell in cells):
             parts.append("[the paper's number]")
-        best = next((block.best for block in self.blocks if block.best), "")
+        best = next((block.best for block in self.blocks if block.best_cells(store)), "")
         if best:
             several = any(len(cell.value(store).trials) > 1 for cell in cells)
             parts.append(
