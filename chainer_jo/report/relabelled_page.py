@@ -71,8 +71,8 @@ def _page(relabelled: Relabelled, origin: dict, folder: Path) -> str:
     embedded = _fits(sizes)
     source = partial(_data_uri, images.root) if embedded else str
     about = (
-        f"preset {origin['preset']}, data {origin['data']}. Rows: the label an image came with; "
-        "columns: the label after the first step."
+        f"Preset {origin['preset']}, data {origin['data']}: the labels that images came with, and "
+        "those after the first step."
     )
     where = "" if embedded else base(images.root, folder)
     listed = listing(relabelled, pairs, source)
