@@ -233,8 +233,10 @@ def test_a_table_says_how_many_trials_it_rests_on(tmp_path):
         assert shown.replace("±", r"$\pm$") in table.write(store, origin, tmp_path, tmp_path)[
             2
         ].read_text().replace("±", r"$\pm$")
+    assert "…" not in table.text(store, origin)
     (store.folder(experiment) / "result.json").unlink()
     text = table.text(store, origin)
+    assert ", …: still to be run, [" in text
     assert "over 2 trials where nothing else is said," in text
     assert "50.0 (1 of 2 trials …)" in text
 

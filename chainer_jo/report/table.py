@@ -221,7 +221,7 @@ class Table:
         cells = [cell for block in self.blocks for cell in block.cells]
         values = [cell.value(store) for cell in cells if cell.experiments]
         parts = [_trials(values)]
-        if not all(value.complete for value in values):
+        if any(value.done for value in values) and not all(value.complete for value in values):
             parts.append("…: still to be run")
         if any(cell.paper is not None for cell in cells):
             parts.append("[the paper's number]")
