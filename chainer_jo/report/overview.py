@@ -24,6 +24,11 @@ from chainer_jo.report.claims import summary
 SHOWN = {"score": "last", "accuracy": "test", "noise_rate": 0.5}
 #: Presets whose Table 1 the README shows: that of the first there is. They also come first.
 MOST_TELLING = ("paper", "half", "digits")
+#: Where in docs it is said what a data set is, if its name does not say it.
+DESCRIBED = {
+    "cifar10-jpeg": "checklist.md#cifar-10-as-jpeg",
+    "clothing1m-standin": "clothing1m.md#the-stand-in",
+}
 
 
 @dataclass(frozen=True)
@@ -118,9 +123,10 @@ def status(found: Sequence[Reference]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     lines += [
-        f"| [{r.name}](results/README.md#{_slug(r.name)}) | {r.data} | {r.provenance['runs']} | "
-        f"{_trials(r.parts('table').values())} | {', '.join(r.provenance['devices'])} | "
-        f"{r.shown('cross_entropy')}, {r.shown('joint')} | {summary(r.claims) or '-'} |"
+        f"| [{r.name}](results/README.md#{_slug(r.name)}) | {_described(r.data, 'docs')} | "
+        f"{r.provenance['runs']} | {_trials(r.parts('table').values())} | "
+        f"{', '.join(r.provenance['devices'])} | {_shown_pair(r)} | "
+        f"{summary(r.claims) or '-'} |"
         for r in found
     ]
     there = {r.preset for r in found}
@@ -139,6 +145,12 @@ def status(found: Sequence[Reference]) -> str:
         *_not_run(found),
     ]
     return "\n".join(lines)
+
+
+def _shown_pair(r: Reference) -> str:
+    if 1 not in r.parts("table"):
+        return "-"
+    return f"{r.shown('cross_entropy')}, {r.shown('joint')}"
 
 
 def _not_run(found: Sequence[Reference]) -> list[str]:
@@ -275,7 +287,8 @@ def _section(r: Reference) -> list[str]:
     return [
         f"## {r.name}",
         "",
-        (f"{about[0].upper()}{about[1:]}. " if about else "") + f"Data: {r.data}.",
+        (f"{about[0].upper()}{about[1:]}. " if about else "")
+        + f"Data: {_described(r.data, '../docs')}.",
         "",
         "; ".join(filter(None, facts)) + ".",
         "",
@@ -285,6 +298,11 @@ def _section(r: Reference) -> list[str]:
            ("Besides", more)) if items),
         "",
     ]  # fmt: skip
+
+
+def _described(data: str, docs: str) -> str:
+    """The name of a data set, with a link to where it is described below ``docs``."""
+    return f"[{data}]({docs}/{DESCRIBED[data]})" if data in DESCRIBED else data
 
 
 def _trials(tables: Iterable[dict]) -> str:
