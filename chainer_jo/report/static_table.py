@@ -82,7 +82,7 @@ def architecture_table(study: Study) -> StaticTable:
     config = study.preset.network
     net = PreActResNet(c, CLASSES, config.units, config.widths)
     x = chainer.Variable(np.zeros((1, c, h, w), np.float32))
-    rows = [["input", f"{h}x{w} image, {c} channels", _shape(x), 0]]
+    rows = [["input", f"{h}x{w} image, {c} channel{'s' if c > 1 else ''}", _shape(x), 0]]
 
     def add(name: str, description: str, output: chainer.Variable, *links: chainer.Link) -> None:
         parameters = sum(param.size for link in links for param in link.params())
