@@ -44,7 +44,7 @@ class Claims:
         lines = [
             "# What the paper says, and what these runs say", "",
             f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}; "
-            f"{len(verdicts)} claims about such images: {summary(verdicts) or 'none'}.", "",
+            f"{len(verdicts)} claims about such images; {summary(verdicts) or 'none'}.", "",
             RULE, "",
         ]  # fmt: skip
         for verdict in verdicts:
