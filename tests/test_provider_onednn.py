@@ -244,6 +244,16 @@ def test_the_direct_kernel_is_taken_where_it_is_as_good_as_the_first(names, chos
     assert library.implementation(onednn_plans._describe(library, False, "kind")) == names[0]
 
 
+@pytest.mark.parametrize("name", ["fp32", "mixed"])
+@pytest.mark.parametrize("channels", [1, 4, 8, 15])
+def test_no_kernel_of_one_pixel_for_a_part_of_a_block_with_a_stride(name, channels):
+    """For the gradient of weights it writes beyond its memory, which ends in an abort somewhere
+    else (with AVX2 alone at the latest)."""
+    planner, W_shape = provider(name)._planner, (8, channels, 1, 1)
+    plan = onednn_plans.Conv2DGradWeight(planner, (3, channels, 16, 16), W_shape, 2, 0)
+    assert "1x1" not in plan._convolve.implementation
+
+
 class Machine:
     def __init__(self, amx, data_type=dnnl.F32):
         self.amx, self.data_type = amx, data_type

@@ -155,7 +155,10 @@ class Library:
         return name.value.decode()
 
     def move_on(self, primitive_desc: c_void_p) -> bool:
-        """Lets a primitive descriptor stand for oneDNN's next choice; False if there is none."""
+        """Lets a primitive descriptor stand for oneDNN's next choice; False if there is none.
+
+        That of a gradient is made with that of its forward pass, which has to be there still.
+        """
         return self._lib.dnnl_primitive_desc_next_impl(primitive_desc) == 0
 
     def adding(self, descriptor: c_void_p) -> Owned:
@@ -179,7 +182,7 @@ class Library:
     def create(self, function: str, *arguments) -> Owned:
         """The object that a function of oneDNN makes, in its first argument, from the others.
 
-        oneDNN keeps what it needs of these, so that each can end at any time.
+        oneDNN keeps what it needs of these, so that each can end at any time (but see `move_on`).
         """
         result = Owned()
         self._call(function, byref(result), *arguments)

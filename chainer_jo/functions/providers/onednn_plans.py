@@ -22,6 +22,8 @@ SMALL_WIDTH = 8
 #: AMX multiplies 32 pixels of a row at a time for the gradient of weights. Rows shorter than the
 #: one are joined to rows of at most the other, which stay in the cache.
 SHORT_ROW, LONG_ROW = 16, 160
+#: Channels of the widest block of one-pixel kernels; see `_describe_grad_weight`.
+BLOCK = 16
 
 _NORMALIZE = dnnl.USE_SCALE | dnnl.USE_SHIFT | dnnl.FUSE_RELU
 
@@ -364,19 +366,27 @@ def _describe_forward(
 def _describe_grad_weight(
     planner: Planner, x_shape: Shape, W_shape: Shape, stride: int, pad: int
 ) -> c_void_p:
+    library = planner.library
     y_shape, *geometry = _geometry(x_shape, W_shape, stride, pad)
     x, y = planner.activation(x_shape), planner.activation(y_shape)
-    return planner.library.describe(
+    forward = _describe_forward(planner, x, y, y_shape, W_shape, stride, geometry)
+    desc = library.describe(
         "convolution_backward_weights",
         c_int(dnnl.CONVOLUTION_DIRECT),
         x,
-        planner.library.any_layout(W_shape, dnnl.F32),
+        library.any_layout(W_shape, dnnl.F32),
         None,
         y,
         *geometry,
-        _describe_forward(planner, x, y, y_shape, W_shape, stride, geometry),
+        forward,
         None,
     )
+    # With a stride and less than a block of channels, kernels of one pixel write beyond their
+    # memory (oneDNN issue 6035, open in 3.12): others take their place.
+    while stride > 1 and x_shape[1] < BLOCK and "1x1" in library.implementation(desc):
+        if not library.move_on(desc):
+            break
+    return desc
 
 
 def _reorder(library: Library, source: tuple, target: tuple) -> Primitive:
