@@ -9,6 +9,7 @@ from chainer import FunctionNode, Variable
 from chainer import functions as F
 
 from chainer_jo.functions import providers
+from chainer_jo.functions.once import OnceBackward
 
 
 def batch_norm_relu(
@@ -46,11 +47,8 @@ def batch_norm_relu(
     return y
 
 
-class BatchNormReLU(FunctionNode):
-    """Training mode by a provider.
-
-    Backward runs once: it lets go of what forward kept, so that the memory is reused at once.
-    """
+class BatchNormReLU(OnceBackward):
+    """Training mode by a provider."""
 
     def __init__(self, provider: providers.Provider, eps: float) -> None:
         super().__init__()
@@ -63,12 +61,11 @@ class BatchNormReLU(FunctionNode):
         y, self.mean, self.var, saved = self._provider.batch_norm_relu_train(
             x, gamma, beta, self._eps
         )
-        if chainer.config.enable_backprop:
-            self._kept = x, y, gamma, saved
+        self.keep(x, y, gamma, saved)
         return (y,)
 
     def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs) -> tuple:
-        (x, y, gamma, saved), self._kept = self._kept, None
+        x, y, gamma, saved = self.take()
         existing = dict(zip(target_input_indexes, grad_inputs, strict=True))
         accumulate = existing.pop(0, None)
         gradients = self._provider.batch_norm_relu_grad(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import chainer
-from chainer import FunctionNode, Variable
+from chainer import Variable
 
 from chainer_jo.functions import providers
+from chainer_jo.functions.once import OnceBackward
 
 
 def conv2d(x: Any, W: Any, stride: int = 1, pad: int = 0, residual: Any | None = None) -> Variable:
@@ -29,11 +30,8 @@ def conv2d(x: Any, W: Any, stride: int = 1, pad: int = 0, residual: Any | None =
     return node.apply((x, W) if residual is None else (x, W, residual))[0]
 
 
-class Conv2D(FunctionNode):
-    """`conv2d` by a provider.
-
-    Backward runs once: it lets go of what forward kept, so that the memory is reused at once.
-    """
+class Conv2D(OnceBackward):
+    """`conv2d` by a provider."""
 
     def __init__(self, provider: providers.Provider, stride: int, pad: int) -> None:
         super().__init__()
@@ -44,12 +42,11 @@ class Conv2D(FunctionNode):
     def forward(self, inputs: tuple) -> tuple:
         self.retain_inputs(())
         x, W, *residual = inputs
-        if chainer.config.enable_backprop:
-            self._kept = x, W
+        self.keep(x, W)
         return (self._provider.conv2d(x, W, self._stride, self._pad, *residual or (None,)),)
 
     def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs) -> tuple:
-        (x, W), self._kept = self._kept, None
+        x, W = self.take()
         gy = grad_outputs[0].array
         existing = (None if g is None else g.array for g in grad_inputs)
         return tuple(

@@ -33,7 +33,7 @@ class JointLoss(chainer.FunctionNode):
     After the call ``probabilities`` holds s = softmax(z), (n, c), and ``terms`` the 0-d arrays
     ``classification`` (KL(y || s), eq. 7), ``cross_entropy`` (the same without the entropy of y),
     ``prior`` and ``entropy``. A class that no image of the batch is given any probability of makes
-    L_p infinite, as eq. 10 says.
+    L_p infinite, as eq. 10 says. Differentiable once.
 
     Of k networks side by side, logits and labels are (n, k, c) and the prior is (k, c); L and its
     terms are then sums over the networks.

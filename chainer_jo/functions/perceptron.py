@@ -7,7 +7,9 @@ from typing import Any
 
 import chainer
 import numpy as np
-from chainer import FunctionNode, Variable, backend
+from chainer import Variable, backend
+
+from chainer_jo.functions.once import OnceBackward
 
 
 def perceptron(
@@ -49,10 +51,8 @@ def perceptron(
     return y
 
 
-class Perceptron(FunctionNode):
+class Perceptron(OnceBackward):
     """`perceptron`, with the batch's statistics, or the given ones as constants.
-
-    Backward runs once: it lets go of what forward kept, so that the memory is reused at once.
 
     Arrays have the n inputs as their last axis, which is fast to sum over, and k as their first.
     """
@@ -80,14 +80,13 @@ class Perceptron(FunctionNode):
         h = z * gamma[..., None]
         h += beta[..., None]
         xp.maximum(h, 0, out=h)
-        if chainer.config.enable_backprop:
-            self._kept = x, W, z, gamma * inverse_std, h, V
+        self.keep(x, W, z, gamma * inverse_std, h, V)
         y = V @ h
         y += b[..., None]
         return (xp.moveaxis(y, -1, 0),)
 
     def backward(self, indexes: tuple, grad_outputs: tuple) -> tuple:
-        (x, W, z, factor, h, V), self._kept = self._kept, None
+        x, W, z, factor, h, V = self.take()
         xp = backend.get_array_module(x)
         gy = xp.moveaxis(grad_outputs[0].array, 0, -1)
         gh = _transposed(V) @ gy

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import chainer
-from chainer import FunctionNode, Variable
+from chainer import Variable
 
 from chainer_jo.functions import providers
 from chainer_jo.functions.batch_norm_relu import batch_norm_relu
 from chainer_jo.functions.conv2d import conv2d
+from chainer_jo.functions.once import OnceBackward
 
 DECAY, EPS = 0.9, 2e-5
 
@@ -44,11 +45,8 @@ def residual_branch(
     return y
 
 
-class ResidualBranch(FunctionNode):
-    """`residual_branch` in training by a provider.
-
-    Backward runs once: it lets go of what forward kept, so that the memory is reused at once.
-    """
+class ResidualBranch(OnceBackward):
+    """`residual_branch` in training by a provider."""
 
     def __init__(self, provider: providers.Provider, stride: int, pads: tuple[int, int]) -> None:
         super().__init__()
@@ -73,12 +71,11 @@ class ResidualBranch(FunctionNode):
                 z, gamma, beta, EPS
             )
             y = provider.conv2d(activated, W2, 1, pad2, residual)
-        if chainer.config.enable_backprop:
-            self._kept = h, W1, gamma, W2, z, activated, statistics
+        self.keep(h, W1, gamma, W2, z, activated, statistics)
         return (y,)
 
     def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs) -> tuple:
-        (h, W1, gamma, W2, z, activated, statistics), self._kept = self._kept, None
+        h, W1, gamma, W2, z, activated, statistics = self.take()
         provider, (pad1, pad2), gy = self._provider, self._pads, grad_outputs[0].array
         there = dict(zip(target_input_indexes, grad_inputs, strict=True))
         existing = {i: None if g is None else g.array for i, g in there.items()}
