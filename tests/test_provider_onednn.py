@@ -57,11 +57,36 @@ def test_a_broken_library_is_unavailable(tmp_path, monkeypatch):
         dnnl.Library(str(broken))
     with pytest.raises(Unavailable, match="cannot be loaded as oneDNN"):
         dnnl.Library("libm.so.6")
-    monkeypatch.setattr(dnnl.sys, "prefix", str(tmp_path))
-    monkeypatch.setattr(dnnl.site, "getuserbase", lambda: str(tmp_path / "nobody"))
+    monkeypatch.setattr(dnnl.sysconfig, "get_path", lambda name: str(tmp_path))
+    monkeypatch.setattr(dnnl.site, "ENABLE_USER_SITE", False)
     monkeypatch.setattr(dnnl, "SYSTEM", "libdnnl-that-nobody-has.so.3")
     with pytest.raises(Unavailable, match=r"onednn-cpu-gomp.*libdnnl\.so\.3\.99.*nobody-has"):
         dnnl.find()
+
+
+@pytest.mark.parametrize(
+    ("environment", "of_user", "access", "chosen"),
+    [
+        (["3.2", "3.10"], ["3.9"], True, "environment/lib/libdnnl.so.3.10"),
+        (["3.2"], ["3.10"], True, "user/lib/libdnnl.so.3.10"),
+        (["3.2"], ["3.10"], False, "environment/lib/libdnnl.so.3.2"),
+        (["3.2"], ["3.2"], True, "environment/lib/libdnnl.so.3.2"),
+        ([], ["3.10"], False, dnnl.SYSTEM),
+    ],
+)
+def test_the_newest_package_is_taken(tmp_path, monkeypatch, environment, of_user, access, chosen):
+    """Where packages put their libraries is not below sys.prefix on every system."""
+    for folder, versions in (("environment", environment), ("user", of_user)):
+        for version in versions:
+            path = tmp_path / folder / "lib" / f"libdnnl.so.{version}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+    paths = {"data": str(tmp_path / "environment")}
+    monkeypatch.setattr("sysconfig.get_path", paths.get)
+    monkeypatch.setattr("site.getuserbase", lambda: str(tmp_path / "user"))
+    monkeypatch.setattr("site.ENABLE_USER_SITE", access)
+    monkeypatch.setattr(dnnl, "Library", lambda path: path)
+    assert dnnl.find().removeprefix(f"{tmp_path}/") == chosen
 
 
 def test_an_older_library_is_unavailable(monkeypatch):

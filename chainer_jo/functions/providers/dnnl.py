@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 import site
-import sys
+import sysconfig
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_char_p, c_int, c_int64, c_size_t, c_uint, c_void_p
 from pathlib import Path
@@ -234,16 +234,19 @@ class Primitive:
 
 
 def find() -> Library:
-    """The newest oneDNN among those of the Python environment and the system; the former on a tie.
+    """The newest oneDNN that is installed as a package, or else the system's.
 
-    Raises Unavailable, saying what is wrong with each one that was found.
+    Packages are those of the Python environment and, where it has access to them, those of the
+    user; the former on a tie. Raises Unavailable, saying what is wrong with each one that was
+    found.
     """
-    candidates = []
-    for folder in (Path(sys.prefix), Path(site.getuserbase())):
-        candidates += (folder / "lib").glob("libdnnl.so.3*")
-    newest_first = sorted({path.resolve() for path in candidates}, key=_version_in, reverse=True)
+    folders = [sysconfig.get_path("data")]  # not sys.prefix on Debian
+    if site.ENABLE_USER_SITE:
+        folders.append(site.getuserbase())
+    candidates = [path for folder in folders for path in Path(folder, "lib").glob("libdnnl.so.3*")]
+    newest_first = sorted((path.resolve() for path in candidates), key=_version_in, reverse=True)
     reasons = []
-    for path in [*map(str, newest_first), SYSTEM]:
+    for path in [*dict.fromkeys(map(str, newest_first)), SYSTEM]:
         try:
             return Library(path)
         except Unavailable as error:
