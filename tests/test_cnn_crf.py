@@ -186,7 +186,9 @@ def test_k_is_part_of_the_snapshot(tmp_path):
     [
         ({"prior": np.array([0.5, 0.5])}, "expected 3 positive"),
         ({"prior": np.array([0.5, 0.5, 0.0])}, "positive"),
+        ({"prior": np.array([0.5, 0.5, np.nan])}, "positive"),
         ({"k_start": 1}, "not rising"),
+        ({"k_start": np.inf}, "finite"),
         ({"k_end": 0}, "positive"),
         ({"epochs": 0}, "epochs"),
         ({"annealed": 1.5}, "fraction"),

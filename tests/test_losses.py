@@ -129,7 +129,17 @@ def test_objective_reports_every_term(case):
 
 @pytest.mark.parametrize(
     "prior, alpha",
-    [([0.5, 0.6], 0), ([1.0, 0.0], 0), ([0.5, 0.5], -1), ([[0.5, 0.5], [0.4, 0.5]], 0), (1.0, 0)],
+    [
+        ([0.5, 0.6], 0),
+        ([1.0, 0.0], 0),
+        ([0.5, np.nan], 0),
+        ([], 0),
+        ([[0.5, 0.5], [0.4, 0.5]], 0),
+        (1.0, 0),
+        ([0.5, 0.5], -1),
+        ([0.5, 0.5], np.nan),
+        ([0.5, 0.5], np.inf),
+    ],
 )
 def test_objective_refuses_what_is_no_distribution_or_weight(prior, alpha):
     with pytest.raises(UserError):

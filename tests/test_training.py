@@ -7,6 +7,7 @@ import pytest
 from chainer import training
 
 from chainer_jo import files
+from chainer_jo.errors import UserError
 from chainer_jo.links import Classifier, JointObjective, PreActResNet
 from chainer_jo.training import extensions
 from chainer_jo.training.images import NetworkInput
@@ -71,6 +72,21 @@ def test_optimizer_is_chainers_momentum_sgd_with_weight_decay(units):
         sorted(ours.namedparams()), sorted(theirs.namedparams()), strict=True
     ):
         np.testing.assert_allclose(a.array, b.array, rtol=1e-5, atol=1e-7)
+
+
+def test_optimizer_names_the_parameter_that_it_cannot_update():
+    links = chainer.links
+    with pytest.raises(UserError, match="parameter /1/W: no shape yet, expected"):
+        FlatMomentumSGD(0.1).setup(chainer.Sequential(links.Linear(3, 2), links.Linear(None, 2)))
+    both = chainer.ChainList(links.Linear(3, 2), links.Linear(3, 2))
+    optimizer = FlatMomentumSGD(0.1).setup(both)
+    with pytest.raises(UserError, match="parameter /1/W: no gradient, expected"):
+        optimizer.update(lambda: F.sum(both[0](np.ones((1, 3), np.float32))))
+
+
+def test_a_batch_larger_than_the_set_is_refused():
+    with pytest.raises(UserError, match="10 training images: expected at least 16, one batch"):
+        BatchIterator(10, 16, seed=0, step=1, pad=0, flip=False)
 
 
 def test_every_batch_is_full_and_every_epoch_complete():

@@ -11,7 +11,7 @@ from chainer_jo.functions.crf import (
     joint_probabilities,
 )
 from chainer_jo.links.forward_correction import check_transition
-from chainer_jo.links.objective import Objective
+from chainer_jo.links.objective import Objective, is_prior
 
 
 class CNNCRF(Objective):
@@ -55,13 +55,15 @@ class CNNCRF(Objective):
         super().__init__()
         transition = check_transition(transition)
         prior = np.asarray(prior, np.float32)
-        if prior.shape != transition.shape[:1] or prior.min() <= 0 or abs(prior.sum() - 1) > 1e-4:
+        if prior.shape != transition.shape[:1] or not is_prior(prior):
             raise UserError(
                 f"prior {prior.tolist()}: expected {len(transition)} positive "
                 "probabilities that sum to 1"
             )
-        if not k_start >= k_end > 0:
-            raise UserError(f"k from {k_start:g} to {k_end:g}: expected positive and not rising")
+        if not np.inf > k_start >= k_end > 0:
+            raise UserError(
+                f"k from {k_start:g} to {k_end:g}: expected positive, finite and not rising"
+            )
         if epochs < 1 or not 0 <= annealed <= 1:
             raise UserError(
                 f"k annealed over the first {annealed:g} of {epochs} epochs: "

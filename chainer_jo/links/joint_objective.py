@@ -6,7 +6,7 @@ import numpy as np
 
 from chainer_jo.errors import UserError
 from chainer_jo.functions.losses import JointLoss
-from chainer_jo.links.objective import Objective
+from chainer_jo.links.objective import Objective, is_prior
 
 
 class JointObjective(Objective):
@@ -20,24 +20,24 @@ class JointObjective(Objective):
     Parameters
     ----------
     prior : class prior p (c,), positive and summing to 1; the uniform distribution on CIFAR-10.
-    alpha, beta : weights of the two regularisation terms, not negative.
+    alpha, beta : weights of the two regularisation terms, finite and not negative.
 
     Raises
     ------
     UserError
-        if the prior is no distribution or a weight is negative.
+        if the prior is no distribution, or a weight negative or not finite.
     """
 
     def __init__(self, prior: np.ndarray, alpha: float = 0.0, beta: float = 0.0) -> None:
         super().__init__()
         prior = np.asarray(prior, np.float32)
-        if not prior.ndim or prior.min() <= 0 or abs(prior.sum(axis=-1) - 1).max() > 1e-4:
+        if not is_prior(prior):
             raise UserError(
                 f"prior {prior.tolist()}: expected positive probabilities that sum to 1"
             )
-        if alpha < 0 or beta < 0:
+        if not (0 <= alpha < np.inf and 0 <= beta < np.inf):
             raise UserError(
-                f"alpha {alpha:g}, beta {beta:g}: expected weights that are not negative"
+                f"alpha {alpha:g}, beta {beta:g}: expected finite weights that are not negative"
             )
         self.alpha = alpha
         self.beta = beta

@@ -2,6 +2,12 @@
 
 import chainer
 import chainer.functions as F
+import numpy as np
+
+
+def is_prior(p: np.ndarray) -> bool:
+    """Whether p (c,), or each row of p (k, c), is a distribution that gives every class a share."""
+    return bool(p.ndim and p.size and p.min() > 0 and abs(p.sum(axis=-1) - 1).max() <= 1e-4)
 
 
 class Objective(chainer.Link):

@@ -91,6 +91,8 @@ class BatchIterator(chainer.dataset.Iterator):
             raise UserError(
                 f"{size} training images in {number} shards: expected at least "
                 f"{self.batch_size} in each, one part of a batch"
+                if number > 1
+                else f"{size} training images: expected at least {batch_size}, one batch"
             )
         self._draws = (seed, step)
         self._pad = pad

@@ -8,6 +8,7 @@ import chainer
 import numpy as np
 from chainer import backend
 
+from chainer_jo.errors import UserError
 from chainer_jo.functions import providers
 from chainer_jo.training import device
 
@@ -24,7 +25,13 @@ class FlatMomentumSGD(chainer.Optimizer):
     ``setup`` moves the parameters of the link into one flat float32 array, ``parameters``, of which
     each parameter then is a view; ``velocity`` (v) and ``gradients`` have the same layout. The
     learning rate ``lr`` may be changed at any time, by ``chainer.training.extensions`` for
-    instance. Weight decay is for every parameter.
+    instance. Weight decay is for every parameter, and each has to have a gradient.
+
+    Raises
+    ------
+    UserError
+        by ``setup`` for a parameter that waits for an input to have a shape, by ``update`` for one
+        that the loss does not depend on.
     """
 
     def __init__(self, lr: float, momentum: float = 0.9, weight_decay: float = 0.0) -> None:
@@ -59,6 +66,11 @@ class FlatMomentumSGD(chainer.Optimizer):
     def _in_order(link: chainer.Link) -> list[chainer.Parameter]:
         """By name; on a GPU those of odd size last, so that the others' addresses are aligned."""
         named = sorted(link.namedparams())
+        for name, param in named:
+            if param.array is None:
+                raise UserError(
+                    f"parameter {name}: no shape yet, expected a link that is given its sizes"
+                )
         if device.is_on_gpu(named[0][1].array):
             named.sort(key=lambda item: item[1].size % ALIGNED != 0)
         return [param for _, param in named]
@@ -100,12 +112,18 @@ class FlatMomentumSGD(chainer.Optimizer):
         """Fills ``gradients`` from the parameters' and from what `Provider.step` has kept."""
         kept, self._kept = self._kept, {}
         factor = 1 / (self._loss_scale or 1)
+        grads = [param.grad for param in self._params]
+        if any(grad is None for grad in grads):
+            name = min(name for name, param in self.target.namedparams() if param.grad is None)
+            raise UserError(f"parameter {name}: no gradient, expected a loss that depends on it")
         if device.is_on_gpu(self.gradients):
-            grads = [kept.get(param.array.data.ptr, param.grad) for param in self._params]
+            grads = [
+                kept.get(param.array.data.ptr, grad)
+                for param, grad in zip(self._params, grads, strict=True)
+            ]
             device.kernels.gather(grads, self.gradients, factor)
         else:
-            grads = [param.grad.reshape(-1) for param in self._params]
-            np.concatenate(grads, out=self.gradients)
+            np.concatenate([grad.reshape(-1) for grad in grads], out=self.gradients)
             if factor != 1:
                 self.gradients *= np.float32(factor)
 
