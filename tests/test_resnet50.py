@@ -231,6 +231,12 @@ def test_a_deeper_network_is_refused(npz, tmp_path):
         load_resnet50(with_changes(npz, tmp_path / "resnet101.npz", **extra))
 
 
+def test_a_bias_that_does_not_fit_is_refused(npz, tmp_path):
+    extra = {"conv1/b": np.ones(3, np.float32)}
+    with pytest.raises(UserError, match="'conv1/b' belongs to another network"):
+        load_resnet50(with_changes(npz, tmp_path / "bias.npz", **extra))
+
+
 def test_torchvisions_own_name_is_named(safetensors, weights, tmp_path):
     numpy_format = pytest.importorskip("safetensors.numpy")
     short = {

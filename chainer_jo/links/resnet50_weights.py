@@ -132,9 +132,9 @@ def _without_bias(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
     The batch normalisation after it subtracts its running mean: less the bias, it does the same.
     """
-    bias = weights.pop("conv1/b", None)
-    if bias is not None and "bn1/avg_mean" in weights:
-        weights["bn1/avg_mean"] = weights["bn1/avg_mean"] - bias
+    bias, mean = weights.get("conv1/b"), weights.get("bn1/avg_mean")
+    if bias is not None and mean is not None and bias.shape == mean.shape:
+        weights["bn1/avg_mean"] = mean - weights.pop("conv1/b")
     return weights
 
 

@@ -1,8 +1,7 @@
 """Who computes convolutions and batch normalisations: a provider, or else stock Chainer.
 
-`conv2d`, `batch_norm_relu`, `spatial_mean` and `as_activation` ask `current()` at every call and
-keep the answer for the backward pass. A provider is a set of operations on arrays; it knows nothing
-of Variables or graphs.
+The functions of `chainer_jo.functions` ask `current()` at every call and keep the answer for the
+backward pass. A provider is a set of operations on arrays; it knows nothing of Variables or graphs.
 """
 
 from __future__ import annotations
@@ -42,9 +41,10 @@ class Provider(abc.ABC):
     memory, that is, they are `nhwc.transpose(0, 3, 1, 2)`; something else is accepted and copied
     once. Their dtype is the provider's own (float32 for "fp32" and "tf32", a half precision for
     "mixed"). Weights are float32 (o, c, kh, kw), C-contiguous; statistics, gamma, beta and all
-    gradients of parameters are float32. Results are new arrays. Arguments are never written to, and
-    neither is `accumulate`: the gradient that is there already, of the result's shape and dtype, or
-    None. A dtype that an operation does not know raises TypeError.
+    gradients of parameters are float32. Results are new arrays, but for those of `as_activation`,
+    `to_float32` and `gradient_of` where the argument is that already. Arguments are never written
+    to, and neither is `accumulate`: the gradient that is there already, of the result's shape and
+    dtype, or None. A dtype that an operation does not know raises TypeError.
     """
 
     name: str

@@ -31,10 +31,8 @@ class Buffers:
         self._free: dict[int, list[_Block]] = defaultdict(list)
         self._leases: dict[int, type] = {}
 
-    def empty(
-        self, shape: tuple[int, ...], dtype: numpy.dtype, strides: tuple[int, ...] | None = None
-    ) -> numpy.ndarray:
-        """An array with undefined contents; `strides`, in bytes, permute the shape's axes."""
+    def empty(self, shape: tuple[int, ...], dtype: numpy.dtype) -> numpy.ndarray:
+        """An array with undefined contents."""
         size = dtype.itemsize
         for length in shape:
             size *= length
@@ -47,7 +45,7 @@ class Buffers:
         lease_type = self._leases.get(size) or self._new_lease_type(size)
         lease = lease_type.from_address(block.address)
         lease.block = block
-        return numpy.ndarray(shape, dtype, lease, 0, strides)
+        return numpy.ndarray(shape, dtype, lease)
 
     def _new_lease_type(self, size: int) -> type:
         give_back = self._free[size].append

@@ -110,11 +110,11 @@ class Library:
         self.stream = self.create("dnnl_stream_create", self.engine, c_uint(_IN_ORDER))
 
     def set_threads(self, count: int) -> None:
-        """Let primitives that are created from now on use `count` threads."""
+        """Let primitives that this thread of Python creates from now on use `count` threads."""
         self._lib.omp_set_num_threads(c_int(count))
 
     def threads(self) -> int:
-        """How many threads a primitive created now would use."""
+        """How many threads a primitive created here and now would use."""
         return self._lib.omp_get_max_threads()
 
     def strided(self, shape: Sequence[int], strides: Sequence[int], data_type: int) -> Owned:

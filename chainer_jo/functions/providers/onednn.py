@@ -74,7 +74,8 @@ class OneDNN(Provider):
         self._lock = threading.Lock()
 
     def set_threads(self, count: int) -> None:
-        """Compute with `count` threads from now on; results are reproducible for a fixed count."""
+        """From now on a call from this thread of Python computes with `count` threads; results are
+        reproducible for a fixed count."""
         with self._lock:
             self.library.set_threads(count)
             self._plans.clear()
