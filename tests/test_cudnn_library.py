@@ -85,6 +85,24 @@ def test_everything_in_place(monkeypatch):
     assert cudnn_library.load("fp32") == (library, "handle")
 
 
+@pytest.mark.parametrize("error", [RuntimeError("Failed to dlopen"), OSError("dlinfo"), KeyError()])
+def test_a_library_that_cannot_be_loaded_beforehand_may_still_be_found(monkeypatch, error):
+    library, asked = Library(), []
+    install(monkeypatch, FakeCuPy(), library)
+
+    def load(name):
+        asked.append(name)
+        raise error
+
+    finder = ModuleType("cuda.pathfinder")
+    finder.load_nvidia_dynamic_lib = load
+    finder.DynamicLibNotFoundError = type("DynamicLibNotFoundError", (RuntimeError,), {})
+    monkeypatch.setitem(sys.modules, "cuda", ModuleType("cuda"))
+    monkeypatch.setitem(sys.modules, "cuda.pathfinder", finder)
+    assert cudnn_library.load("mixed") == (library, "handle")
+    assert asked == ["cudart", "nvrtc", "cublasLt", "cudnn"]
+
+
 def test_without_cudnn_stock_chainer_computes_after_one_notice(monkeypatch, caplog):
     install(monkeypatch, FakeCuPy(), None)
     monkeypatch.setattr(providers, "_noticed", set())

@@ -107,8 +107,9 @@ def _preload() -> None:
     with contextlib.suppress(ImportError):
         pathfinder = importlib.import_module("cuda.pathfinder")
         for name in _LIBRARIES:
-            # What is missing here is reported by its first user, who knows what it is for.
-            with contextlib.suppress(pathfinder.DynamicLibNotFoundError):
+            # What is missing here, or cannot be loaded, is reported by its first user, who knows
+            # what it is for. There may be no need for it: a finder errs in ways of its own.
+            with contextlib.suppress(Exception):
                 pathfinder.load_nvidia_dynamic_lib(name)
 
 
