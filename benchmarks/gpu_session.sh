@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Uses a CUDA machine for so many minutes (30 unless told), results first. In this order:
 #
-#     smoke      one real epoch in every precision, held against a CPU's (two minutes at most)
+#     smoke      one real epoch in every precision, that of the results first, held against a CPU's
+#                (two and a half minutes at most; the next call goes on if that one has not passed)
 #     results    pending runs of the paper preset, the cheapest and most telling first, in the
 #                precision asked for or the best one that passed; they stop between two epochs
 #     benchmark  a training step of every engine, group by group
@@ -10,8 +11,9 @@
 #     benchmarks/gpu_session.sh [MINUTES]
 #
 # What is new is in OUT afterwards: summary.txt, and session.tar.* with results/, figures/ and
-# gpu-session/ (logs, smoke.json, train_step.json). A later call that is given these as FROM goes on
-# where this one stopped, on another machine too. Environment, all optional:
+# gpu-session/ (logs, smoke.json, train_step.json); it is put there every few minutes as well, for
+# machines that are taken away. A later call that is given these as FROM goes on where this one
+# stopped, on another machine too. Environment, all optional:
 #     PYTHON     the interpreter                                      (python3)
 #     DATA       what --data is given                                 (cifar10)
 #     PRECISION  fp32, tf32 or mixed                                  (mixed)
@@ -25,6 +27,7 @@
 #     FROM       OUT of the session before
 #     OUT        where everything goes                                (gpu-session/out)
 #     MIB        most that session.tar.* hold together                (30)
+#     PACK       seconds before they are written again                (100)
 #     CHAINER_JO_COMMIT   what results name as their commit where there is no git
 set -euo pipefail
 
@@ -39,6 +42,7 @@ end=$((SECONDS + 60 * minutes - reserve))
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
 data=${DATA:-cifar10}
+precision=${PRECISION:-mixed}
 runs=${RUNS:-"
 reproduce/table1.py --noise-rates 0.5 0.7 --trials 1
 reproduce/table2.py --noise-rates 0.4 --trials 1
@@ -54,16 +58,24 @@ mkdir -p "$work" "$out"
 
 say() { echo "$*" | tee -a "$out/summary.txt"; }
 
+packed=$SECONDS
+pack() {
+    "$python" benchmarks/gpu_state.py pack "$out" --mib "${MIB:-30}"
+    packed=$SECONDS
+}
+
 finish() {
     # Not interrupted by what ended the session.
     trap '' INT TERM
     [[ -z ${CUDA_MPS_PIPE_DIRECTORY:-} ]] || echo quit | nvidia-cuda-mps-control || true
-    "$python" benchmarks/gpu_state.py pack "$out" --mib "${MIB:-30}" | tee -a "$out/summary.txt"
+    pack | tee -a "$out/summary.txt"
     [[ -z ${site:-} ]] || rm -rf "$site"
     echo "everything new is in $out/"
 }
 trap finish EXIT
 
+# Logs are whole wherever a program ends, and say where it was if it crashes.
+export PYTHONUNBUFFERED=1 PYTHONFAULTHANDLER=1
 # Without an installation: scripts find the package here.
 export PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH}
 if [[ -n ${WHEELS:-} ]]; then
@@ -94,31 +106,34 @@ run() { # name, seconds, command...
     echo "== $name (at most $limit s): $*"
     timeout --signal=INT --kill-after=20 "$limit" "$@" 2>&1 | tee -a "$work/$name.log" || status=$?
     say "$name: exit code $status after $((SECONDS - started)) s"
+    ((SECONDS - packed < ${PACK:-100})) || pack > /dev/null || true
     return $status
 }
 
+smoke_flags() { # of scripts, by what the smoke test has said so far
+    "$python" benchmarks/gpu_smoke.py --flags "$work/smoke.json" --precision "$precision"
+}
+
 smoke() {
-    if [[ -f $work/smoke.json ]] && "$python" benchmarks/gpu_smoke.py --flags "$work/smoke.json" \
-        --precision "${PRECISION:-mixed}" > /dev/null; then
+    if [[ -f $work/smoke.json && $(smoke_flags 2> /dev/null) == "--precision $precision" ]]; then
         say "smoke: passed in an earlier session"
         return
     fi
     local limit most=${SMOKE:-150}
     limit=$(left)
     run smoke $((limit < most ? limit : most)) "$python" benchmarks/gpu_smoke.py --data "$data" \
-        --json "$work/smoke.json" || true
+        --precision "$precision" --json "$work/smoke.json" || true
 }
 
 results() { # seconds
     local until=$((SECONDS + $1)) flags
     if [[ -f $work/smoke.json ]]; then
-        flags=$("$python" benchmarks/gpu_smoke.py --flags "$work/smoke.json" \
-            --precision "${PRECISION:-mixed}") || {
+        flags=$(smoke_flags) || {
             say "results: no precision has passed the smoke test"
             return
         }
     else
-        flags="--precision ${PRECISION:-mixed}"
+        flags="--precision $precision"
     fi
     say "results with $flags"
     pending() { # script, flags...

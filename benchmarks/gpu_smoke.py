@@ -1,13 +1,14 @@
 """Whether a GPU trains at all: one real epoch in every precision, and a part of one twice.
 
-    python benchmarks/gpu_smoke.py --data cifar10 [--json FILE]
+    python benchmarks/gpu_smoke.py --data cifar10 [--json FILE] [--precision mixed]
 
 The epoch is the first of Table 1's first step at r = 0.5: the paper's network on all of CIFAR-10,
 one-hot noisy labels. A tenth of the images is trained on before, by steps that are called and by
 steps that are replayed: these must agree to the last bit, and their mean loss must be that of a CPU
 (benchmarks/results/gpu_smoke-cpu.json, made with --device cpu) within what rounding makes of it.
-Each precision has a process of its own, and the JSON is rewritten after each. Ends with 1 if
-anything is not as it should be.
+Each precision has a process of its own, the one asked for first, and the JSON is rewritten whenever
+one of them has something to say. The same command goes on with those that have not passed. Ends
+with 1 if anything is not as it should be.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,19 +98,34 @@ def same(called: dict, replayed: dict) -> bool:
     return without_time(called["log"]) == without_time(replayed["log"])
 
 
-def check(data: str, precision: str) -> dict:
-    """A part of an epoch both ways, and a whole one, with verdicts."""
+def check(data: str, precision: str) -> Iterator[dict]:
+    """A part of an epoch both ways, and a whole one, with verdicts; given after each of the three
+    with all that is known by then."""
     reference = files.read_json(REFERENCE)["fp32"]
     results = {}
     for name, graph in (("called", False), ("replayed", True)):
         results[name] = epoch(data, precision, "cuda", graph, part=True)
         results[name]["verdict"] = verdict(results[name], reference)
-    if all(results[name]["verdict"] == "ok" for name in results):
-        agree = same(results["called"], results["replayed"])
-        results["graph"] = "ok" if agree else "replayed steps differ from called ones"
+        if all(results.get(name, {}).get("verdict") == "ok" for name in ("called", "replayed")):
+            agree = same(results["called"], results["replayed"])
+            results["graph"] = "ok" if agree else "replayed steps differ from called ones"
+        yield results
     results["whole"] = epoch(data, precision, "cuda", results.get("graph") == "ok", part=False)
     results["whole"]["verdict"] = verdict(results["whole"], None)
-    return results
+    yield results
+
+
+def passed(result: dict) -> bool:
+    """Whether a precision may be used. Where time ran out before its whole epoch, the part of one
+    will do; not where that broke down. What broke down replaying may still be called."""
+    verdicts = [result[way]["verdict"] for way in ("called", "whole") if way in result]
+    broke_down_later = "error" in result and "replayed" in result
+    return bool(verdicts) and set(verdicts) == {"ok"} and not broke_down_later
+
+
+def complete(result: dict) -> bool:
+    """Whether nothing of a precision is left to be seen, and all of it was right."""
+    return all(way in result for way in WAYS) and not problems({"": result})
 
 
 def flags(results: dict, wanted: str) -> str:
@@ -117,24 +134,36 @@ def flags(results: dict, wanted: str) -> str:
 
     Raises UserError if there is none.
     """
-    order = sorted(reversed(PRECISIONS), key=lambda precision: precision != wanted)
     for no_graph in (False, True):
-        for precision in order:
+        for precision in in_order(wanted):
             result = results.get(precision, {})
-            passed = all(result.get(w, {}).get("verdict") == "ok" for w in ("called", "whole"))
-            if passed and (no_graph or result.get("graph") == "ok"):
+            if passed(result) and (no_graph or result.get("graph") == "ok"):
                 return f"--precision {precision}" + " --no-graph" * no_graph
     raise UserError("no precision has passed")
 
 
-def in_a_process(data: str, precision: str) -> dict:
+def in_order(wanted: str) -> list[str]:
+    """The precision wanted, then the others, the fastest first."""
+    return sorted(reversed(PRECISIONS), key=lambda precision: precision != wanted)
+
+
+def in_a_process(data: str, precision: str) -> Iterator[dict]:
     """`check` where a crash, or a device in an error state, harms nothing else."""
     command = [sys.executable, __file__, "--data", data, "--only", precision]
-    run = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    try:
-        return json.loads(run.stdout.splitlines()[-1])
-    except (IndexError, json.JSONDecodeError):
-        return {"error": f"the process ended with {run.returncode}"}
+    result = {}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            for line in process.stdout:
+                try:
+                    result = json.loads(line)
+                except json.JSONDecodeError:
+                    continue  # a library's chatter
+                yield result
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        yield {**result, "error": f"the process ended with {process.returncode}"}
 
 
 def problems(results: dict) -> list[str]:
@@ -143,9 +172,8 @@ def problems(results: dict) -> list[str]:
     for precision, result in results.items():
         if "error" in result:
             found.append(f"{precision}: {result['error']}")
-            continue
         for way in WAYS:
-            if result[way]["verdict"] != "ok":
+            if way in result and result[way]["verdict"] != "ok":
                 found.append(f"{precision}, {way}: {result[way]['verdict']}")
         if result.get("graph", "ok") != "ok":
             found.append(f"{precision}: {result['graph']}")
@@ -159,7 +187,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", choices=PRECISIONS, help="this precision, in this process")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
     parser.add_argument("--flags", type=Path, metavar="FILE", help="say what scripts may be given")
-    parser.add_argument("--precision", choices=PRECISIONS, default="mixed", help="of --flags")
+    parser.add_argument("--precision", choices=PRECISIONS, default="mixed", help="comes first")
     options = parser.parse_args(arguments)
     results = {}
     try:
@@ -173,23 +201,31 @@ def main(arguments: list[str] | None = None) -> int:
                 files.write_json(options.json or REFERENCE, results)
             return 0
         if options.only:
-            print(json.dumps(check(options.data, options.only)))
+            for result in check(options.data, options.only):
+                print(json.dumps(result), flush=True)
             return 0
     except UserError as error:
         print(error, file=sys.stderr)
         return 2
-    for precision in PRECISIONS:
-        result = results[precision] = in_a_process(options.data, precision)
-        for way in WAYS:
-            if way in result:
+    if options.json and options.json.exists():
+        results = files.read_json(options.json)
+    for precision in in_order(options.precision):
+        if complete(results.get(precision, {})):
+            print(f"{precision}: passed before", flush=True)
+            continue
+        shown = 0
+        for result in in_a_process(options.data, precision):
+            results[precision] = result
+            if options.json:
+                files.write_json(options.json, results)
+            for way in WAYS[shown : sum(way in result for way in WAYS)]:
                 entry = result[way]
                 print(
                     f"{precision}, {way}: {entry['verdict']}; {entry['seconds_before']:.1f} s "
                     f"before the epoch, {entry['seconds']:.1f} s with it; {entry['log']}",
                     flush=True,
                 )
-        if options.json:
-            files.write_json(options.json, results)
+                shown += 1
     wrong = problems(results)
     print(*wrong or ["everything as it should be"], sep="\n")
     return 1 if wrong else 0

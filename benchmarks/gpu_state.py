@@ -58,13 +58,23 @@ def pack(root: Path, folder: Path, limit: int) -> list[Path]:
             member = tarfile.TarInfo(str(path.relative_to(root)))
             member.size, member.mtime = len(packed), int(path.stat().st_mtime)
             tar.addfile(member, io.BytesIO(packed))
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob(f"{NAME}.*"):
-        old.unlink()
-    content = archive.getvalue()
-    for number, start in enumerate(range(0, len(content), PART)):
-        (folder / f"{NAME}.{number}").write_bytes(content[start : start + PART])
+    _replace(folder, archive.getvalue())
     return left_out
+
+
+def _replace(folder: Path, content: bytes) -> None:
+    """Writes the parts, all of them before the first takes the place of what was packed before:
+    whoever is stopped here leaves that."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = {}
+    for number, start in enumerate(range(0, len(content), PART)):
+        temporary = folder / f"{number}.tmp"
+        temporary.write_bytes(content[start : start + PART])
+        written[folder / f"{NAME}.{number}"] = temporary
+    for part, temporary in written.items():
+        temporary.replace(part)
+    for old in set(folder.glob(f"{NAME}.*")) - set(written):
+        old.unlink()
 
 
 def unpack(root: Path, folder: Path) -> int:

@@ -178,6 +178,7 @@ def test_flags_are_of_the_best_precision_that_passed(monkeypatch):
     ok, bad = {"verdict": "ok"}, {"verdict": "diverged"}
     both = {"called": ok, "replayed": ok, "graph": "ok", "whole": ok}
     called = {"called": ok, "replayed": bad, "whole": ok}
+    replayed = {"called": ok, "replayed": ok, "graph": "ok"}
     broken = {"error": "the process ended with -11"}
     cases = [
         ({"fp32": both, "tf32": both, "mixed": both}, "mixed", "--precision mixed"),
@@ -186,6 +187,10 @@ def test_flags_are_of_the_best_precision_that_passed(monkeypatch):
         ({"fp32": both, "mixed": called}, "mixed", "--precision fp32"),
         ({"fp32": both, "mixed": {**both, "whole": bad}}, "mixed", "--precision fp32"),
         ({"fp32": called, "mixed": called}, "mixed", "--precision mixed --no-graph"),
+        ({"mixed": {"called": ok, **broken}}, "mixed", "--precision mixed --no-graph"),
+        ({"fp32": both, "mixed": {**replayed, **broken}}, "mixed", "--precision fp32"),
+        # Time ran out before the whole epoch.
+        ({"fp32": both, "mixed": replayed}, "mixed", "--precision mixed"),
     ]
     for results, wanted, expected in cases:
         assert gpu_smoke.flags(results, wanted) == expected
@@ -194,6 +199,120 @@ def test_flags_are_of_the_best_precision_that_passed(monkeypatch):
     assert gpu_smoke.problems({"fp32": both, "tf32": called, "mixed": broken}) == [
         "tf32, replayed: diverged", "mixed: the process ended with -11",
     ]  # fmt: skip
+
+
+def test_the_smoke_test_begins_with_the_precision_asked_for_and_goes_on(
+    monkeypatch, tmp_path, capsys
+):
+    """What a precision has shown is on disk before it breaks down, or is cut off; the next call is
+    done with those that have passed."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import gpu_smoke
+
+    entry = {"verdict": "ok", "seconds_before": 1, "seconds": 2, "log": {}}
+    shown = {"called": entry}, {"called": entry, "replayed": entry, "graph": "ok"}
+    whole = {**shown[1], "whole": entry}
+    program, path = tmp_path / "check.py", tmp_path / "smoke.json"
+    program.write_text(
+        "import os, json, sys, pathlib\n"
+        "precision = sys.argv[-1]\n"
+        f"steps = {[*shown, whole]!r}\n"
+        "print('a library says something')\n"
+        "for step in steps if precision == 'fp32' else steps[:2]:\n"
+        "    print(json.dumps(step), flush=True)\n"
+        "if precision == 'mixed': os.abort()\n"
+    )
+    monkeypatch.setattr(gpu_smoke, "__file__", str(program))
+    asked, in_a_process = [], gpu_smoke.in_a_process
+
+    def recorded(data, precision):
+        asked.append(precision)
+        for number, result in enumerate(in_a_process(data, precision)):
+            yield result
+            if precision == "tf32":
+                assert json.loads(path.read_text())["tf32"] == shown[number]
+                if number:
+                    raise KeyboardInterrupt
+
+    monkeypatch.setattr(gpu_smoke, "in_a_process", recorded)
+    command = ["--data", "x", "--json", str(path), "--precision"]
+    with pytest.raises(KeyboardInterrupt):
+        gpu_smoke.main([*command, "fp32"])
+    assert asked == ["fp32", "mixed", "tf32"]
+    results = json.loads(path.read_text())
+    error = "the process ended with -6"
+    assert results == {"fp32": whole, "mixed": {**shown[1], "error": error}, "tf32": shown[1]}
+    assert capsys.readouterr().out.count("ok; 1.0 s before the epoch, 2.0 s with it") == 7
+
+    asked.clear()
+    with pytest.raises(KeyboardInterrupt):
+        gpu_smoke.main([*command, "tf32"])
+    assert asked == ["tf32"], "the one asked for comes first"
+    with pytest.raises(KeyboardInterrupt):
+        gpu_smoke.main([*command, "fp32"])
+    assert asked == ["tf32", "mixed", "tf32"], "fp32 has passed"
+
+
+def test_what_a_session_has_is_packed_before_the_machine_is_taken_away(tmp_path, monkeypatch):
+    """Killed in its first script, with what the smoke test came to in the folder that comes back;
+    which the next call takes up."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import gpu_state
+
+    project = tmp_path / "project"
+    (project / "benchmarks").mkdir(parents=True)
+    for name in ("gpu_session.sh", "gpu_state.py"):
+        shutil.copy(ROOT / "benchmarks" / name, project / "benchmarks" / name)
+    (project / "benchmarks" / "gpu_smoke.py").write_text(
+        "import sys, pathlib\n"
+        "if '--flags' in sys.argv: print('--precision tf32')\n"
+        "else:\n"
+        "    print(*sys.argv[1:])\n"
+        "    pathlib.Path('gpu-session/smoke.json').write_text('{}')\n"
+    )
+    (project / "kill.py").write_text("import os, signal; os.kill(int(os.environ['SESSION']), 9)\n")
+    variables = {"PATH": os.environ["PATH"], "PYTHON": sys.executable, "OUT": tmp_path / "out",
+                 "RUNS": "kill.py", "STEPS": "smoke results", "PACK": "0"}  # fmt: skip
+    run = subprocess.run(
+        ["bash", "-c", "SESSION=$$ exec benchmarks/gpu_session.sh 5"], cwd=project,
+        capture_output=True, text=True, env={k: str(v) for k, v in variables.items()}, timeout=100,
+    )  # fmt: skip
+    assert run.returncode == -9, run.stderr
+    assert gpu_state.unpack(tmp_path / "next", tmp_path / "out") == 2
+    assert (tmp_path / "next" / "gpu-session" / "smoke.json").exists()
+    log = (tmp_path / "next" / "gpu-session" / "smoke.log").read_text()
+    assert "--precision mixed --json" in log
+    # Not the precision asked for: the next call does not take it for passed.
+    variables |= {"FROM": tmp_path / "out", "OUT": tmp_path / "second", "STEPS": "smoke"}
+    subprocess.run(
+        ["benchmarks/gpu_session.sh", "5"], cwd=project, check=True, capture_output=True,
+        env={k: str(v) for k, v in variables.items()},
+    )  # fmt: skip
+    assert "smoke: exit code 0" in (tmp_path / "second" / "summary.txt").read_text()
+
+
+def test_packing_that_is_cut_off_leaves_what_was_packed_before(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import gpu_state
+
+    root, back = tmp_path / "here", tmp_path / "back"
+    (root / "results").mkdir(parents=True)
+    packed, write = root / "results" / "a.json", Path.write_bytes
+    monkeypatch.setattr(gpu_state, "PART", 9000)
+    packed.write_bytes(os.urandom(30_000))
+    gpu_state.pack(root, back, 1 << 20)
+    packed.write_bytes(os.urandom(50_000))
+
+    def until_the_disk_is_full(path, content):
+        if path.name.startswith("3"):
+            raise OSError("disk full")
+        return write(path, content)
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="disk full"):
+        patch.setattr(Path, "write_bytes", until_the_disk_is_full)
+        gpu_state.pack(root, back, 1 << 20)
+    assert gpu_state.unpack(tmp_path / "there", back) == 1
+    assert (tmp_path / "there" / "results" / "a.json").stat().st_size == 30_000
 
 
 def test_what_there_is_no_room_for_is_left_out_by_kind(tmp_path, monkeypatch):
