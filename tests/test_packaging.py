@@ -159,3 +159,12 @@ def test_make_refuses_an_old_python(tmp_path):
     assert result.returncode == 2
     assert f"Python 3.11 or newer is needed, {old} is not" in result.stderr
     assert not (tmp_path / "venv").exists()
+
+
+def test_wheels_that_are_carried_to_a_machine_without_network_are_those_of_the_pins():
+    """docs/gpu.md: a newer cudnn-frontend than the one that the pins allow is another library."""
+    text = (ROOT / "docs" / "gpu.md").read_text()
+    carried = re.search(r"^pip wheel .*?^WHEELS=", text, re.M | re.S)[0]
+    pinned = pins("requirements-gpu13.txt")
+    named = dict(re.findall(r" (chainer|nvidia-cudnn-frontend)(?:==(\S+))?$", carried, re.M))
+    assert named == {name: pinned[name] for name in ("chainer", "nvidia-cudnn-frontend")}
