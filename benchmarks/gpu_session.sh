@@ -26,7 +26,7 @@
 #                without network: chainer and nvidia-cudnn-frontend, say
 #     FROM       OUT of the session before
 #     OUT        where everything goes                                (gpu-session/out)
-#     MIB        most that session.tar.* hold together                (30)
+#     MIB        most that session.tar.* hold together                (56)
 #     PACK       seconds before they are written again                (100)
 #     CHAINER_JO_COMMIT   what results name as their commit where there is no git
 set -euo pipefail
@@ -60,7 +60,7 @@ say() { echo "$*" | tee -a "$out/summary.txt"; }
 
 packed=$SECONDS
 pack() {
-    "$python" benchmarks/gpu_state.py pack "$out" --mib "${MIB:-30}"
+    "$python" benchmarks/gpu_state.py pack "$out" ${MIB:+--mib "$MIB"}
     packed=$SECONDS
 }
 

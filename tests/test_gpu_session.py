@@ -19,6 +19,8 @@ import pytest
 from cuda_on_cpu import needs_compiler
 from gpu_standin_environment import STANDIN, environment
 
+from chainer_jo.links import PreActResNet
+
 pytestmark = needs_compiler
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -289,6 +291,28 @@ def test_what_a_session_has_is_packed_before_the_machine_is_taken_away(tmp_path,
         env={k: str(v) for k, v in variables.items()},
     )  # fmt: skip
     assert "smoke: exit code 0" in (tmp_path / "second" / "summary.txt").read_text()
+
+
+def test_a_snapshot_of_the_papers_first_step_comes_back(tmp_path, monkeypatch, capsys):
+    """Labels, their probabilities in the epoch and in the ten before, parameters and velocity;
+    they can hardly be compressed."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import gpu_state
+
+    from chainer_jo.experiments.presets import PAPER
+
+    network = PAPER.network
+    model = PreActResNet(3, 10, network.units, network.widths)
+    numbers = PAPER.train_images * 10 * (2 + PAPER.average) + 2 * model.count_params()
+    path = tmp_path / "results" / "paper" / "runs" / "a" / "snapshot.npz"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(os.urandom(4 * numbers))
+    monkeypatch.chdir(tmp_path)
+    gpu_state.main(["pack", "back"])
+    assert "left out" not in capsys.readouterr().out
+    sizes = [part.stat().st_size for part in (tmp_path / "back").iterdir()]
+    assert len(sizes) <= 7 and max(sizes) <= 16 << 20 and sum(sizes) <= 64 << 20
+    assert gpu_state.unpack(tmp_path / "there", tmp_path / "back") == 1
 
 
 def test_packing_that_is_cut_off_leaves_what_was_packed_before(tmp_path, monkeypatch):
