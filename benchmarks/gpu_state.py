@@ -16,6 +16,7 @@ import sys
 import tarfile
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 FOLDERS = ("results", "figures", "gpu-session")
@@ -43,8 +44,9 @@ def candidates(root: Path, back: Path) -> list[Path]:
             if not path.is_file() or parts[1] == "reference" or path.is_relative_to(back):
                 continue
             if path.name != "lock" and path.suffix != ".tmp":
-                found.append(path)
-    return sorted(found, key=lambda path: (kind(path), -path.stat().st_mtime))
+                with suppress(FileNotFoundError):  # a worker may be at its end
+                    found.append((kind(path), -path.stat().st_mtime, path))
+    return [path for *_, path in sorted(found)]
 
 
 def pack(root: Path, folder: Path, limit: int) -> list[Path]:
@@ -53,14 +55,18 @@ def pack(root: Path, folder: Path, limit: int) -> list[Path]:
     left_out, archive = [], io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
         for path in candidates(root, folder):
+            try:
+                content, written = path.read_bytes(), path.stat().st_mtime
+            except FileNotFoundError:
+                continue
             # Nearly all is arrays of floats, which others make no smaller in ten times the time.
-            packed = zlib.compress(path.read_bytes(), 1)
+            packed = zlib.compress(content, 1)
             # A header and padding for each, and the end of the archive.
             if archive.tell() + len(packed) + 4096 + tarfile.RECORDSIZE > limit:
                 left_out.append(path)
                 continue
             member = tarfile.TarInfo(str(path.relative_to(root)))
-            member.size, member.mtime = len(packed), int(path.stat().st_mtime)
+            member.size, member.mtime = len(packed), int(written)
             tar.addfile(member, io.BytesIO(packed))
     _replace(folder, archive.getvalue())
     return left_out

@@ -293,6 +293,26 @@ def test_what_a_session_has_is_packed_before_the_machine_is_taken_away(tmp_path,
     assert "smoke: exit code 0" in (tmp_path / "second" / "summary.txt").read_text()
 
 
+def test_a_file_that_goes_while_it_is_packed_costs_the_others_nothing(tmp_path, monkeypatch):
+    """A worker may outlive by a moment the script that was killed."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import gpu_state
+
+    root, back, read = tmp_path / "here", tmp_path / "back", Path.read_bytes
+    (root / "results").mkdir(parents=True)
+    for name in ("result.json", "snapshot.npz", "log.json"):
+        (root / "results" / name).write_text(name)
+
+    def gone(path):
+        (root / "results" / "snapshot.npz").unlink(missing_ok=True)
+        return read(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", gone)
+        assert gpu_state.pack(root, back, 1 << 20) == []
+    assert gpu_state.unpack(tmp_path / "there", back) == 2
+
+
 def test_a_snapshot_of_the_papers_first_step_comes_back(tmp_path, monkeypatch, capsys):
     """Labels, their probabilities in the epoch and in the ten before, parameters and velocity;
     they can hardly be compressed."""
