@@ -236,7 +236,7 @@ def test_features_go_on_with_the_next_settings(data, tmp_path, monkeypatch, caps
 
 
 @pytest.mark.parametrize(
-    "flags", [("--learning-rate", "10"), ("--alpha", "inf"), ("--no-tune", "--learning-rate", "10")]
+    "flags", [("--learning-rate", "10"), ("--alpha", "1e39"), ("--no-tune", "--learning-rate", "10")]
 )
 @pytest.mark.filterwarnings("error")
 def test_features_that_make_training_diverge_are_one_line(flags, data, tmp_path, capsys):
@@ -461,7 +461,9 @@ def test_damage_is_named_in_one_line(kind, tmp_path, capsys):
         (["--size", "100"], ["--size 100", "8 to 64"]),
         (["--size", "4"], ["--size 4"]),
         (["--alpha", "-1"], ["--alpha -1"]),
+        (["--beta", "inf"], ["--beta inf"]),
         (["--learning-rate", "0"], ["--learning-rate 0"]),
+        (["--learning-rate", "inf"], ["--learning-rate inf"]),
         (["--epochs", "0"], ["--epochs 0"]),
         (["--features", "no.npz"], ["no.npz"]),
         (["--features", "no.npz", "--flip"], ["--features", "without", "--flip"]),

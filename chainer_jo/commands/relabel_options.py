@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,10 +111,11 @@ def _checked(flags: argparse.Namespace) -> RelabelOptions:
     at_least(8, "size", flags.size)
     for flag in ("alpha", "beta"):
         value = getattr(flags, flag)
-        if value is not None and not value >= 0:
-            raise UserError(f"--{flag} {value:g}: expected a number that is not negative")
-    if flags.learning_rate is not None and not flags.learning_rate > 0:
-        raise UserError(f"--learning-rate {flags.learning_rate:g}: expected a positive number")
+        if value is not None and not 0 <= value < math.inf:
+            raise UserError(f"--{flag} {value:g}: expected a finite number that is not negative")
+    rate = flags.learning_rate
+    if rate is not None and not 0 < rate < math.inf:
+        raise UserError(f"--learning-rate {rate:g}: expected a finite positive number")
     if flags.copy and flags.apply is None:
         raise UserError("--copy: expected with --apply DEST, the set whose images are copied")
     how = computing(flags)
