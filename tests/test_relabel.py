@@ -236,7 +236,7 @@ def test_features_go_on_with_the_next_settings(data, tmp_path, monkeypatch, caps
 
 
 @pytest.mark.parametrize(
-    "flags", [("--learning-rate", "10"), ("--alpha", "1e39"), ("--no-tune", "--learning-rate", "10")]
+    "flags", [("--learning-rate", "10"), ("--alpha", "1e9"), ("--no-tune", "--learning-rate", "10")]
 )
 @pytest.mark.filterwarnings("error")
 def test_features_that_make_training_diverge_are_one_line(flags, data, tmp_path, capsys):
