@@ -1,0 +1,235 @@
+"""What claims are decided by: estimates over trials, rules with their errors, phases of curves."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from scipy import stats
+
+from chainer_jo.paper.claims import (
+    DOES_NOT_HOLD,
+    NOT_RUN,
+    TOO_FEW_TRIALS,
+    UNDECIDED,
+    Claim,
+    curves,
+)
+from chainer_jo.paper.claims.scatter import (
+    MOSTLY_DIVERGED,
+    REFUTES,
+    SUPPORTS,
+    TIES,
+    Estimate,
+    exceeds,
+    keeps_up,
+    together,
+)
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
+
+
+def about(mean, scatter, trials=3):
+    """An estimate over that many trials with this mean and scatter."""
+    spread = Estimate({t: t - (trials - 1) / 2 for t in range(trials)})
+    return Estimate({t: mean + n * scatter / spread.scatter for t, n in spread.numbers.items()})
+
+
+class TestEstimate:
+    @pytest.mark.parametrize(("trials", "quantile"), [(2, 12.71), (3, 4.30), (5, 2.78), (60, 2.00)])
+    def test_scatter_is_students(self, trials, quantile):
+        numbers = {t: 90.0 + (-1) ** t for t in range(trials)}
+        variance = sum((n - sum(numbers.values()) / trials) ** 2 for n in numbers.values())
+        error = (variance / (trials - 1) / trials) ** 0.5
+        assert Estimate(numbers).scatter == pytest.approx(quantile * error, rel=2e-3)
+
+    def test_two_equal_trials_have_no_scatter(self):
+        """Of accuracies counted in images, two are often equal; a claim would hang on that."""
+        assert Estimate({0: 90.0, 1: 90.0}).scatter is None
+        assert Estimate({0: 41.9, 1: 41.9 + 1e-9}).scatter is None  # rounding
+        assert Estimate({0: 90.0, 1: 90.0, 2: 90.0}).interval == (90.0, 90.0)
+        finding = exceeds("", Estimate({0: 90.0, 1: 80.0}), Estimate({0: 89.7, 1: 79.7}))
+        assert finding.outcome == TOO_FEW_TRIALS
+
+    def test_fewer_than_two_trials_have_no_scatter(self):
+        assert Estimate({}).mean is Estimate({}).scatter is Estimate({0: 90.0}).scatter is None
+        assert Estimate({0: 90.0}).mean == 90
+
+    def test_arithmetic_goes_trial_by_trial(self):
+        a, b = Estimate({0: 80.0, 1: 60.0, 2: 95.0}), Estimate({0: 85.0, 1: 50.0, 2: 95.0})
+        assert a - b == Estimate({0: -5.0, 1: 10.0, 2: 0.0})
+        assert abs(a - b) == Estimate({0: 5.0, 1: 10.0, 2: 0.0})
+        assert a * 0.5 == Estimate({0: 40.0, 1: 30.0, 2: 47.5})
+
+    def test_a_trial_that_one_side_lacks_is_left_out_on_both(self):
+        a, b = Estimate({0: 80.0, 1: 60.0, 3: 7.0}), Estimate({1: 50.0, 2: 9.0, 0: 85.0})
+        assert a - b == Estimate({0: -5.0, 1: 10.0})
+        assert Estimate({0: 80.0}) - Estimate({1: 80.0}) == Estimate({})
+
+    def test_what_one_side_diverged_in_has_diverged(self):
+        a, b = Estimate({0: 80.0, 1: None, 2: 95.0}), Estimate({0: 70.0, 1: 50.0, 3: 7.0})
+        assert (a - b).numbers == {0: 10.0, 1: None}
+        assert (abs(b - a) * 2).numbers == {0: 20.0, 1: None}
+        assert (a.mean, a.diverged, (a - b).diverged) == (87.5, 1, 1)
+
+    def test_a_given_number_goes_with_every_trial(self):
+        given = Estimate(95.0)
+        assert (given.mean, given.scatter) == (95.0, 0.0)
+        assert Estimate({0: 97.0, 4: 94.0}) - given == Estimate({0: 2.0, 4: -1.0})
+        assert given - Estimate({0: 97.0, 4: 94.0}) == Estimate({0: -2.0, 4: 1.0})
+        assert abs(given * 2 - Estimate(200.0)) == Estimate(10.0)
+
+    def test_equal_differences_of_percentages_are_equal(self):
+        difference = Estimate({0: 97.2, 1: 13.2}) - Estimate({0: 96.1, 1: 12.1})
+        assert 97.2 - 96.1 != 13.2 - 12.1
+        assert str(difference) == "1.10 ± 0.00"
+
+    @pytest.mark.parametrize(
+        ("shown", "text"),
+        [
+            (Estimate({0: 89.4, 1: 90.2}), "89.8 ± 0.6"),
+            (Estimate({0: 0.0234, 1: 0.0244}), "0.024 ± 0.001"),
+            (Estimate(0.0234), "0.023"),
+            (Estimate(1500.0), "1500.0"),
+            (Estimate({0: 90.0}), "90.0 (1 trial)"),
+            (Estimate({}), "not run"),
+            (Estimate({0: 90.0, 1: None, 2: 92.0}), "91.0 ± 1.4 (1 of 3 diverged)"),
+            (Estimate({0: None}), "1 of 1 diverged"),
+        ],
+    )
+    def test_numbers_are_short(self, shown, text):
+        assert str(shown) == text
+
+
+class TestRule:
+    @pytest.mark.parametrize(
+        ("a", "by", "outcome"),
+        [(15.1, 0, SUPPORTS), (14.9, 0, UNDECIDED), (5.1, 0, UNDECIDED), (4.9, 0, REFUTES)]
+        + [(17.1, 2, SUPPORTS), (16.9, 2, UNDECIDED), (13.1, -2, SUPPORTS), (2.9, -2, REFUTES)],
+    )
+    def test_exceeds(self, a, by, outcome):
+        assert exceeds("", about(a, 5.0), Estimate(10.0), by).outcome == outcome
+
+    @pytest.mark.parametrize(
+        ("a", "scatter", "outcome"),
+        [(10.3, 0.2, SUPPORTS), (10.3, 0.6, TIES), (9.7, 0.2, REFUTES), (9.7, 0.6, TIES)]
+        + [(10.5, 0.6, UNDECIDED), (9.5, 0.6, UNDECIDED), (10.0, 0.0, TIES)],
+    )
+    def test_narrow_intervals_tie(self, a, scatter, outcome):
+        assert exceeds("", about(a, scatter), Estimate(10.0), ties=True).outcome == outcome
+
+    @pytest.mark.parametrize(
+        ("loss", "scatter", "outcome"),
+        [(0.9, 1.0, SUPPORTS), (-2.0, 3.0, SUPPORTS), (0.1, 1.8, SUPPORTS)]
+        # A loss of 3.7, which the interval does not rule out, is not keeping up.
+        + [(1.8, 1.9, UNDECIDED), (0.1, 2.0, UNDECIDED), (3.0, 1.1, UNDECIDED)]
+        + [(3.2, 1.1, REFUTES), (0.5, 0.2, SUPPORTS)],
+    )
+    def test_keeps_up_only_where_a_notable_loss_is_ruled_out(self, loss, scatter, outcome):
+        assert keeps_up("", about(10.0 - loss, scatter), Estimate(10.0)).outcome == outcome
+
+    def test_chance_is_students(self):
+        finding = exceeds("", Estimate({0: 9.0, 1: 10.0, 2: 8.0}), Estimate(10.0))
+        assert finding.chance == pytest.approx(stats.ttest_1samp([-1, 0, -2], 0).pvalue / 2)
+        for difference, chance in ((-1.0, 0.0), (0.0, 1.0), (1.0, 1.0)):
+            assert exceeds("", about(difference, 0.0), Estimate(0.0)).chance == chance
+
+    @pytest.mark.parametrize(
+        ("below", "refuting"),
+        [
+            ([2.6], [0]),  # t(5) is under -2.571 in 2.5 % of cases
+            ([2.6, 0, 0, 0, 0], []),
+            ([4.1, 2.6, 0, 0, 0], [0]),  # 2.5 % / 5: -4.03; 2.5 % / 4: -3.81
+            ([4.1, 3.9, 2.6, 0, 0], [0, 1]),  # 2.5 % / 3: -3.53
+            ([3.9, 3.9, 3.9, 3.9, 3.9], []),
+            ([2.6, -9, -9], []),  # supporting comparisons are comparisons
+        ],
+    )
+    def test_refuting_takes_all_comparisons_together(self, below, refuting):
+        standard_error = about(0.0, float(stats.t.ppf(0.975, 5)), trials=6)
+        findings = [exceeds("", standard_error - Estimate(t), Estimate(0.0)) for t in below]
+        outcomes = together(findings)
+        assert [k for k, outcome in enumerate(outcomes) if outcome == REFUTES] == refuting
+        claim = Claim("", "", "", "", lambda results: findings, ())
+        assert (claim.decide(None).verdict == DOES_NOT_HOLD) == bool(refuting)
+
+    def test_what_has_not_run_does_not_count_as_a_comparison(self):
+        one = exceeds("", about(-2.6, float(stats.t.ppf(0.975, 5)), trials=6), Estimate(0.0))
+        others = [exceeds("", Estimate({}), Estimate(0.0))] * 9
+        assert together([one, *others])[0] == REFUTES
+
+    def test_pairs_decide_where_either_side_scatters_more_than_they_differ(self):
+        a = Estimate({0: 81.0, 1: 91.2, 2: 100.8})
+        b = Estimate({0: 80.0, 1: 90.0, 2: 100.0})
+        finding = exceeds("", a, b)
+        assert finding.outcome == SUPPORTS
+        assert finding.numbers == "91.0 ± 9.9 against 90.0 ± 10.0, difference 1.00 (0.50 to 1.50)"
+        shuffled = Estimate({0: 91.2, 1: 100.8, 2: 81.0})
+        assert exceeds("", shuffled, b).outcome == UNDECIDED
+
+    @pytest.mark.parametrize("rule", [exceeds, keeps_up])
+    @pytest.mark.parametrize("a", [{0: 90.0}, {5: 90.0, 6: 90.0}, {2: 90.0, 5: 91.0}])
+    def test_fewer_than_two_common_trials_decide_nothing(self, rule, a):
+        assert rule("", Estimate(a), about(10.0, 1.0)).outcome == TOO_FEW_TRIALS
+
+    def test_where_as_many_trials_diverge_as_finish_nothing_is_decided(self):
+        numbers = {0: 90.0, 1: 91.0, 2: 90.5, 3: None, 4: None}
+        assert exceeds("", Estimate(numbers), Estimate(10.0)).outcome == SUPPORTS
+        numbers[5] = None
+        assert exceeds("", Estimate(numbers), Estimate(10.0)).outcome == MOSTLY_DIVERGED
+
+    def test_missing_trials_show(self):
+        finding = exceeds("", Estimate({}), Estimate({0: 10.0, 1: 11.0}))
+        assert finding.numbers == "not run against 10.5 ± 0.7"
+        assert finding.outcome == NOT_RUN
+
+
+class TestErrors:
+    """True nulls, simulated (benchmarks/claim_errors.py), with shared trials as real runs have."""
+
+    REPEATS = 2000  # a rate of 2.5 % is then known up to 0.7 %
+
+    @pytest.mark.parametrize("compared", ["pairs", "one_with_all", "chain"])
+    @pytest.mark.parametrize(("comparisons", "trials"), [(5, 3), (10, 6)])
+    def test_chance_refutes_a_claim_in_one_case_of_forty(self, compared, comparisons, trials):
+        import claim_errors
+
+        rates = claim_errors.error_rates(
+            getattr(claim_errors, compared), comparisons, trials, self.REPEATS
+        )
+        assert rates["refuted"] < 0.025 + 0.01
+        assert rates["holds"] < 0.025 + 0.01
+        assert rates["one for itself"] > 0.06  # what it would be without Holm's rule
+
+    @pytest.mark.parametrize("trials", [2, 3])
+    def test_counting_images_does_not_decide(self, trials):
+        import claim_errors
+
+        rates = claim_errors.error_rates(claim_errors.pairs, 5, trials, self.REPEATS, counted=True)
+        assert rates["refuted"] < 0.025 + 0.015
+
+    @pytest.mark.parametrize("trials", [2, 6])
+    def test_a_loss_of_the_margin_passes_as_kept_in_one_case_of_forty(self, trials):
+        import claim_errors
+
+        assert claim_errors.kept_at_the_margin(trials, self.REPEATS) < 0.025 + 0.01
+
+
+class TestCurves:
+    RAMP = {0: list(range(1, 41)), 1: list(range(1, 41))}  # 40 epochs; a phase is 2 of them
+
+    def test_phases(self):
+        schedule = (40, [20, 30])
+        assert curves.start(self.RAMP).mean == 1
+        assert curves.end(self.RAMP).mean == 39.5
+        assert curves.before_drop(self.RAMP, schedule).mean == 15.5
+        assert curves.after_drop(self.RAMP, schedule).mean == 21.5
+        assert curves.peak({0: [0, 5, 1] + [0] * 37}).mean == 3
+        levels = Estimate({0: 7, 1: 99, 2: 1})
+        assert curves.epochs_until(self.RAMP, levels).numbers == {0: 7, 1: 40}
+
+    def test_curves_too_short_for_a_phase_do_not_count(self):
+        short = {**self.RAMP, 2: list(range(21))}
+        assert sorted(curves.after_drop(short, (40, [20])).numbers) == [0, 1]
+        assert curves.before_drop({0: [1.0]}, (40, [20])).mean is None
+        for phase in (curves.start, curves.end, curves.peak):
+            assert phase({0: [], 1: [2.0]}).numbers == {1: 2.0}
