@@ -14,18 +14,22 @@ from chainer_jo.paper.claims import curves
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "results" / "reference"
-LAST_START, EPOCHS = ("start_epoch", 150), (10, 34, 51)
+EPOCHS = (10, 34, 51)
 
 
 def words(*path: str) -> str:
     return re.sub(r"\s+", " ", ROOT.joinpath(*path).read_text())
 
 
-def cell(preset: str, table: int, **where) -> float:
-    """The mean of the one cell whose row and column are so."""
+def the_cell(preset: str, table: int, **where) -> dict:
+    """The one whose row and column are so."""
     cells = files.read_json(REFERENCE / preset / f"table{table}.json")["cells"]
     (found,) = [c for c in cells if where.items() <= {**c["row"], **c["column"]}.items()]
-    return found["mean"]
+    return found
+
+
+def cell(preset: str, table: int, **where) -> float:
+    return the_cell(preset, table, **where)["mean"]
 
 
 def logs(preset: str) -> Iterator[list[dict]]:
@@ -72,19 +76,86 @@ def high_rates_end() -> str:
     return words.format(*found)
 
 
+def finding(preset: str, claim: str, what: str) -> dict:
+    (found,) = [
+        f
+        for c in files.read_json(REFERENCE / preset / "claims.json")
+        for f in c["findings"]
+        if c["id"] == claim and what in f["what"]
+    ]
+    return found
+
+
+def few_are_replaced() -> str:
+    """Figure 4 of the digits, second step."""
+    more = [-finding("digits", "top-500-is-best", f"top500 against {k}")["difference"]
+            for k in ("all", "top5000")]  # fmt: skip
+    return "(top 5000), or all, is {:.0f} to {:.0f} points better than 43".format(*more)
+
+
+def forward_does_not_fall() -> str:
+    """Table 2 of the digits at r = 0.4, mean over trials epoch by epoch."""
+    runs, cells = packed_runs.read(REFERENCE / "digits"), []
+    for method in ("cross_entropy", "forward"):
+        where = {"method": method, "score": "last", "accuracy": "test", "noise_rate": 0.4}
+        logs = [runs[run]["log"] for run in the_cell("digits", 2, **where)["runs"]]
+        test = [100 * mean(line["test"] for line in epoch) for epoch in zip(*logs, strict=True)]
+        cells.append((max(test), test.index(max(test)) + 1, test[-1]))
+    (highest, epoch, last), (peak, _, end) = cells
+    return (
+        f"cross entropy goes on to {highest:.1f} % in epoch {epoch} and ends at {last:.1f} %, "
+        f"Forward ends at {end:.1f} % after a peak of {peak:.1f} %"
+    )
+
+
+def a_low_rate_learns_less() -> str:
+    """The true labels that the digits' first step predicts at its end, Table 6."""
+    low, used = (
+        100 * mean(log[-1]["accuracy/true"] for log in first_steps(6, "learning_rate", rate))
+        for rate in (0.005, 0.03)
+    )
+    return f"predicts {low:.0f} % of the true labels, against {used:.0f} % at 0.03"
+
+
+def pseudo_labels_are_fitted() -> str:
+    """Before the learning rate is first divided, Figure 6 of the digits."""
+    fitted = finding("digits", "pseudo-loss-is-lower", "loss, ")
+    updated = finding("digits", "updated-loss-follows-truth", "pseudo, half")
+    noise, pseudo = fitted["a"]["mean"], fitted["b"]["mean"]
+    true = pseudo - 2 * updated["a"]["mean"]
+    return (
+        f"{true + updated['b']['mean']:.2f} against {pseudo:.2f}, where true labels have "
+        f"{true:.2f} and symmetric noise of r = 0.3 has {noise:.2f}"
+    )
+
+
+def pseudo_labels_are_right() -> str:
+    right = finding("digits", "pseudo-loss-is-lower", "right labels")
+    pseudo, noise = right["b"]["mean"], right["a"]["mean"]
+    return f"where {pseudo:.1f} % of them are right and {noise:.1f} % under symmetric noise"
+
+
+def sure_labels() -> str:
+    sure, labels = (cell("half", 13, quantity="number", range=r) for r in ("1-0.99", "1-0"))
+    return f"{100 * sure / labels:.0f} % of them have a probability over 0.99"
+
+
 def lost(table: int, parameter: str, value: float, default: float) -> float:
     """By a value of the digits' hyper parameter, against the one that is used."""
     used, other = (cell("digits", table, parameter=parameter, value=v) for v in (default, value))
     return used - other
 
 
-def memorised(labels: str) -> list[float]:
-    """Of the digits' first step that starts label updates last, in epochs before it does."""
-    cells = files.read_json(REFERENCE / "digits" / "table11.json")["cells"]
-    (last,) = [c for c in cells if (*c["row"].values(), *c["column"].values()) == LAST_START]
+def first_steps(table: int, parameter: str, value: float) -> Iterator[list[dict]]:
+    """The logs of those that the trials of one cell of the digits rest on."""
     runs = packed_runs.read(REFERENCE / "digits")
-    first = (Experiment.from_dict(runs[run]["experiment"]).first_step for run in last["runs"])
-    trials = [runs[experiment.id]["log"] for experiment in first]
+    for run in the_cell("digits", table, parameter=parameter, value=value)["runs"]:
+        yield runs[Experiment.from_dict(runs[run]["experiment"]).first_step.id]["log"]
+
+
+def memorised(labels: str) -> list[float]:
+    """Of the first step that starts label updates last, in epochs before it does."""
+    trials = list(first_steps(11, "start_epoch", 150))
     return [100 * mean(log[epoch - 1][f"accuracy/{labels}"] for log in trials) for epoch in EPOCHS]
 
 
@@ -98,6 +169,12 @@ def digits_are_memorised() -> str:
 
 @pytest.mark.parametrize("phrase", [
     digits_are_memorised,
+    few_are_replaced,
+    forward_does_not_fall,
+    a_low_rate_learns_less,
+    pseudo_labels_are_fitted,
+    pseudo_labels_are_right,
+    sure_labels,
     lambda: f"here 52, {lost(11, 'start_epoch', 150, 70):.1f} points are lost",
     lambda: f"0.005 costs the digits {lost(6, 'learning_rate', 0.005, 0.03):.1f} points (Table 6)",
     forward_recovers_more,
