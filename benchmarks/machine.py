@@ -10,7 +10,7 @@ from importlib import metadata
 
 import numpy
 
-from chainer_jo.functions.providers import Unavailable, dnnl, onednn
+from chainer_jo.functions.providers import Unavailable, dnnl
 from chainer_jo.functions.providers.buffers import Buffers
 
 SIDE = 2048
@@ -47,7 +47,7 @@ def peaks() -> dict:
     except Unavailable:
         return found
     found["fp32_gflop_per_s"] = max(found["fp32_gflop_per_s"], _matmul_rate(library, dnnl.F32))
-    if onednn.has_bfloat16_instructions():
+    if library.instructions() & dnnl.BFLOAT16_INSTRUCTIONS:
         found["bf16_gflop_per_s"] = _matmul_rate(library, dnnl.BF16)
     return found
 

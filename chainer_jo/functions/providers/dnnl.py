@@ -27,6 +27,8 @@ SRC, SRC_1, DST, WEIGHTS, MEAN, VARIANCE, SCALE, SHIFT, WORKSPACE = 1, 2, 17, 33
 DIFF_SRC, DIFF_DST, DIFF_WEIGHTS, DIFF_SCALE, DIFF_SHIFT = 129, 145, 161, 255, 256
 FIRST_POST_OP_SRC_1 = 32768 | SRC_1
 QUERY_IMPLEMENTATION, QUERY_WEIGHTS, QUERY_DIFF_WEIGHTS, QUERY_WORKSPACE = 8, 131, 132, 135
+#: Bits of what `Library.instructions` gives.
+BFLOAT16_INSTRUCTIONS, AMX_INSTRUCTIONS = 0x80, 0xE00
 _FORMAT_ANY, _CPU, _IN_ORDER, _UNIMPLEMENTED, _OPENMP = 1, 1, 1, 3, 2
 _MAX_DIMS = 12
 _STATUS = {
@@ -116,6 +118,11 @@ class Library:
     def threads(self) -> int:
         """How many threads a primitive created here and now would use."""
         return self._lib.omp_get_max_threads()
+
+    def instructions(self) -> int:
+        """The bits of what this processor can do, as far as oneDNN uses it: ONEDNN_MAX_CPU_ISA
+        may keep it from some."""
+        return self._lib.dnnl_get_effective_cpu_isa()
 
     def strided(self, shape: Sequence[int], strides: Sequence[int], data_type: int) -> Owned:
         """Memory descriptor of an array; strides in elements."""

@@ -28,26 +28,13 @@ def load(precision: str) -> OneDNN:
     """
     if precision == "tf32":
         raise UserError("precision: 'tf32' is for GPUs, expected 'fp32' or 'mixed' on a CPU")
-    if precision == "mixed" and not has_bfloat16_instructions():
+    library = dnnl.find()
+    if precision == "mixed" and not library.instructions() & dnnl.BFLOAT16_INSTRUCTIONS:
         raise UserError(
             "precision: 'mixed' needs a CPU with bfloat16 instructions (avx512_bf16 or amx_bf16), "
-            "and this one has none; expected 'fp32'"
+            "and oneDNN finds none here; expected 'fp32'"
         )
-    return OneDNN(dnnl.find(), precision)
-
-
-def has_bfloat16_instructions() -> bool:
-    """Whether the processor multiplies bfloat16 numbers itself, as far as the system tells."""
-    return not _instructions().isdisjoint({"avx512_bf16", "amx_bf16"})
-
-
-def _instructions() -> set[str]:
-    """Names of what the processor can do beyond the usual; none where the system does not tell."""
-    try:
-        with open("/proc/cpuinfo") as lines:
-            return set(next((line for line in lines if line.startswith("flags")), "").split())
-    except OSError:
-        return set()
+    return OneDNN(library, precision)
 
 
 class OneDNN(Provider):
@@ -68,7 +55,7 @@ class OneDNN(Provider):
             library,
             self.buffers,
             dnnl.F32 if precision == "fp32" else dnnl.BF16,
-            "amx_bf16" in _instructions(),
+            bool(library.instructions() & dnnl.AMX_INSTRUCTIONS),
         )
         self._plans: dict[tuple, Any] = {}
         self._lock = threading.Lock()
