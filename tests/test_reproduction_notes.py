@@ -61,7 +61,7 @@ def few_are_not_made_fewer() -> str:
     )
 
 
-def tests_no_worse() -> str:
+def accuracy_does_not_suffer() -> str:
     joint, cross_entropy = (at_ten_percent(m, "test") for m in ("joint", "cross_entropy"))
     return f"{joint:.1f} % for cross entropy's {cross_entropy:.1f} % at r = 0.1"
 
@@ -198,7 +198,7 @@ def digits_are_memorised() -> str:
     lambda: f"here 52, {lost(11, 'start_epoch', 150, 70):.1f} points are lost",
     lambda: f"0.005 costs the digits {lost(6, 'learning_rate', 0.005, 0.03):.1f} points (Table 6)",
     few_are_not_made_fewer,
-    tests_no_worse,
+    accuracy_does_not_suffer,
     forward_recovers_more,
     joint_tests_better,
     high_rates_end,
