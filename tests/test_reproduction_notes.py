@@ -108,20 +108,20 @@ def finding(preset: str, claim: str, what: str) -> dict:
 
 def few_are_replaced() -> str:
     """Figure 4 of the digits, second step."""
-    more = [-finding("digits", "top-500-is-best", f"top500 against {k}")["difference"]
-            for k in ("all", "top5000")]  # fmt: skip
+    others = (finding("digits", "top-500-is-best", f"against {k}") for k in ("all", "top5000"))
+    more = [-other["difference"] for other in others]
     return "(top 5000), or all, is {:.0f} to {:.0f} points better than 43".format(*more)
 
 
 def forward_does_not_fall() -> str:
     """Table 2 of the digits at r = 0.4, mean over trials epoch by epoch."""
-    runs, cells = packed_runs.read(REFERENCE / "digits"), []
+    runs, found = packed_runs.read(REFERENCE / "digits"), []
     for method in ("cross_entropy", "forward"):
         where = {"method": method, "score": "last", "accuracy": "test", "noise_rate": 0.4}
-        logs = [runs[run]["log"] for run in the_cell("digits", 2, **where)["runs"]]
-        test = [100 * mean(line["test"] for line in epoch) for epoch in zip(*logs, strict=True)]
-        cells.append((max(test), test.index(max(test)) + 1, test[-1]))
-    (highest, epoch, last), (peak, _, end) = cells
+        trials = [runs[run]["log"] for run in the_cell("digits", 2, **where)["runs"]]
+        test = [100 * mean(line["test"] for line in epoch) for epoch in zip(*trials, strict=True)]
+        found.append((max(test), test.index(max(test)) + 1, test[-1]))
+    (highest, epoch, last), (peak, _, end) = found
     return (
         f"cross entropy goes on to {highest:.1f} % in epoch {epoch} and ends at {last:.1f} %, "
         f"Forward ends at {end:.1f} % after a peak of {peak:.1f} %"
