@@ -2,6 +2,9 @@
 
 import copy
 import gc
+import os
+import subprocess
+import sys
 import threading
 
 import chainer
@@ -101,10 +104,31 @@ def test_wrong_choices_are_the_users_to_mend(options):
         providers.choose("cpu", *options)
 
 
-def test_mixed_is_refused_without_bfloat16_instructions(monkeypatch, fresh_process):
-    monkeypatch.setattr(dnnl.Library, "instructions", lambda library: 0x67)  # AVX-512 with VNNI
+@pytest.mark.parametrize("instructions", [0x7, 0x27, 0x67])  # AVX2, AVX-512, AVX-512 with VNNI
+def test_mixed_is_refused_without_bfloat16_instructions(instructions, monkeypatch, fresh_process):
+    monkeypatch.setattr(dnnl.Library, "instructions", lambda library: instructions)
     with pytest.raises(UserError, match="'mixed' needs a CPU with bfloat16 instructions"):
         providers.choose("cpu", "mixed")
+
+
+@pytest.mark.parametrize(
+    ("instructions", "amx"),
+    [(0xE7, False), (0x1EF, False), (0xFEF, True)],  # bfloat16, float16, AMX
+)
+def test_amx_is_told_from_bfloat16_instructions(instructions, amx, monkeypatch):
+    provider("mixed")
+    monkeypatch.setattr(providers, "_loaded", {})
+    monkeypatch.setattr(dnnl.Library, "instructions", lambda library: instructions)
+    assert providers.choose("cpu", "mixed")._planner.amx == amx
+
+
+def test_onednn_says_what_it_is_kept_from():
+    provider("mixed")
+    command = "from chainer_jo.functions.providers import dnnl; print(dnnl.find().instructions())"
+    for limit, instructions in (("AVX2", 0x7), ("SSE41", 0x1)):
+        env = os.environ | {"ONEDNN_MAX_CPU_ISA": limit}
+        said = subprocess.run([sys.executable, "-c", command], env=env, capture_output=True)
+        assert int(said.stdout) == instructions
 
 
 def test_stock_chainer_has_fp32_alone():
