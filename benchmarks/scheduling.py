@@ -16,11 +16,11 @@ from chainer_jo import files
 from chainer_jo.datasets import digits
 from chainer_jo.experiments import provenance
 from chainer_jo.experiments.experiment import Experiment, Network
-from chainer_jo.experiments.local_pool import LocalPool
 from chainer_jo.experiments.presets import DIGITS, Study
 from chainer_jo.experiments.run import Settings
-from chainer_jo.experiments.scheduler import Pool, Scheduler
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.scheduling.local_pool import LocalPool
+from chainer_jo.scheduling.scheduler import Pool, Scheduler
 
 #: Runs of one epoch: their own computing is as little as can be.
 SHORT = replace(DIGITS, network=Network((1,), (4,)), time_scale=1e-9)
@@ -71,7 +71,7 @@ def per_run(runs: int, workers: int, rounds: int) -> dict[str, float]:
     """Wall-clock seconds per run: medians over rounds in which both take turns."""
     from distributed import LocalCluster
 
-    from chainer_jo.experiments.cluster import Cluster
+    from chainer_jo.scheduling.cluster import Cluster
 
     study, taken = Study(SHORT, "digits"), {"local": [], "cluster": [], "cluster, apart": []}
     todo = [study.baseline("cross_entropy", "symmetric", 0.5, seed) for seed in range(runs)]

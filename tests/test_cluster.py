@@ -20,16 +20,16 @@ from chainer_jo import files
 from chainer_jo.datasets import digits
 from chainer_jo.errors import UserError
 from chainer_jo.experiments import provenance
-from chainer_jo.experiments.local_pool import LocalPool
 from chainer_jo.experiments.run import Run, Settings
-from chainer_jo.experiments.scheduler import Scheduler
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.scheduling.local_pool import LocalPool
+from chainer_jo.scheduling.scheduler import Scheduler
 from chainer_jo.training.extensions import Paused
 from chainer_jo.training.labels import RULES
 
 distributed = pytest.importorskip("distributed")
-from chainer_jo.experiments import cluster, cluster_worker  # noqa: E402
-from chainer_jo.experiments.cluster import Cluster  # noqa: E402
+from chainer_jo.scheduling import cluster, cluster_worker  # noqa: E402
+from chainer_jo.scheduling.cluster import Cluster  # noqa: E402
 
 BASELINE = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
 LONG = replace(BASELINE, optimization=replace(BASELINE.optimization, epochs=100_000))

@@ -21,8 +21,8 @@ from chainer_jo.datasets import digits
 from chainer_jo.experiments import method_sources, provenance
 from chainer_jo.experiments.provenance import collect, other_code
 from chainer_jo.experiments.run import Run, Settings
-from chainer_jo.experiments.scheduler import with_first_steps
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.scheduling.scheduler import with_first_steps
 from chainer_jo.training.extensions import Paused
 
 EXPERIMENTS = [
@@ -37,9 +37,9 @@ PROGRAM = """
 import sys
 import chainer_jo
 from chainer_jo.datasets import digits
-from chainer_jo.experiments.local_pool import LocalPool
+from chainer_jo.scheduling.local_pool import LocalPool
 from chainer_jo.experiments.run import Settings
-from chainer_jo.experiments.scheduler import Scheduler
+from chainer_jo.scheduling.scheduler import Scheduler
 from chainer_jo.experiments.store import RunStore
 from test_continuing import EXPERIMENTS
 if __name__ == "__main__":

@@ -18,9 +18,9 @@ from chainer_jo.experiments.experiment import (
     Relabelling,
 )
 from chainer_jo.experiments.presets import DIGITS, HALF, PAPER, PRESETS, Study
-from chainer_jo.experiments.scheduler import pending, with_first_steps
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.experiments.task import Task
+from chainer_jo.scheduling.scheduler import pending, with_first_steps
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from chainer_jo.commands import pack
 from chainer_jo.datasets import digits
 from chainer_jo.errors import UserError
 from chainer_jo.experiments import packed_runs
-from chainer_jo.experiments.local_pool import LocalPool
 from chainer_jo.experiments.run import Settings
-from chainer_jo.experiments.scheduler import Scheduler, pending, with_first_steps
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.scheduling.local_pool import LocalPool
+from chainer_jo.scheduling.scheduler import Scheduler, pending, with_first_steps
 
 EXPERIMENTS = with_first_steps([STUDY.joint("symmetric", 0.5, 0)])
 LABELS = np.linspace(0, 1, 30, dtype=np.float32).reshape(3, 10)

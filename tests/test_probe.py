@@ -11,11 +11,11 @@ from tiny import STUDY, TINY
 from chainer_jo.commands.plan import script_lines
 from chainer_jo.datasets import digits
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.cost import GUESS, MEASURED, TRIED, UNKNOWN, Cost, duration
 from chainer_jo.experiments.presets import HALF, Study
-from chainer_jo.experiments.probe import measure, probe
 from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.scheduling.cost import GUESS, MEASURED, TRIED, UNKNOWN, Cost, duration
+from chainer_jo.scheduling.probe import measure, probe
 
 RUN = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
 

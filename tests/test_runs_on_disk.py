@@ -20,8 +20,8 @@ from chainer_jo.errors import UserError
 from chainer_jo.experiments.clothing1m import DIGITS, Clothing1MStudy
 from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.experiments.team import Team
 from chainer_jo.report.clothing1m import figure7, table3
+from chainer_jo.scheduling.team import Team
 from chainer_jo.training.extensions import Paused
 from chainer_jo.training.many_ranks import ALONE
 

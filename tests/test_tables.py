@@ -12,13 +12,13 @@ from chainer_jo import paper
 from chainer_jo.experiments import clothing1m
 from chainer_jo.experiments.clothing1m import Clothing1MStudy
 from chainer_jo.experiments.presets import PAPER, Study
-from chainer_jo.experiments.scheduler import with_first_steps
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper.claims import CLAIMS, DOES_NOT_HOLD, HOLDS, NOT_RUN
 from chainer_jo.report.cells import Cell, best_of
 from chainer_jo.report.claims import Claims, judged
 from chainer_jo.report.study_results import StudyResults
 from chainer_jo.report.table import Block
+from chainer_jo.scheduling.scheduler import with_first_steps
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "reproduce"))
 

@@ -18,18 +18,18 @@ from chainer_jo import files
 from chainer_jo.commands.options import parse
 from chainer_jo.commands.plan import machines_line, run_lines, script_lines
 from chainer_jo.commands.pool import make_pool
-from chainer_jo.commands.status import Status
 from chainer_jo.commands.suite import AnyStudy, Options, Suite
 from chainer_jo.errors import Unfinished, UserError
-from chainer_jo.experiments.cost import Cost, duration
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Preset, Study
-from chainer_jo.experiments.probe import probe
 from chainer_jo.experiments.provenance import collect, other_code, other_shards
 from chainer_jo.experiments.run import Settings
-from chainer_jo.experiments.scheduler import Event, Scheduler, pending, with_first_steps
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.experiments.team import Team, follow
+from chainer_jo.scheduling.cost import Cost, duration
+from chainer_jo.scheduling.probe import probe
+from chainer_jo.scheduling.scheduler import Event, Scheduler, pending, with_first_steps
+from chainer_jo.scheduling.status import Status
+from chainer_jo.scheduling.team import Team, follow
 from chainer_jo.training.many_ranks import ALONE, Ranks, connect
 
 _logger = logging.getLogger(__name__)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from chainer_jo.commands.suite import Options
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.local_pool import LocalPool
 from chainer_jo.experiments.run import Settings
-from chainer_jo.experiments.scheduler import Pool
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.scheduling.local_pool import LocalPool
+from chainer_jo.scheduling.scheduler import Pool
 
 
 def make_pool(options: Options, store: RunStore, load_data: Callable, settings: Settings) -> Pool:
@@ -17,7 +17,7 @@ def make_pool(options: Options, store: RunStore, load_data: Callable, settings: 
     if options.cluster is None:
         return LocalPool(store, load_data, settings, options.jobs, options.threads)
     try:
-        from chainer_jo.experiments.cluster import Cluster
+        from chainer_jo.scheduling.cluster import Cluster
     except ImportError as error:
         raise UserError(
             f"--cluster needs Dask ({error}): pip install 'chainer_jo[cluster]'"

@@ -22,7 +22,6 @@ from chainer_jo.commands.relabel_outcome import (
     choice,
     trial_rows,
 )
-from chainer_jo.commands.status import Status
 from chainer_jo.cores import usable_cores
 from chainer_jo.datasets import augmentation
 from chainer_jo.datasets.decoded_images import usual_size
@@ -30,10 +29,7 @@ from chainer_jo.datasets.labelled_data import LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.experiments import own_data
 from chainer_jo.experiments.corrected_labels import CorrectedLabels
-from chainer_jo.experiments.cost import Cost, duration
 from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.local_pool import LocalPool
-from chainer_jo.experiments.probe import probe
 from chainer_jo.experiments.relabel_study import (
     CROP,
     RESIZE,
@@ -42,9 +38,7 @@ from chainer_jo.experiments.relabel_study import (
     small_images,
 )
 from chainer_jo.experiments.run import Settings
-from chainer_jo.experiments.scheduler import Scheduler, pending
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.experiments.team import Team
 from chainer_jo.experiments.trained_network import TrainedNetwork
 from chainer_jo.experiments.tuning import surely_best
 from chainer_jo.functions import providers
@@ -54,6 +48,12 @@ from chainer_jo.links.preact_resnet import PreActResNet
 from chainer_jo.links.resnet50 import ResNet50
 from chainer_jo.paper.settings import HyperParameters
 from chainer_jo.report.layout import aligned
+from chainer_jo.scheduling.cost import Cost, duration
+from chainer_jo.scheduling.local_pool import LocalPool
+from chainer_jo.scheduling.probe import probe
+from chainer_jo.scheduling.scheduler import Scheduler, pending
+from chainer_jo.scheduling.status import Status
+from chainer_jo.scheduling.team import Team
 from chainer_jo.training.many_ranks import Ranks
 
 _logger = logging.getLogger(__name__)

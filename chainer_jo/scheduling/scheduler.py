@@ -33,7 +33,7 @@ class Event:
 class Pool(AbstractContextManager, Protocol):
     """An Executor of runs, entered while there is work; left by an exception, it stops them.
 
-    ``submit`` gives the Future of what `chainer_jo.experiments.worker.execute` returns. So many as
+    ``submit`` gives the Future of what `chainer_jo.scheduling.worker.execute` returns. So many as
     there are ``places`` may be handed out at a time; the number may change.
     """
 

@@ -6,9 +6,9 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
-from chainer_jo.experiments.cost import Cost, duration
 from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.scheduler import Event
+from chainer_jo.scheduling.cost import Cost, duration
+from chainer_jo.scheduling.scheduler import Event
 
 
 class Status:

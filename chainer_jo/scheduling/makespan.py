@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 
 from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.scheduler import Queue
+from chainer_jo.scheduling.scheduler import Queue
 
 
 def epochs(experiment: Experiment) -> int:

@@ -27,16 +27,10 @@ from chainer_jo.datasets.image_files import ImageFiles
 from chainer_jo.datasets.labelled_data import LabelledData
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.experiments import provenance
-from chainer_jo.experiments.cluster_worker import (
-    LOG_INTERVAL,
-    NO_DATA,
-    Box,
-    perform,
-    prepare,
-)
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.scheduling.cluster_worker import LOG_INTERVAL, NO_DATA, Box, perform, prepare
 
 #: Seconds that workers have at the start to say whether they are fit; slower ones join later.
 PATIENCE = 30.0

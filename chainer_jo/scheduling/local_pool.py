@@ -19,7 +19,7 @@ from chainer_jo.datasets.labelled_data import LabelledData
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.experiments.worker import execute
+from chainer_jo.scheduling.worker import execute
 
 
 @dataclass

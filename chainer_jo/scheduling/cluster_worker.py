@@ -21,10 +21,11 @@ from chainer_jo import files
 from chainer_jo.datasets import ImageData
 from chainer_jo.datasets.labelled_data import LabelledData
 from chainer_jo.errors import UserError
-from chainer_jo.experiments import provenance, worker
+from chainer_jo.experiments import provenance
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.scheduling import worker
 
 #: What `prepare` returns when it is the data that is missing.
 NO_DATA = "it cannot load the data, or other data are there"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.run import Run, Settings
-from chainer_jo.experiments.scheduler import Event, pending
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.scheduling.scheduler import Event, pending
 from chainer_jo.training.extensions import Paused
 from chainer_jo.training.many_ranks import Ranks
 
