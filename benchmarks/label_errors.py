@@ -40,12 +40,12 @@ from threadpoolctl import threadpool_limits  # noqa: E402
 
 from chainer_jo.datasets import digits, noise  # noqa: E402
 from chainer_jo.errors import UserError  # noqa: E402
-from chainer_jo.experiments import relabelling, tuning  # noqa: E402
-from chainer_jo.experiments.in_memory import FeatureSet, ImageSet  # noqa: E402
-from chainer_jo.experiments.label_errors import find_label_errors  # noqa: E402
 from chainer_jo.experiments.provenance import provenance  # noqa: E402
-from chainer_jo.experiments.relabelling import Settings  # noqa: E402
 from chainer_jo.functions import providers  # noqa: E402
+from chainer_jo.relabel import training, tuning  # noqa: E402
+from chainer_jo.relabel.in_memory import FeatureSet, ImageSet  # noqa: E402
+from chainer_jo.relabel.label_errors import find_label_errors  # noqa: E402
+from chainer_jo.relabel.training import Settings  # noqa: E402
 
 NOISES = (
     ("symmetric", 0.2),
@@ -134,14 +134,14 @@ def disagreement(task: Task, given: np.ndarray, seed: int) -> Verdict:
     rows = np.arange(len(given))
     one_hot = np.eye(len(task.class_names), dtype=np.float32)[given]
     data = task.data()
-    model = relabelling.second_step(data, rows, one_hot, task.settings, seed)
-    probabilities = relabelling.predict(model, data.inputs(rows))
+    model = training.second_step(data, rows, one_hot, task.settings, seed)
+    probabilities = training.predict(model, data.inputs(rows))
     new = probabilities.argmax(axis=1)
     return Verdict(new != given, new, probabilities[rows, given])
 
 
 def _out_of_sample(task: Task, given: np.ndarray, seed: int, settings: Settings) -> np.ndarray:
-    return relabelling.out_of_sample(task.data(), given, len(task.class_names), settings, seed)
+    return training.out_of_sample(task.data(), given, len(task.class_names), settings, seed)
 
 
 def _regression(task: Task, given: np.ndarray) -> np.ndarray:

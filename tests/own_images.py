@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from chainer_jo.commands import cli
 from chainer_jo.datasets.downloading import download
-from chainer_jo.experiments import own_data
+from chainer_jo.relabel import cli, own_data
 
 #: Two that are easily told apart, and one that a single image has.
 DARK, LIGHT, ODD = 'dark, "black"', "hell wie Schnee", "é"

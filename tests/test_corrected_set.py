@@ -11,10 +11,10 @@ import pytest
 from PIL import Image
 
 from chainer_jo.datasets.downloading import download
-from chainer_jo.datasets.labelled_images import load
 from chainer_jo.errors import UserError
-from chainer_jo.experiments import corrected_set
-from chainer_jo.experiments.corrected_labels import CorrectedLabels
+from chainer_jo.relabel import corrected_set
+from chainer_jo.relabel.corrected_labels import CorrectedLabels
+from chainer_jo.relabel.labelled_images import load
 
 
 @pytest.fixture(autouse=True)

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from chainer_jo.datasets import decoded_images, decoding
-from chainer_jo.datasets.decoded_images import decoded, usual_size
+from chainer_jo.datasets import decoding
 from chainer_jo.datasets.downloading import download
-from chainer_jo.datasets.labelled_images import load
 from chainer_jo.errors import UserError
+from chainer_jo.relabel import decoded_images
+from chainer_jo.relabel.decoded_images import decoded, usual_size
+from chainer_jo.relabel.labelled_images import load
 
 
 @pytest.fixture(autouse=True)

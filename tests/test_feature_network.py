@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from chainer import gradient_check
 
-from chainer_jo.functions.perceptron import perceptron
-from chainer_jo.links.feature_network import FeatureNetwork
+from chainer_jo.relabel.feature_network import FeatureNetwork
+from chainer_jo.relabel.perceptron import perceptron
 
 N, D, H, C = 7, 5, 4, 3
 

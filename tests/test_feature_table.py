@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from chainer_jo.datasets.feature_table import read_features
-from chainer_jo.datasets.labelled_images import load
 from chainer_jo.errors import UserError
+from chainer_jo.relabel.feature_table import read_features
+from chainer_jo.relabel.labelled_images import load
 
 PATHS = ["a é.png", "b/b.png", "c.png"]
 ROWS = np.arange(6, dtype=np.float64).reshape(3, 2)

@@ -9,14 +9,13 @@ from chainer import serializers
 
 from chainer_jo.datasets import noise
 from chainer_jo.errors import UserError
-from chainer_jo.experiments import relabelling, tuning
-from chainer_jo.experiments.in_memory import FeatureSet, ImageSet
-from chainer_jo.experiments.label_errors import best_threshold, find_label_errors
-from chainer_jo.experiments.relabelling import Settings
-from chainer_jo.functions import label_noise
 from chainer_jo.links.joint_objective import JointObjective
+from chainer_jo.relabel import label_noise, training, tuning
+from chainer_jo.relabel.in_memory import FeatureSet, ImageSet
+from chainer_jo.relabel.label_errors import best_threshold, find_label_errors
+from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
+from chainer_jo.relabel.training import Settings
 from chainer_jo.training.iterator import Batch
-from chainer_jo.training.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
 
 C = 4
 PAIRS = {0: 1, 2: 3}
@@ -63,7 +62,7 @@ def test_nothing_is_wrong_where_nothing_can_be():
 def test_errors_are_found_and_mended(kind, rate):
     features, true = blobs()
     given = given_labels(true, kind, rate)
-    probabilities = relabelling.out_of_sample(FeatureSet(features), given, C, Settings(), 0)
+    probabilities = training.out_of_sample(FeatureSet(features), given, C, Settings(), 0)
     errors = find_label_errors(probabilities, given)
     before = (given == true).mean()
     assert (errors.new == true).mean() > before + 0.6 * (1 - before)
@@ -80,7 +79,7 @@ def test_given_labels_as_evidence_help_against_asymmetric_noise():
     right = {}
     for rule in ("posterior", "soft"):
         settings = Settings(rule=rule)
-        s = relabelling.out_of_sample(FeatureSet(features), given, C, settings, 0)
+        s = training.out_of_sample(FeatureSet(features), given, C, settings, 0)
         right[rule] = (find_label_errors(s, given).new == true).mean()
     assert right["posterior"] > right["soft"]
 
@@ -89,14 +88,14 @@ def test_no_image_is_judged_by_a_network_that_saw_its_label():
     features, true = blobs(240)
     given = given_labels(true)
     settings = Settings(epochs=2, quiet=0, average=1)
-    before = relabelling.out_of_sample(FeatureSet(features), given, C, settings, 3)
-    fold = relabelling.folds(given, settings.folds, 3)
+    before = training.out_of_sample(FeatureSet(features), given, C, settings, 3)
+    fold = training.folds(given, settings.folds, 3)
     # Two labels of one fold change places: the folds stay as they are.
     i, j = (np.flatnonzero((fold == 0) & (given == k))[0] for k in (0, 1))
     changed = given.copy()
     changed[[i, j]] = given[[j, i]]
     rows = np.flatnonzero(fold != 0)
-    after = relabelling.first_step(
+    after = training.first_step(
         FeatureSet(features), rows, changed[rows], np.flatnonzero(fold == 0), C, settings, 3
     )
     np.testing.assert_allclose(after, before[fold == 0], atol=1e-5)
@@ -111,7 +110,7 @@ def test_networks_side_by_side_are_as_one_by_one(rule):
     features, true = blobs(240)
     settings = Settings(epochs=4, quiet=1, average=2, rule=rule)
     together, each = (
-        relabelling.out_of_sample(kind(features), given_labels(true), C, settings, 3)
+        training.out_of_sample(kind(features), given_labels(true), C, settings, 3)
         for kind in (FeatureSet, OneByOne)
     )
     np.testing.assert_allclose(together, each, atol=1e-4)
@@ -121,13 +120,13 @@ def test_the_smaller_training_set_has_an_image_twice():
     features, true = blobs(241)
     given, settings = given_labels(true), Settings(epochs=4, quiet=1, average=2)
     found, expected = (
-        relabelling.out_of_sample(kind(features), given, C, settings, 3)
+        training.out_of_sample(kind(features), given, C, settings, 3)
         for kind in (FeatureSet, OneByOne)
     )
-    fold = relabelling.folds(given, settings.folds, 3)
+    fold = training.folds(given, settings.folds, 3)
     assert np.bincount(fold).tolist() == [81, 80, 80]
     rows, unseen = np.resize(np.flatnonzero(fold), 161), np.flatnonzero(fold == 0)
-    expected[unseen] = relabelling.first_step(
+    expected[unseen] = training.first_step(
         FeatureSet(features), rows, given[rows], unseen, C, settings, 3
     )
     np.testing.assert_allclose(found, expected, atol=1e-4)
@@ -137,8 +136,7 @@ def test_same_seed_same_probabilities():
     features, true = blobs(240)
     given, settings = given_labels(true), Settings(epochs=2, quiet=0, average=2)
     a, b, c = (
-        relabelling.out_of_sample(FeatureSet(features), given, C, settings, seed)
-        for seed in (0, 0, 1)
+        training.out_of_sample(FeatureSet(features), given, C, settings, seed) for seed in (0, 0, 1)
     )
     np.testing.assert_array_equal(a, b)
     assert not np.array_equal(a, c)
@@ -147,12 +145,12 @@ def test_same_seed_same_probabilities():
 
 def test_folds_divide_every_class():
     given = np.repeat([0, 1, 2], [7, 3, 20])
-    fold = relabelling.folds(given, 3, 0)
+    fold = training.folds(given, 3, 0)
     for k in range(3):
         counts = np.bincount(fold[given == k], minlength=3)
         assert counts.max() - counts.min() <= 1
     with pytest.raises(UserError, match="4 images in 3 folds"):
-        relabelling.folds(given[:4], 3, 0)
+        training.folds(given[:4], 3, 0)
 
 
 def test_images_go_the_same_way():
@@ -166,12 +164,12 @@ def test_images_go_the_same_way():
     )
     given = true.copy()
     given[:6] = 1 - true[:6]
-    errors = find_label_errors(relabelling.out_of_sample(data, given, 2, settings, 0), given)
+    errors = find_label_errors(training.out_of_sample(data, given, 2, settings, 0), given)
     assert (errors.new == true).mean() > (given == true).mean()
-    model = relabelling.second_step(
+    model = training.second_step(
         data, np.arange(64), errors.probabilities.astype(np.float32), settings, 0
     )
-    predicted = relabelling.predict(model, data.inputs(np.arange(64)))
+    predicted = training.predict(model, data.inputs(np.arange(64)))
     assert (predicted.argmax(axis=1) == true).mean() > 0.9
 
 
@@ -234,7 +232,7 @@ def test_labels_go_on_from_what_was_saved(networks):
 def test_choice_keeps_the_default_unless_another_is_surely_better():
     features, true = blobs()
     given = given_labels(true, "symmetric")
-    good = relabelling.out_of_sample(FeatureSet(features), given, C, Settings(), 0)
+    good = training.out_of_sample(FeatureSet(features), given, C, Settings(), 0)
     nothing = np.full_like(good, 1 / C)
     by_name = {"good": good, "same": good, "nothing": nothing}
     trials = tuning.compare(["nothing", "good"], by_name.get, given)

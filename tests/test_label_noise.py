@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from chainer_jo.datasets import noise
-from chainer_jo.functions import label_noise
+from chainer_jo.relabel import label_noise
 
 N, C = 6000, 4
 PAIRS = {0: 1, 2: 3}

@@ -5,8 +5,8 @@ import tracemalloc
 
 import pytest
 
-from chainer_jo.datasets import label_table
 from chainer_jo.errors import UserError
+from chainer_jo.relabel import label_table
 
 PLAIN = "path,label\na.png,cat\nb.png,dog\n"
 

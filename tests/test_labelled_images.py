@@ -13,8 +13,8 @@ from PIL import Image
 
 from chainer_jo.datasets.downloading import download
 from chainer_jo.datasets.image_stream import ImageStream
-from chainer_jo.datasets.labelled_images import load, true_labels
 from chainer_jo.errors import UserError
+from chainer_jo.relabel.labelled_images import load, true_labels
 
 
 @pytest.fixture(autouse=True)

@@ -27,10 +27,9 @@ from own_images import (
     run,
 )
 
-from chainer_jo.commands import relabel_outcome
-from chainer_jo.experiments import relabelling, tuning
-from chainer_jo.experiments.corrected_labels import COLUMNS
-from chainer_jo.experiments.trained_network import TrainedNetwork
+from chainer_jo.relabel import outcome, training, tuning
+from chainer_jo.relabel.corrected_labels import COLUMNS
+from chainer_jo.relabel.trained_network import TrainedNetwork
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -163,7 +162,7 @@ def test_features_go_on_with_the_next_settings(data, tmp_path, monkeypatch, caps
     words = ("--features", data / "features.npz", "--epochs", "4", "--device", "cpu")
     assert run("relabel", data / "labels.csv", "--out", tmp_path / "at once", *words) == 0
     command = ("relabel", data / "labels.csv", "--out", tmp_path / "out", *words)
-    first_step, done = relabelling.first_step, []
+    first_step, done = training.first_step, []
 
     def killed_in_the_second(*arguments):
         if done:
@@ -172,7 +171,7 @@ def test_features_go_on_with_the_next_settings(data, tmp_path, monkeypatch, caps
         return first_step(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(relabelling, "first_step", killed_in_the_second)
+        patch.setattr(training, "first_step", killed_in_the_second)
         assert run(*command) == 130
     assert run(*command, "--time-budget", "0.00001") == 0
     assert "time is up" in capsys.readouterr().out
@@ -181,9 +180,9 @@ def test_features_go_on_with_the_next_settings(data, tmp_path, monkeypatch, caps
         done.append(1)
         return first_step(*arguments)
 
-    monkeypatch.setattr(relabelling, "first_step", counted)
+    monkeypatch.setattr(training, "first_step", counted)
     assert run(*command) == 0
-    assert len(done) == len(tuning.candidates(relabelling.Settings())) > 2
+    assert len(done) == len(tuning.candidates(training.Settings())) > 2
     files = [tmp_path / folder / "labels.csv" for folder in ("out", "at once")]
     assert files[0].read_bytes() == files[1].read_bytes()
 
@@ -208,7 +207,7 @@ def test_a_second_step_by_features_that_diverges(
     diverging, code, data, tmp_path, monkeypatch, capsys
 ):
     """The network that is kept has to be one; of those that are compared with it, it is said."""
-    second_step, done = relabelling.second_step, []
+    second_step, done = training.second_step, []
 
     def diverges(*arguments):
         model = second_step(*arguments)
@@ -217,7 +216,7 @@ def test_a_second_step_by_features_that_diverges(
             next(model.params()).array[...] = np.nan
         return model
 
-    monkeypatch.setattr(relabelling, "second_step", diverges)
+    monkeypatch.setattr(training, "second_step", diverges)
     words = ("--features", data / "features.npz", *BY_FEATURES)
     assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *words) == code
     said = capsys.readouterr()
@@ -250,7 +249,7 @@ def test_features_that_say_nothing_are_doubted(data, tmp_path, capsys):
 
 def test_settings_are_tried_and_worse_labels_said_so(data, tmp_path, monkeypatch, capsys):
     words = ("--features", data / "features.npz", "--epochs", "4", "--out", tmp_path / "out")
-    monkeypatch.setattr(relabel_outcome, "doubt", lambda *arguments: "Rather not.")
+    monkeypatch.setattr(outcome, "doubt", lambda *arguments: "Rather not.")
     assert run("relabel", data / "labels.csv", *words) == 0
     said = capsys.readouterr().out
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
@@ -333,7 +332,7 @@ def test_a_full_disk_at_the_end_costs_nothing(data, tmp_path, monkeypatch, capsy
             replace(source, target)
 
         with monkeypatch.context() as patch:
-            patch.setattr(relabelling, "first_step", lambda *a: pytest.fail("trained again"))
+            patch.setattr(training, "first_step", lambda *a: pytest.fail("trained again"))
             patch.setattr(os, "replace", fails)
             assert run(*command) == 2
             line = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error")][0]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chainer_jo.commands.relabel_outcome import HELD_OUT, Accuracy, Trial, choice, doubt
+from chainer_jo.relabel.outcome import HELD_OUT, Accuracy, Trial, choice, doubt
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from chainer_jo.datasets.labelled_data import Labelled, LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import DIGITS, HALF, PAPER, Study
-from chainer_jo.experiments.relabel_study import batch_size, small_images
 from chainer_jo.experiments.task import Task
-from chainer_jo.experiments.tuning import surely_best
 from chainer_jo.paper import settings as paper
+from chainer_jo.relabel.study import batch_size, small_images
+from chainer_jo.relabel.tuning import surely_best
 
 
 @pytest.mark.parametrize(

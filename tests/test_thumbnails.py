@@ -6,7 +6,7 @@ import io
 import numpy as np
 from PIL import Image
 
-from chainer_jo.report import thumbnails
+from chainer_jo.relabel import thumbnails
 
 
 def opened(uri):

@@ -15,7 +15,7 @@ from chainer_jo.commands.options import (
     computing,
 )
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.own_data import OwnData
+from chainer_jo.relabel.own_data import OwnData
 
 DESCRIPTION = """\
 Correct the labels of your own images.

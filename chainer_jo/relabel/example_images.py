@@ -11,7 +11,7 @@ from PIL import Image
 
 from chainer_jo import files
 from chainer_jo.datasets import digits, noise
-from chainer_jo.datasets.label_table import LABEL, PATH
+from chainer_jo.relabel.label_table import LABEL, PATH
 
 LABELS, TRUE_LABELS = "labels.csv", "true_labels.csv"
 #: A third of the labels is drawn anew from all ten classes, which makes 30 % wrong (symmetric

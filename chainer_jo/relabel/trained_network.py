@@ -17,10 +17,10 @@ from chainer_jo.cores import usable_cores
 from chainer_jo.datasets import augmentation
 from chainer_jo.datasets.decoding import decode
 from chainer_jo.errors import UserError
-from chainer_jo.links.feature_network import FeatureNetwork
 from chainer_jo.links.preact_resnet import PreActResNet
 from chainer_jo.links.resnet50 import ResNet50
-from chainer_jo.training.feature_input import FeatureInput
+from chainer_jo.relabel.feature_input import FeatureInput
+from chainer_jo.relabel.feature_network import FeatureNetwork
 from chainer_jo.training.streamed_images import Preparation
 
 #: The file below the folder of results.

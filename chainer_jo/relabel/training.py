@@ -15,16 +15,16 @@ from chainer.training.triggers import ManualScheduleTrigger
 
 from chainer_jo import seeds
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.in_memory import FeatureSet, ImageSet
 from chainer_jo.links.classifier import Classifier
 from chainer_jo.links.joint_objective import JointObjective
+from chainer_jo.relabel.feature_input import FeatureInput
+from chainer_jo.relabel.in_memory import FeatureSet, ImageSet
+from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
 from chainer_jo.training import extensions
-from chainer_jo.training.feature_input import FeatureInput
 from chainer_jo.training.images import NetworkInput
 from chainer_jo.training.iterator import BatchIterator
 from chainer_jo.training.labels import LabelStore
 from chainer_jo.training.optimizers import FlatMomentumSGD
-from chainer_jo.training.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
 from chainer_jo.training.updaters import JointUpdater
 
 #: Images per forward pass in test mode.

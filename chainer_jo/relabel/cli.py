@@ -18,9 +18,9 @@ chainer-jo COMMAND --help says more.
 """
 #: Modules with a function `main`, taken in when they are needed: all of Chainer takes a second.
 COMMANDS = {
-    "relabel": "chainer_jo.commands.relabel",
-    "predict": "chainer_jo.commands.predict",
-    "example": "chainer_jo.commands.example",
+    "relabel": "chainer_jo.relabel.command",
+    "predict": "chainer_jo.relabel.predict",
+    "example": "chainer_jo.relabel.example",
 }
 
 

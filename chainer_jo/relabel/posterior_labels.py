@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from chainer import backend, training
 
-from chainer_jo.functions import label_noise
+from chainer_jo.relabel import label_noise
 from chainer_jo.training.labels import LabelStore
 
 #: Steps of EM in one update; the next update goes on from where they end.

@@ -9,10 +9,10 @@ import unicodedata
 from pathlib import Path, PurePosixPath
 
 from chainer_jo import files
-from chainer_jo.datasets.label_table import LABEL, PATH
-from chainer_jo.datasets.labelled_images import LabelledImages, LabelledSets
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.corrected_labels import CorrectedLabels
+from chainer_jo.relabel.corrected_labels import CorrectedLabels
+from chainer_jo.relabel.label_table import LABEL, PATH
+from chainer_jo.relabel.labelled_images import LabelledImages, LabelledSets
 
 
 def write(labels: CorrectedLabels, sets: LabelledSets, destination: Path, copy: bool) -> None:

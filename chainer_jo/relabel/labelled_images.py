@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chainer_jo.datasets import class_folders, clothing1m, label_table
+from chainer_jo.datasets import clothing1m
 from chainer_jo.datasets.image_files import ImageFiles, KeyList
 from chainer_jo.datasets.labelled_data import UNKNOWN, Labelled
 from chainer_jo.datasets.natural_order import by_value
@@ -22,6 +22,7 @@ from chainer_jo.datasets.problems import Problems
 from chainer_jo.datasets.source import TAR_ENDING
 from chainer_jo.datasets.unpacked_tar import DAMAGED, unpack
 from chainer_jo.errors import UserError
+from chainer_jo.relabel import class_folders, label_table
 
 EXPECTED = (
     "a folder or tar of class folders (with or without train/ and test/), a CSV or TSV with "

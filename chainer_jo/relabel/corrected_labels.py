@@ -12,7 +12,7 @@ import numpy as np
 
 from chainer_jo import files
 from chainer_jo.datasets.labelled_data import UNKNOWN
-from chainer_jo.datasets.labelled_images import LabelledImages
+from chainer_jo.relabel.labelled_images import LabelledImages
 
 COLUMNS = ("path", "given", "new", "probability_given", "probability_new", "changed")
 

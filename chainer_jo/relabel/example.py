@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chainer_jo.commands.ending import ending
 from chainer_jo.commands.options import Parser
-from chainer_jo.datasets import example
+from chainer_jo.relabel import example_images
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -21,8 +21,10 @@ def main(arguments: list[str] | None = None) -> None:
         )
         parser.add_argument("folder", metavar="FOLDER", type=Path, help="a new folder")
         folder = parser.parse_args(arguments).folder
-        wrong = example.write(folder)
-        labels, true_labels = (folder / name for name in (example.LABELS, example.TRUE_LABELS))
+        wrong = example_images.write(folder)
+        labels, true_labels = (
+            folder / name for name in (example_images.LABELS, example_images.TRUE_LABELS)
+        )
         print(f"written: {folder}: 1,797 images, {wrong} of their labels are wrong")
         print(
             "try: chainer-jo relabel",

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from chainer_jo import files
-from chainer_jo.experiments.relabelling import Settings
+from chainer_jo.relabel.training import Settings
 
 
 class KeptTrials:

@@ -11,30 +11,23 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from chainer_jo import files
-from chainer_jo.commands.relabel_options import RelabelOptions
-from chainer_jo.commands.relabel_outcome import (
-    HELD_OUT,
-    Accuracy,
-    Outcome,
-    Trial,
-    choice,
-    trial_rows,
-)
-from chainer_jo.datasets.feature_table import read_features
-from chainer_jo.datasets.labelled_images import LabelledSets
 from chainer_jo.datasets.progress import Progress
 from chainer_jo.errors import UserError
-from chainer_jo.experiments import relabelling, tuning
-from chainer_jo.experiments.corrected_labels import CorrectedLabels
-from chainer_jo.experiments.in_memory import FeatureSet
-from chainer_jo.experiments.kept_trials import KeptTrials
-from chainer_jo.experiments.label_errors import find_label_errors
-from chainer_jo.experiments.relabelling import Settings
-from chainer_jo.experiments.trained_network import TrainedNetwork
 from chainer_jo.functions import providers
+from chainer_jo.relabel import training, tuning
+from chainer_jo.relabel.corrected_labels import CorrectedLabels
+from chainer_jo.relabel.feature_input import FeatureInput
+from chainer_jo.relabel.feature_table import read_features
+from chainer_jo.relabel.flags import RelabelOptions
+from chainer_jo.relabel.in_memory import FeatureSet
+from chainer_jo.relabel.kept_trials import KeptTrials
+from chainer_jo.relabel.label_errors import find_label_errors
+from chainer_jo.relabel.labelled_images import LabelledSets
+from chainer_jo.relabel.outcome import HELD_OUT, Accuracy, Outcome, Trial, choice, trial_rows
+from chainer_jo.relabel.trained_network import TrainedNetwork
+from chainer_jo.relabel.training import Settings
 from chainer_jo.report.layout import aligned
 from chainer_jo.training.extensions import Paused
-from chainer_jo.training.feature_input import FeatureInput
 from chainer_jo.training.many_ranks import Ranks
 
 
@@ -115,7 +108,7 @@ class ByFeatures:
         labels = errors.probabilities.astype(np.float32)
         everything = np.arange(len(images))
         seed, settings = self.flags.seed, chosen.settings
-        model = relabelling.second_step(data, everything, labels, settings, seed)
+        model = training.second_step(data, everything, labels, settings, seed)
         if not all(np.isfinite(parameter.array).all() for parameter in model.params()):
             raise UserError(
                 f"training on the new labels diverged ({_in_words(settings)}), expected a smaller "
@@ -154,7 +147,7 @@ class ByFeatures:
         def out_of_sample(settings: Settings) -> np.ndarray:
             nonlocal done
             what = data, given, classes, settings, seed
-            probabilities = kept.once(settings, partial(relabelling.out_of_sample, *what))
+            probabilities = kept.once(settings, partial(training.out_of_sample, *what))
             done += 1
             bar.update(done)
             return probabilities
@@ -172,7 +165,7 @@ class ByFeatures:
         classes = len(images.class_names)
         one_hot = np.eye(classes, dtype=np.float32)[images.labels]
         models = [
-            relabelling.second_step(data, trained_on, y[trained_on], settings, self.flags.seed)
+            training.second_step(data, trained_on, y[trained_on], settings, self.flags.seed)
             for y in (one_hot, labels)
         ]
         parts = {
@@ -187,7 +180,7 @@ class ByFeatures:
             if not len(expected):
                 continue
             inputs = FeatureInput(features, *data.look)
-            predictions = (relabelling.predict(model, inputs) for model in models)
+            predictions = (training.predict(model, inputs) for model in models)
             shares = (
                 float((predicted.argmax(axis=1) == expected).mean())
                 if np.isfinite(predicted).all()

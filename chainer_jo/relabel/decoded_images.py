@@ -13,10 +13,10 @@ from PIL import Image
 from chainer_jo.cores import usable_cores
 from chainer_jo.datasets import decoding
 from chainer_jo.datasets.array_cache import made_once, to_disk
-from chainer_jo.datasets.labelled_images import LabelledImages
 from chainer_jo.datasets.problems import Problems
 from chainer_jo.datasets.progress import Progress
 from chainer_jo.errors import UserError
+from chainer_jo.relabel.labelled_images import LabelledImages
 
 _FILE = "images.npy"
 #: Images that are handed to the threads at a time.

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from chainer_jo.datasets.labelled_images import LabelledImages
-from chainer_jo.experiments import tuning
-from chainer_jo.experiments.corrected_labels import CorrectedLabels
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.experiments.trained_network import TrainedNetwork
+from chainer_jo.relabel import tuning
+from chainer_jo.relabel.corrected_labels import CorrectedLabels
+from chainer_jo.relabel.labelled_images import LabelledImages
+from chainer_jo.relabel.report import RelabelReport
+from chainer_jo.relabel.trained_network import TrainedNetwork
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.layout import aligned
 from chainer_jo.report.plot import plot
-from chainer_jo.report.relabel_report import RelabelReport
 
 #: What is held out where there is no validation set.
 HELD_OUT = "held-out images, labels as given"

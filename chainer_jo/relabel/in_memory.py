@@ -8,9 +8,9 @@ import chainer
 import numpy as np
 
 from chainer_jo.datasets import augmentation
-from chainer_jo.links.feature_network import FeatureNetwork
 from chainer_jo.links.preact_resnet import PreActResNet
-from chainer_jo.training.feature_input import FeatureInput, centre_and_scale
+from chainer_jo.relabel.feature_input import FeatureInput, centre_and_scale
+from chainer_jo.relabel.feature_network import FeatureNetwork
 from chainer_jo.training.images import NetworkInput
 
 

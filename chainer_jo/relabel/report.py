@@ -9,7 +9,8 @@ from html import escape
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.report import relabelled_page, thumbnails
+from chainer_jo.relabel import thumbnails
+from chainer_jo.report import relabelled_page
 from chainer_jo.report.relabelled import Relabelled
 
 NAME = "report.html"

@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.relabelling import Settings
-from chainer_jo.functions import label_noise
+from chainer_jo.relabel import label_noise
+from chainer_jo.relabel.training import Settings
 
 T = TypeVar("T")
 #: Standard errors that a gain has to have.

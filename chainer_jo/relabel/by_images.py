@@ -13,40 +13,27 @@ import numpy as np
 from chainer import serializers
 
 from chainer_jo.commands.plan import run_lines
-from chainer_jo.commands.relabel_options import RelabelOptions
-from chainer_jo.commands.relabel_outcome import (
-    HELD_OUT,
-    Accuracy,
-    Outcome,
-    Trial,
-    choice,
-    trial_rows,
-)
 from chainer_jo.cores import usable_cores
 from chainer_jo.datasets import augmentation
-from chainer_jo.datasets.decoded_images import usual_size
 from chainer_jo.datasets.labelled_data import LabelledData
 from chainer_jo.errors import UserError
-from chainer_jo.experiments import own_data
-from chainer_jo.experiments.corrected_labels import CorrectedLabels
 from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.relabel_study import (
-    CROP,
-    RESIZE,
-    RelabelStudy,
-    large_images,
-    small_images,
-)
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.experiments.trained_network import TrainedNetwork
-from chainer_jo.experiments.tuning import surely_best
 from chainer_jo.functions import providers
 from chainer_jo.links.classifier import Classifier
 from chainer_jo.links.joint_objective import JointObjective
 from chainer_jo.links.preact_resnet import PreActResNet
 from chainer_jo.links.resnet50 import ResNet50
 from chainer_jo.paper.settings import HyperParameters
+from chainer_jo.relabel import own_data
+from chainer_jo.relabel.corrected_labels import CorrectedLabels
+from chainer_jo.relabel.decoded_images import usual_size
+from chainer_jo.relabel.flags import RelabelOptions
+from chainer_jo.relabel.outcome import HELD_OUT, Accuracy, Outcome, Trial, choice, trial_rows
+from chainer_jo.relabel.study import CROP, RESIZE, RelabelStudy, large_images, small_images
+from chainer_jo.relabel.trained_network import TrainedNetwork
+from chainer_jo.relabel.tuning import surely_best
 from chainer_jo.report.layout import aligned
 from chainer_jo.scheduling.cost import Cost, duration
 from chainer_jo.scheduling.local_pool import LocalPool

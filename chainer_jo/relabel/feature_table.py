@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from chainer_jo import files
-from chainer_jo.datasets.labelled_images import LabelledImages
 from chainer_jo.datasets.problems import Problems
 from chainer_jo.errors import UserError
+from chainer_jo.relabel.labelled_images import LabelledImages
 
 #: Times the median norm of all rows from which on a row is noted.
 FAR = 100

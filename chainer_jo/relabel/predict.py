@@ -12,11 +12,11 @@ import numpy as np
 
 from chainer_jo.commands.ending import ending
 from chainer_jo.commands.options import Parser
-from chainer_jo.datasets import class_folders
-from chainer_jo.datasets.feature_table import read_arrays
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.trained_network import TrainedNetwork
 from chainer_jo.functions import providers
+from chainer_jo.relabel import class_folders
+from chainer_jo.relabel.feature_table import read_arrays
+from chainer_jo.relabel.trained_network import TrainedNetwork
 
 
 def main(arguments: list[str] | None = None) -> None:

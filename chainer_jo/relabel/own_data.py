@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from chainer_jo import seeds
-from chainer_jo.datasets import labelled_images, splits
-from chainer_jo.datasets.decoded_images import decoded
+from chainer_jo.datasets import splits
 from chainer_jo.datasets.labelled_data import UNKNOWN, Labelled, LabelledData
-from chainer_jo.datasets.labelled_images import LabelledImages, LabelledSets
+from chainer_jo.relabel import labelled_images
+from chainer_jo.relabel.decoded_images import decoded
+from chainer_jo.relabel.labelled_images import LabelledImages, LabelledSets
 
 #: What the data are called in descriptions of runs: they stay the same data when they are moved.
 NAME = "own-images"

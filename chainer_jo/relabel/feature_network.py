@@ -9,8 +9,8 @@ import chainer.links as L
 import numpy as np
 from chainer import initializers
 
-from chainer_jo.functions.perceptron import perceptron
 from chainer_jo.links.preact_resnet import BatchNormReLU
+from chainer_jo.relabel.perceptron import perceptron
 
 
 class FeatureNetwork(chainer.Chain):

@@ -7,24 +7,23 @@ from pathlib import Path
 
 from chainer_jo import files
 from chainer_jo.commands import app
-from chainer_jo.commands.relabel_features import ByFeatures
-from chainer_jo.commands.relabel_images import ByImages
-from chainer_jo.commands.relabel_options import RelabelOptions, parse
-from chainer_jo.commands.relabel_outcome import Outcome, report, summary
-from chainer_jo.datasets import labelled_images
-from chainer_jo.datasets.decoded_images import usual_size
 from chainer_jo.datasets.image_files import ImageFiles
 from chainer_jo.errors import UserError
-from chainer_jo.experiments import corrected_set, trained_network
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.report import relabel_report
+from chainer_jo.relabel import corrected_set, labelled_images, trained_network
+from chainer_jo.relabel.by_features import ByFeatures
+from chainer_jo.relabel.by_images import ByImages
+from chainer_jo.relabel.decoded_images import usual_size
+from chainer_jo.relabel.flags import RelabelOptions, parse
+from chainer_jo.relabel.outcome import Outcome, report, summary
+from chainer_jo.relabel.report import NAME as REPORT
 from chainer_jo.report.relabelled import Relabelled
 from chainer_jo.training.many_ranks import Ranks
 
 #: The file that says whose data a folder's results are of, and the folders with what was computed.
 BOUND, COMPUTED = "data.json", ("runs", "trials")
 LABELS, SOFT_LABELS = "labels.csv", "soft_labels.npz"
-WRITTEN = (LABELS, SOFT_LABELS, trained_network.NAME, relabel_report.NAME)
+WRITTEN = (LABELS, SOFT_LABELS, trained_network.NAME, REPORT)
 
 
 def main(arguments: list[str] | None = None) -> None:

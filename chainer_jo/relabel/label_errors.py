@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chainer_jo.functions import label_noise
+from chainer_jo.relabel import label_noise
 
 
 @dataclass(frozen=True, eq=False)
