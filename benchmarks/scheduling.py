@@ -73,7 +73,7 @@ def per_run(runs: int, workers: int, rounds: int) -> dict[str, float]:
 
     from chainer_jo.scheduling.cluster import Cluster
 
-    study, taken = Study(SHORT, "digits"), {"local": [], "cluster": [], "cluster, apart": []}
+    study, taken = Study(SHORT, "digits"), {"local": [], "cluster": []}
     todo = [study.baseline("cross_entropy", "symmetric", 0.5, seed) for seed in range(runs)]
     options = {"threads_per_worker": 1, "memory_limit": 0, "dashboard_address": None}
     with LocalCluster(n_workers=workers, **options) as dask:
@@ -84,8 +84,7 @@ def per_run(runs: int, workers: int, rounds: int) -> dict[str, float]:
                     if name == "local":
                         pool = LocalPool(store, *rest, workers, 1)
                     else:
-                        shared = name == "cluster"
-                        pool = Cluster(dask.scheduler_address, store, *rest, 1, shared)
+                        pool = Cluster(dask.scheduler_address, store, *rest, 1)
                     found.append(seconds(pool, store, todo))
     return {name: statistics.median(found) for name, found in taken.items()}
 

@@ -3,10 +3,8 @@
 import fcntl
 import os
 import runpy
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -16,19 +14,17 @@ import pytest
 from test_continuing import EXPERIMENTS, outcome
 from tiny import STUDY
 
-from chainer_jo import files
 from chainer_jo.datasets import digits
 from chainer_jo.errors import UserError
 from chainer_jo.experiments import provenance
-from chainer_jo.experiments.run import Run, Settings
+from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.scheduling.local_pool import LocalPool
 from chainer_jo.scheduling.scheduler import Scheduler
-from chainer_jo.training.extensions import Paused
 from chainer_jo.training.labels import RULES
 
 distributed = pytest.importorskip("distributed")
-from chainer_jo.scheduling import cluster, cluster_worker  # noqa: E402
+from chainer_jo.scheduling import cluster  # noqa: E402
 from chainer_jo.scheduling.cluster import Cluster  # noqa: E402
 
 BASELINE = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
@@ -94,15 +90,13 @@ def local(tmp_path_factory):
     return outcome(store.root)
 
 
-def work(dask, store, experiments, load_data=digits.load, on_event=lambda event: None, **options):
-    pool = Cluster(dask.address, store, load_data, SETTINGS, 1, **options)
+def work(dask, store, experiments, load_data=digits.load, on_event=lambda event: None):
+    pool = Cluster(dask.address, store, load_data, SETTINGS, 1)
     return Scheduler(store, pool, on_event).work(experiments)
 
 
-@pytest.mark.parametrize("shared", [True, False], ids=["shared", "apart"])
-def test_killed_workers_change_nothing(dask, local, tmp_path, shared, monkeypatch):
+def test_killed_workers_change_nothing(dask, local, tmp_path):
     """Both are killed, one after the other; neither they nor those after them can load the data."""
-    monkeypatch.setattr(cluster, "LOG_INTERVAL", 0.1)
     events = []
 
     def kill(event):
@@ -114,13 +108,11 @@ def test_killed_workers_change_nothing(dask, local, tmp_path, shared, monkeypatc
             dask.start()
 
     load_data = OnlyIn(os.getpid())
-    assert work(dask, RunStore(tmp_path), EXPERIMENTS, load_data, kill, shared=shared)
+    assert work(dask, RunStore(tmp_path), EXPERIMENTS, load_data, kill)
     assert outcome(tmp_path) == local
-    assert not list(tmp_path.rglob("box"))
 
 
-@pytest.mark.parametrize("shared", [True, False], ids=["shared", "apart"])
-def test_what_an_interrupted_client_leaves_goes_on(dask, tmp_path, shared, monkeypatch):
+def test_what_an_interrupted_client_leaves_goes_on(dask, tmp_path):
     """The run stops, too, and its epochs are not lost."""
     store, epochs = RunStore(tmp_path), []
 
@@ -130,7 +122,7 @@ def test_what_an_interrupted_client_leaves_goes_on(dask, tmp_path, shared, monke
 
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            work(dask, store, [LONG], on_event=interrupt, shared=shared)
+            work(dask, store, [LONG], on_event=interrupt)
     assert epochs[1] > epochs[0]
     with distributed.Client(dask.address) as client:
         for _ in range(100):
@@ -138,65 +130,6 @@ def test_what_an_interrupted_client_leaves_goes_on(dask, tmp_path, shared, monke
                 break
             time.sleep(0.1)
         assert not store_is_locked(store)
-
-
-def left_of(dask, store, monkeypatch):
-    """What a run finds that is handed out where no folder is shared."""
-    found = {}
-
-    class Submitted:
-        def __init__(self, experiment, box, inputs):
-            assert list(pool._client.get_metadata([box.name, box.run])) == [box.token]
-            with tempfile.TemporaryDirectory() as folder:
-                box.fetch(pool._client, Path(folder))
-                found.update((path.name, path.read_bytes()) for path in Path(folder).iterdir())
-            raise KeyboardInterrupt
-
-    pool = Cluster(dask.address, store, digits.load, SETTINGS, 1, shared=False)
-    with monkeypatch.context() as patch, pool, pytest.raises(KeyboardInterrupt):
-        patch.setattr(pool, "_submitted", Submitted)
-        pool._compute_apart(LONG)
-    return found
-
-
-def some_epochs(store, number):
-    """Computed on this machine, each with a snapshot at its end."""
-    for _ in range(number):
-        with store.lock(LONG), pytest.raises(Paused):
-            Run(LONG, digits.load(), store, replace(SETTINGS, deadline=0.0)).finish()
-
-
-@pytest.fixture
-def killed(dask, tmp_path, monkeypatch):
-    """A results folder whose client was killed, while the run's files were with the scheduler."""
-    store = RunStore(tmp_path / "results")
-    some_epochs(store, 2)
-    assert left_of(dask, store, monkeypatch)["snapshot.npz"]
-    return store
-
-
-@pytest.mark.parametrize("how", ["forgotten", "deleted"])
-def test_what_is_begun_anew_is_not_brought_back(dask, killed, monkeypatch, how):
-    if how == "forgotten":
-        killed.forget(LONG)
-    else:
-        shutil.rmtree(killed.root)
-    left = left_of(dask, killed, monkeypatch)
-    assert "snapshot.npz" not in left and "log.json" not in left
-
-
-def test_epochs_that_were_computed_here_meanwhile_stay(dask, killed, monkeypatch):
-    some_epochs(killed, 1)
-    here = (killed.folder(LONG) / "snapshot.npz").read_bytes()
-    assert left_of(dask, killed, monkeypatch)["snapshot.npz"] == here
-    assert len(killed.log(LONG)) == 3
-
-
-def test_what_a_killed_client_had_not_fetched_yet_comes(dask, killed, monkeypatch):
-    there = (killed.folder(LONG) / "snapshot.npz").read_bytes()
-    (killed.folder(LONG) / "snapshot.npz").unlink()
-    assert left_of(dask, killed, monkeypatch)["snapshot.npz"] == there
-    assert (killed.folder(LONG) / "snapshot.npz").read_bytes() == there
 
 
 def store_is_locked(store):
@@ -284,11 +217,11 @@ def test_a_rule_of_ones_own_runs_where_its_script_was_imported(tmp_path, monkeyp
 
 def test_other_code_is_refused():
     rest = (None, b"", "", "cpu", None, None)
-    assert cluster_worker.prepare("place", "chainer_jo 0", *rest) == (
+    assert cluster.prepare("place", "chainer_jo 0", *rest) == (
         f"it has {provenance.code()}, expected chainer_jo 0"
     )
     ours = "place", provenance.code()
-    against = cluster_worker.prepare(*ours, *rest[:3], "cuda:0", *rest[4:])
+    against = cluster.prepare(*ours, *rest[:3], "cuda:0", *rest[4:])
     assert "no CUDA GPU" in against
 
 
@@ -300,13 +233,13 @@ def probe_of(store):
 
 
 def test_a_folder_that_is_not_shared_or_does_not_lock_is_refused(tmp_path):
-    assert "cannot write to" in cluster_worker.against_folder(tmp_path / "not there")
+    assert "cannot write to" in cluster.against_folder(tmp_path / "not there")
     probe, held = probe_of(RunStore(tmp_path))
-    assert cluster_worker.against_folder(probe) == ""
+    assert cluster.against_folder(probe) == ""
     held.close()
     assert not list(tmp_path.iterdir())
     probe.touch()
-    assert "do not hold between machines" in cluster_worker.against_folder(probe)
+    assert "do not hold between machines" in cluster.against_folder(probe)
 
 
 def test_results_that_cannot_be_written_are_refused_in_one_line(tmp_path):
@@ -327,28 +260,13 @@ def test_nobody_but_the_script_itself_makes_a_folder_pass_for_shared(tmp_path, m
         lock(file, how)
         if not answers:
             answers.append("")
-            answers[0] = cluster_worker.against_folder(probe)
+            answers[0] = cluster.against_folder(probe)
 
     with of_another, monkeypatch.context() as patch:
         patch.setattr(fcntl, "flock", two_at_a_time)
-        answers.append(cluster_worker.against_folder(probe))
+        answers.append(cluster.against_folder(probe))
     assert all("do not hold between machines" in answer for answer in answers), answers
     assert len(answers) == 2
-
-
-def test_a_result_is_the_last_file_that_comes(tmp_path, monkeypatch):
-    """With it the run counts as finished, and nothing else would be fetched any more."""
-    whole, written = files.write, []
-
-    def write(path, save):
-        written.append(path.name)
-        whole(path, save)
-
-    monkeypatch.setattr(files, "write", write)
-    names = ["log.json", "result.json", "model.npz", "runs/a/result.json", "runs/a/labels.npz"]
-    cluster_worker.write(tmp_path, {name: name.encode() for name in names})
-    assert written == ["log.json", "model.npz", "labels.npz", "result.json", "result.json"]
-    assert all((tmp_path / name).read_text() == name for name in names)
 
 
 def test_no_scheduler_is_one_line(tmp_path):

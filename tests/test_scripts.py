@@ -242,7 +242,6 @@ def test_diverged_run_is_named_in_the_table(tiny, tmp_path, capsys):
     (["--unknown"], ["--unknown"]),
     (["--machines", "8"], ["--machines 8", "--dry-run"]),
     (["--fresh", "--no-runs"], ["--fresh", "--no-runs"]),
-    (["--no-shared-folder"], ["--no-shared-folder", "--cluster"]),
     (["--cluster", "x", "--jobs", "2"], ["--jobs 2", "one run at a time"]),
 ])  # fmt: skip
 def test_bad_flags_end_with_one_line(tiny, tmp_path, capsys, flags, words):

@@ -86,13 +86,8 @@ def parse(description: str, argv: list[str] | None, suite: Suite) -> Options:
     add(
         "--cluster",
         metavar="ADDRESS",
-        help="run on the workers of this Dask scheduler, an address or a scheduler file",
-    )
-    add(
-        "--no-shared-folder",
-        dest="shared_folder",
-        action="store_false",
-        help="with --cluster, where the workers do not see --results: bring the files here",
+        help="run on the workers of this Dask scheduler, an address or a scheduler file; they need "
+        "--results on a folder that all machines share",
     )
     add(
         "--machines",
@@ -210,8 +205,6 @@ def _checked(flags: argparse.Namespace, suite: Suite) -> Options:
         raise UserError(f"--jobs {flags.jobs}: with --cluster every worker takes one run at a time")
     if flags.fresh and not flags.runs:
         raise UserError("--fresh: it does runs again, --no-runs does none; expected one of them")
-    if not (flags.shared_folder or flags.cluster):
-        raise UserError("--no-shared-folder: expected --cluster with it")
     suite.check(flags)
     return Options(
         preset,
@@ -232,7 +225,6 @@ def _checked(flags: argparse.Namespace, suite: Suite) -> Options:
         flags.fresh,
         flags.shards,
         flags.cluster,
-        flags.shared_folder,
         flags.machines,
         flags.resnet50_weights,
         flags,

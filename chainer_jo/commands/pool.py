@@ -22,6 +22,4 @@ def make_pool(options: Options, store: RunStore, load_data: Callable, settings: 
         raise UserError(
             f"--cluster needs Dask ({error}): pip install 'chainer_jo[cluster]'"
         ) from None
-    return Cluster(
-        options.cluster, store, load_data, settings, options.threads, options.shared_folder
-    )
+    return Cluster(options.cluster, store, load_data, settings, options.threads)

@@ -39,7 +39,6 @@ class Options:
     fresh: bool
     shards: int | None
     cluster: str | None
-    shared_folder: bool
     machines: int | None
     resnet50_weights: str | None
     own: argparse.Namespace

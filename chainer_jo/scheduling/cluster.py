@@ -1,45 +1,42 @@
-"""The workers of a Dask scheduler that runs are handed out to."""
+"""The workers of a Dask scheduler that runs are handed out to, all on one results folder."""
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
-import hashlib
 import logging
 import math
 import os
 import pickle
 import secrets
-import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from concurrent.futures import Future as LocalFuture
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from itertools import count
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from distributed import Client, Future, KilledWorker
+import chainer
+from distributed import Client, Future, KilledWorker, get_worker
+from distributed.utils import sync
 
-from chainer_jo import files
 from chainer_jo.datasets import ImageData
 from chainer_jo.datasets.image_files import ImageFiles
 from chainer_jo.datasets.labelled_data import LabelledData
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.experiments import provenance
 from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.run import Settings
+from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.scheduling.cluster_worker import LOG_INTERVAL, NO_DATA, Box, perform, prepare
+from chainer_jo.scheduling import worker
 
 #: Seconds that workers have at the start to say whether they are fit; slower ones join later.
 PATIENCE = 30.0
 #: Seconds between two looks at which workers there are.
 LOOK = 1.0
-#: Where no folder is shared, the file in a run's folder that tells which box is the run's.
-TOKEN = "box"
-#: Where no folder is shared, the files of a run are fetched after so many of its logs.
-LOGS_PER_SNAPSHOT = 30
+#: What `prepare` returns when it is the data that is missing.
+NO_DATA = "it cannot load the data, or other data are there"
 
 _logger = logging.getLogger(__name__)
 
@@ -54,12 +51,10 @@ class Cluster:
     Parameters
     ----------
     address : of the scheduler, or the path of its scheduler file.
-    store : where runs are kept.
+    store : where runs are kept: a folder that the workers see under the same path.
     load_data : gives the data set. Must be picklable; workers that it fails on are sent the data.
     settings : passed to every run.
     threads : what workers on a CPU must have as OMP_NUM_THREADS; None: anything.
-    shared : whether the workers see the store's folder, under the same path. If not, files of runs
-        come through the Dask scheduler, which keeps them until they are here.
     """
 
     address: str
@@ -67,7 +62,6 @@ class Cluster:
     load_data: Callable[[], ImageData | LabelledData]
     settings: Settings
     threads: int | None = None
-    shared: bool = True
 
     def __enter__(self) -> Cluster:
         self.store = RunStore(self.store.root.absolute())
@@ -112,13 +106,11 @@ class Cluster:
                 f"--cluster {self.address}: no Dask scheduler answers ({error})"
             ) from None
 
-    def _hold_probe(self, stack: ExitStack) -> Path | None:
+    def _hold_probe(self, stack: ExitStack) -> Path:
         """A locked file in the results folder, by which workers tell whether they share it.
 
         No other script has the same: one on a worker's own machine says nothing about this.
         """
-        if not self.shared:
-            return None
         path = self.store.root / f"lock-{secrets.token_hex(8)}"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -145,7 +137,8 @@ class Cluster:
     def _look(self) -> None:
         """Judges workers that have come, forgets those that are gone."""
         workers = None
-        with suppress(OSError, RuntimeError, AttributeError):  # whatever a lost connection raises
+        # Whatever a lost connection raises.
+        with contextlib.suppress(OSError, RuntimeError, AttributeError):
             workers = self._client.scheduler_info(n_workers=-1).get("workers")
             self._take_back_stranded()
         if workers is None:
@@ -220,81 +213,112 @@ class Cluster:
 
     def _hand_out(self, experiment: Experiment) -> tuple[str, dict | None]:
         """Has a run computed and waits for it."""
+        deadline = self.settings.deadline
+        until = None if deadline is None else time.time() + deadline - time.monotonic()
+        run = self._client.submit(
+            perform, experiment, self.store, self._pickled, self.settings, until,
+            key=f"{experiment.id}-{self._client.id}-{time.monotonic_ns()}",
+            resources={self._place: 1},
+        )  # fmt: skip
+        self._out.add(run)
         try:
-            if self.shared:
-                with self._submitted(experiment) as run:
-                    return run.result()
-            with self.store.lock(experiment) as mine:
-                return self._compute_apart(experiment) if mine else ("busy", None)
+            return run.result()
         except KilledWorker:
             raise Unfinished(
                 f"run {experiment.id}: one worker after the other died while at it"
             ) from None
         except CancelledError:
             return "busy", None
-
-    @contextmanager
-    def _submitted(self, experiment: Experiment, *apart: object) -> Iterator[Future]:
-        deadline = self.settings.deadline
-        until = None if deadline is None else time.time() + deadline - time.monotonic()
-        run = self._client.submit(
-            perform, experiment, self.store, self._pickled, self.settings, until, *apart,
-            key=f"{experiment.id}-{self._client.id}-{time.monotonic_ns()}",
-            resources={self._place: 1},
-        )  # fmt: skip
-        self._out.add(run)
-        try:
-            yield run
         finally:
             self._out.discard(run)
-
-    def _compute_apart(self, experiment: Experiment) -> tuple[str, dict | None]:
-        """The same where no folder is shared: brings the run's files here meanwhile."""
-        box, folder = self._box(experiment), self.store.folder(experiment)
-        box.fetch(self._client, folder)  # what a run has left whose client was killed
-        box.put(self._client, folder)
-        with self._submitted(experiment, box, self._inputs(experiment)) as run:
-            for tick in count(1):
-                try:
-                    answer = run.result(timeout=LOG_INTERVAL)
-                    break
-                except TimeoutError:
-                    box.fetch_log(self._client, folder)
-                    if tick % LOGS_PER_SNAPSHOT == 0:
-                        box.fetch(self._client, folder)
-        box.fetch(self._client, folder)
-        if self.store.result(experiment):
-            self.store.tidy(experiment)
-            box.empty(self._client)
-            (folder / TOKEN).unlink(missing_ok=True)
-        return answer
-
-    def _box(self, experiment: Experiment) -> Box:
-        """The one of the run since it was begun: its token goes with the run's other files."""
-        home = f"{socket.gethostname()}:{self.store.root}"
-        name = hashlib.sha256(home.encode()).hexdigest()[:16]
-        path = self.store.folder(experiment) / TOKEN
-        new = not path.exists()
-        if new:
-            files.write_text(path, secrets.token_hex(8))
-        box = Box(f"chainer_jo-{name}", experiment.id, path.read_text())
-        if new:
-            box.empty(self._client)
-        return box
-
-    def _inputs(self, experiment: Experiment) -> dict[str, bytes]:
-        """Files that a run reads besides its own, by their path in the results folder."""
-        root, paths = self.store.root, []
-        if first_step := experiment.first_step:
-            folder = self.store.folder(first_step)
-            paths += [folder / "result.json", folder / "labels.npz"]
-        if experiment.noise.kind == "pseudo":
-            name, seed = experiment.noise.features, experiment.seed
-            self.settings.pseudo.labels(self._data, name, seed, root)
-            paths.append(root / "pseudo_labels" / f"{name}-{seed}.npz")
-        return {str(path.relative_to(root)): path.read_bytes() for path in paths}
 
 
 def _on_disk(data: ImageData | LabelledData) -> bool:
     """Whether the data set is only where its images are."""
     return isinstance(data, LabelledData) and isinstance(data.train.images, ImageFiles)
+
+
+def prepare(
+    place: str,
+    code: str,
+    probe: Path,
+    load_data: bytes,
+    fingerprint: str,
+    device: str,
+    threads: int | None,
+    data: ImageData | LabelledData | None,
+) -> str:
+    """Has a worker load the data and take runs, if it is fit for them.
+
+    Parameters
+    ----------
+    place : the resource, as Dask calls it, that it has one of once it is found fit.
+    code : the version that asks; see `provenance.code`.
+    probe : a file in the results folder on which who asks holds a lock.
+    load_data, fingerprint : gives the data, pickled, and what their fingerprint has to be.
+    threads : what OMP_NUM_THREADS has to be on a CPU; None: anything.
+    data : the data, for a worker that cannot load them.
+
+    Returns
+    -------
+    str
+        what there is against the worker; `NO_DATA` if it is only that; empty if nothing.
+    """
+    if provenance.code() != code:
+        return f"it has {provenance.code()}, expected {code}"
+    if device != "cpu" and not chainer.backends.cuda.available:
+        return f"--device {device}, but it has no CUDA GPU that CuPy can use"
+    threads_here = os.environ.get("OMP_NUM_THREADS")
+    if device == "cpu" and threads and threads_here != str(threads):
+        return f"its OMP_NUM_THREADS is {threads_here}, --threads {threads}"
+    if against := against_folder(probe):
+        return against
+    if data is not None:
+        worker.loaded[load_data] = data
+    with contextlib.suppress(UserError):
+        if worker.load(load_data).fingerprint() == fingerprint:
+            this = get_worker()
+            sync(this.loop, this.set_resources, **{place: 1})
+            return ""
+    return NO_DATA
+
+
+def against_folder(probe: Path) -> str:
+    """Whether a lock that another machine holds is held here too."""
+    try:
+        with open(probe, "r+") as file:
+            # Of many workers that try at the same time, none stands in another's way.
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return ""
+    except OSError as error:
+        return (
+            f"it cannot write to {probe.parent} ({error.strerror}); expected a folder that all "
+            "machines share"
+        )
+    return f"locks (flock) on {probe.parent} do not hold between machines"
+
+
+def perform(
+    experiment: Experiment,
+    store: RunStore,
+    load_data: bytes,
+    settings: Settings,
+    until: float | None,
+) -> tuple[str, dict | None]:
+    """`worker.execute` on a worker: stops at the end of an epoch when nobody waits for it.
+
+    Parameters
+    ----------
+    until : when the run pauses, in seconds since 1970, as clocks go on all machines; None: never.
+    """
+    this = get_worker()
+    key = this.get_current_task()
+    deadline = math.inf if until is None else time.monotonic() + until - time.time()
+    settings = replace(settings, deadline=deadline)
+
+    def pause_if_unwanted(run: Run) -> None:
+        if this.state.tasks[key].state != "executing":
+            run.trainer.get_extension("Checkpoint").deadline = -math.inf
+
+    return worker.execute(experiment, store, load_data, settings, pause_if_unwanted)
