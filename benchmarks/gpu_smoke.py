@@ -184,7 +184,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", default="cifar10", help="as in reproduce/table1.py")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
-    parser.add_argument("--only", choices=PRECISIONS, help="this precision, in this process")
+    parser.add_argument("--only", choices=PRECISIONS, help="this precision alone, in this process")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
     parser.add_argument("--flags", type=Path, metavar="FILE", help="say what scripts may be given")
     parser.add_argument("--precision", choices=PRECISIONS, default="mixed", help="comes first")
@@ -195,7 +195,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(flags(files.read_json(options.flags), options.precision))
             return 0
         if options.device == "cpu":
-            for precision in ("fp32", "mixed"):
+            for precision in [options.only] if options.only else ("fp32", "mixed"):
                 results[precision] = epoch(options.data, precision, "cpu", False, part=True)
                 print(f"{precision}: {json.dumps(results[precision])}", flush=True)
                 files.write_json(options.json or REFERENCE, results)

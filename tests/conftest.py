@@ -1,5 +1,7 @@
 """The tests run from a checkout: the package need not be installed."""
 
+import os
+import signal
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -7,6 +9,12 @@ from pathlib import Path
 import pytest
 import subnormals
 
+# Threads wait for each other longer than they compute on small arrays, most of all on a busy
+# machine; tests of threads set their number themselves.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+# Tests that were started in the background would hand down that Ctrl-C is ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import chainer_jo  # noqa: E402, F401  (before any test imports chainer: see chainer_jo._compat)

@@ -2,11 +2,11 @@
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import processes
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,9 +68,8 @@ def test_without_a_gpu_it_says_so_in_one_line():
     pytest.importorskip("chainer")
     command = [sys.executable, ROOT / "benchmarks" / "train_step.py", "--device", "cuda"]
     environment = {"PATH": "/usr/bin:/bin", "CUDA_VISIBLE_DEVICES": ""}
-    run = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert run.returncode == 2
-    assert run.stderr.count("\n") == 1 and "--device cuda: no CUDA GPU" in run.stderr
+    said = processes.run(command, 2, env=environment).stderr
+    assert said.count("\n") == 1 and "--device cuda: no CUDA GPU" in said
 
 
 def test_groups_name_every_engine_and_begin_with_what_the_goals_compare(engines):

@@ -4,15 +4,14 @@ import errno
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 from clothing1m_like import CLASSES, SMALL, append, first_line, make_clothing1m_like
 from PIL import Image
+from processes import finish, start
 
 from chainer_jo.datasets import clothing1m, clothing1m_standin
 from chainer_jo.datasets.clothing1m import load, parse
@@ -271,21 +270,15 @@ def test_prepare_can_be_ended(how, whole, tmp_path):
     (tmp_path / "slow.py").write_text(SLOW)
     small = tmp_path / "small"
     command = [sys.executable, tmp_path / "slow.py", whole, "--write", small, "--processes", "2"]
-    script = subprocess.Popen(
-        command,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parent.parent)},
-    )
+    script = start(command, start_new_session=True)
     wait_until(lambda: any(small.rglob("*.jpg")))
     if how == signal.SIGINT:
         os.killpg(script.pid, how)
     else:
         script.send_signal(how)
     try:
-        said = script.communicate(timeout=60)[1]  # until the last process has closed it
-        assert script.returncode == (130 if how == signal.SIGINT else -how)
+        # Until the last process has closed its standard error.
+        said = finish(script, 130 if how == signal.SIGINT else -how, timeout=60).stderr
         assert said == "" or how != signal.SIGINT
         wait_until(lambda: not group_exists(script.pid))
     finally:

@@ -3,16 +3,14 @@
 import csv
 import dataclasses
 import json
-import os
 import re
 import shutil
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from clothing1m_like import make_clothing1m_like
+from processes import ROOT, run, run_on_ranks
 
 from chainer_jo import paper
 from chainer_jo.commands.clothing1m import main
@@ -24,7 +22,6 @@ from chainer_jo.report import relabelled_page
 from chainer_jo.report.clothing1m import figure7, page, table3
 from chainer_jo.report.relabelled import Relabelled
 
-ROOT = Path(__file__).resolve().parent.parent
 NAMES = list(clothing1m.CLASS_NAMES)
 
 
@@ -43,14 +40,8 @@ def flags(data, where, *more):
 
 
 def script(name, *arguments, ranks=1):
-    command = [sys.executable, str(ROOT / "reproduce" / f"{name}.py"), *arguments]
-    if ranks > 1:
-        allowed = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-        command = ["mpiexec", *allowed, "--oversubscribe", "-n", str(ranks), *command]
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-    patient = {"OMPI_MCA_mpi_yield_when_idle": "1"}  # ranks that wait leave the cores to others
-    env = os.environ | threads | patient | {"PYTHONPATH": str(ROOT), "TMPDIR": "/tmp"}
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
+    command = [sys.executable, ROOT / "reproduce" / f"{name}.py", *arguments]
+    return (run(command) if ranks == 1 else run_on_ranks(ranks, command)).stdout
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +49,7 @@ def written(data, tmp_path_factory):
     """Everything that table3.py writes."""
     where = tmp_path_factory.mktemp("written")
     done = script("table3", *flags(data, where, "--workers", "0", "--jobs", "1"))
-    assert done.returncode == 0, done.stderr
-    return where, done.stdout
+    return where, done
 
 
 def test_table_marks_what_is_quoted(written):
@@ -87,9 +77,8 @@ def test_two_ranks_stop_in_time_and_say_so(data, tmp_path):
     pytest.importorskip("mpi4py", reason="mpi4py (the extra 'mpi') is not installed")
     more = ("--workers", "0", "--time-budget", "0.0001")
     done = script("figure7", *flags(data, tmp_path, *more), ranks=2)
-    assert done.returncode == 0, done.stderr
-    assert "2 ranks" in done.stdout and "1 runs, 1 to do" in done.stdout
-    assert done.stdout.count("time is up; the same command continues") == 1
+    assert "2 ranks" in done and "1 runs, 1 to do" in done
+    assert done.count("time is up; the same command continues") == 1
     (run,) = (tmp_path / "results/digits-tiny/runs").iterdir()
     assert (run / "snapshot.npz").exists() and not (run / "result.json").exists()
 
@@ -103,9 +92,8 @@ def test_into_a_pipe_goes_a_table_and_nothing_for_terminals(written):
 
 def test_several_trials_and_what_they_cost(data, tmp_path):
     done = script("table3", *flags(data, tmp_path, "--trials", "2", "--dry-run"))
-    assert done.returncode == 0, done.stderr
-    assert "6 runs, 6 to do" in done.stdout and "a guess until the first run" in done.stdout
-    assert done.stdout.count("-s1-") == 3
+    assert "6 runs, 6 to do" in done and "a guess until the first run" in done
+    assert done.count("-s1-") == 3
 
 
 def test_labels_are_whole(written, data):
@@ -131,8 +119,7 @@ def test_figures_and_their_data(written):
 def test_a_figure_of_any_pair_alone_and_in_seconds(written, data):
     where, _ = written
     done = script("figure7", *flags(data, where, "--classes", "knitwear", "Sweater"))
-    assert done.returncode == 0, done.stderr
-    assert "0 to do" in done.stdout and "from Knitwear to Sweater" in done.stdout
+    assert "0 to do" in done and "from Knitwear to Sweater" in done
     with (where / "figures/digits-tiny/figure7.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert all(row["before"] == "Knitwear" for row in rows)

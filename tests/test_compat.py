@@ -1,7 +1,6 @@
 """Chainer on today's NumPy, Python, setuptools and CuPy (chainer_jo._compat)."""
 
 import os
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import chainer
 import chainer.functions as F
 import numpy as np
+import processes
 import pytest
 
 from chainer_jo import _compat
@@ -73,15 +73,9 @@ TRAIN = """
 
 def run(*scripts: str, argument: str, path: str = "") -> str:
     code = "".join(map(textwrap.dedent, scripts))
-    result = subprocess.run(
-        [sys.executable, "-W", "error::UserWarning", "-c", code, argument],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
+    command = [sys.executable, "-W", "error::UserWarning", "-c", code, argument]
+    env = {**os.environ, "PYTHONPATH": path}
+    return processes.run(command, cwd=ROOT, env=env).stdout
 
 
 def test_trains_without_numpy_distutils_and_pkg_resources(tmp_path):

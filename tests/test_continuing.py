@@ -5,16 +5,16 @@ import os
 import random
 import re
 import signal
-import subprocess
 import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
+import processes
 import pytest
 from chainer import serializers
 from chainer.serializers import save_npz
+from processes import HERE
 from tiny import STUDY
 
 from chainer_jo.datasets import digits
@@ -57,17 +57,10 @@ def program(tmp_path_factory):
     """Starts the program on a results folder, in a process group of its own."""
     path = tmp_path_factory.mktemp("program") / "program.py"
     path.write_text(PROGRAM)
-    here = Path(__file__).resolve().parent
 
     def start(results):
-        environment = {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{here.parent}"}
-        return subprocess.Popen(
-            [sys.executable, path, results],
-            env=environment,
-            text=True,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
+        command = [sys.executable, path, results]
+        return processes.start(command, env=processes.environment(HERE), start_new_session=True)
 
     return start
 
@@ -75,7 +68,7 @@ def program(tmp_path_factory):
 @pytest.fixture(scope="module")
 def undisturbed(program, tmp_path_factory):
     results = tmp_path_factory.mktemp("undisturbed")
-    program(results).communicate()
+    processes.finish(program(results))
     return outcome(results)
 
 
@@ -113,8 +106,7 @@ def test_killed_at_random_moments(program, undisturbed, tmp_path):
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 kills += 1
-        process.communicate()
-        if process.returncode == 0:
+        if processes.finish(process, None).returncode == 0:
             break
     assert kills >= 1
     assert outcome(tmp_path) == undisturbed
@@ -133,8 +125,8 @@ def test_workers_end_with_the_process_that_hands_out_runs(program, tmp_path):
 
 
 def test_two_processes_share_the_work(program, undisturbed, tmp_path):
-    processes = [program(tmp_path), program(tmp_path)]
-    for line in "".join(process.communicate()[0] for process in processes).splitlines():
+    both = [program(tmp_path), program(tmp_path)]
+    for line in "".join(processes.finish(process).stdout for process in both).splitlines():
         run_id, state, written = line.split()
         if state == "finished":
             result = tmp_path / "runs" / run_id / "result.json"

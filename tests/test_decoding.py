@@ -1,13 +1,12 @@
 """Image files of all kinds: which are opened, and what is seen of odd ones."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import EpsImagePlugin, Image
+from processes import run
 
 from chainer_jo.datasets.decoding import decode
 from chainer_jo.errors import UserError
@@ -107,10 +106,7 @@ def test_a_decompression_bomb_is_refused_and_a_large_photograph_is_not(tmp_path)
         "import sys; from chainer_jo.datasets.decoding import decode; "
         "print(*decode(sys.argv[1], 8, 8)[3, 3])"
     )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code, tmp_path / "large.png"],
-        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+    done = run([sys.executable, "-W", "error", "-c", code, tmp_path / "large.png"])
     assert (done.stdout, done.stderr) == ("77 77 77\n", "")
 
 

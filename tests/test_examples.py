@@ -1,13 +1,12 @@
 """The examples run, and docs/extending.md shows them as they are."""
 
 import json
-import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
+import processes
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -16,14 +15,7 @@ EXAMPLES = ROOT / "examples"
 
 def run(folder, script, *flags):
     """The script as a user runs it; fails with what it printed."""
-    done = subprocess.run(
-        [sys.executable, script, *flags],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    processes.run([sys.executable, script, *flags], cwd=folder)
 
 
 def cells(folder, script, number, *flags):
@@ -40,9 +32,7 @@ def untracked(folder):
     shutil.copy(ROOT / ".gitignore", folder)
     shown = ""
     for words in (["init", "--quiet"], ["status", "--porcelain"]):
-        shown = subprocess.run(
-            ["git", "-C", folder, *words], check=True, capture_output=True, text=True
-        ).stdout
+        shown = processes.run(["git", "-C", folder, *words]).stdout
     return {line.removeprefix("?? ") for line in shown.splitlines()}
 
 

@@ -1,13 +1,13 @@
 """Training on the stand-in for a GPU: captured, counted and replayed."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from cuda_on_cpu import needs_compiler
 from gpu_standin_environment import environment
+from processes import run
 
 pytestmark = needs_compiler
 
@@ -21,13 +21,7 @@ def test_a_step_is_captured_whole_and_replayed_as_it_was_called(
 ):
     """Every objective of the tables, without a word from the host; with so many kernels at most."""
     program = Path(__file__).with_name("kernels_of_a_step.py")
-    run = subprocess.run(
-        [sys.executable, program, precision, objective],
-        capture_output=True,
-        text=True,
-        env=environment(tmp_path),
-    )
-    assert run.returncode == 0, run.stderr[-3000:]
-    result = json.loads(run.stdout)
+    command = [sys.executable, program, precision, objective]
+    result = json.loads(run(command, env=environment(tmp_path)).stdout)
     assert result["finite"], "subnormal numbers are zero on a GPU"
     assert result["same"] and result["kernels"] <= most, result

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from processes import finish, start
 
 from chainer_jo.datasets.decoding import decode
 from chainer_jo.datasets.image_stream import ImageStream
@@ -111,16 +112,11 @@ def test_workers_end_with_a_killed_parent(paths, tmp_path):
         "    print(*(w._process.pid for w in stream._workers), flush=True)\n"
         "    input()\n"
     )
-    parent = subprocess.Popen(
-        [sys.executable, script, *paths[:4]],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )
+    parent = start([sys.executable, script, *paths[:4]], stdin=subprocess.PIPE)
     workers = [int(pid) for pid in parent.stdout.readline().split()]
-    assert len(workers) == 2
     parent.kill()
-    parent.wait()
+    finish(parent, -signal.SIGKILL)
+    assert len(workers) == 2
     deadline = time.monotonic() + 20
     while any(_runs(pid) for pid in workers) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -1,21 +1,18 @@
 """Training on several ranks is training on one: the same losses, labels, checkpoints."""
 
 import json
-import os
 import shutil
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from clothing1m_like import make_clothing1m_like
+from processes import HERE, run, run_on_ranks
 from ranks_job import IN_MEMORY, ON_DISK
 
 from chainer_jo.datasets.clothing1m import NOISY_TRAIN
 from chainer_jo.experiments.store import RunStore
 
-HERE = Path(__file__).resolve().parent
 MPIEXEC = shutil.which("mpiexec")
 needs_mpi = pytest.mark.skipif(MPIEXEC is None, reason="mpiexec (Open MPI) is not installed")
 
@@ -25,22 +22,14 @@ def data(tmp_path_factory):
     return make_clothing1m_like(tmp_path_factory.mktemp("data") / "clothing1m", train=5, size=20)
 
 
-def job(data, results, *flags, ranks=1, check=True):
+def job(data, results, *flags, ranks=1, code=0):
     """Runs ranks_job.py to its end; gives the finished process."""
     results.mkdir(exist_ok=True)
-    command = [sys.executable, str(HERE / "ranks_job.py"), str(data), str(results), *flags]
-    if ranks > 1:
-        pytest.importorskip("mpi4py", reason="mpi4py (the extra 'mpi') is not installed")
-        allowed = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-        command = [MPIEXEC, *allowed, "--oversubscribe", "-n", str(ranks), *command]
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-    patient = {"OMPI_MCA_mpi_yield_when_idle": "1"}  # ranks that wait leave the cores to others
-    # Open MPI keeps its sockets below TMPDIR, whose path has to be short.
-    env = os.environ | threads | patient | {"PYTHONPATH": str(HERE.parent), "TMPDIR": "/tmp"}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
-    if check:
-        assert done.returncode == 0, done.stderr
-    return done
+    command = [sys.executable, HERE / "ranks_job.py", data, results, *flags]
+    if ranks == 1:
+        return run(command, code)
+    pytest.importorskip("mpi4py", reason="mpi4py (the extra 'mpi') is not installed")
+    return run_on_ranks(ranks, command, code)
 
 
 def losses(results):
@@ -110,7 +99,7 @@ def test_images_in_memory_on_two_ranks_are_as_on_one_with_two_shards(tmp_path):
 
 @needs_mpi
 def test_killed_on_two_ranks_and_continued_on_one(data, alone, tmp_path):
-    killed = job(data, tmp_path, "--die-at", "16", "--die-rank", "1", ranks=2, check=False)
+    killed = job(data, tmp_path, "--die-at", "16", "--die-rank", "1", ranks=2, code=None)
     assert killed.returncode != 0
     assert "signal 9" in killed.stderr + killed.stdout, "mpiexec says which rank died and how"
     assert max(losses(tmp_path)) <= 16
@@ -125,15 +114,14 @@ def test_killed_on_two_ranks_and_continued_on_one(data, alone, tmp_path):
 
 @needs_mpi
 def test_an_exception_on_one_rank_ends_all(data, tmp_path):
-    failed = job(data, tmp_path, "--raise-at", "3", ranks=2, check=False)
+    failed = job(data, tmp_path, "--raise-at", "3", ranks=2, code=None)
     assert failed.returncode != 0
     assert "made to fail" in failed.stderr
     assert "Uncaught exception on rank 1" in failed.stderr
 
 
 def test_killed_alone_and_continued_within_an_epoch(data, alone, tmp_path):
-    killed = job(data, tmp_path, "--shards", "2", "--die-at", "17", check=False)
-    assert killed.returncode == -9
+    job(data, tmp_path, "--shards", "2", "--die-at", "17", code=-9)
     job(data, tmp_path)
     assert losses(tmp_path) == losses(alone), "bit by bit"
     (result, labels, log), (result1, labels1, log1) = outcome(tmp_path), outcome(alone)
@@ -145,7 +133,7 @@ def test_killed_alone_and_continued_within_an_epoch(data, alone, tmp_path):
 
 @needs_mpi
 def test_continued_with_shards_that_do_not_divide(data, tmp_path):
-    job(data, tmp_path, "--die-at", "16", check=False)  # one shard
+    job(data, tmp_path, "--die-at", "16", code=-9)  # one shard
     job(data, tmp_path, ranks=2)
     result, labels, log = outcome(tmp_path)
     assert result["shards"] == 2 and len(log) == 3
@@ -153,21 +141,21 @@ def test_continued_with_shards_that_do_not_divide(data, tmp_path):
 
 
 def test_checkpoint_of_the_same_images_in_another_order(data, tmp_path):
-    job(data, tmp_path, "--die-at", "16", check=False)
+    job(data, tmp_path, "--die-at", "16", code=-9)
     other = shutil.copytree(data, tmp_path / "other")
     keys = (other / NOISY_TRAIN).read_text().splitlines()
     (other / NOISY_TRAIN).write_text("\n".join(keys[::-1]))
-    failed = job(other, tmp_path, check=False)
+    failed = job(other, tmp_path, code=None)
     assert "checkpoint of data with fingerprint" in failed.stderr
     assert "--fresh" not in failed.stderr  # not a flag of all commands
     assert "or this file removed, which begins the run anew" in failed.stderr
 
 
 def test_damaged_checkpoint(data, tmp_path):
-    job(data, tmp_path, "--die-at", "16", check=False)
+    job(data, tmp_path, "--die-at", "16", code=-9)
     path = RunStore(tmp_path).folder(ON_DISK) / "snapshot.npz"
     path.write_bytes(path.read_bytes()[:1000])
-    failed = job(data, tmp_path, check=False)
+    failed = job(data, tmp_path, code=None)
     assert f"{path}: damaged checkpoint (" in failed.stderr and "--fresh" not in failed.stderr
     assert "expected this file removed, which begins the run anew" in failed.stderr
     path.unlink()

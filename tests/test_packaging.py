@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from processes import run
 
 import chainer_jo
 
@@ -137,11 +138,9 @@ def test_every_folder_of_the_package_is_installed():
     assert names == set(find(str(ROOT), include=["chainer_jo*"]))
 
 
-def make(*arguments: str) -> subprocess.CompletedProcess:
+def make(*arguments: str, code: int = 0) -> subprocess.CompletedProcess:
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
-    return subprocess.run(
-        ["make", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True
-    )
+    return run(["make", *arguments], code, cwd=ROOT, env=environment)
 
 
 def test_make_passes_flags_on(tmp_path):
@@ -155,8 +154,7 @@ def test_make_refuses_an_old_python(tmp_path):
     old = tmp_path / "python3.10"
     old.write_text("#!/bin/sh\nexit 1\n")
     old.chmod(0o755)
-    result = make("test", f"PYTHON={old}", f"VENV={tmp_path / 'venv'}")
-    assert result.returncode == 2
+    result = make("test", f"PYTHON={old}", f"VENV={tmp_path / 'venv'}", code=2)
     assert f"Python 3.11 or newer is needed, {old} is not" in result.stderr
     assert not (tmp_path / "venv").exists()
 

@@ -1,11 +1,11 @@
 """Which code a result is said to come from."""
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from processes import run
 
 import chainer_jo
 
@@ -26,12 +26,7 @@ def repository(tmp_path):
 
     def git(*words):
         identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
-        return subprocess.run(
-            ["git", "-C", str(tmp_path), *identity, *words],
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout.strip()
+        return run(["git", "-C", tmp_path, *identity, *words]).stdout.strip()
 
     git("init")
     git("commit", "--allow-empty", "-m", "first")
@@ -40,14 +35,9 @@ def repository(tmp_path):
 
 def commit(folder, *meanwhile, **environment):
     """What a process that has loaded the package below ``folder`` says after a command."""
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM, *(meanwhile or ["true"])],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(folder), **environment},
-        cwd=folder,
-    ).stdout.strip()
+    command = [sys.executable, "-c", PROGRAM, *(meanwhile or ["true"])]
+    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(folder), **environment}
+    return run(command, env=env, cwd=folder).stdout.strip()
 
 
 def install(folder):

@@ -2,8 +2,6 @@
 
 import copy
 import gc
-import os
-import subprocess
 import sys
 import threading
 
@@ -14,6 +12,7 @@ from engines import provider
 from float64_functions import conv2d as conv2d64
 from float64_functions import conv2d_gradients, relative_error
 from float64_provider import Float64
+from processes import environment, run
 
 from chainer_jo.errors import UserError
 from chainer_jo.functions import batch_norm_relu, conv2d, providers, spatial_mean
@@ -126,9 +125,8 @@ def test_onednn_says_what_it_is_kept_from():
     provider("mixed")
     command = "from chainer_jo.functions.providers import dnnl; print(dnnl.find().instructions())"
     for limit, instructions in (("AVX2", 0x7), ("SSE41", 0x1)):
-        env = os.environ | {"ONEDNN_MAX_CPU_ISA": limit}
-        said = subprocess.run([sys.executable, "-c", command], env=env, capture_output=True)
-        assert int(said.stdout) == instructions
+        env = environment(ONEDNN_MAX_CPU_ISA=limit)
+        assert int(run([sys.executable, "-c", command], env=env).stdout) == instructions
 
 
 def test_stock_chainer_has_fp32_alone():

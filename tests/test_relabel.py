@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from own_images import (
     read_only,
     run,
 )
+from processes import run_on_ranks
 
 from chainer_jo.relabel import outcome, training, tuning
 from chainer_jo.relabel.corrected_labels import COLUMNS
@@ -363,21 +363,15 @@ def test_on_two_ranks(features, data, by_features, tmp_path):
     words = [str(w) for w in SHORT]
     if features:
         words = [*map(str, BY_FEATURES), "--features", str(data / "features.npz")]
-    done = ranks(2, "relabel", str(data / "labels.csv"), "--out", str(tmp_path / "out"), *words)
-    assert done.returncode == 0, done.stderr
+    done = ranks("relabel", data / "labels.csv", "--out", tmp_path / "out", *words)
     assert len(read(tmp_path / "out" / "labels.csv")) == 60
     assert done.stdout.count("labels changed") == 1
-    done = ranks(2, "relabel", "no.csv", "--out", str(tmp_path / "none"))
-    assert done.returncode == 2 and done.stderr.count("error: data 'no.csv'") == 1
+    done = ranks("relabel", "no.csv", "--out", tmp_path / "none", code=2)
+    assert done.stderr.count("error: data 'no.csv'") == 1
 
 
-def ranks(number, *arguments):
-    allowed = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-    command = ["mpiexec", *allowed, "--oversubscribe", "-n", str(number)]
-    command += [sys.executable, "-m", "chainer_jo", *arguments]
-    quiet = {"OMP_NUM_THREADS": "1", "OMPI_MCA_mpi_yield_when_idle": "1", "TMPDIR": "/tmp"}
-    env = os.environ | quiet | {"PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
+def ranks(*arguments, code=0):
+    return run_on_ranks(2, [sys.executable, "-m", "chainer_jo", *arguments], code)
 
 
 def test_the_commands_say_what_they_are(capsys):

@@ -2,11 +2,11 @@
 
 import re
 import shutil
-import subprocess
 from html import escape
 from html.parser import HTMLParser
 
 import pytest
+from processes import run
 from tiny import STUDY
 
 from chainer_jo import files, paper
@@ -210,9 +210,6 @@ def test_the_page_never_scrolls_sideways(html, tmp_path, width):
     flags = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
              "--disable-background-networking", "--disable-component-update")  # fmt: skip
     profile = f"--user-data-dir={tmp_path / 'profile'}"
-    done = subprocess.run(
-        ["chromium", *flags, profile, "--dump-dom", page.as_uri()],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    done = run(["chromium", *flags, profile, "--dump-dom", page.as_uri()], timeout=120)
     visible, whole = map(int, re.search(r"<title>(\d+) (\d+)", done.stdout).groups())
     assert 0 < whole <= visible

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import processes
 import pytest
 from tiny import TINY
 
@@ -340,27 +341,17 @@ def test_interrupt_says_how_to_go_on(tmp_path, kill):
     command = [sys.executable, ROOT / "reproduce" / "table1.py", "--preset", "digits",
                "--noise-rates", "0.5", "--trials", "1", "--results", tmp_path,
                "--figures", tmp_path]  # fmt: skip
-    process = subprocess.Popen(
-        command,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        # Tests that were started in the background would hand down that SIGINT is ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    process = processes.start(command, start_new_session=True)
     assert "preset digits" in process.stdout.readline()
     time.sleep(2)
     kill(process.pid)
-    _, error = process.communicate(timeout=60)
+    said = processes.finish(process, 130, timeout=60).stderr
     for _ in range(50):
         if not _alive_in_group(process.pid):
             break
         time.sleep(0.1)
     assert not _alive_in_group(process.pid)
-    assert process.returncode == 130
-    assert error.strip() == "interrupted; the same command continues where this one stopped"
+    assert said.strip() == "interrupted; the same command continues where this one stopped"
 
 
 @pytest.mark.parametrize(("fresh", "command"), [

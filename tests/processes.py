@@ -1,0 +1,76 @@
+"""Processes that tests start; one that does not end as expected shows what it said."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+#: Characters that are shown of the end of what a process said.
+SHOWN = 6000
+
+
+def environment(*folders: Path, **variables: object) -> dict[str, str]:
+    """This process's, with other folders and the checkout to import from."""
+    path = os.pathsep.join(map(str, (*folders, ROOT)))
+    return {**os.environ, "PYTHONPATH": path} | {k: str(v) for k, v in variables.items()}
+
+
+def start(command: Sequence[object], **options: Any) -> subprocess.Popen:
+    """A process whose output is kept; ``env`` is `environment`'s by default.
+
+    `options` are those of `subprocess.Popen`.
+    """
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    words = [str(word) for word in command]
+    return subprocess.Popen(words, text=True, **{"env": environment(), **pipes, **options})
+
+
+def finish(
+    process: subprocess.Popen, code: int | None = 0, timeout: float = 600
+) -> subprocess.CompletedProcess:
+    """Waits for the end of a process; gives what it said.
+
+    Raises
+    ------
+    AssertionError
+        unless it ends with this exit code (None: any) in so many seconds.
+    """
+    __tracebackhide__ = True
+    try:
+        said = process.communicate(timeout=timeout)
+        wrong = code not in (None, process.returncode)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        said, wrong = process.communicate(), True
+    if wrong:
+        lines = [f"{shlex.join(process.args)}: ended with {process.returncode}, expected {code}"]
+        for name, text in zip(("output", "errors"), said, strict=True):
+            lines.append(f"-- {name}, the end:\n{(text or '')[-SHOWN:]}")
+        raise AssertionError("\n".join(lines))
+    return subprocess.CompletedProcess(process.args, process.returncode, *said)
+
+
+def run(
+    command: Sequence[object], code: int | None = 0, timeout: float = 600, **options: Any
+) -> subprocess.CompletedProcess:
+    """`start` and `finish`."""
+    __tracebackhide__ = True
+    return finish(start(command, **options), code, timeout)
+
+
+def run_on_ranks(
+    number: int, command: Sequence[object], code: int | None = 0
+) -> subprocess.CompletedProcess:
+    """`run` under ``mpiexec``."""
+    __tracebackhide__ = True
+    allowed = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    # Ranks that wait leave the cores to others. Open MPI keeps its sockets below TMPDIR, whose
+    # path has to be short.
+    env = environment(OMPI_MCA_mpi_yield_when_idle=1, TMPDIR="/tmp")
+    return run(["mpiexec", *allowed, "--oversubscribe", "-n", number, *command], code, env=env)
