@@ -1,5 +1,6 @@
 """From given labels to wrong and new ones: the decision, the training behind it, the choice."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -12,7 +13,7 @@ from chainer_jo.errors import UserError
 from chainer_jo.links.joint_objective import JointObjective
 from chainer_jo.relabel import label_noise, training, tuning
 from chainer_jo.relabel.in_memory import FeatureSet, ImageSet
-from chainer_jo.relabel.label_errors import best_threshold, find_label_errors
+from chainer_jo.relabel.label_errors import COLUMNS, best_threshold, find_label_errors
 from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
 from chainer_jo.relabel.training import Settings
 from chainer_jo.training.iterator import Batch
@@ -71,6 +72,52 @@ def test_errors_are_found_and_mended(kind, rate):
     np.testing.assert_array_equal(errors.changed, errors.new != given)
     expected = noise.transition_matrix(kind, rate, C, PAIRS)
     np.testing.assert_allclose(errors.confusion, expected, atol=0.12)
+
+
+@pytest.mark.parametrize(
+    "images,spread,rate,expected",
+    [
+        (100, 0.6, 0.3, "^The new labels may .* 100 images of 4 classes are few, expected 160"),
+        (800, 3.0, 0.3, "^The new labels may .* expects to be right in [345]. % of them, expected"),
+        (800, 1.2, 0.0, r"^The new labels may .* [0-4]\.. % are estimated to be wrong, few next"),
+        (800, 0.6, 0.3, "^$"),
+    ],
+)
+def test_doubt(images, spread, rate, expected):
+    features, true = blobs(images, spread=spread)
+    given = given_labels(true, "symmetric", rate)
+    probabilities = training.out_of_sample(FeatureSet(features), given, C, Settings(), 0)
+    errors = find_label_errors(probabilities, given)
+    assert re.search(expected, errors.doubt), errors.doubt
+
+
+def test_what_is_estimated_is_of_the_given_labels():
+    features, true = blobs()
+    given = given_labels(true)  # 0 is called 1, and 2 is called 3, two times in five
+    probabilities = training.out_of_sample(FeatureSet(features), given, C, Settings(), 0)
+    errors = find_label_errors(probabilities, given, ("a", "b", "c", "d"))
+    assert errors.share_wrong == pytest.approx((given != true).mean(), abs=0.03)
+    by_class = [(true[given == k] != k).mean() for k in range(C)]
+    np.testing.assert_allclose(errors.share_wrong_by_class, by_class, atol=0.06)
+    assert sorted(errors.rank) == list(range(1, len(true) + 1))
+    surest = errors.rank <= 100
+    assert errors.probability_given[surest].max() <= errors.probability_given[~surest].min()
+    assert (errors.network == true).mean() > 0.9
+    columns = errors.columns()
+    assert tuple(columns) == COLUMNS and set(columns["given"]) == set("abcd")
+
+
+def test_a_rare_class_borrows_from_the_average():
+    """Two images in a hundred are of the third class, and the network hardly knows it."""
+    rng = np.random.default_rng(0)
+    true = np.repeat([0, 1, 2], [300, 280, 20])
+    s = np.full((600, 3), 0.1)
+    s[np.arange(600), np.where(true == 2, rng.integers(0, 3, 600), true)] = 0.8
+    given = noise.symmetric(true.astype(np.int32), 0.3, 3, rng)
+    alone = label_noise.estimate_confusion(s, given)
+    shared = label_noise.calibrate(s, given).confusion
+    assert abs(shared[2, 2] - 0.8) < abs(alone[2, 2] - 0.8)
+    np.testing.assert_allclose(shared.sum(axis=1), 1)
 
 
 def test_given_labels_as_evidence_help_against_asymmetric_noise():

@@ -3,66 +3,175 @@ not trained on them. No true label is needed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from chainer_jo.relabel import label_noise
 
+#: The columns of `LabelErrors.table`, which are the first of ``labels.csv`` too.
+COLUMNS = (
+    "given",
+    "new",
+    "probability_given",
+    "probability_new",
+    "changed",
+    "wrong",
+    "rank",
+    "network",
+)
+#: There is `doubt` about fewer images a class; about a network that expects to be right in less
+#: than this share of images; about wrong labels fewer than this part of the network's own errors.
+FEWEST, WEAK, SMALL = 40, 0.6, 0.3
+
 
 @dataclass(frozen=True, eq=False)
 class LabelErrors:
-    """What is thought of n given labels.
+    """What is thought of n given labels; classes are counted from 0.
 
     Attributes
     ----------
+    class_names : of the c classes.
+    given : int (n,).
     probabilities : p(true | x, given), float64 (n, c): new soft labels.
-    new : int (n,), the likeliest class of each image.
+    predicted : p(true | x), float64 (n, c): what the network says of an image whose label it has
+        not seen, before that label counts as evidence.
     wrong : bool (n,), which given labels to call wrong so that F1 is expected to be highest. That
-        finds more than ``new != given``: an image whose given label is a little likelier than not
+        finds more than ``changed``: an image whose given label is a little likelier than not
         is worth a look, though not a change.
     confusion : T (c, c), the estimated p(given j | true k), its rows sum to 1.
     exponent : what the network's probabilities were raised to; see `label_noise.calibrate`.
+    duplicates : groups of images that are the same or nearly, int arrays of rows.
+    index : what the table's rows are called, if anything: the index of a DataFrame that came in.
     """
 
+    class_names: Sequence[Any]
     given: np.ndarray
     probabilities: np.ndarray
-    new: np.ndarray
+    predicted: np.ndarray
     wrong: np.ndarray
     confusion: np.ndarray
     exponent: float
+    duplicates: Sequence[np.ndarray] = ()
+    index: Any = None
 
-    @property
-    def probability_given(self) -> np.ndarray:
-        """The probability (n,) that the given label is right; the surest errors have the least."""
-        return self.probabilities[np.arange(len(self.given)), self.given]
+    @cached_property
+    def new(self) -> np.ndarray:
+        """The likeliest class of each image, int (n,)."""
+        return self.probabilities.argmax(axis=1)
 
     @property
     def changed(self) -> np.ndarray:
         """Whose label is another now, bool (n,)."""
         return self.new != self.given
 
+    @cached_property
+    def network(self) -> np.ndarray:
+        """The network's own opinion, int (n,): its likeliest class, whatever label was given."""
+        return self.predicted.argmax(axis=1)
 
-def find_label_errors(probabilities: np.ndarray, given: np.ndarray) -> LabelErrors:
+    @cached_property
+    def probability_given(self) -> np.ndarray:
+        """The probability (n,) that the given label is right; the surest errors have the least."""
+        return self.probabilities[np.arange(len(self.given)), self.given]
+
+    @property
+    def probability_new(self) -> np.ndarray:
+        """The probability (n,) of the new label."""
+        return self.probabilities.max(axis=1)
+
+    @cached_property
+    def rank(self) -> np.ndarray:
+        """Place of each image in the order to review them, int (n,): 1 is the surest error."""
+        rank = np.empty(len(self.given), np.int64)
+        rank[np.argsort(self.probability_given, kind="stable")] = np.arange(1, len(rank) + 1)
+        return rank
+
+    @property
+    def share_wrong(self) -> float:
+        """The estimated share of given labels that are wrong, in [0, 1]."""
+        return float(1 - self.probability_given.mean())
+
+    @property
+    def share_wrong_by_class(self) -> np.ndarray:
+        """The same (c,) of the images given each label; 0 where there are none."""
+        count = np.bincount(self.given, minlength=len(self.class_names))
+        wrong = np.bincount(self.given, 1 - self.probability_given, len(self.class_names))
+        return wrong / np.maximum(count, 1)
+
+    @cached_property
+    def doubt(self) -> str:
+        """Why the new labels may be no better than the given ones, in a sentence; else empty."""
+        return doubt(self)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The table, column by column, with classes by their names."""
+        names = np.asarray(self.class_names)
+        values = {name: getattr(self, name) for name in COLUMNS}
+        return values | {name: names[values[name]] for name in ("given", "new", "network")}
+
+    def table(self) -> Any:
+        """A row for every image, in the order they came in: a pandas DataFrame of `COLUMNS`, or
+        where there is no pandas a dictionary of arrays (n,)."""
+        try:
+            import pandas
+        except ImportError:
+            return self.columns()
+        return pandas.DataFrame(self.columns(), index=self.index)
+
+
+def find_label_errors(
+    probabilities: np.ndarray,
+    given: np.ndarray,
+    class_names: Sequence[Any] | None = None,
+    duplicates: Sequence[np.ndarray] = (),
+) -> LabelErrors:
     """Judges given labels by Bayes' rule under a confusion that is estimated from them.
 
     Parameters
     ----------
     probabilities : (n, c), of images whose labels the network has not been trained on.
     given : int (n,).
+    class_names, duplicates : see `LabelErrors`; without names classes are 0 to c - 1.
     """
     exponent, confusion = label_noise.calibrate(probabilities, given)
-    sharpened = label_noise.sharpen(probabilities, exponent)
-    likely = label_noise.posterior(sharpened, given, confusion)
+    predicted = label_noise.sharpen(probabilities, exponent)
+    likely = label_noise.posterior(predicted, given, confusion)
     wrong = 1 - likely[np.arange(len(given)), given]
     return LabelErrors(
+        range(probabilities.shape[1]) if class_names is None else class_names,
         given,
         likely,
-        likely.argmax(axis=1),
+        predicted,
         wrong >= best_threshold(wrong),
         confusion,
         exponent,
+        duplicates,
     )
+
+
+def doubt(errors: LabelErrors) -> str:
+    """See `LabelErrors.doubt`; where the limits come from is in docs/label-errors.md."""
+    n, c = errors.probabilities.shape
+    errs, wrong = 1 - float(errors.predicted.max(axis=1).mean()), errors.share_wrong
+    may = "The new labels may be no better than those given: "
+    if n < FEWEST * c:
+        return f"{may}{n:,} images of {c} classes are few, expected {FEWEST * c:,} or more."
+    if 1 - errs < WEAK:
+        return (
+            f"{may}a network that has not seen an image's label expects to be right in "
+            f"{100 - 100 * errs:.0f} % of them, expected {100 * WEAK:.0f} % or more."
+        )
+    if wrong < SMALL * errs:
+        return (
+            f"{may}{100 * wrong:.1f} % are estimated to be wrong, few next to the "
+            f"{100 * errs:.0f} % of images in which the network expects to err. Either few are, or "
+            "they are wrong as the images look, which labels alone cannot tell from right."
+        )
+    return ""
 
 
 def best_threshold(wrong: np.ndarray) -> float:

@@ -15,10 +15,15 @@ from scipy.optimize import minimize_scalar
 
 #: The mean log likelihood that an iteration has to gain for another one to be made.
 TOLERANCE = 1e-6
+#: Below this nothing is taken the logarithm of.
+TINY = np.finfo(np.float64).tiny
 #: Exponents that `calibrate` chooses from.
 EXPONENTS = 0.25, 4.0
 #: Share of labels that are wrong in the confusion that an estimate starts from.
 ASSUMED_WRONG = 0.1
+#: Images of the average class that every row of the final confusion is estimated with, besides its
+#: own: a class of a hundred images, seen by a weak network, says little about its row by itself.
+PRIOR_IMAGES = 30
 
 
 class Calibrated(NamedTuple):
@@ -36,11 +41,11 @@ def estimate_confusion(
     given: np.ndarray,
     start: np.ndarray | None = None,
     iterations: int = 200,
+    prior: np.ndarray | None = None,
 ) -> np.ndarray:
     """T (c, c) float64 of the largest likelihood of the given labels, by EM.
 
-    For fixed probabilities the log likelihood is concave in T. One label, spread evenly, is added
-    to every row's counts, so that a class that no image seems to be of keeps a row.
+    For fixed probabilities the log likelihood is concave in T.
 
     Parameters
     ----------
@@ -49,12 +54,14 @@ def estimate_confusion(
     given : int (n,).
     start : T (c, c) to start from.
     iterations : at most.
+    prior : labels (c, c) that are added to every row's counts. By default one, spread evenly, so
+        that a class that no image seems to be of keeps a row.
     """
     probabilities = np.asarray(probabilities)
     c = probabilities.shape[1]
     if start is None:
         start = (1 - ASSUMED_WRONG) * np.eye(c) + ASSUMED_WRONG / c
-    return _maximise(_by_given(probabilities, given), start, iterations)[0]
+    return _maximise(_by_given(probabilities, given), start, iterations, prior)[0]
 
 
 def posterior(probabilities: np.ndarray, given: np.ndarray, confusion: np.ndarray) -> np.ndarray:
@@ -74,7 +81,8 @@ def log_likelihood(
 
 
 def calibrate(probabilities: np.ndarray, given: np.ndarray) -> Calibrated:
-    """The exponent and the confusion of the largest likelihood of the given labels, together.
+    """The exponent and the confusion of the largest likelihood of the given labels, together; then
+    the confusion once more, with `PRIOR_IMAGES` of the average class in every row.
 
     A network trained with the entropy term (eq. 12) is too sure, one trained on noisy labels alone
     not sure enough; how sure it should be follows from the labels of images it has not seen.
@@ -84,15 +92,19 @@ def calibrate(probabilities: np.ndarray, given: np.ndarray) -> Calibrated:
 
     def badness(log_exponent: float) -> float:
         groups = _by_given(_power(log_s, np.exp(log_exponent)), given)
-        state["confusion"], likelihood = _maximise(groups, state["confusion"], 20)
-        return -likelihood
+        state["confusion"], objective = _maximise(groups, state["confusion"], 20)
+        return -objective
 
     bounds = tuple(np.log(EXPONENTS))
     found = minimize_scalar(badness, bounds=bounds, method="bounded", options={"xatol": 0.03})
     exponent = float(np.exp(found.x))
-    return Calibrated(
-        exponent, estimate_confusion(_power(log_s, exponent), given, state["confusion"])
-    )
+    s, start = _power(log_s, exponent), state["confusion"]
+    start = estimate_confusion(s, given, start)
+    right = float(s.mean(axis=0) @ np.diag(start))
+    c = len(start)
+    average = np.full((c, c), (1 - right) / max(c - 1, 1))
+    np.fill_diagonal(average, right)
+    return Calibrated(exponent, estimate_confusion(s, given, start, prior=PRIOR_IMAGES * average))
 
 
 def sharpen(probabilities: np.ndarray, exponent: float) -> np.ndarray:
@@ -117,21 +129,25 @@ def _by_given(probabilities: np.ndarray, given: np.ndarray) -> list[np.ndarray]:
 
 
 def _maximise(
-    groups: list[np.ndarray], confusion: np.ndarray, iterations: int
+    groups: list[np.ndarray],
+    confusion: np.ndarray,
+    iterations: int,
+    prior: np.ndarray | None = None,
 ) -> tuple[np.ndarray, float]:
-    """EM; T and the mean log likelihood before its last step."""
+    """EM; T and, before its last step, what it maximises: the mean log likelihood, and that of the
+    prior's labels."""
     n, c = sum(map(len, groups)), len(groups)
+    prior = np.full((c, c), 1 / c) if prior is None else prior
     last = -np.inf
     for _ in range(iterations):
-        counts = np.empty((c, c))
-        likelihood = 0.0
+        counts = prior.copy()
+        objective = float((prior * np.log(np.maximum(confusion, TINY))).sum()) / n
         for j, s in enumerate(groups):
-            explained = np.maximum(s @ confusion[:, j], np.finfo(np.float64).tiny)
-            counts[:, j] = confusion[:, j] * (s.T @ (1 / explained))
-            likelihood += np.log(explained).sum() / n
-        counts += 1 / c
+            explained = np.maximum(s @ confusion[:, j], TINY)
+            counts[:, j] += confusion[:, j] * (s.T @ (1 / explained))
+            objective += np.log(explained).sum() / n
         confusion = counts / counts.sum(axis=1, keepdims=True)
-        if likelihood - last < TOLERANCE:
+        if objective - last < TOLERANCE:
             break
-        last = likelihood
-    return confusion, likelihood
+        last = objective
+    return confusion, objective
