@@ -1,5 +1,8 @@
 """Features of people's own images, joined by the images' paths."""
 
+import unicodedata
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -40,13 +43,36 @@ def test_paths_as_bytes_and_integers_as_features(images, file):
     np.testing.assert_array_equal(read_features(file, images), ROWS)
 
 
+def test_an_accent_is_the_same_however_it_is_encoded(images, file):
+    paths = [unicodedata.normalize(form, PATHS[0]) for form in ("NFC", "NFD")]
+    assert paths[0] != paths[1]
+    for path in paths:
+        np.savez(file, features=ROWS, paths=[path, *PATHS[1:]])
+        np.testing.assert_array_equal(read_features(file, images), ROWS)
+
+
+def test_an_array_alone_is_in_the_order_of_the_table(images, file):
+    alone = file.with_suffix(".npy")
+    np.save(alone, ROWS)
+    np.testing.assert_array_equal(read_features(alone, images), ROWS)
+    with pytest.raises(UserError, match="an .npy has no paths"):
+        read_features(alone, replace(images, lines=None))
+    for array, words in ((ROWS[:2], "2 rows, expected 3"), (ROWS[0], r"float64 \(2,\), expected")):
+        np.save(alone, array)
+        with pytest.raises(UserError, match=words):
+            read_features(alone, images)
+    alone.write_bytes(b"nothing")
+    with pytest.raises(UserError, match="features.npy.*expected an array"):
+        read_features(alone, images)
+
+
 def test_a_row_far_from_all_others_is_noted(images, file, caplog):
     rows = 1 + ROWS.astype(np.float32)
     np.savez(file, features=rows * 1e30, paths=PATHS)
     read_features(file, images)
     assert not caplog.messages
     rows[1] *= 1000
-    for features, noted in ((rows, True), (rows * 0, False), (rows * [[0], [1], [0]], False)):
+    for features, noted in ((rows, True), (rows * [[0], [1], [0]], False)):
         np.savez(file, features=features, paths=PATHS)
         caplog.clear()
         read_features(file, images)
@@ -75,8 +101,10 @@ DAMAGE = {
     "no rows": (dict(features=ROWS[:0], paths=np.array([], str)), r"no row .*\(3 times\)"),
     "not finite": (
         dict(features=np.where(ROWS > 4, np.inf, ROWS), paths=PATHS),
-        "not finite: 'c.png' .line 4.",
+        "not finite in float32: 'c.png' .line 4.",
     ),
+    "too large": (dict(features=ROWS * 1e200, paths=PATHS), r"not finite in float32 \(3 times\)"),
+    "all the same": (dict(features=ROWS * 0 + 1, paths=PATHS), "the same for all images"),
 }
 
 
@@ -96,9 +124,6 @@ def test_files_of_something_else(images, file):
     with pytest.raises(UserError, match="features.npz.*expected an .npz") as caught:
         read_features(file, images)
     assert "pickle" not in str(caught.value), "advice that nobody can follow"
-    np.save(file.with_suffix(".npy"), ROWS)
-    with pytest.raises(UserError, match="features.npy.*expected an .npz"):
-        read_features(file.with_suffix(".npy"), images)
     np.savez_compressed(file, features=np.random.default_rng(0).random((3, 99)), paths=PATHS)
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 255

@@ -7,6 +7,7 @@ import pytest
 
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import label_table
+from chainer_jo.relabel.label_table import TableForm
 
 PLAIN = "path,label\na.png,cat\nb.png,dog\n"
 
@@ -56,6 +57,25 @@ def test_commas_quotes_unicode_and_line_ends_in_fields(file):
     assert table.lines == [2, 4]
 
 
+def test_columns_by_other_names(file):
+    file.write_text("Image;file_name;Class\na.png;x.png;cat\nb.png;y.png;dog\n")
+    check_plain(label_table.read(file, TableForm.of("image", "class", None)))
+    usual = label_table.read(file, TableForm.of(None, "class", None))
+    assert usual.paths == ["x.png", "y.png"]
+    with pytest.raises(UserError, match="expected columns 'picture' and 'label'"):
+        label_table.read(file, TableForm.of("picture", None, None))
+
+
+def test_absolute_paths_are_those_below_the_images(file, tmp_path):
+    file.write_text(f"path,label\n{tmp_path}/photos/a.png,cat\nb.png,dog\n")
+    photos = str(tmp_path / "photos")
+    check_plain(label_table.read(file, TableForm.of(None, None, photos)))
+    assert label_table.read(file).paths == ["photos/a.png", "b.png"]
+    file.write_text(f"path,label\n{tmp_path}/a.png,cat\nb.png,dog\n")
+    with pytest.raises(UserError, match="not a path below '.*photos': line 2, '.*/a.png'"):
+        label_table.read(file, TableForm.of(None, None, photos))
+
+
 def test_an_accent_is_the_same_class_however_it_is_encoded(file):
     file.write_text("path,label\na.png,caf\u00e9\nb.png,cafe\u0301\n", encoding="utf-8")
     assert len(set(label_table.read(file).labels)) == 1
@@ -69,18 +89,19 @@ def test_other_columns_are_kept_as_they_are(file):
 
 
 DAMAGE = {
-    "empty": (b"", "empty, expected a header with path and label"),
+    "empty": (b"", "empty, expected a header with columns 'path'"),
     "only spaces": (b" \n\n", "empty, expected a header"),
     "no rows": (b"path,label\n", "no rows below the header"),
-    "no header": (b"a.png,cat\n", "the header is 'a.png,cat', expected columns 'path' and 'label'"),
-    "other columns": (b"file,label\na.png,cat\n", "expected columns 'path' and 'label'"),
+    "no header": (b"a.png,cat\n", "the header is 'a.png,cat', expected columns 'path' or"),
+    "other columns": (b"file,label\na.png,cat\n", "columns 'path' or 'file_name' and 'label'"),
+    "parquet": (b"PAR1\x15\0PAR1", "a Parquet file, expected one saved as CSV"),
     "a column twice": (b"path,label,Label\na.png,cat,dog\n", "two columns of one name"),
     "a path twice": (
         PLAIN.encode() + b"c.png,dog\n./a.png,dog\n",
         "a path twice: lines 2 and 5, 'a.png'",
     ),
-    "an absolute path": (PLAIN.encode() + b"/etc/c.png,dog\n", "below the folder.*: line 4, '/etc"),
-    "a path outside": (PLAIN.encode() + b"x/../../c.png,dog\n", "below the folder.*line 4, '../c"),
+    "an absolute path": (PLAIN.encode() + b"/etc/c.png,dog\n", "not a path below.*: line 4, '/etc"),
+    "a path outside": (PLAIN.encode() + b"x/../../c.png,dog\n", "not a path below.*line 4, '../c"),
     "no path": (PLAIN.encode() + b",dog\n", "no path: line 4"),
     "no label": (PLAIN.encode() + b"c.png, \n", "no label: line 4"),
     "a comma too many": (PLAIN.encode() + b"c.png,salt,pepper\n", "3 fields, expected 2.*: line 4"),

@@ -14,6 +14,7 @@ from PIL import Image
 from chainer_jo.datasets.downloading import download
 from chainer_jo.datasets.image_stream import ImageStream
 from chainer_jo.errors import UserError
+from chainer_jo.relabel.label_table import TableForm
 from chainer_jo.relabel.labelled_images import load, true_labels
 
 
@@ -244,7 +245,34 @@ def test_one_class_is_no_task(tmp_path):
 
 def test_a_class_with_one_image_is_read_and_noted(table, caplog):
     assert np.bincount(load(str(table)).train.labels).tolist() == [2, 1]
-    assert caplog.messages == [f"{table}: class 'cat 10' has one image, 'c, d.webp' (line 4)"]
+    assert caplog.messages == [f"{table}: a class with one image: 'cat 10', 'c, d.webp' (line 4)"]
+
+
+def test_a_hundred_classes_with_one_image_are_one_line(tmp_path, caplog):
+    paths = [f"{i}.png" for i in range(100)]
+    for path in paths:
+        (tmp_path / path).touch()
+    rows = "".join(f"{path},{i}\n" for i, path in enumerate(paths))
+    (tmp_path / "labels.csv").write_text("path,label\n" + rows)
+    load(str(tmp_path / "labels.csv"))
+    assert len(caplog.messages) == 1 and "(100 times)" in caplog.messages[0]
+
+
+def test_hugging_faces_folder(tmp_path):
+    for path in ("a.png", "b.png"):
+        (tmp_path / path).touch()
+    (tmp_path / "metadata.csv").write_text("file_name,label,split\na.png,cat,x\nb.png,dog,y\n")
+    images = load(str(tmp_path)).train
+    assert list(images.paths) == ["a.png", "b.png"] and images.class_names == ("cat", "dog")
+    assert images.columns == {"split": ["x", "y"]}
+
+
+def test_a_table_and_images_in_another_folder(table, tmp_path):
+    elsewhere = tmp_path / "lists" / "labels.csv"
+    elsewhere.parent.mkdir()
+    elsewhere.write_bytes(table.read_bytes())
+    form = TableForm.of(None, None, str(table.parent))
+    assert load(str(elsewhere), form=form).train.files() == load(str(table)).train.files()
 
 
 def test_files_that_are_no_images_are_left_out_and_noted(folders, caplog):

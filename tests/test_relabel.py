@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -377,6 +378,8 @@ def ranks(*arguments, code=0):
 def test_the_commands_say_what_they_are(capsys):
     assert run("--help") == 0
     assert "relabel DATA --out FOLDER" in capsys.readouterr().out
+    assert run("--version") == 0
+    assert capsys.readouterr().out == f"chainer-jo {metadata.version('chainer_jo')}\n"
     assert run() == 2 and run("relable") == 2
     assert "expected relabel, predict, example" in capsys.readouterr().err
     for command in ("relabel", "predict", "example"):
@@ -430,3 +433,6 @@ def test_predict_without_a_network(content, tmp_path, capsys):
         (tmp_path / "model.npz").write_bytes(content)
     assert run("predict", tmp_path, "image.png") == 2
     assert "expected the folder that chainer-jo relabel wrote" in one_line(capsys)
+    assert run("predict", tmp_path / "nowhere", "image.png") == 2
+    line = one_line(capsys)
+    assert "nowhere': no such folder, expected" in line and line.count("nowhere") == 1

@@ -76,7 +76,7 @@ def damaged(kind, root):
             return "empty", "expected a header"
         case "header":
             write(table, [("file", "class"), *rows[1:]])
-            return "the header is 'file,class'", "'path' and 'label'"
+            return "the header is 'file,class'", "'path' or 'file_name' and 'label'"
         case "no rows":
             write(table, rows[:1])
             return "no rows", "expected one per image"
@@ -126,6 +126,14 @@ def test_wrong_flags_are_one_line(flags, words, data, tmp_path, capsys):
     assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *flags) == 2
     line = one_line(capsys)
     assert all(word in line for word in words), line
+
+
+def test_an_image_that_cannot_be_decoded_is_no_finished_job(tmp_path, capsys):
+    root = make(tmp_path / "set")
+    (root / "images" / "07, é.png").write_bytes(b"nothing")
+    assert run("relabel", root / "labels.csv", "--out", tmp_path / "out", *SHORT) == 2
+    said = capsys.readouterr().err
+    assert "cannot be decoded: 'images/07, é.png' (line 9)" in said and "100%" not in said
 
 
 def test_large_images_need_something_else(tmp_path, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from importlib import metadata
 
 USAGE = """\
 usage: chainer-jo COMMAND ...
@@ -14,7 +15,7 @@ Learning with wrong labels, on your own images.
   predict FOLDER IMAGE...         classify images with the network that relabel has trained
   example FOLDER                  write images with wrong labels, to try it on
 
-chainer-jo COMMAND --help says more.
+chainer-jo COMMAND --help says more; chainer-jo --version, which one this is.
 """
 #: Modules with a function `main`, taken in when they are needed: all of Chainer takes a second.
 COMMANDS = {
@@ -30,6 +31,9 @@ def main(arguments: list[str] | None = None) -> None:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE, end="")
         sys.exit(0 if arguments else 2)
+    if arguments[0] == "--version":
+        print("chainer-jo", metadata.version("chainer_jo"))
+        sys.exit(0)
     name, *rest = arguments
     if name not in COMMANDS:
         print(f"error: command {name!r}: expected {', '.join(COMMANDS)}", file=sys.stderr)

@@ -43,7 +43,7 @@ def relabel(options: RelabelOptions, ranks: Ranks) -> None:
     flags, sets = options.flags, options.data.sets
     images = sets.train
     if flags.true_labels:
-        images = labelled_images.true_labels(flags.true_labels, images)
+        images = labelled_images.true_labels(flags.true_labels, images, options.data.form)
     _check_folders(options)
     way = (ByImages if flags.features == "auto" else ByFeatures)(options, started, ranks)
     held_back = len(options.data.rows[1])

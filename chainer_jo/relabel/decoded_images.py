@@ -96,5 +96,5 @@ def _decode_all(images: LabelledImages, resize: int, crop: int) -> Iterator[np.n
                 elif not len(problems):
                     yield pixels
                 bar.update(i)
-    bar.finish(len(images))
     problems.raise_if_any(f"data {images.source!r}")
+    bar.finish(len(images))

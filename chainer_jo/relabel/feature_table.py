@@ -4,7 +4,6 @@ paths."""
 from __future__ import annotations
 
 import logging
-import posixpath
 import zipfile
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import numpy as np
 from chainer_jo import files
 from chainer_jo.datasets.problems import Problems
 from chainer_jo.errors import UserError
+from chainer_jo.relabel import label_table
 from chainer_jo.relabel.labelled_images import LabelledImages
 
 #: Times the median norm of all rows from which on a row is noted.
@@ -25,34 +25,72 @@ def read_features(file: str | Path, images: LabelledImages) -> np.ndarray:
 
     The file is an ``.npz`` with an array `features` (rows, d) and the images' `paths` (rows,), as
     in the images' table or below their folder, in any order; rows of other images do not matter.
+    Or it is an ``.npy`` with a row for each row of the images' table, in its order.
 
     Raises
     ------
     UserError
-        if the file has no such arrays, a path twice, no row for an image, or numbers that are not
-        finite.
+        if the file has no such arrays, a path twice, no row for an image, numbers that are not
+        finite, or the same ones for all images.
     """
-    features, paths = read_arrays(file)
     where = f"features {str(file)!r}"
+    if str(file).endswith(".npy"):
+        features, rows = _in_order(file, images), np.arange(len(images))
+    else:
+        features, paths = read_arrays(file)
+        rows = _rows(where, paths, images)
+    with np.errstate(over="ignore"):  # what is too large for float32 is not finite there
+        chosen = np.ascontiguousarray(features[rows], np.float32)
+    problems = Problems()
+    for i in np.flatnonzero(~np.isfinite(chosen).all(axis=1)):
+        problems.add("numbers that are not finite in float32", images.show(int(i)))
+    problems.raise_if_any(where)
+    if (chosen == chosen[0]).all():
+        raise UserError(f"{where}: the same for all images, expected what tells them apart")
+    _note_far_rows(where, chosen, images)
+    return chosen
+
+
+def _rows(where: str, paths: list[str], images: LabelledImages) -> np.ndarray:
+    """Which row is of each image."""
     row_of: dict[str, int] = {}
-    for row, path in enumerate(map(posixpath.normpath, paths)):
+    for row, path in enumerate(map(label_table.key, paths)):
         if row_of.setdefault(path, row) != row:
             raise UserError(f"{where}: rows {row_of[path]} and {row} are both of {path!r}")
     problems = Problems()
     rows = np.zeros(len(images), np.int64)
     for i, path in enumerate(images.paths):
-        rows[i] = row_of.get(path, -1)
+        rows[i] = row_of.get(label_table.key(path), -1)
         if rows[i] < 0:
             problems.add(f"no row for an image of {images.source!r}", images.show(i))
     if len(problems) and paths:
         problems.add(f"its paths are such as {paths[0]!r}")
     problems.raise_if_any(where)
-    chosen = np.ascontiguousarray(features[rows], np.float32)
-    for i in np.flatnonzero(~np.isfinite(chosen).all(axis=1)):
-        problems.add("numbers that are not finite", images.show(int(i)))
-    problems.raise_if_any(where)
-    _note_far_rows(where, chosen, images)
-    return chosen
+    return rows
+
+
+def _in_order(file: str | Path, images: LabelledImages) -> np.ndarray:
+    """The rows of an array alone."""
+    if images.lines is None:
+        raise UserError(
+            f"features {str(file)!r}: an .npy has no paths, expected one with a table of images "
+            "alone, whose order it has, or an .npz with 'features' and 'paths'"
+        )
+    try:
+        features = np.load(file, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise UserError(f"features {str(file)!r}: {error}, expected an array") from None
+    if features.dtype.kind not in "fiu" or features.ndim != 2 or not features.shape[1]:
+        raise UserError(
+            f"features {str(file)!r}: {features.dtype} {features.shape}, expected numbers "
+            f"({len(images)} images, one dimension or more)"
+        )
+    if len(features) != len(images):
+        raise UserError(
+            f"features {str(file)!r}: {len(features):,} rows, expected {len(images):,}, one for "
+            f"each row of {images.source!r}"
+        )
+    return features
 
 
 def _note_far_rows(where: str, features: np.ndarray, images: LabelledImages) -> None:

@@ -15,14 +15,15 @@ from chainer_jo.commands.options import (
     computing,
 )
 from chainer_jo.errors import UserError
+from chainer_jo.relabel.label_table import TableForm
 from chainer_jo.relabel.own_data import OwnData
 
 DESCRIPTION = """\
 Correct the labels of your own images.
 
 DATA is a CSV or TSV with columns 'path' and 'label', a folder or tar of class folders, or a folder
-in Clothing1M's layout. Images of up to 64 pixels are learnt from scratch, larger ones from
-ResNet-50 (--resnet50-weights) or from features that any model computed of them (--features).
+with Hugging Face's metadata.csv. Images of up to 64 pixels are learnt from scratch, larger ones
+from ResNet-50 (--resnet50-weights) or from features that any model computed of them (--features).
 
 FOLDER gets labels.csv, soft_labels.npz, report.html to look at, and model.npz for
 'chainer-jo predict'. DATA is only read. The same command goes on where it was stopped.
@@ -71,10 +72,17 @@ def parse(arguments: list[str] | None) -> RelabelOptions:
     add("--test", metavar="SET", help="images with right labels, for a test accuracy")
     add("--true-labels", metavar="FILE", help="a CSV with the right labels of DATA's images or of "
         "some; nothing is trained on it: precision, recall and accuracy are computed")  # fmt: skip
+    table = parser.add_argument_group("how a table is written")
+    add = table.add_argument
+    add("--path-column", metavar="NAME", help="default: path, or file_name")
+    add("--label-column", metavar="NAME", help="default: label")
+    add("--images", metavar="ROOT", help="folder that the paths are below, those of --validation, "
+        "--test and --true-labels, too; default: the folder of the table")  # fmt: skip
     seen = parser.add_argument_group("how images are seen")
     add = seen.add_argument
     add("--features", default="auto", metavar="auto|FILE", help="an .npz with 'features' (n, d) of "
-        "any model and the images' 'paths' (n,); auto: the images themselves")  # fmt: skip
+        "any model and the images' 'paths' (n,), or an .npy in the order of the table; auto: the "
+        "images themselves")  # fmt: skip
     add("--resnet50-weights", metavar="FILE", help="ImageNet ResNet-50, npz or safetensors, for "
         "images of more than 64 pixels")  # fmt: skip
     add("--size", type=int, metavar="PIXELS", help="resize images to a square of so many pixels, "
@@ -119,5 +127,6 @@ def _checked(flags: argparse.Namespace) -> RelabelOptions:
     if flags.copy and flags.apply is None:
         raise UserError("--copy: expected with --apply DEST, the set whose images are copied")
     how = computing(flags)
-    data = OwnData(flags.data, flags.validation, flags.test, flags.seed)
+    form = TableForm.of(flags.path_column, flags.label_column, flags.images)
+    data = OwnData(flags.data, flags.validation, flags.test, flags.seed, form)
     return RelabelOptions(data, flags.out, how.device, how, flags)

@@ -6,17 +6,76 @@ import codecs
 import contextlib
 import csv
 import io
+import os
 import posixpath
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 
 from chainer_jo.datasets.problems import Problems
 from chainer_jo.errors import UserError
 
 PATH, LABEL = "path", "label"
+#: Hugging Face's tables of images: the name of the file, and of the column of paths in it.
+METADATA, FILE_NAME = "metadata.csv", "file_name"
+_PARQUET = b"PAR1"
 _DELIMITERS = (",", "\t", ";")  # the last is what spreadsheets write where a comma is decimal
+
+
+@dataclass(frozen=True)
+class TableForm:
+    """Which columns of a table are meant, and where its images are.
+
+    Attributes
+    ----------
+    paths, labels : names that the columns may have, in any case; the first that is there counts.
+    root : the folder that the paths are below; None: that of the table.
+    """
+
+    paths: tuple[str, ...] = (PATH, FILE_NAME)
+    labels: tuple[str, ...] = (LABEL,)
+    root: str | None = None
+
+    @classmethod
+    def of(cls, path: str | None, label: str | None, root: str | None) -> TableForm:
+        """With the columns that somebody named; None: the usual ones."""
+        usual = cls()
+        paths = (path,) if path else usual.paths
+        return cls(paths, (label,) if label else usual.labels, root)
+
+    def or_usual(self) -> TableForm:
+        """That of the tables beside the one for which columns were named."""
+        usual = TableForm()
+        return replace(
+            self, paths=(*self.paths, *usual.paths), labels=(*self.labels, *usual.labels)
+        )
+
+    def folder(self, file: str | Path) -> Path:
+        """Where the images of a table are."""
+        return Path(os.path.abspath(os.path.expanduser(self.root or Path(file).parent)))
+
+    def places(self, header: list[str]) -> tuple[int, int] | None:
+        """Where the columns of paths and labels are; None without one of them."""
+        at = {name.strip().casefold(): i for i, name in enumerate(header)}
+        found = [
+            next((at[n.casefold()] for n in names if n.casefold() in at), None)
+            for names in (self.paths, self.labels)
+        ]
+        return None if None in found else (found[0], found[1])
+
+    def __str__(self) -> str:
+        paths, labels = (" or ".join(map(repr, names)) for names in (self.paths, self.labels))
+        return f"columns {paths} and {labels}"
+
+
+USUAL = TableForm()
+
+
+def key(path: str) -> str:
+    """A path as images are joined by: "./a//b" is "a/b", and an accent is the same however it is
+    encoded."""
+    return unicodedata.normalize("NFC", posixpath.normpath(path))
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +84,7 @@ class LabelTable:
 
     Attributes
     ----------
-    paths : of the images, relative to the table's folder, in normal form ("./a//b" is "a/b"); each
+    paths : of the images, relative to the form's root, in normal form ("./a//b" is "a/b"); each
         once.
     labels : names of classes.
     lines : where each row begins in the file, from 1.
@@ -38,8 +97,8 @@ class LabelTable:
     columns: dict[str, list[str]]
 
 
-def read(file: str | Path) -> LabelTable:
-    """A table with a header, in which there are columns `path` and `label`.
+def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
+    """A table with a header, in which there are a column of paths and one of labels.
 
     The columns are separated by commas, tabs or semicolons, as the header is; quotes are those of
     CSV. The text is UTF-8, or UTF-16 with a byte order mark. Empty lines do not count. Spaces
@@ -49,19 +108,19 @@ def read(file: str | Path) -> LabelTable:
     ------
     UserError
         naming all kinds of problems at once, with lines: not text, no such columns, no rows, a row
-        of another length, a path or label missing, a path twice or outside the table's folder.
+        of another length, a path or label missing, a path twice or outside the form's root.
     """
     file = Path(file)
+    root = PurePosixPath(form.folder(file))
     text = _text(file)
-    delimiter = _delimiter(text, file)
+    delimiter = _delimiter(text, file, form)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows = _rows(reader, file)
     _, header = next(rows)
     names = [name.strip() for name in header]
-    at = {name.casefold(): i for i, name in enumerate(names)}
-    if len(at) < len(names):
+    if len({name.casefold() for name in names}) < len(names):
         raise UserError(f"labels {str(file)!r}: two columns of one name in {names}, expected none")
-    path_at, label_at = at[PATH], at[LABEL]
+    path_at, label_at = form.places(names)
     problems = Problems()
     kept: list[list[str]] = []
     paths: list[str] = []
@@ -72,14 +131,14 @@ def read(file: str | Path) -> LabelTable:
             kind = f"{len(row)} fields, expected {len(names)} as in the header"
             problems.add(kind, f"line {line}")
             continue
-        path = posixpath.normpath(row[path_at]) if row[path_at] else ""
+        path = _below(root, row[path_at]) if row[path_at] else ""
         label = unicodedata.normalize("NFC", row[label_at].strip())
         if not path:
             problems.add("no path", f"line {line}")
         elif not label:
             problems.add("no label", f"line {line}")
         elif path[0] == "/" or path in (".", "..") or path.startswith("../") or "\0" in path:
-            problems.add("not a path below the folder of the table", f"line {line}, {path!r}")
+            problems.add(f"not a path below {str(root)!r}", f"line {line}, {path!r}")
         elif (first := line_of.setdefault(path, line)) != line:
             problems.add("a path twice", f"lines {first} and {line}, {path!r}")
         else:
@@ -97,11 +156,32 @@ def read(file: str | Path) -> LabelTable:
     return LabelTable(paths, labels, list(line_of.values()), columns)
 
 
+def _below(root: PurePosixPath, path: str) -> str:
+    """In normal form, and relative to the root if it is absolute and lies there."""
+    path = posixpath.normpath(path)
+    absolute = PurePosixPath(path)
+    if absolute.is_absolute() and absolute.is_relative_to(root):
+        return str(absolute.relative_to(root))
+    return path
+
+
+def is_metadata(file: Path) -> bool:
+    """Whether it is a table as Hugging Face has it in a folder of images."""
+    try:
+        with open(file, encoding="utf-8-sig", newline="") as text:
+            header = next(csv.reader(text), [])
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return False
+    return TableForm((FILE_NAME,)).places(header) is not None
+
+
 def _text(file: Path) -> str:
     try:
         content = file.read_bytes()
     except OSError as error:
         raise UserError(f"labels {str(file)!r}: {error.strerror or error}") from None
+    if content.startswith(_PARQUET):
+        raise UserError(f"labels {str(file)!r}: a Parquet file, expected one saved as CSV")
     sixteen = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
         return content.decode("utf-16" if sixteen else "utf-8-sig")
@@ -112,21 +192,20 @@ def _text(file: Path) -> str:
         ) from None
 
 
-def _delimiter(text: str, file: Path) -> str:
+def _delimiter(text: str, file: Path, form: TableForm) -> str:
     """The one by which the header has the columns that are needed."""
     lines = (line.strip() for line in io.StringIO(text, newline=""))
     first = next(filter(None, lines), None)
     if first is None:
-        raise UserError(f"labels {str(file)!r}: empty, expected a header with {PATH} and {LABEL}")
+        raise UserError(f"labels {str(file)!r}: empty, expected a header with {form}")
     for delimiter in _DELIMITERS:
         with contextlib.suppress(csv.Error):  # a line of more than 131,072 characters, say
-            header = next(csv.reader([first], delimiter=delimiter))
-            if {PATH, LABEL} <= {name.strip().casefold() for name in header}:
+            if form.places(next(csv.reader([first], delimiter=delimiter))):
                 return delimiter
     shown = first if len(first) <= 60 else first[:60] + "..."
     raise UserError(
-        f"labels {str(file)!r}: the header is {shown!r}, expected columns {PATH!r} and {LABEL!r}, "
-        "separated by commas, tabs or semicolons"
+        f"labels {str(file)!r}: the header is {shown!r}, expected {form}, separated by commas, "
+        "tabs or semicolons"
     )
 
 

@@ -23,6 +23,7 @@ from chainer_jo.datasets.source import TAR_ENDING
 from chainer_jo.datasets.unpacked_tar import DAMAGED, unpack
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import class_folders, label_table
+from chainer_jo.relabel.label_table import USUAL, TableForm
 
 EXPECTED = (
     "a folder or tar of class folders (with or without train/ and test/), a CSV or TSV with "
@@ -123,13 +124,19 @@ class LabelledSets:
         return self.train.class_names
 
 
-def load(data: str, validation: str | None = None, test: str | None = None) -> LabelledSets:
+def load(
+    data: str,
+    validation: str | None = None,
+    test: str | None = None,
+    form: TableForm = USUAL,
+) -> LabelledSets:
     """The images that `data` names, see `EXPECTED`; nothing is written there.
 
     Parameters
     ----------
     validation, test : images with right labels, in the same forms; they take the place of such
         parts of `data`.
+    form : of the table that `data` may be; the others may have the usual columns, too.
 
     Raises
     ------
@@ -137,11 +144,11 @@ def load(data: str, validation: str | None = None, test: str | None = None) -> L
         naming file, line and what was expected: nothing of these forms, files that are not there,
         fewer than two classes, classes that no training image has, images that are in two sets.
     """
-    found = _find(data)
+    found = _find(data, form)
     others = [path for use, part in found.items() if use != "train" for path in part.paths]
     for use, spec in (("validation", validation), ("test", test)):
         if spec is not None:
-            other = _find(spec)
+            other = _find(spec, form.or_usual())
             if len(other) > 1:
                 raise UserError(f"--{use} {spec!r}: has parts of its own, expected one set")
             found[use] = other["train"]
@@ -177,16 +184,17 @@ def _name(spec: str) -> str:
     return name if name != path.name else path.stem
 
 
-def true_labels(file: str, images: LabelledImages) -> LabelledImages:
-    """The images with true labels from a table; those that it does not name stay unknown.
+def true_labels(file: str, images: LabelledImages, form: TableForm = USUAL) -> LabelledImages:
+    """The images with true labels from a table of this form, or of the usual one; those that it
+    does not name stay unknown.
 
     Raises
     ------
     UserError
         if it is no such table, names classes that the images do not have, or none of the images.
     """
-    table = label_table.read(file)
-    row_of = {path: i for i, path in enumerate(table.paths)}
+    table = label_table.read(file, form.or_usual())
+    row_of = {label_table.key(path): i for i, path in enumerate(table.paths)}
     index = {name: k for k, name in enumerate(images.class_names)}
     problems = Problems()
     for label, line in zip(table.labels, table.lines, strict=True):
@@ -195,7 +203,7 @@ def true_labels(file: str, images: LabelledImages) -> LabelledImages:
     problems.raise_if_any(f"data {file!r}")
     known = np.full(len(images), UNKNOWN, np.int32)
     for i, path in enumerate(images.paths):
-        if (row := row_of.get(path)) is not None:
+        if (row := row_of.get(label_table.key(path))) is not None:
             known[i] = index[table.labels[row]]
     if (known == UNKNOWN).all():
         raise UserError(
@@ -258,30 +266,34 @@ class _Listing:
         return f" (line {self.lines[i]})" if self.lines else ""
 
 
-def _find(spec: str) -> dict[str, _Listing]:
+def _find(spec: str, form: TableForm) -> dict[str, _Listing]:
     """The sets that a path names, by their use; `train` is always there."""
     path = Path(os.path.abspath(os.path.expanduser(spec)))
     if path.is_dir():
-        return _in_folder(spec, path)
+        return _in_folder(spec, path, form)
     if not os.path.exists(path):
         raise UserError(f"data {spec!r}: no such file or folder, expected {EXPECTED}")
     try:
         if tarfile.is_tarfile(path):
-            return _in_folder(spec, unpack(path))
+            return _in_folder(spec, unpack(path), form)
         if TAR_ENDING.search(path.name) or zipfile.is_zipfile(path):
             raise tarfile.ReadError
     except DAMAGED:
         raise UserError(f"data {spec!r}: not a tar, or damaged; expected {EXPECTED}") from None
     except OSError as error:
         raise UserError(f"data {spec!r}: {error.strerror or error}, expected {EXPECTED}") from None
-    table = label_table.read(path)
-    listing = _Listing(
-        spec, path.parent, table.paths, table.labels, columns=table.columns, lines=table.lines
-    )
-    return {"train": listing}
+    return {"train": _in_table(spec, path, form)}
 
 
-def _in_folder(spec: str, root: Path) -> dict[str, _Listing]:
+def _in_table(spec: str, file: Path, form: TableForm) -> _Listing:
+    table = label_table.read(file, form)
+    root = Path(os.path.abspath(os.path.expanduser(form.root or file.parent)))
+    return _Listing(spec, root, table.paths, table.labels, columns=table.columns, lines=table.lines)
+
+
+def _in_folder(spec: str, root: Path, form: TableForm) -> dict[str, _Listing]:
+    if label_table.is_metadata(root / label_table.METADATA):
+        return {"train": _in_table(spec, root / label_table.METADATA, form)}
     if (root / clothing1m.CATEGORY_FILE).is_file():
         return _in_lists(spec, root)
     parts = class_folders.parts(root) or {"train": ""}
@@ -319,6 +331,9 @@ def _check_apart(sets: dict[str, LabelledImages]) -> None:
 
 
 def _note_single_images(images: LabelledImages) -> None:
+    notes = Problems()
     for k in np.flatnonzero(np.bincount(images.labels, minlength=len(images.class_names)) == 1):
         only = images.show(int(np.flatnonzero(images.labels == k)[0]))
-        _log.warning("%s: class %r has one image, %s", images.source, images.class_names[k], only)
+        notes.add("a class with one image", f"{images.class_names[k]!r}, {only}")
+    for line in notes.lines():
+        _log.warning("%s: %s", images.source, line)

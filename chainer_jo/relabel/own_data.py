@@ -12,6 +12,7 @@ from chainer_jo.datasets import splits
 from chainer_jo.datasets.labelled_data import UNKNOWN, Labelled, LabelledData
 from chainer_jo.relabel import labelled_images
 from chainer_jo.relabel.decoded_images import decoded
+from chainer_jo.relabel.label_table import USUAL, TableForm
 from chainer_jo.relabel.labelled_images import LabelledImages, LabelledSets
 
 #: What the data are called in descriptions of runs: they stay the same data when they are moved.
@@ -26,17 +27,19 @@ class OwnData:
     ----------
     data, validation, test : see `labelled_images.load`.
     seed : of the choice of what is held back.
+    form : of tables.
     """
 
     data: str
     validation: str | None
     test: str | None
     seed: int
+    form: TableForm = USUAL
 
     @property
     def sets(self) -> LabelledSets:
         """The images. Raises UserError as `labelled_images.load` does."""
-        return _sets(self.data, self.validation, self.test)
+        return _sets(self.data, self.validation, self.test, self.form)
 
     @property
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
@@ -77,8 +80,8 @@ class OwnData:
 
 
 @functools.cache  # a million lines take seconds to parse, and are asked for often
-def _sets(data: str, validation: str | None, test: str | None) -> LabelledSets:
-    return labelled_images.load(data, validation, test)
+def _sets(data: str, validation: str | None, test: str | None, form: TableForm) -> LabelledSets:
+    return labelled_images.load(data, validation, test, form)
 
 
 def _labelled(images: LabelledImages, side: int | None) -> Labelled:

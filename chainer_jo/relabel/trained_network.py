@@ -81,6 +81,12 @@ class TrainedNetwork:
             loaded = cls(about, _below(_WEIGHTS, arrays), _below(_LOOK, arrays))
             loaded._network()  # fails on arrays that are not there
             return loaded
+        except FileNotFoundError:
+            what = f"no {NAME}" if folder.is_dir() else "no such folder"
+            raise UserError(
+                f"network {str(folder)!r}: {what}, "
+                "expected the folder that chainer-jo relabel wrote"
+            ) from None
         except files.NOT_AN_NPZ as error:
             raise UserError(
                 f"network {str(path)!r}: {error}, expected the folder that chainer-jo relabel wrote"
