@@ -111,14 +111,10 @@ _chainer = partial(_with_cupy, module="stock_chainer", function="stock_step", de
 _joint = partial(_with_cupy, module="joint_step", function="joint_step", device="cuda")
 
 OURS, THEIRS = ("fp32", "tf32", "mixed"), ("fp32", "tf32", "bf16", "fp16")
-_PARTS = ("conv2d", "conv2d_grad_input", "batch_norm_relu", "batch_norm_relu_grad")
-#: What cuDNN's graphs may be made of, by the ending of an entry's name: nothing, all but one of the
-#: operations, all of them, and whole residual branches besides.
-FUSIONS = {
+#: Operations that may be one graph of cuDNN's with what follows, by the ending of an entry's name.
+FUSED = {
     "unfused": (),
-    **{f"without-{part}": tuple(p for p in _PARTS if p != part) for part in _PARTS},
-    "fused": _PARTS,
-    "branches": (*_PARTS, "branch"),
+    "fused": ("conv2d", "conv2d_grad_input", "batch_norm_relu", "batch_norm_relu_grad"),
 }
 #: Module that describes the machine and measures its limits.
 MACHINE = "machine_cuda"
@@ -130,12 +126,11 @@ ENTRIES: dict[str, Callable[[Workload], DeviceStep]] = {
         partial(_joint, engine="cudnn", precision=precision, graph=graph)
         for precision, graph in product(OURS, (False, True))
     },
-    # One operation after the other, to fill `FUSED` of the provider.
+    # To fill `FUSED` of the provider.
     **{
         f"chainer_jo/{precision}-graph-{name}":
         partial(_joint, engine="cudnn", precision=precision, graph=True, fused=fused)
-        for precision in OURS for name, fused in FUSIONS.items()
-        if precision == "mixed" or name != "branches"
+        for precision in OURS for name, fused in FUSED.items()
     },
     **{
         f"torch/{precision}-nhwc{mode}": partial(_torch, precision=precision, mode=mode[1:])

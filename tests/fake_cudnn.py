@@ -161,15 +161,6 @@ class Graph:
     def add(self, a, b):
         return self._node("add", lambda v: v(a) + v(b))
 
-    def mul(self, a, b):
-        return self._node("mul", lambda v: v(a) * v(b))
-
-    def genstats(self, input):
-        def total(power):
-            return lambda v: (v(input) ** power).sum(axis=(0, 2, 3), keepdims=True)
-
-        return self._node("genstats", total(1)), self._node("genstats", total(2))
-
     def relu(self, input):
         return self._node("relu", lambda v: np.maximum(v(input), 0))
 

@@ -29,8 +29,8 @@ def residual_branch(
     """relu(BN(h * W1)) * W2 + residual, both convolutions padded so that stride 1 keeps the size.
 
     A provider computes it in training as one node of the graph, since a node costs as much as a
-    small convolution, and may do so without ever writing relu(BN(.)) to memory. Else it is put
-    together from `conv2d` and `batch_norm_relu`, whose arguments these are.
+    small convolution. Else it is put together from `conv2d` and `batch_norm_relu`, whose arguments
+    these are.
     """
     provider = providers.current()
     pads = tuple(W.shape[2] // 2 for W in (W1, W2))
@@ -58,19 +58,11 @@ class ResidualBranch(OnceBackward):
         self.retain_inputs(())
         h, W1, gamma, beta, W2, residual = inputs
         provider, stride, (pad1, pad2) = self._provider, self._stride, self._pads
-        if isinstance(provider, providers.FusingProvider) and provider.fuses_branch(
-            h.shape, W1.shape, stride, W2.shape
-        ):
-            y, self.mean, self.var, branch = provider.branch(
-                h, W1, stride, gamma, beta, W2, residual, EPS
-            )
-            z, activated, statistics = branch.z, branch, branch.statistics
-        else:
-            z = provider.conv2d(h, W1, stride, pad1, None)
-            activated, self.mean, self.var, statistics = provider.batch_norm_relu_train(
-                z, gamma, beta, EPS
-            )
-            y = provider.conv2d(activated, W2, 1, pad2, residual)
+        z = provider.conv2d(h, W1, stride, pad1, None)
+        activated, self.mean, self.var, statistics = provider.batch_norm_relu_train(
+            z, gamma, beta, EPS
+        )
+        y = provider.conv2d(activated, W2, 1, pad2, residual)
         self.keep(h, W1, gamma, W2, z, activated, statistics)
         return (y,)
 
@@ -80,11 +72,7 @@ class ResidualBranch(OnceBackward):
         there = dict(zip(target_input_indexes, grad_inputs, strict=True))
         existing = {i: None if g is None else g.array for i, g in there.items()}
 
-        if isinstance(activated, providers.Branch):
-            gW2 = provider.branch_grad_weight(gy, W2.shape, activated)
-            activated = None
-        else:
-            gW2 = provider.conv2d_grad_weight(activated, gy, W2.shape, 1, pad2)
+        gW2 = provider.conv2d_grad_weight(activated, gy, W2.shape, 1, pad2)
         gactivated = provider.conv2d_grad_input(gy, W2, z.shape, 1, pad2, None)
         gz, ggamma, gbeta = provider.batch_norm_relu_grad(
             z, activated, gamma, gactivated, statistics, None

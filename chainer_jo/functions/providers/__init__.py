@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import chainer
 import numpy
@@ -166,51 +166,6 @@ class Provider(abc.ABC):
     def add(self, a: Any, b: Any) -> Any:
         """Sum of two activations."""
         return a + b
-
-
-class Branch(NamedTuple):
-    """What `FusingProvider.branch` hands on to the gradients."""
-
-    #: x * W1.
-    z: Any
-    #: The argument `saved` of `batch_norm_relu_grad` for z.
-    statistics: Any
-    #: BN(z) = scale z + shift, as the provider has them.
-    scale: Any
-    shift: Any
-
-
-class FusingProvider(Provider):
-    """A provider that may have the residual branch of a pre-activation unit as one operation."""
-
-    @abc.abstractmethod
-    def fuses_branch(
-        self,
-        x_shape: tuple[int, ...],
-        W1_shape: tuple[int, ...],
-        stride: int,
-        W2_shape: tuple[int, ...],
-    ) -> bool:
-        """Whether `branch` and `branch_grad_weight` are there for these shapes."""
-
-    @abc.abstractmethod
-    def branch(
-        self,
-        x: Any,
-        W1: Any,
-        stride: int,
-        gamma: Any,
-        beta: Any,
-        W2: Any,
-        residual: Any,
-        eps: float,
-    ) -> tuple[Any, Any, Any, Branch]:
-        """relu(BN(x * W1)) * W2 + residual with the batch's own statistics: y, mean and var as of
-        `batch_norm_relu_train`, and what the gradients need."""
-
-    @abc.abstractmethod
-    def branch_grad_weight(self, gy: Any, W2_shape: tuple[int, ...], saved: Branch) -> Any:
-        """Gradient with respect to W2, of shape W2_shape, as `gradient_of` takes it."""
 
 
 def current() -> Provider | None:

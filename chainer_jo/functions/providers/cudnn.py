@@ -17,8 +17,7 @@ import numpy
 
 from chainer_jo.errors import UserError
 from chainer_jo.functions.providers import (
-    Branch,
-    FusingProvider,
+    Provider,
     batch_norm_arrays,
     cudnn_choices,
     cudnn_library,
@@ -38,16 +37,15 @@ LOSS_SCALE = 1024.0
 
 
 #: What can be part of one graph of cuDNN's: the addition of a residual to a convolution, and of the
-#: gradient that is there to another; ReLU behind a batch normalisation, and the gradient of both; a
-#: whole residual branch ("mixed" alone).
-FUSIONS = ("conv2d", "conv2d_grad_input", "batch_norm_relu", "batch_norm_relu_grad", "branch")
+#: gradient that is there to another; ReLU behind a batch normalisation, and the gradient of both.
+FUSIONS = ("conv2d", "conv2d_grad_input", "batch_norm_relu", "batch_norm_relu_grad")
 #: What is, by precision, until benchmarks/train_step.py has measured each way on a GPU. cuDNN's
 #: engines with an addition are other ones than those without. In fp32 they are general ones, where
 #: without an addition there are many made for convolutions alone.
 FUSED = {
     "fp32": frozenset({"batch_norm_relu", "batch_norm_relu_grad"}),
-    "tf32": frozenset(FUSIONS) - {"branch"},
-    "mixed": frozenset(FUSIONS) - {"branch"},
+    "tf32": frozenset(FUSIONS),
+    "mixed": frozenset(FUSIONS),
 }
 
 
@@ -84,7 +82,7 @@ def load(precision: str) -> CuDNN:
     return CuDNN(library, handle, precision, cupy, Kernels(), choices)
 
 
-class CuDNN(FusingProvider):
+class CuDNN(Provider):
     """Operations on CuPy arrays, on CuPy's current stream, with workspaces from its memory pool.
 
     Parameters
@@ -244,61 +242,6 @@ class CuDNN(FusingProvider):
                 "gx": gx, "ggamma": ggamma, "gbeta": gbeta,
             })  # fmt: skip
         return (gx if accumulate is None else self.add(gx, accumulate)), ggamma, gbeta
-
-    def fuses_branch(self, x_shape, W1_shape, stride, W2_shape):
-        if "branch" not in self.fused or self.precision != "mixed":
-            return False
-        z_shape = _z_shape(x_shape, W1_shape, stride)
-        plan, relu = self._with_relu("batch_norm_relu_grad", plans.batch_norm_grad, z_shape)
-        return bool(relu and plan and all(self._branch(x_shape, W1_shape, stride, W2_shape)))
-
-    def branch(self, x, W1, stride, gamma, beta, W2, residual, eps):
-        x, gamma, beta = self._activation("x", x), self._vector(gamma), self._vector(beta)
-        with_sums, activated, _ = self._branch(x.shape, W1.shape, stride, W2.shape)
-        z = self._empty(_z_shape(x.shape, W1.shape, stride))
-        total, squares = self._vectors(gamma.size)
-        self._run(with_sums, {
-            "x": x, "W": self._weights(W1), "y": z, "total": total, "squares": squares,
-        })  # fmt: skip
-        count = z.size // gamma.size
-        mean, inverse, scale, shift = self._kernels.statistics(
-            total, squares, gamma, beta, numpy.float32(count), numpy.float32(eps)
-        )
-        y = self._empty((*z.shape[:1], W2.shape[0], *z.shape[2:]))
-        residual = self._activation("residual", residual, y.shape)
-        self._run(activated, {
-            "x": z, "scale": scale, "shift": shift, "W": self._weights(W2), "residual": residual,
-            "y": y,
-        })  # fmt: skip
-        return y, mean, Variance(inverse, eps), Branch(z, (mean, inverse, beta), scale, shift)
-
-    def branch_grad_weight(self, gy, W2_shape, saved):
-        z = saved.z
-        gy = self._activation("gy", gy)
-        gW = self._empty(W2_shape)
-        plan = self._planner.plan(
-            plans.activated_convolution_grad_weight, z.shape, tuple(W2_shape), W2_shape[2] // 2
-        )
-        self._run(plan, {
-            "x": z, "scale": saved.scale, "shift": saved.shift, "gy": gy, "gW": gW,
-        })  # fmt: skip
-        return gW
-
-    def _branch(
-        self,
-        x_shape: tuple[int, ...],
-        W1_shape: tuple[int, ...],
-        stride: int,
-        W2_shape: tuple[int, ...],
-    ) -> tuple[Plan | None, ...]:
-        """The plans of a branch: both convolutions, and the gradient of the second's weights."""
-        plan, z_shape = self._planner.plan, _z_shape(x_shape, W1_shape, stride)
-        second = z_shape, tuple(W2_shape), W2_shape[2] // 2
-        return (
-            plan(plans.convolution_with_sums, x_shape, W1_shape, stride, W1_shape[2] // 2),
-            plan(plans.activated_convolution, *second),
-            plan(plans.activated_convolution_grad_weight, *second),
-        )
 
     def move_averages(self, running_mean, running_var, mean, var, decay, samples):
         unbias = samples / max(samples - 1, 1)

@@ -27,18 +27,6 @@ SOURCES = {
         y = z <= 0.0f ? T(0.0f) : T(z)
         """,
     ),
-    # From sums over count samples; BN is scale x + shift, which cuDNN's fused engines take in half.
-    "statistics": (
-        "float32 total, float32 squares, float32 gamma, float32 beta, float32 count, float32 eps",
-        "float32 mean, float32 inverse, float16 scale, float16 shift",
-        """
-        mean = total / count;
-        const float v = squares / count - mean * mean;
-        inverse = 1.0f / sqrtf((v < 0.0f ? 0.0f : v) + eps);
-        scale = float16(gamma * inverse);
-        shift = float16(beta - mean * gamma * inverse)
-        """,
-    ),
     # Work for one thread, whose passes wait for each other.
     "occupy": (
         "float32 x, int32 passes",

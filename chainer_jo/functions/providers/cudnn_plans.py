@@ -134,57 +134,6 @@ def convolution_grad_weight(
     graph.result("gW", gW, W_shape)
 
 
-def convolution_with_sums(
-    graph: Graph, x_shape: tuple[int, ...], W_shape: tuple[int, ...], stride: int, pad: int
-) -> None:
-    """y = x * W, and per channel the sum of y and of its square."""
-    y = graph.nodes.conv_fprop(
-        image=graph.activation("x", x_shape),
-        weight=graph.activation("W", W_shape),
-        **_geometry(stride, pad),
-    )
-    graph.result("y", y, output_shape(x_shape, W_shape, stride, pad))
-    total, squares = graph.nodes.genstats(input=y)
-    for sums in (total, squares):
-        sums.set_dim([1, W_shape[0], 1, 1]).set_stride(nhwc_strides((1, W_shape[0], 1, 1)))
-    graph.outputs(total=total, squares=squares)
-
-
-def activated_convolution(
-    graph: Graph, x_shape: tuple[int, ...], W_shape: tuple[int, ...], pad: int
-) -> None:
-    """y = relu(scale x + shift) * W + residual."""
-    y = graph.nodes.conv_fprop(
-        image=_activated(graph, x_shape),
-        weight=graph.activation("W", W_shape),
-        **_geometry(1, pad),
-    )
-    shape = output_shape(x_shape, W_shape, 1, pad)
-    graph.result("y", graph.nodes.add(a=y, b=graph.activation("residual", shape)), shape)
-
-
-def activated_convolution_grad_weight(
-    graph: Graph, x_shape: tuple[int, ...], W_shape: tuple[int, ...], pad: int
-) -> None:
-    """gW of `activated_convolution`, of the activations' type."""
-    gW = graph.nodes.conv_wgrad(
-        image=_activated(graph, x_shape),
-        loss=graph.activation("gy", output_shape(x_shape, W_shape, 1, pad)),
-        **_geometry(1, pad),
-    )
-    graph.result("gW", gW, W_shape)
-
-
-def _activated(graph: Graph, x_shape: tuple[int, ...]) -> Any:
-    """relu(scale x + shift), never written to memory; scale and shift of the activations' type."""
-    per_channel = (1, x_shape[1], 1, 1)
-    scaled = graph.nodes.mul(
-        a=graph.activation("x", x_shape), b=graph.activation("scale", per_channel)
-    )
-    shifted = graph.nodes.add(a=scaled, b=graph.activation("shift", per_channel))
-    return graph.nodes.relu(input=shifted).set_data_type(graph.activation_type)
-
-
 def batch_norm(graph: Graph, shape: tuple[int, ...], relu: bool) -> None:
     """y = [ReLU of] the batch normalisation of x; the batch's mean and inverse standard deviation.
 
