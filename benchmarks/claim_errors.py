@@ -21,17 +21,17 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from chainer_jo.paper.claims.claim import DOES_NOT_HOLD, HOLDS, Verdict  # noqa: E402
-from chainer_jo.paper.claims.scatter import (  # noqa: E402
+from chainer_jo.paper.claims.decision import (  # noqa: E402
     NOTABLE,
     REFUTES,
     SUPPORTS,
-    Estimate,
     Finding,
     exceeds,
     keeps_up,
     together,
 )
-from chainer_jo.report.layout import aligned  # noqa: E402
+from chainer_jo.paper.trials import Trials  # noqa: E402
+from chainer_jo.report.grid import aligned  # noqa: E402
 
 SHARED, OWN = 2.0, 1.0
 """Standard deviations over trials, in points: of what runs of one seed share, and of the rest."""
@@ -72,7 +72,7 @@ def findings(
         numbers[:, first] -= loss
     if counted:
         numbers = np.round(numbers * IMAGES / 100) * 100 / IMAGES
-    estimates = [Estimate(dict(enumerate(column))) for column in numbers.T.tolist()]
+    estimates = [Trials(dict(enumerate(column))) for column in numbers.T.tolist()]
     return [rule(f"{a} against {b}", estimates[a], estimates[b]) for a, b in compared]
 
 

@@ -20,7 +20,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from chainer_jo import files  # noqa: E402
-from chainer_jo.paper.claims.scatter import Estimate  # noqa: E402
+from chainer_jo.paper.trials import Trials  # noqa: E402
 
 #: The first is what the others are held against.
 ENGINES = {
@@ -30,10 +30,10 @@ ENGINES = {
 }
 
 
-def accuracies(table: dict) -> dict[tuple, Estimate]:
+def accuracies(table: dict) -> dict[tuple, Trials]:
     """The cells of a table's JSON that have runs, by method, score, accuracy and noise rate."""
     return {
-        (*cell["row"].values(), *cell["column"].values()): Estimate(dict(enumerate(cell["trials"])))
+        (*cell["row"].values(), *cell["column"].values()): Trials(dict(enumerate(cell["trials"])))
         for cell in table["cells"]
         if cell["trials"]
     }

@@ -9,7 +9,7 @@ from sklearn.datasets import load_sample_images
 from chainer_jo import paper
 from chainer_jo.commands import main
 from chainer_jo.datasets import ImageData, source
-from chainer_jo.report import comparison_table
+from chainer_jo.report.comparison_table import comparison_table
 
 
 def load():

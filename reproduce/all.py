@@ -1,5 +1,7 @@
 """Every table and figure on CIFAR-10 or the digits, cheapest first; then claims and report."""
 
+from functools import partial
+
 import figure1
 import figure2
 import figure3
@@ -20,13 +22,17 @@ import table12
 import table13
 
 from chainer_jo.commands import main
-from chainer_jo.report import Claims, Report
+from chainer_jo.report.claims import Claims
+from chainer_jo.report.html import Report
 
 TABLES = (table1, table2, table4, table5, table6, table7, table8, table9, table10, table11)
 CONFIDENCE = (table12, table13)
 FIGURES = (figure1, figure2, figure3, figure4, figure5, figure6)
+OUTPUTS = [
+    *(script.table for script in (*TABLES, *CONFIDENCE)),
+    *(script.figure for script in FIGURES),
+]
+claims, report = (partial(kind, builds=OUTPUTS) for kind in (Claims, Report))
 
 if __name__ == "__main__":
-    builds = [script.table for script in (*TABLES, *CONFIDENCE)]
-    builds += [script.figure for script in FIGURES]
-    main([*builds, Claims, Report], __doc__)
+    main([*OUTPUTS, claims, report], __doc__)

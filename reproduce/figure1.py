@@ -1,17 +1,28 @@
-"""Figure 1: the loop of training and relabelling, drawn."""
+"""Figure 1: the loop of training and relabelling, drawn by hand.
+
+The drawing is figure1.svg; figure1.png, at 200 dots an inch, and figure1.pdf are made from it.
+"""
+
+from pathlib import Path
 
 from chainer_jo.commands import main
-from chainer_jo.report import Study
-from chainer_jo.report.concept import Concept
+from chainer_jo.experiments.presets import Study
+from chainer_jo.report.drawing import Drawing
 
 CAPTION = (
     "The loop of the method: what the network says of an image, averaged over past epochs, becomes "
     "its label, and the network is trained on that; both in turn, epoch by epoch."
 )
+DESCRIPTION = (
+    "Images go through a CNN, which gives the probabilities of their classes; the probabilities "
+    "of the past epochs are averaged and become the labels. Labels, at first the noisy ones, and "
+    "the network's parameters are updated in turn, each with the other fixed."
+)
+DRAWN = tuple(Path(__file__).with_suffix(ending) for ending in (".png", ".pdf"))
 
 
-def figure(study: Study) -> Concept:
-    return Concept(1, CAPTION)
+def figure(study: Study) -> Drawing:
+    return Drawing(1, CAPTION, DESCRIPTION, DRAWN)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Figure 3: training loss at different noise rates on SN-CIFAR, cross entropy only."""
 
 from chainer_jo.commands import main
-from chainer_jo.experiments.figure_runs import FIGURE3_NOISE_RATES, figure3_run
-from chainer_jo.report import Study
+from chainer_jo.experiments.presets import Study
+from chainer_jo.paper import TABLE1
+from chainer_jo.paper.settings import FIGURE3_SCHEDULE as SCHEDULE
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
 from chainer_jo.report.words import images
@@ -14,9 +15,14 @@ CAPTION = (
 
 
 def figure(study: Study) -> Figure:
-    rates = study.noise_rates or FIGURE3_NOISE_RATES
+    rates = study.noise_rates or TABLE1.keys("noise_rate")
+    schedule = SCHEDULE.learning_rate, SCHEDULE.epochs, SCHEDULE.drops
     curves = [
-        Curve(f"r={rate:g}", [figure3_run(study, rate, trial) for trial in study.figure_trials()])
+        Curve(
+            f"r={rate:g}",
+            [study.plain("symmetric", rate, t, *schedule) for t in study.figure_trials()],
+            keys={"noise_rate": rate},
+        )
         for rate in rates
     ]
     used = ", ".join(f"{rate:g}" for rate in rates)

@@ -1,7 +1,7 @@
 """Figure 5: test accuracy in the second step on true, noisy, pseudo and updated labels."""
 
 from chainer_jo.commands import main
-from chainer_jo.report import Study
+from chainer_jo.experiments.presets import Study
 from chainer_jo.report.figure import Figure
 from chainer_jo.report.label_curves import label_figure
 

@@ -1,7 +1,8 @@
 """One page of every table, figure and claim in the results folder; runs nothing."""
 
+from all import report
+
 from chainer_jo.commands import main
-from chainer_jo.report.html import Report
 
 if __name__ == "__main__":
-    main(Report, __doc__)
+    main(report, __doc__)

@@ -1,7 +1,8 @@
 """Table 4: the network, read off a forward pass of the network itself."""
 
 from chainer_jo.commands import main
-from chainer_jo.report import StaticTable, Study, architecture_table
+from chainer_jo.experiments.presets import Study
+from chainer_jo.report.static_table import StaticTable, architecture_table
 
 
 def table(study: Study) -> StaticTable:

@@ -2,7 +2,8 @@
 
 from chainer_jo import paper
 from chainer_jo.commands import main
-from chainer_jo.report import StaticTable, Study
+from chainer_jo.experiments.presets import Study
+from chainer_jo.report.static_table import StaticTable
 from chainer_jo.report.words import images
 
 

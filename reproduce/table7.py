@@ -2,7 +2,9 @@
 
 from chainer_jo import paper
 from chainer_jo.commands import main
-from chainer_jo.report import Study, Table, sensitivity_table
+from chainer_jo.experiments.presets import Study
+from chainer_jo.report.sensitivity_table import sensitivity_table
+from chainer_jo.report.table import Table
 
 
 def table(study: Study) -> Table:

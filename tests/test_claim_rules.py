@@ -1,4 +1,4 @@
-"""What claims are decided by: estimates over trials, rules with their errors, phases of curves."""
+"""What claims are decided by: estimates over trials, rules with their errors, phases of phases."""
 
 import sys
 from pathlib import Path
@@ -12,26 +12,26 @@ from chainer_jo.paper.claims import (
     TOO_FEW_TRIALS,
     UNDECIDED,
     Claim,
-    curves,
+    phases,
 )
-from chainer_jo.paper.claims.scatter import (
+from chainer_jo.paper.claims.decision import (
     MOSTLY_DIVERGED,
     REFUTES,
     SUPPORTS,
     TIES,
-    Estimate,
     exceeds,
     keeps_up,
     together,
 )
+from chainer_jo.paper.trials import Trials
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
 
 def about(mean, scatter, trials=3):
     """An estimate over that many trials with this mean and scatter."""
-    spread = Estimate({t: t - (trials - 1) / 2 for t in range(trials)})
-    return Estimate({t: mean + n * scatter / spread.scatter for t, n in spread.numbers.items()})
+    spread = Trials({t: t - (trials - 1) / 2 for t in range(trials)})
+    return Trials({t: mean + n * scatter / spread.scatter for t, n in spread.numbers.items()})
 
 
 class TestEstimate:
@@ -40,60 +40,60 @@ class TestEstimate:
         numbers = {t: 90.0 + (-1) ** t for t in range(trials)}
         variance = sum((n - sum(numbers.values()) / trials) ** 2 for n in numbers.values())
         error = (variance / (trials - 1) / trials) ** 0.5
-        assert Estimate(numbers).scatter == pytest.approx(quantile * error, rel=2e-3)
+        assert Trials(numbers).scatter == pytest.approx(quantile * error, rel=2e-3)
 
     def test_two_equal_trials_have_no_scatter(self):
         """Of accuracies counted in images, two are often equal; a claim would hang on that."""
-        assert Estimate({0: 90.0, 1: 90.0}).scatter is None
-        assert Estimate({0: 41.9, 1: 41.9 + 1e-9}).scatter is None  # rounding
-        assert Estimate({0: 90.0, 1: 90.0, 2: 90.0}).interval == (90.0, 90.0)
-        finding = exceeds("", Estimate({0: 90.0, 1: 80.0}), Estimate({0: 89.7, 1: 79.7}))
+        assert Trials({0: 90.0, 1: 90.0}).scatter is None
+        assert Trials({0: 41.9, 1: 41.9 + 1e-9}).scatter is None  # rounding
+        assert Trials({0: 90.0, 1: 90.0, 2: 90.0}).interval == (90.0, 90.0)
+        finding = exceeds("", Trials({0: 90.0, 1: 80.0}), Trials({0: 89.7, 1: 79.7}))
         assert finding.outcome == TOO_FEW_TRIALS
 
     def test_fewer_than_two_trials_have_no_scatter(self):
-        assert Estimate({}).mean is Estimate({}).scatter is Estimate({0: 90.0}).scatter is None
-        assert Estimate({0: 90.0}).mean == 90
+        assert Trials({}).mean is Trials({}).scatter is Trials({0: 90.0}).scatter is None
+        assert Trials({0: 90.0}).mean == 90
 
     def test_arithmetic_goes_trial_by_trial(self):
-        a, b = Estimate({0: 80.0, 1: 60.0, 2: 95.0}), Estimate({0: 85.0, 1: 50.0, 2: 95.0})
-        assert a - b == Estimate({0: -5.0, 1: 10.0, 2: 0.0})
-        assert abs(a - b) == Estimate({0: 5.0, 1: 10.0, 2: 0.0})
-        assert a * 0.5 == Estimate({0: 40.0, 1: 30.0, 2: 47.5})
+        a, b = Trials({0: 80.0, 1: 60.0, 2: 95.0}), Trials({0: 85.0, 1: 50.0, 2: 95.0})
+        assert a - b == Trials({0: -5.0, 1: 10.0, 2: 0.0})
+        assert abs(a - b) == Trials({0: 5.0, 1: 10.0, 2: 0.0})
+        assert a * 0.5 == Trials({0: 40.0, 1: 30.0, 2: 47.5})
 
     def test_a_trial_that_one_side_lacks_is_left_out_on_both(self):
-        a, b = Estimate({0: 80.0, 1: 60.0, 3: 7.0}), Estimate({1: 50.0, 2: 9.0, 0: 85.0})
-        assert a - b == Estimate({0: -5.0, 1: 10.0})
-        assert Estimate({0: 80.0}) - Estimate({1: 80.0}) == Estimate({})
+        a, b = Trials({0: 80.0, 1: 60.0, 3: 7.0}), Trials({1: 50.0, 2: 9.0, 0: 85.0})
+        assert a - b == Trials({0: -5.0, 1: 10.0})
+        assert Trials({0: 80.0}) - Trials({1: 80.0}) == Trials({})
 
     def test_what_one_side_diverged_in_has_diverged(self):
-        a, b = Estimate({0: 80.0, 1: None, 2: 95.0}), Estimate({0: 70.0, 1: 50.0, 3: 7.0})
+        a, b = Trials({0: 80.0, 1: None, 2: 95.0}), Trials({0: 70.0, 1: 50.0, 3: 7.0})
         assert (a - b).numbers == {0: 10.0, 1: None}
         assert (abs(b - a) * 2).numbers == {0: 20.0, 1: None}
         assert (a.mean, a.diverged, (a - b).diverged) == (87.5, 1, 1)
 
     def test_a_given_number_goes_with_every_trial(self):
-        given = Estimate(95.0)
+        given = Trials(95.0)
         assert (given.mean, given.scatter) == (95.0, 0.0)
-        assert Estimate({0: 97.0, 4: 94.0}) - given == Estimate({0: 2.0, 4: -1.0})
-        assert given - Estimate({0: 97.0, 4: 94.0}) == Estimate({0: -2.0, 4: 1.0})
-        assert abs(given * 2 - Estimate(200.0)) == Estimate(10.0)
+        assert Trials({0: 97.0, 4: 94.0}) - given == Trials({0: 2.0, 4: -1.0})
+        assert given - Trials({0: 97.0, 4: 94.0}) == Trials({0: -2.0, 4: 1.0})
+        assert abs(given * 2 - Trials(200.0)) == Trials(10.0)
 
     def test_equal_differences_of_percentages_are_equal(self):
-        difference = Estimate({0: 97.2, 1: 13.2}) - Estimate({0: 96.1, 1: 12.1})
+        difference = Trials({0: 97.2, 1: 13.2}) - Trials({0: 96.1, 1: 12.1})
         assert 97.2 - 96.1 != 13.2 - 12.1
         assert str(difference) == "1.10 ± 0.00"
 
     @pytest.mark.parametrize(
         ("shown", "text"),
         [
-            (Estimate({0: 89.4, 1: 90.2}), "89.8 ± 0.6"),
-            (Estimate({0: 0.0234, 1: 0.0244}), "0.024 ± 0.001"),
-            (Estimate(0.0234), "0.023"),
-            (Estimate(1500.0), "1500.0"),
-            (Estimate({0: 90.0}), "90.0 (1 trial)"),
-            (Estimate({}), "not run"),
-            (Estimate({0: 90.0, 1: None, 2: 92.0}), "91.0 ± 1.4 (1 of 3 diverged)"),
-            (Estimate({0: None}), "1 of 1 diverged"),
+            (Trials({0: 89.4, 1: 90.2}), "89.8 ± 0.6"),
+            (Trials({0: 0.0234, 1: 0.0244}), "0.024 ± 0.001"),
+            (Trials(0.0234), "0.023"),
+            (Trials(1500.0), "1500.0"),
+            (Trials({0: 90.0}), "90.0 (1 trial)"),
+            (Trials({}), "not run"),
+            (Trials({0: 90.0, 1: None, 2: 92.0}), "91.0 ± 1.4 (1 of 3 diverged)"),
+            (Trials({0: None}), "1 of 1 diverged"),
         ],
     )
     def test_numbers_are_short(self, shown, text):
@@ -107,7 +107,7 @@ class TestRule:
         + [(17.1, 2, SUPPORTS), (16.9, 2, UNDECIDED), (13.1, -2, SUPPORTS), (2.9, -2, REFUTES)],
     )
     def test_exceeds(self, a, by, outcome):
-        assert exceeds("", about(a, 5.0), Estimate(10.0), by).outcome == outcome
+        assert exceeds("", about(a, 5.0), Trials(10.0), by).outcome == outcome
 
     @pytest.mark.parametrize(
         ("a", "scatter", "outcome"),
@@ -115,7 +115,7 @@ class TestRule:
         + [(10.5, 0.6, UNDECIDED), (9.5, 0.6, UNDECIDED), (10.0, 0.0, TIES)],
     )
     def test_narrow_intervals_tie(self, a, scatter, outcome):
-        assert exceeds("", about(a, scatter), Estimate(10.0), ties=True).outcome == outcome
+        assert exceeds("", about(a, scatter), Trials(10.0), ties=True).outcome == outcome
 
     @pytest.mark.parametrize(
         ("loss", "scatter", "outcome"),
@@ -125,13 +125,13 @@ class TestRule:
         + [(3.2, 1.1, REFUTES), (0.5, 0.2, SUPPORTS)],
     )
     def test_keeps_up_only_where_a_notable_loss_is_ruled_out(self, loss, scatter, outcome):
-        assert keeps_up("", about(10.0 - loss, scatter), Estimate(10.0)).outcome == outcome
+        assert keeps_up("", about(10.0 - loss, scatter), Trials(10.0)).outcome == outcome
 
     def test_chance_is_students(self):
-        finding = exceeds("", Estimate({0: 9.0, 1: 10.0, 2: 8.0}), Estimate(10.0))
+        finding = exceeds("", Trials({0: 9.0, 1: 10.0, 2: 8.0}), Trials(10.0))
         assert finding.chance == pytest.approx(stats.ttest_1samp([-1, 0, -2], 0).pvalue / 2)
         for difference, chance in ((-1.0, 0.0), (0.0, 1.0), (1.0, 1.0)):
-            assert exceeds("", about(difference, 0.0), Estimate(0.0)).chance == chance
+            assert exceeds("", about(difference, 0.0), Trials(0.0)).chance == chance
 
     @pytest.mark.parametrize(
         ("below", "refuting"),
@@ -146,39 +146,39 @@ class TestRule:
     )
     def test_refuting_takes_all_comparisons_together(self, below, refuting):
         standard_error = about(0.0, float(stats.t.ppf(0.975, 5)), trials=6)
-        findings = [exceeds("", standard_error - Estimate(t), Estimate(0.0)) for t in below]
+        findings = [exceeds("", standard_error - Trials(t), Trials(0.0)) for t in below]
         outcomes = together(findings)
         assert [k for k, outcome in enumerate(outcomes) if outcome == REFUTES] == refuting
         claim = Claim("", "", "", "", lambda results: findings, ())
         assert (claim.decide(None).verdict == DOES_NOT_HOLD) == bool(refuting)
 
     def test_what_has_not_run_does_not_count_as_a_comparison(self):
-        one = exceeds("", about(-2.6, float(stats.t.ppf(0.975, 5)), trials=6), Estimate(0.0))
-        others = [exceeds("", Estimate({}), Estimate(0.0))] * 9
+        one = exceeds("", about(-2.6, float(stats.t.ppf(0.975, 5)), trials=6), Trials(0.0))
+        others = [exceeds("", Trials({}), Trials(0.0))] * 9
         assert together([one, *others])[0] == REFUTES
 
     def test_pairs_decide_where_either_side_scatters_more_than_they_differ(self):
-        a = Estimate({0: 81.0, 1: 91.2, 2: 100.8})
-        b = Estimate({0: 80.0, 1: 90.0, 2: 100.0})
+        a = Trials({0: 81.0, 1: 91.2, 2: 100.8})
+        b = Trials({0: 80.0, 1: 90.0, 2: 100.0})
         finding = exceeds("", a, b)
         assert finding.outcome == SUPPORTS
         assert finding.numbers == "91.0 ± 9.9 against 90.0 ± 10.0, difference 1.00 (0.50 to 1.50)"
-        shuffled = Estimate({0: 91.2, 1: 100.8, 2: 81.0})
+        shuffled = Trials({0: 91.2, 1: 100.8, 2: 81.0})
         assert exceeds("", shuffled, b).outcome == UNDECIDED
 
     @pytest.mark.parametrize("rule", [exceeds, keeps_up])
     @pytest.mark.parametrize("a", [{0: 90.0}, {5: 90.0, 6: 90.0}, {2: 90.0, 5: 91.0}])
     def test_fewer_than_two_common_trials_decide_nothing(self, rule, a):
-        assert rule("", Estimate(a), about(10.0, 1.0)).outcome == TOO_FEW_TRIALS
+        assert rule("", Trials(a), about(10.0, 1.0)).outcome == TOO_FEW_TRIALS
 
     def test_where_as_many_trials_diverge_as_finish_nothing_is_decided(self):
         numbers = {0: 90.0, 1: 91.0, 2: 90.5, 3: None, 4: None}
-        assert exceeds("", Estimate(numbers), Estimate(10.0)).outcome == SUPPORTS
+        assert exceeds("", Trials(numbers), Trials(10.0)).outcome == SUPPORTS
         numbers[5] = None
-        assert exceeds("", Estimate(numbers), Estimate(10.0)).outcome == MOSTLY_DIVERGED
+        assert exceeds("", Trials(numbers), Trials(10.0)).outcome == MOSTLY_DIVERGED
 
     def test_missing_trials_show(self):
-        finding = exceeds("", Estimate({}), Estimate({0: 10.0, 1: 11.0}))
+        finding = exceeds("", Trials({}), Trials({0: 10.0, 1: 11.0}))
         assert finding.numbers == "not run against 10.5 ± 0.7"
         assert finding.outcome == NOT_RUN
 
@@ -219,17 +219,17 @@ class TestCurves:
 
     def test_phases(self):
         schedule = (40, [20, 30])
-        assert curves.start(self.RAMP).mean == 1
-        assert curves.end(self.RAMP).mean == 39.5
-        assert curves.before_drop(self.RAMP, schedule).mean == 15.5
-        assert curves.after_drop(self.RAMP, schedule).mean == 21.5
-        assert curves.peak({0: [0, 5, 1] + [0] * 37}).mean == 3
-        levels = Estimate({0: 7, 1: 99, 2: 1})
-        assert curves.epochs_until(self.RAMP, levels).numbers == {0: 7, 1: 40}
+        assert phases.start(self.RAMP).mean == 1
+        assert phases.end(self.RAMP).mean == 39.5
+        assert phases.before_drop(self.RAMP, schedule).mean == 15.5
+        assert phases.after_drop(self.RAMP, schedule).mean == 21.5
+        assert phases.peak({0: [0, 5, 1] + [0] * 37}).mean == 3
+        levels = Trials({0: 7, 1: 99, 2: 1})
+        assert phases.epochs_until(self.RAMP, levels).numbers == {0: 7, 1: 40}
 
     def test_curves_too_short_for_a_phase_do_not_count(self):
         short = {**self.RAMP, 2: list(range(21))}
-        assert sorted(curves.after_drop(short, (40, [20])).numbers) == [0, 1]
-        assert curves.before_drop({0: [1.0]}, (40, [20])).mean is None
-        for phase in (curves.start, curves.end, curves.peak):
+        assert sorted(phases.after_drop(short, (40, [20])).numbers) == [0, 1]
+        assert phases.before_drop({0: [1.0]}, (40, [20])).mean is None
+        for phase in (phases.start, phases.end, phases.peak):
             assert phase({0: [], 1: [2.0]}).numbers == {1: 2.0}

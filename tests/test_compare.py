@@ -77,7 +77,7 @@ def test_other_trials_of_the_same_code_agree():
             others = tuple(t for t in range(6) if t not in here)
             sides = [part(table, side)["cells"] for side in (here, others)]
             pairs = [
-                agreement.Pair(name, str(k), "percent", *map(agreement.Sample.read, cells))
+                agreement.Pair(name, str(k), "percent", *map(agreement.read_trials, cells))
                 for k, cells in enumerate(zip(*sides, strict=True))
             ]
             wrong += any(j.verdict == DIFFERS for j in agreement.judge(pairs))

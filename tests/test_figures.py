@@ -94,8 +94,8 @@ def test_diverged_trials_are_not_averaged(store, runs):
     log(store, runs[1], [0.5, 0.4, 0.3], state="finished")
     series = Curve("lr=0.2", runs).read(store, "test")
     assert list(series.trials) == [1]
-    assert series.mean(1) == 50
-    assert series.std(1) is None
+    assert series.by_epoch[0].mean == 50
+    assert series.by_epoch[0].std is None
 
 
 def test_losses_are_not_percentages(store, runs, tmp_path):

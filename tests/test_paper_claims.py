@@ -19,7 +19,8 @@ from chainer_jo.paper.claims import (
     TOO_FEW_TRIALS,
     UNDECIDED,
 )
-from chainer_jo.paper.claims.scatter import NOT_MET
+from chainer_jo.paper.claims.decision import NOT_MET
+from chainer_jo.paper.trials import Trials
 
 RIGHT_LABELS = {
     ("ground_truth", "initial"): 100.0,
@@ -89,8 +90,11 @@ class MadeUp:
         epochs = int(epochs * self.scale)
         return epochs, [epochs // 3, epochs * 2 // 3]
 
-    def trials(self, kind, **keys):
+    def numbers(self, kind, **keys):
         return self._by_trial(self.change(kind, keys, self._number(kind, keys)), kind, keys)
+
+    def trials(self, kind, **keys):
+        return Trials(self.numbers(kind, **keys))
 
     def curve(self, kind, **keys):
         shape = self.change(kind, keys, self._shape(kind, keys))
@@ -131,8 +135,8 @@ class MadeUp:
             return FIGURE4_TEST[keys["rule"]]
         if kind == "table10" and keys["parameter"] == "stop_epoch":
             return 91.0  # the paper's own numbers refute what it says here
-        extra = {"quantity": "accuracy"} if kind in ("table12", "table13") else {}
-        value = getattr(paper, kind.upper()).value(**keys, **extra)
+        printed = getattr(paper, kind.upper())
+        value = printed.value(**{name: keys[name] for name in printed.names})
         assert value is not None, f"{kind} has no {keys}"
         return value
 
@@ -302,9 +306,9 @@ class TestPlaces:
         asked = set()
 
         class Asked(MadeUp):
-            def trials(self, kind, **keys):
+            def numbers(self, kind, **keys):
                 asked.add(kind)
-                return super().trials(kind, **keys)
+                return super().numbers(kind, **keys)
 
             def curve(self, kind, **keys):
                 asked.add(kind)
@@ -352,8 +356,8 @@ class TestVerdicts:
 
     def test_one_refuting_cell_is_enough_where_others_lack_runs(self):
         class OneCell(MadeUp):
-            def trials(self, kind, **keys):
-                return super().trials(kind, **keys) if keys["noise_rate"] == 0.1 else {}
+            def numbers(self, kind, **keys):
+                return super().numbers(kind, **keys) if keys["noise_rate"] == 0.1 else {}
 
         claim = BY_ID["symmetric-test-beats-cross-entropy"]
         verdict = claim.decide(OneCell(REFUTED_BY[claim.id]))
@@ -377,9 +381,9 @@ class TestVerdicts:
 
     def test_what_is_missing_most_names_the_verdict(self):
         class Partly(MadeUp):
-            def trials(self, kind, **keys):
+            def numbers(self, kind, **keys):
                 kept = {0.1: 3, 0.3: 3, 0.5: 1}.get(keys["noise_rate"], 0)
-                return {t: n for t, n in super().trials(kind, **keys).items() if t < kept}
+                return {t: n for t, n in super().numbers(kind, **keys).items() if t < kept}
 
         verdict = BY_ID["symmetric-test-beats-cross-entropy"].decide(Partly())
         assert (verdict.verdict, verdict.label) == (NOT_ALL_RUN, "not all run")
@@ -426,8 +430,8 @@ class TestVerdicts:
                 super().__init__(trials=6)
                 self.gone = range(trials)
 
-            def trials(self, kind, **keys):
-                numbers = super().trials(kind, **keys)
+            def numbers(self, kind, **keys):
+                numbers = super().numbers(kind, **keys)
                 if keys["method"] == "cross_entropy" and keys["noise_rate"] == 0.9:
                     numbers.update(dict.fromkeys(self.gone))
                 return numbers
@@ -456,17 +460,17 @@ class TestVerdicts:
 
     def test_trials_that_are_hard_for_every_method_decide_all_the_same(self):
         class HardAndEasy(MadeUp):
-            def trials(self, kind, **keys):
-                return {t: number - 10 * t for t, number in super().trials(kind, **keys).items()}
+            def numbers(self, kind, **keys):
+                return {t: number - 10 * t for t, number in super().numbers(kind, **keys).items()}
 
         verdict = BY_ID["symmetric-test-beats-cross-entropy"].decide(HardAndEasy())
         assert verdict.verdict == HOLDS, verdict
 
     def test_trials_without_a_counterpart_decide_nothing(self):
         class Apart(MadeUp):
-            def trials(self, kind, **keys):
+            def numbers(self, kind, **keys):
                 first = 0 if keys["method"] == "joint" else 2  # of three, the trial 2 in common
-                return {first + t: n for t, n in super().trials(kind, **keys).items()}
+                return {first + t: n for t, n in super().numbers(kind, **keys).items()}
 
         verdict = BY_ID["asymmetric-test-beats-cross-entropy"].decide(Apart())
         assert verdict.verdict == TOO_FEW_TRIALS
@@ -474,8 +478,8 @@ class TestVerdicts:
 
     def test_the_best_other_method_is_unknown_until_all_have_run(self):
         class Unfinished(MadeUp):
-            def trials(self, kind, **keys):
-                return {} if keys["method"] == "cnn_crf" else super().trials(kind, **keys)
+            def numbers(self, kind, **keys):
+                return {} if keys["method"] == "cnn_crf" else super().numbers(kind, **keys)
 
         verdict = BY_ID["half-asymmetric-gains-least"].decide(Unfinished())
         assert verdict.verdict == NOT_RUN

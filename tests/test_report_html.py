@@ -12,11 +12,11 @@ from tiny import STUDY
 from chainer_jo import files, paper
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper.claims import VERDICTS
-from chainer_jo.report import comparison_table
+from chainer_jo.report.comparison_table import comparison_table
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
+from chainer_jo.report.grid import Grid, Number
 from chainer_jo.report.html import Report
-from chainer_jo.report.markdown_tables import Document
 
 ORIGIN = {"preset": "tiny", "data": "digits", "precision": "fp32"}
 PROVENANCE = {
@@ -74,8 +74,9 @@ def store(tmp_path):
     return RunStore(tmp_path / "results" / "tiny")
 
 
-def write(store, tmp_path, study=STUDY):
-    (path,) = Report(study).write(store, ORIGIN, store.root, tmp_path / "figures")
+def write(store, tmp_path, outputs=()):
+    builds = [lambda study, output=output: output for output in outputs]
+    (path,) = Report(STUDY, builds).write(store, ORIGIN, store.root, tmp_path / "figures")
     return path.read_text()
 
 
@@ -102,7 +103,7 @@ def html(store, tmp_path):
     labels = {"a tie": "a tie within 0.4 points"}
     verdicts = [claim(f"claim-{k}", v, labels.get(v)) for k, v in enumerate(VERDICTS)]
     files.write_json(store.root / "claims.json", verdicts)
-    return write(store, tmp_path)
+    return write(store, tmp_path, (table, figure))
 
 
 def test_needs_nothing_from_elsewhere(html):
@@ -180,19 +181,13 @@ def test_empty_folder_still_gives_a_page(store, tmp_path):
     assert "Nothing yet." in text
 
 
-def test_markdown_is_read_back():
-    document = Document.read(
-        "**Table 5.** What it shows.\n\nPreset tiny.\n\n*alpha varies*\n\n"
-        "| | value | words |\n|--|--|--|\n| a | **1.5 ± 0.2** [1.4] | b < c |\n"
-        "| d | (1 of 2 trials …) | … |\n"
-    )
-    assert (document.name, document.caption) == ("Table 5", "What it shows.")
-    assert document.notes == ["Preset tiny."]
-    (grid,) = document.grids
-    assert grid.title == "alpha varies"
-    html = grid.html()
+def test_a_grid_shows_numbers_and_words():
+    numbers = [Number("1.5", "± 0.2", best=True, paper="1.4"), "b < c"]
+    waiting = [Number(state="(1 of 2 trials …)"), "…"]
+    html = Grid(["value", "words"], [("a", numbers), ("d", waiting)], "alpha varies").html()
+    assert "<caption>alpha varies</caption>" in html
     assert "<b>1.5</b>" in html
-    assert "b &lt; c" in html
+    assert '<td class="words">b &lt; c</td>' in html
     text = Page(html).text
     assert "1.5 ± 0.2 paper [1.4]" in text
     assert "(1 of 2 trials …)" in text

@@ -10,7 +10,7 @@ import pytest
 from chainer_jo import files
 from chainer_jo.experiments import packed_runs
 from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.paper.claims import curves
+from chainer_jo.paper.claims import phases
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "results" / "reference"
@@ -89,7 +89,7 @@ def high_rates_end() -> str:
     found = []
     for preset in ("digits", "half"):
         trials = dict(enumerate([100 * line["test"] for line in log] for log in logs(preset)))
-        found += [curves.peak(trials).mean, curves.end(trials).mean]
+        found += [phases.peak(trials).mean, phases.end(trials).mean]
     words = (
         "(Figure 2: from {:.0f} % to {:.0f} %; on the images of `half` from {:.0f} % to {:.0f} %)"
     )

@@ -15,13 +15,16 @@ from chainer_jo.experiments.presets import PAPER, Study
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper.claims import CLAIMS, DOES_NOT_HOLD, HOLDS, NOT_RUN
 from chainer_jo.report.cells import Cell, best_of
-from chainer_jo.report.claims import Claims, judged
-from chainer_jo.report.study_results import StudyResults
+from chainer_jo.report.claims import Claims
+from chainer_jo.report.clothing1m import table3
+from chainer_jo.report.grid import Grid
+from chainer_jo.report.results import OutputResults
 from chainer_jo.report.table import Block
 from chainer_jo.scheduling.scheduler import with_first_steps
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "reproduce"))
 
+OUTPUTS = __import__("all").OUTPUTS
 COMPUTED = (1, 2, 6, 7, 8, 9, 10, 11, 12, 13)
 
 
@@ -121,29 +124,46 @@ def store(tmp_path):
     return store
 
 
-def by_trial(cell, store):
-    return dict(enumerate(cell.value(store).trials))
+def results_of(study, store):
+    """What the claims read of all tables and figures."""
+    return OutputResults(study, [build(study) for build in OUTPUTS], store)
 
 
-def test_claims_read_what_the_tables_show(store):
-    results = StudyResults(STUDY, store)
-    for number in (1, 2):
-        for cell in cells(build(number)):
-            keys = {**cell.row, **cell.column}
-            assert results.trials(f"table{number}", **keys) == by_trial(cell, store)
-    for cell in cells(build(6)):
-        assert results.trials("table6", **cell.row, **cell.column) == by_trial(cell, store)
-    assert results.trials("table12", range="0.99-0.95") == {0: 90.0}
-    assert results.trials("table12", range="1-0") == {0: 75.0}
+class Recorded(OutputResults):
+    """Remembers the cells and curves that were asked for and are not there."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.absent = []
+
+    def _cell(self, name, keys):
+        return self.noted(super()._cell(name, keys), name, keys)
+
+    def _curve(self, name, keys):
+        return self.noted(super()._curve(name, keys), name, keys)
+
+    def noted(self, found, *asked):
+        self.absent += [] if found[0] else [asked]
+        return found
+
+
+def test_claims_find_their_cells_and_curves(store):
+    study = replace(STUDY, features="pixels")
+    results = Recorded(study, [build(study) for build in OUTPUTS], store)
+    decided = [claim for claim in CLAIMS if results.decides(claim)]
+    assert len(decided) == len(CLAIMS) - 1  # but for Clothing1M's
+    for claim in decided:
+        claim.decide(results)
+    assert results.absent == []
 
 
 def test_claims_read_curves_and_classes(store):
-    results = StudyResults(STUDY, store)
+    results = results_of(STUDY, store)
     curves = results.curve("table1", method="joint", noise_rate=0.5)
     assert curves == {0: [10.0, 20.0], 1: [10.0, 20.0]}
     assert results.curve("figure2", learning_rate=0.2) == {}
     exchanged = results.trials("exchanged_classes", classes="exchanged", noise_rate=0.4)
-    assert exchanged == pytest.approx({0: 55.0, 1: 55.0})
+    assert exchanged.numbers == pytest.approx({0: 55.0, 1: 55.0})
     assert results.schedule("second_step") == STUDY.second_step_schedule()
 
 
@@ -155,8 +175,8 @@ def test_claims_tell_diverged_trials_from_unfinished_ones(store):
     (store.folder(third) / "log.json").write_text(json.dumps([{"test": 0.5}]))
     store.save_result(second, {"id": second.id, "state": "diverged", "epoch": 1})
     keys = {"method": "cross_entropy", "noise_rate": 0.5}
-    results = StudyResults(study, store)
-    numbers = results.trials("table1", score="last", accuracy="test", **keys)
+    results = results_of(study, store)
+    numbers = results.trials("table1", score="last", accuracy="test", **keys).numbers
     assert sorted(numbers) == [0, 1, 2] and numbers[1] is None
     curves = results.curve("table1", **keys)
     assert sorted(curves) == [0, 1, 2] and curves[1] is None and curves[2] == [50.0]
@@ -166,9 +186,9 @@ def test_a_second_step_whose_first_diverged_has_diverged(store):
     second = STUDY.joint("symmetric", 0.5, 1)
     store.save_result(second.first_step, {"id": second.first_step.id, "state": "diverged"})
     (store.folder(second) / "result.json").unlink()
-    results = StudyResults(STUDY, store)
+    results = results_of(STUDY, store)
     keys = {"method": "joint", "noise_rate": 0.5}
-    assert results.trials("table1", score="last", accuracy="test", **keys)[1] is None
+    assert results.trials("table1", score="last", accuracy="test", **keys).numbers[1] is None
     assert results.curve("table1", **keys)[1] is None
 
 
@@ -181,37 +201,30 @@ def test_a_range_without_labels_is_left_out(store):
         confidence = [{"from": low, "number": n, "right": n // 2} for low, n in rows]
         store.open(run)
         store.save_result(run, {"id": run.id, "state": "finished", "confidence": confidence})
-    results = StudyResults(study, store)
-    assert results.trials("table12", range="1-0.99") == {0: 50.0, 2: 50.0}
-    assert results.trials("table12", range="0.99-0.95") == {}
+    results = results_of(study, store)
+    keys = {"kind": "table12", "quantity": "accuracy"}
+    assert results.trials(**keys, range="1-0.99").numbers == {0: 50.0, 2: 50.0}
+    assert results.trials(**keys, range="0.99-0.95").numbers == {}
     shown = {(c.row["quantity"], c.column["range"]): c for c in cells(build(12, study))}
-    partly, empty = (shown["accuracy", r].value(store) for r in ("1-0.99", "0.99-0.95"))
-    assert partly.complete and partly.text() == "50.0 ± 0.0 (2 of 3 trials)"
-    assert empty.complete and empty.text() == "–"
-    assert shown["number", "0.99-0.95"].value(store).text(digits=0) == "0 ± 0"
-
-
-def test_trials_count_from_the_seed_of_the_first(tmp_path):
-    store, study = RunStore(tmp_path), replace(STUDY, seed=7)
-    run = study.baseline("forward", "asymmetric", 0.3, 1)
-    store.open(run)
-    store.save_result(run, {"id": run.id, "state": "finished", "last": {"test": 0.5}})
-    keys = {"method": "forward", "score": "last", "accuracy": "test", "noise_rate": 0.3}
-    assert StudyResults(study, store).trials("table2", **keys) == {1: 50.0}
+    partly, empty = (shown["accuracy", r] for r in ("1-0.99", "0.99-0.95"))
+    assert all(cell.trials(store).complete for cell in (partly, empty))
+    assert str(partly.number(store)) == "50.0 ± 0.0 (2 of 3 trials)"
+    assert str(empty.number(store)) == "–"
+    assert str(shown["number", "0.99-0.95"].number(store)) == "0 ± 0"
 
 
 def test_unfinished_and_diverged_cells_say_so(tmp_path):
     store = RunStore(tmp_path)
     cell = next(cell for cell in cells(build(1)) if cell.competes)
-    assert cell.value(store).text() == "…"
+    assert str(cell.number(store)) == "…"
     first, second = cell.experiments
     for experiment, result in ((first, {"state": "finished", "best": {"test": 0.5}}),
                                (second, {"state": "diverged", "epoch": 3})):  # fmt: skip
-        assert not cell.value(store).complete
+        assert not cell.trials(store).complete
         store.open(experiment)
         store.save_result(experiment, {"id": experiment.id, **result})
-    assert cell.value(store).complete
-    assert cell.value(store).text() == "50.0 (1 of 2 diverged)"
+    assert cell.trials(store).complete
+    assert str(cell.number(store)) == "50.0 (1 of 2 diverged)"
 
 
 def test_a_table_says_how_many_trials_it_rests_on(tmp_path):
@@ -230,9 +243,9 @@ def test_a_table_says_how_many_trials_it_rests_on(tmp_path):
                     assert "fp32; at most one trial of each," in table.text(store, origin)
         shown = "fp32; one trial," if trial == 0 else "mean ± standard deviation over 2 trials,"
         assert shown in table.text(store, origin)
-        assert shown.replace("±", r"$\pm$") in table.write(store, origin, tmp_path, tmp_path)[
-            2
-        ].read_text().replace("±", r"$\pm$")
+        assert shown.replace("±", r"$\pm$") in table.further(store, origin)[".tex"].replace(
+            "±", r"$\pm$"
+        )
     assert "…" not in table.text(store, origin)
     (store.folder(experiment) / "result.json").unlink()
     text = table.text(store, origin)
@@ -264,8 +277,8 @@ def test_bold_is_the_best_and_what_trials_cannot_tell_from_it(finished):
     assert best_of(cells, finished) == [best, close]  # 1 point in every trial tells `worse`
     rows = [("a", [worse, best]), ("b", [close, outside]), ("c", [None, outside])]
     for best_in, bold in (("column", {"80", "69.2"}), ("row", set()), ("", set())):
-        grid = Block(["x", "y"], rows, best=best_in).grid(finished, lambda c, best: str(best))
-        shown = [[text == "True" for text in texts] for _, texts in grid]
+        grid = Block(["x", "y"], rows, best=best_in).grid(finished)
+        shown = [[number.best for number in numbers] for _, numbers in grid.rows]
         expected = {
             "column": [[True, True], [True, False], [False, False]],
             "row": [[False, True], [True, False], [False, False]],
@@ -289,9 +302,11 @@ def test_nothing_is_the_best_while_another_has_no_trial(finished):
 
 def test_the_papers_bold_is_in_its_brackets(finished):
     cell = of_trials(80, 70, 60, paper=91.5, paper_bold=True)
-    assert cell.markdown(finished) == "70.0 ± 10.0 [**91.5**]"
-    assert cell.markdown(finished, best=True) == "**70.0 ± 10.0** [**91.5**]"
-    assert of_trials(80, 70, 60, paper=91.5).markdown(finished) == "70.0 ± 10.0 [91.5]"
+    plain = of_trials(80, 70, 60, paper=91.5)
+    numbers = [cell.number(finished), cell.number(finished, best=True), plain.number(finished)]
+    lines = Grid(["x", "y", "z"], [("a", numbers)]).markdown()
+    shown = [text.strip() for text in lines[2].split("|")[2:-1]]
+    assert shown == ["70.0 ± 10.0 [**91.5**]", "**70.0 ± 10.0** [**91.5**]", "70.0 ± 10.0 [91.5]"]
 
 
 @pytest.mark.parametrize("number", (1, 2))
@@ -301,7 +316,7 @@ def test_a_row_says_how_many_labels_are_right_before_any_method(store, number):
     assert label == "Labels before any method"
     rates = getattr(paper, f"TABLE{number}").keys("noise_rate")
     assert row[: len(rates)] == [None] * len(rates)
-    assert [cell.value(store).text() for cell in row[len(rates) :]] == ["60.0 ± 0.0"] * len(rates)
+    assert [str(cell.number(store)) for cell in row[len(rates) :]] == ["60.0 ± 0.0"] * len(rates)
     origin = {"preset": "tiny", "data": "digits", "precision": "fp32"}
     assert "| Labels before any method " in table.text(store, origin)
 
@@ -330,8 +345,8 @@ def test_only_clothing1m_decides_whether_forward_is_beaten(tmp_path, data, accur
             last = {"test": accuracy + trial / 1000}
             store.open(run)
             store.save_result(run, {"id": run.id, "state": "finished", "last": last})
-    assert [v["verdict"] for v in judged(study, store)] == ([verdict] if verdict else [])
+    claims = Claims(study, [table3])
+    assert [v["verdict"] for v in claims.judged(store)] == ([verdict] if verdict else [])
     origin = {"preset": "digits", "data": data, "precision": "fp32"}
-    text, _ = Claims(study).write(store, origin, tmp_path, tmp_path)
+    text, _ = claims.write(store, origin, tmp_path, tmp_path)
     assert ("than Forward" in text.read_text()) == bool(verdict)
-    assert len(judged(STUDY, store)) == len(CLAIMS) - 1

@@ -10,8 +10,16 @@ from pathlib import Path
 from chainer_jo import files
 from chainer_jo.commands import reference
 from chainer_jo.report import agreement
-from chainer_jo.report.agreement import DIFFERS, NO_REFERENCE, TOO_FEW, UNFINISHED, WITHIN, Judged
-from chainer_jo.report.layout import aligned
+from chainer_jo.report.agreement import (
+    DIFFERS,
+    NO_REFERENCE,
+    TOO_FEW,
+    UNFINISHED,
+    WITHIN,
+    Judged,
+    in_words,
+)
+from chainer_jo.report.grid import aligned
 
 
 def main(description: str, argv: list[str] | None = None) -> None:
@@ -61,8 +69,8 @@ def _table(judged: Sequence[Judged]) -> list[str]:
     for j in judged:
         pair = j.pair
         rows.append([
-            f"{pair.table}, {pair.cell}", pair.here.text(),
-            pair.reference.text() if pair.reference else "-",
+            f"{pair.table}, {pair.cell}", in_words(pair.here),
+            in_words(pair.reference) if pair.reference else "-",
             f"{pair.difference:+.1f}" if pair.comparable else "",
             f"{j.limit:.1f}" if j.limit is not None else "", j.verdict,
         ])  # fmt: skip
@@ -90,8 +98,8 @@ def _verdict(judged: Sequence[Judged]) -> list[str]:
     what, lines = "numbers (cells, and the mean of each table)", []
     if apart:
         lines.append(f"DIFFERS: {len(apart)} of {len(compared)} {what} are not within scatter.")
-        most = max(len(j.pair.here.trials) for j in judged)
-        if most < max(len(j.pair.reference.trials) for j in judged if j.pair.reference):
+        most = max(len(j.pair.here.finished) for j in judged)
+        if most < max(len(j.pair.reference.finished) for j in judged if j.pair.reference):
             lines.append(
                 "A trial can be an outlier: more of them (--trials) tell it from a difference."
             )

@@ -26,7 +26,7 @@ from chainer_jo.relabel.labelled_images import LabelledSets
 from chainer_jo.relabel.outcome import HELD_OUT, Accuracy, Outcome, Trial, choice, trial_rows
 from chainer_jo.relabel.trained_network import TrainedNetwork
 from chainer_jo.relabel.training import Settings
-from chainer_jo.report.layout import aligned
+from chainer_jo.report.grid import aligned
 from chainer_jo.training.extensions import Paused
 from chainer_jo.training.many_ranks import Ranks
 

@@ -34,7 +34,7 @@ from chainer_jo.relabel.outcome import HELD_OUT, Accuracy, Outcome, Trial, choic
 from chainer_jo.relabel.study import CROP, RESIZE, RelabelStudy, large_images, small_images
 from chainer_jo.relabel.trained_network import TrainedNetwork
 from chainer_jo.relabel.tuning import surely_best
-from chainer_jo.report.layout import aligned
+from chainer_jo.report.grid import aligned
 from chainer_jo.scheduling.cost import Cost, duration
 from chainer_jo.scheduling.local_pool import LocalPool
 from chainer_jo.scheduling.probe import probe

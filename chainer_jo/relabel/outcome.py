@@ -15,7 +15,7 @@ from chainer_jo.relabel.labelled_images import LabelledImages
 from chainer_jo.relabel.report import RelabelReport
 from chainer_jo.relabel.trained_network import TrainedNetwork
 from chainer_jo.report.curves import Curve
-from chainer_jo.report.layout import aligned
+from chainer_jo.report.grid import aligned
 from chainer_jo.report.plot import plot
 
 #: What is held out where there is no validation set.

@@ -19,6 +19,7 @@ from scipy import stats
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
+from chainer_jo.paper.trials import Trials
 
 #: How often a faithful repetition may be told that it differs, whatever the number of cells.
 ERROR_RATE = 0.01
@@ -29,41 +30,6 @@ TYPICAL_WEIGHT = 2
 WITHIN, DIFFERS = "within scatter", "differs"
 UNFINISHED, NO_REFERENCE, TOO_FEW = "not finished here", "no reference", "too few trials"
 MEAN = "mean of all cells"
-
-
-@dataclass(frozen=True)
-class Sample:
-    """The trials of one cell, as a table's JSON has them, and how many diverged."""
-
-    trials: tuple[float, ...]
-    diverged: int = 0
-    seeds: tuple[int, ...] | None = None  # of the trials; None where trials are missing
-
-    @classmethod
-    def read(cls, cell: dict) -> Sample:
-        trials = tuple(map(float, cell["trials"]))
-        seeds = tuple(int(run.rsplit("-s", 1)[1].split("-")[0]) for run in cell["runs"])
-        return cls(trials, cell["diverged"], seeds if len(seeds) == len(trials) else None)
-
-    @property
-    def always_diverges(self) -> bool:
-        return self.diverged > 0 and not self.trials
-
-    def by_seed(self) -> dict[int, float]:
-        return dict(zip(self.seeds or (), self.trials, strict=False))
-
-    def text(self) -> str:
-        """``91.2 (3 trials)``, ``± 0.3`` added from two trials on."""
-        parts = []
-        if self.trials:
-            parts.append(f"{statistics.fmean(self.trials):.1f}")
-        if len(self.trials) > 1:
-            parts.append(f"± {statistics.stdev(self.trials):.1f}")
-        if self.trials:
-            parts.append(f"({len(self.trials)})")
-        if self.diverged:
-            parts.append(f"{self.diverged} diverged")
-        return " ".join(parts) or "-"
 
 
 @dataclass(frozen=True)
@@ -78,35 +44,35 @@ class Pair:
     table: str
     cell: str
     unit: str
-    here: Sample
-    reference: Sample | None
+    here: Trials
+    reference: Trials | None
 
     @property
     def difference(self) -> float:
-        return statistics.fmean(self.here.trials) - statistics.fmean(self.reference.trials)
+        return self.here.mean - self.reference.mean
 
     @property
     def degrees(self) -> int:
         """Degrees of freedom of the variance that both sides' trials tell together."""
-        return max(0, len(self.here.trials) - 1) + max(0, len(self.reference.trials) - 1)
+        return sum(max(0, len(side.finished) - 1) for side in (self.here, self.reference))
 
     @property
     def squares(self) -> float:
         """Sum over all trials of the squared distance to their side's mean."""
-        sides = (self.here.trials, self.reference.trials)
-        return sum(float(np.var(trials)) * len(trials) for trials in sides)
+        sides = (self.here.finished, self.reference.finished)
+        return sum(float(np.var(numbers)) * len(numbers) for numbers in sides)
 
     @property
     def comparable(self) -> bool:
         """Whether both sides have a number, and the trials tell how far such numbers scatter."""
-        there = self.reference and self.here.trials and self.reference.trials
+        there = self.reference and self.here.finished and self.reference.finished
         return bool(there) and self.degrees > 0
 
     @property
     def same_numbers(self) -> bool:
         """Whether every trial of a seed that both sides have is the same number."""
-        here = self.here.by_seed()
-        reference = self.reference.by_seed() if self.reference else {}
+        here = self.here.numbers
+        reference = self.reference.numbers if self.reference else {}
         shared = here.keys() & reference.keys()
         return bool(shared) and all(here[seed] == reference[seed] for seed in shared)
 
@@ -142,13 +108,13 @@ def read_pairs(here: Path, reference: Path) -> list[Pair]:
                     f"table {number}: {key} {table[key]} in {here}, {known[key]} in {reference}; "
                     "expected the same"
                 )
-        cells = {_name(cell): Sample.read(cell) for cell in (known or {"cells": []})["cells"]}
+        cells = {_name(cell): read_trials(cell) for cell in (known or {"cells": []})["cells"]}
         pairs += [
             Pair(
                 f"Table {number}",
                 _name(cell),
                 "labels" if cell["row"].get("quantity") == "number" else "percent",
-                Sample.read(cell),
+                read_trials(cell),
                 cells.get(_name(cell)),
             )
             for cell in table["cells"]
@@ -160,6 +126,28 @@ def _tables(folder: Path) -> dict[int, dict]:
     """By number, the tables of cells; Tables 4 and 5 hold no results."""
     found = (files.read_json(path) for path in folder.glob("table[0-9]*.json"))
     return {table["table"]: table for table in found if "cells" in table}
+
+
+def read_trials(cell: dict) -> Trials:
+    """The trials of a cell as a table's JSON has them. Where one is missing, it is not known which,
+    and none has the seed of another cell's."""
+    numbers = [*map(float, cell["trials"]), *[None] * cell["diverged"]]
+    if len(cell["trials"]) < len(cell["runs"]):
+        return Trials({object(): number for number in numbers})
+    seeds = (int(run.rsplit("-s", 1)[1].split("-")[0]) for run in cell["runs"])
+    return Trials(dict(zip(seeds, numbers, strict=True)))
+
+
+def in_words(side: Trials) -> str:
+    """``91.2 ± 0.3 (3)``, the number of trials in brackets, and how many diverged."""
+    parts = []
+    if side.finished:
+        parts.append(f"{side.mean:.1f}")
+        parts += [f"± {side.std:.1f}"] if side.std is not None else []
+        parts.append(f"({len(side.finished)})")
+    if side.diverged:
+        parts.append(f"{side.diverged} diverged")
+    return " ".join(parts) or "-"
 
 
 def _name(cell: dict) -> str:
@@ -206,11 +194,11 @@ def judge(pairs: Sequence[Pair]) -> list[Judged]:
 
 def _without_numbers(pair: Pair) -> Judged:
     """The verdict where there is nothing to compute with."""
-    if pair.reference is None or not (pair.reference.trials or pair.reference.diverged):
+    if not (pair.reference and pair.reference.numbers):
         return Judged(pair, NO_REFERENCE)
-    if not (pair.here.trials or pair.here.diverged):
+    if not pair.here.numbers:
         return Judged(pair, UNFINISHED)
-    if pair.here.always_diverges or pair.reference.always_diverges:
+    if not (pair.here.finished and pair.reference.finished):  # all of a side diverged
         both = pair.here.diverged and pair.reference.diverged
         return Judged(pair, WITHIN if both else DIFFERS)
     return Judged(pair, TOO_FEW)
@@ -219,7 +207,7 @@ def _without_numbers(pair: Pair) -> Judged:
 def _limit(pair: Pair, typical: float | None, error_rate: float) -> float:
     """The largest difference that is within scatter."""
     degrees = pair.degrees + (0 if typical is None else TYPICAL_WEIGHT)
-    spread = 1 / len(pair.here.trials) + 1 / len(pair.reference.trials)
+    spread = 1 / len(pair.here.finished) + 1 / len(pair.reference.finished)
     quantile = float(stats.t.ppf(1 - error_rate / 2, degrees))
     return quantile * math.sqrt(_variance(pair, typical) * spread)
 
@@ -237,17 +225,17 @@ def _mean(pairs: Sequence[Pair], typical: dict[str, float]) -> list[Pair]:
     scatter; otherwise the unsteady ones would drown the others."""
     usable = [pair for pair in pairs if pair.unit == "percent"]
     for side in ("here", "reference"):
-        most = max((len(getattr(p, side).trials) for p in usable), default=0)
-        usable = [p for p in usable if len(getattr(p, side).trials) == most]
+        most = max((len(getattr(p, side).finished) for p in usable), default=0)
+        usable = [p for p in usable if len(getattr(p, side).finished) == most]
     variances = [_variance(p, typical["percent"]) for p in usable]
     if len(usable) < 2 or not all(variances):
         return []
     weights = 1 / np.sqrt(variances)
-    here, reference = (
-        Sample(tuple(np.average([getattr(p, side).trials for p in usable], 0, weights).tolist()))
+    sides = (
+        np.average([getattr(p, side).finished for p in usable], 0, weights).tolist()
         for side in ("here", "reference")
     )
-    return [Pair(usable[0].table, MEAN, MEAN, here, reference)]
+    return [Pair(usable[0].table, MEAN, MEAN, *(Trials(dict(enumerate(s))) for s in sides))]
 
 
 def _typical_variances(pairs: Iterable[Pair]) -> dict[str, float]:

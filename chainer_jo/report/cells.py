@@ -3,13 +3,13 @@ prints."""
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.paper.claims.scatter import Estimate
+from chainer_jo.paper.trials import Trials
+from chainer_jo.report.grid import Number
 
 Quantity = Callable[[RunStore, Experiment], float | None]
 FINISHED, DIVERGED = "finished", "diverged"
@@ -41,78 +41,46 @@ class Cell:
     digits: int = 1
     competes: bool = True
 
-    def value(self, store: RunStore) -> Value:
-        """What the finished trials come to."""
-        states = [state(store, experiment) for experiment in self.experiments]
-        numbers = {
-            experiment.seed: self.quantity(store, experiment)
-            for experiment, ended in zip(self.experiments, states, strict=True)
-            if ended == FINISHED
-        }
-        counted = {seed: number for seed, number in numbers.items() if number is not None}
-        empty = len(numbers) - len(counted)
-        return Value(counted, states.count(DIVERGED), len(self.experiments), empty)
-
-    def markdown(self, store: RunStore, best: bool = False) -> str:
-        """The number, bold if it is the ``best``, and [the paper's], bold where that is."""
-        text = self.value(store).text(digits=self.digits)
-        text = f"**{text}**" if best else text
-        if self.paper is None:
-            return text
-        paper = f"{self.paper:.{self.digits}f}"
-        return f"{text} [**{paper}**]" if self.paper_bold else f"{text} [{paper}]"
-
-
-@dataclass(frozen=True)
-class Value:
-    """Numbers of the trials of a cell by their seed, how many diverged, how many there are to be,
-    and how many finished with nothing to count."""
-
-    by_seed: Mapping[int, float]
-    diverged: int
-    planned: int
-    empty: int = 0
-
     @property
-    def trials(self) -> tuple[float, ...]:
-        """The numbers, by trial."""
-        return tuple(self.by_seed.values())
+    def keys(self) -> dict:
+        """What addresses it, row and column together."""
+        return {**self.row, **self.column}
 
-    @property
-    def complete(self) -> bool:
-        return self.done == self.planned
+    def trials(self, store: RunStore) -> Trials:
+        """The numbers of the trials that have ended."""
+        return trials(store, self.experiments, self.quantity)
 
-    @property
-    def done(self) -> int:
-        """Trials that will not go on."""
-        return len(self.trials) + self.diverged + self.empty
+    def number(self, store: RunStore, best: bool = False) -> Number:
+        """As it is printed, bold if it is the ``best``, next to the paper's."""
+        found = self.trials(store)
+        counted, mean, spread, state = len(found.finished), "", "", []
+        if counted:
+            mean = f"{found.mean:.{self.digits}f}"
+            spread = "" if found.std is None else f"± {found.std:.{self.digits}f}"
+        elif found.empty:
+            state.append("–")
+        if found.diverged:
+            state.append(f"({found.diverged} of {found.planned} diverged)")
+        if not found.complete:
+            state.append(f"({found.done} of {found.planned} trials …)" if found.done else "…")
+        elif found.empty and counted:
+            state.append(f"({counted} of {found.planned} trials)")
+        paper = "" if self.paper is None else f"{self.paper:.{self.digits}f}"
+        return Number(mean, spread, " ".join(state), best, paper, self.paper_bold)
 
-    @property
-    def mean(self) -> float | None:
-        return statistics.fmean(self.trials) if self.trials else None
 
-    @property
-    def std(self) -> float | None:
-        """Sample standard deviation; None for fewer than two trials."""
-        return statistics.stdev(self.trials) if len(self.trials) > 1 else None
-
-    def text(self, digits: int = 1) -> str:
-        """``91.2 ± 0.3``; ``…`` marks what is unfinished, ``diverged`` what ended so, ``–`` where
-        there was nothing to count. Fewer trials than planned are counted."""
-        parts = []
-        if self.trials:
-            parts.append(f"{self.mean:.{digits}f}")
-            if self.std is not None:
-                parts.append(f"± {self.std:.{digits}f}")
-        elif self.empty:
-            parts.append("–")
-        if self.diverged:
-            parts.append(f"({self.diverged} of {self.planned} diverged)")
-        if not self.complete:
-            parts.append(f"({self.done} of {self.planned} trials …)" if self.done else "…")
-        elif self.empty and self.trials:
-            parts.append(f"({len(self.trials)} of {self.planned} trials)")
-        return " ".join(parts)
+def trials(store: RunStore, experiments: Sequence[Experiment], quantity: Quantity) -> Trials:
+    """A quantity of the runs that have ended, by seed; None of a diverged one."""
+    numbers, empty = {}, 0
+    for experiment in experiments:
+        ended = state(store, experiment)
+        if ended == DIVERGED:
+            numbers[experiment.seed] = None
+        elif ended and (number := quantity(store, experiment)) is not None:
+            numbers[experiment.seed] = number
+        elif ended:
+            empty += 1
+    return Trials(numbers, len(experiments), empty)
 
 
 def best_of(cells: Sequence[Cell], store: RunStore) -> list[Cell]:
@@ -122,17 +90,17 @@ def best_of(cells: Sequence[Cell], store: RunStore) -> list[Cell]:
     Trials tell a difference if its 95 % confidence interval, trial by trial, lies above 0, as for
     claims; fewer than two common trials tell any difference that is shown.
     """
-    competing = [(cell, cell.value(store)) for cell in cells if cell.competes]
-    if not all(value.done for _, value in competing):
+    competing = [(cell, cell.trials(store)) for cell in cells if cell.competes]
+    if not all(found.done for _, found in competing):
         return []
-    means = [(cell, Estimate(value.by_seed)) for cell, value in competing if value.trials]
+    means = [(cell, found) for cell, found in competing if found.finished]
     if not means:
         return []
-    highest = max((value for _, value in means), key=lambda value: value.mean)
-    return [cell for cell, value in means if not _surely_above(highest, value, cell.digits)]
+    highest = max((found for _, found in means), key=lambda found: found.mean)
+    return [cell for cell, found in means if not _surely_above(highest, found, cell.digits)]
 
 
-def _surely_above(a: Estimate, b: Estimate, digits: int) -> bool:
+def _surely_above(a: Trials, b: Trials, digits: int) -> bool:
     difference = a - b
     if difference.interval is None:
         return round(a.mean, digits) > round(b.mean, digits)

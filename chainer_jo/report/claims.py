@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chainer_jo import files
 from chainer_jo.experiments.clothing1m import Clothing1MStudy
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper.claims import CLAIMS, NOT_RUN, VERDICTS, Claim, Verdict
-from chainer_jo.paper.claims.scatter import Estimate, Finding
-from chainer_jo.report.study_results import results_of
+from chainer_jo.paper.claims.decision import Finding
+from chainer_jo.paper.trials import Trials
+from chainer_jo.report.output import Output, write_all
+from chainer_jo.report.results import OutputResults
 
 RULE = (
     "± is one standard deviation over trials. Differences are taken trial by trial; in parentheses "
@@ -25,22 +26,35 @@ RULE = (
 
 @dataclass(frozen=True)
 class Claims:
-    """Writes ``claims.md`` and ``claims.json`` from whatever runs there are; needs none itself."""
+    """Writes ``claims.md`` and ``claims.json`` from whatever runs there are; needs none itself.
+
+    Parameters
+    ----------
+    builds : what makes the tables and figures whose numbers decide.
+    """
 
     study: Study | Clothing1MStudy
+    builds: Sequence[Callable[[Study | Clothing1MStudy], Output]]
     name: str = "claims"
     experiments: Sequence[Experiment] = ()
     missing: str = ""
 
+    def judged(self, store: RunStore) -> list[dict]:
+        """Every claim as ``claims.json`` has it."""
+        study = self.study
+        if isinstance(study, Study):  # whichever noise rates were asked for, there may be others
+            study = replace(study, noise_rates=None)
+        return judged(OutputResults(study, [build(study) for build in self.builds], store))
+
     def text(self, store: RunStore, origin: dict) -> str:
         """One line per claim and the count of each verdict."""
-        verdicts = judged(self.study, store)
+        verdicts = self.judged(store)
         lines = [f"{v['label']:28}  {v['place']:12}  {v['statement']}" for v in verdicts]
         return "\n".join([*lines, "", summary(verdicts)])
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
         """Writes both files; returns their paths."""
-        verdicts = judged(self.study, store)
+        verdicts = self.judged(store)
         lines = [
             "# What the paper says, and what these runs say", "",
             f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}; "
@@ -58,15 +72,11 @@ class Claims:
                     f"- {f['what']}: {'; '.join(dict.fromkeys((f['numbers'], f['outcome'])))}"
                     for f in verdict["findings"]
                 ] + [""]
-        markdown, data = folder / "claims.md", folder / "claims.json"
-        files.write_text(markdown, "\n".join(lines))
-        files.write_json(data, verdicts)
-        return [markdown, data]
+        return write_all(folder / self.name, {".md": "\n".join(lines), ".json": verdicts})
 
 
-def judged(study: Study | Clothing1MStudy, store: RunStore, shown_in: str = "") -> list[dict]:
-    """Every claim as ``claims.json`` has it, or those whose numbers one table or figure shows."""
-    results = results_of(study, store)
+def judged(results: OutputResults, shown_in: str = "") -> list[dict]:
+    """Every claim that these results decide, or those whose numbers one table or figure shows."""
     return [
         as_json(claim, claim.decide(results))
         for claim in CLAIMS
@@ -103,8 +113,8 @@ def _finding(finding: Finding, outcome: str) -> dict:
         "what": finding.what,
         "outcome": outcome,
         "numbers": finding.numbers,
-        "a": _estimate(finding.a),
-        "b": _estimate(finding.b),
+        "a": _side(finding.a),
+        "b": _side(finding.b),
         "more_than": finding.by,
         "difference": difference.mean,
         "interval": difference.interval and list(difference.interval),
@@ -113,12 +123,12 @@ def _finding(finding: Finding, outcome: str) -> dict:
     }
 
 
-def _estimate(estimate: Estimate) -> dict:
+def _side(side: Trials) -> dict:
     return {
-        "mean": estimate.mean,
-        "std": estimate.std,
-        "trials": None if estimate.given else len(estimate.finished),
-        "diverged": estimate.diverged,
+        "mean": side.mean,
+        "std": side.std,
+        "trials": None if side.given else len(side.finished),
+        "diverged": side.diverged,
     }
 
 

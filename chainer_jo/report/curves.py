@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.paper.trials import Trials
 
 
 class Quantity(NamedTuple):
@@ -36,11 +37,13 @@ class Curve:
     label : as in the legend.
     experiments : one per trial.
     family : curves of one family share colour and marker, and differ in how they are dashed.
+    keys : the name that claims ask for it by.
     """
 
     label: str
     experiments: Sequence[Experiment]
     family: str = ""
+    keys: Mapping = field(default_factory=dict)
 
     @property
     def length(self) -> int:
@@ -87,18 +90,13 @@ class Series:
         """Of the trial that has come furthest."""
         return max(map(len, self.trials.values()), default=0)
 
-    def at(self, epoch: int) -> list[float]:
-        """The numbers of the trials that have finished this epoch, counted from 1."""
-        return [values[epoch - 1] for values in self.trials.values() if len(values) >= epoch]
-
-    def mean(self, epoch: int) -> float:
-        """Over the trials that have finished this epoch."""
-        return statistics.fmean(self.at(epoch))
-
-    def std(self, epoch: int) -> float | None:
-        """Sample standard deviation; None for fewer than two trials."""
-        numbers = self.at(epoch)
-        return statistics.stdev(numbers) if len(numbers) > 1 else None
+    @cached_property
+    def by_epoch(self) -> list[Trials]:
+        """For every epoch the numbers of the trials that have finished it."""
+        return [
+            Trials({seed: v[epoch] for seed, v in self.trials.items() if len(v) > epoch})
+            for epoch in range(self.epochs)
+        ]
 
     @property
     def state(self) -> str:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from chainer_jo import files
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.paper.trials import Trials
+from chainer_jo.report.cells import Cell
 from chainer_jo.report.claims import judged
 from chainer_jo.report.curves import QUANTITIES, Curve, Series
-from chainer_jo.report.layout import aligned
+from chainer_jo.report.grid import Grid, Number
+from chainer_jo.report.output import Output, Page, as_csv
+from chainer_jo.report.results import OutputResults
 from chainer_jo.report.table import Block
 from chainer_jo.report.words import schedules
 
 
 @dataclass(frozen=True)
-class Figure:
+class Figure(Output):
     """A figure of the paper, to be drawn from a store.
 
     Parameters
@@ -45,41 +45,24 @@ class Figure:
     missing: str = ""
     study: Study | None = None
 
+    kind = "figure"
+
     @property
-    def name(self) -> str:
-        return f"figure{self.number}"
+    def cells(self) -> list[Cell]:
+        """Those of the numbers beside it."""
+        return self.beside.cells if self.beside else []
 
     @property
     def experiments(self) -> list[Experiment]:
         """Every run it needs, each once, in the legend's order."""
-        beside = [e for cell in self.beside.cells for e in cell.experiments] if self.beside else []
-        return list(dict.fromkeys([e for curve in self.curves for e in curve.experiments] + beside))
+        runs = [e for part in (self.curves, self.cells) for each in part for e in each.experiments]
+        return list(dict.fromkeys(runs))
 
     @property
     def drops(self) -> list[int]:
         """After which epochs a learning rate is divided."""
         schedules = (e.optimization.drops for curve in self.curves for e in curve.experiments)
         return sorted({drop for drops in schedules for drop in drops})
-
-    def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
-        """Writes ``figure<number>`` from the epochs there are; returns the paths.
-
-        ``.png``, ``.pdf`` and ``.csv`` go to ``figures``, ``.md`` and ``.json`` to ``folder``.
-        """
-        from chainer_jo.report.plot import plot  # matplotlib: only where something is drawn
-
-        series = self._read(store)
-        drawn, written = figures / self.name, folder / self.name
-        images = plot(self.key, self.curves, series, self.drops, self.footnote(origin))
-        for suffix, image in images.items():
-            files.write(drawn.with_suffix(suffix), lambda file, image=image: file.write(image))
-        files.write_text(drawn.with_suffix(".csv"), self._csv(series, origin))
-        files.write_text(written.with_suffix(".md"), self.text(store, origin))
-        files.write_json(written.with_suffix(".json"), self._json(series, store, origin))
-        return [
-            *(drawn.with_suffix(suffix) for suffix in (*images, ".csv")),
-            *(written.with_suffix(suffix) for suffix in (".md", ".json")),
-        ]
 
     def footnote(self, origin: dict) -> str:
         """What the curves are of, which is printed under the axes."""
@@ -94,96 +77,87 @@ class Figure:
 
     def verdicts(self, store: RunStore) -> list[dict]:
         """The claims whose numbers this figure shows, as `Claims` writes them."""
-        return judged(self.study, store, self.name) if self.study else []
+        return judged(OutputResults(self.study, [self], store), self.name) if self.study else []
 
-    def text(self, store: RunStore, origin: dict) -> str:
+    def page(self, store: RunStore, origin: dict) -> Page:
         """The caption, where every curve ends, what the paper's figure shows and whether this one
-        does, as Markdown, for the terminal too."""
+        does."""
         quantity = QUANTITIES[self.key]
-        lines = [f"**Figure {self.number}.** {self.caption}", "", self.footnote(origin), ""]
-        rows = [["", f"last {quantity.axis}", "epochs", "trials"]]
-        for curve, series in zip(self.curves, self._read(store), strict=True):
-            rows.append(
-                [
-                    curve.label,
-                    _ending(series, quantity.digits),
-                    f"{series.epochs} of {series.length}",
-                    series.state if series.diverged else f"{series.finished} of {series.planned}",
-                ]
-            )
-        lines += [*aligned(rows), ""]
+        rows = []
+        for curve, series in zip(self.curves, self.read(store), strict=True):
+            done = series.state if series.diverged else f"{series.finished} of {series.planned}"
+            ending = _ending(series, quantity.digits)
+            rows.append((curve.label, [ending, f"{series.epochs} of {series.length}", done]))
+        grids = [Grid([f"last {quantity.axis}", "epochs", "trials"], rows)]
         if self.beside:
-            lines += [f"*{self.beside.title}*", ""]
-            rows = [["", *self.beside.headers]]
-            for label, cells in self.beside.rows:
-                rows.append([label, *(cell.markdown(store) if cell else "" for cell in cells)])
-            lines += [*aligned(rows), ""]
-        if verdicts := self.verdicts(store):
-            lines += [f"*The paper's Figure {self.number}, of CIFAR-10, and these runs*", ""]
-            lines += [
-                f"- {v['statement']} Here: {v['label']}; "
-                + "; ".join(f"{f['what']}: {f['numbers']}" for f in v["findings"])
-                for v in verdicts
-            ]
-            lines.append("")
-        return "\n".join(lines)
+            grids.append(self.beside.grid(store))
+        points = [
+            f"{v['statement']} Here: {v['label']}; "
+            + "; ".join(f"{f['what']}: {f['numbers']}" for f in v["findings"])
+            for v in self.verdicts(store)
+        ]
+        heading = f"The paper's {self.title}, of CIFAR-10, and these runs"
+        return Page(self.title, self.caption, [self.footnote(origin)], grids, heading, points)
 
-    def _read(self, store: RunStore) -> list[Series]:
-        return [curve.read(store, self.key) for curve in self.curves]
-
-    def _csv(self, all_series: Sequence[Series], origin: dict) -> str:
-        """One row per curve, trial and epoch; mean and std are over the trials of that epoch."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(
-            ["preset", "data", "precision", "curve", "seed", "epoch", self.key, "mean", "std"]
-        )
-        for curve, series in zip(self.curves, all_series, strict=True):
-            epochs = range(1, series.epochs + 1)
-            summary = {n: (_short(series.mean(n)), _short(series.std(n))) for n in epochs}
-            for seed, values in series.trials.items():
-                for epoch, value in enumerate(values, 1):
-                    key = (origin["preset"], origin["data"], origin["precision"], curve.label)
-                    writer.writerow([*key, seed, epoch, _short(value), *summary[epoch]])
-        return out.getvalue()
-
-    def _json(self, all_series: Sequence[Series], store: RunStore, origin: dict) -> dict:
-        curves = []
-        for curve, series in zip(self.curves, all_series, strict=True):
-            n = series.epochs
+    def data(self, store: RunStore, origin: dict) -> dict:
+        """Where every curve ends."""
+        curves, complete = [], True
+        for curve, series in zip(self.curves, self.read(store), strict=True):
+            last = series.by_epoch[-1] if series.epochs else Trials({})
+            complete &= series.complete
             curves.append(
                 {
                     "label": curve.label,
-                    "epochs": n,
+                    "epochs": series.epochs,
                     "of": series.length,
-                    "mean": series.mean(n) if n else None,
-                    "std": series.std(n) if n else None,
+                    "mean": last.mean,
+                    "std": last.std,
                     "trials": series.finished,
                     "diverged": series.diverged,
                     "planned": series.planned,
                     "runs": [e.id for e in curve.experiments],
                 }
             )
-        cells = self.beside.cells if self.beside else []
         return {
             "figure": self.number,
             **origin,
-            "complete": all(series.complete for series in all_series)
-            and all(cell.value(store).complete for cell in cells),
+            "complete": complete and all(cell.trials(store).complete for cell in self.cells),
             "caption": self.caption,
             "axis": QUANTITIES[self.key].axis,
             "curves": curves,
             "claims": {v["id"]: v["label"] for v in self.verdicts(store)},
         }
 
+    def further(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
+        """The drawing from the epochs there are, and every epoch of every trial as CSV."""
+        from chainer_jo.report.plot import plot  # matplotlib: only where something is drawn
 
-def _ending(series: Series, digits: int) -> str:
+        series = self.read(store)
+        images = plot(self.key, self.curves, series, self.drops, self.footnote(origin))
+        return {**images, ".csv": as_csv(self._rows(series, origin))}
+
+    def read(self, store: RunStore) -> list[Series]:
+        """What the runs of every curve have logged so far."""
+        return [curve.read(store, self.key) for curve in self.curves]
+
+    def _rows(self, all_series: Sequence[Series], origin: dict) -> Iterator[list]:
+        """One row per curve, trial and epoch; mean and std are over the trials of that epoch."""
+        yield ["preset", "data", "precision", "curve", "seed", "epoch", self.key, "mean", "std"]
+        of = origin["preset"], origin["data"], origin["precision"]
+        for curve, series in zip(self.curves, all_series, strict=True):
+            summary = [(_short(found.mean), _short(found.std)) for found in series.by_epoch]
+            for seed, values in series.trials.items():
+                for epoch, value in enumerate(values):
+                    yield [*of, curve.label, seed, epoch + 1, _short(value), *summary[epoch]]
+
+
+def _ending(series: Series, digits: int) -> Number:
     """``91.2 ± 0.3``, at the last epoch there is."""
     if not series.trials:
-        return "…"
-    std = series.std(series.epochs)
-    spread = "" if std is None else f" ± {std:.{digits}f}"
-    return f"{series.mean(series.epochs):.{digits}f}{spread}"
+        return Number(state="…")
+    last = series.by_epoch[-1]
+    spread = "" if last.std is None else f"± {last.std:.{digits}f}"
+    return Number(f"{last.mean:.{digits}f}", spread)
 
 
 def _short(number: float | None) -> str:

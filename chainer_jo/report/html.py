@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 
 from chainer_jo import files
 from chainer_jo.experiments.experiment import Experiment
@@ -17,24 +18,31 @@ from chainer_jo.experiments.provenance import known
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper.claims import TOO_FEW_TRIALS, UNDECIDED
 from chainer_jo.report.claims import RULE
+from chainer_jo.report.grid import prose
 from chainer_jo.report.html_claims import claim_html, overview_html
-from chainer_jo.report.markdown_tables import Document, prose
+from chainer_jo.report.output import Output, Page, write_all
 
 TITLE = "Joint Optimization Framework for Learning with Noisy Labels"
 
 
 @dataclass(frozen=True)
 class Report:
-    """Writes ``report.html`` from the tables, figures and verdicts there are; needs no run."""
+    """Writes ``report.html`` from the tables, figures and verdicts there are; needs no run.
+
+    Parameters
+    ----------
+    builds : what makes the tables and figures; those that have been written are shown.
+    """
 
     study: Study
+    builds: Sequence[Callable[[Study], Output]]
     name: str = "report"
     experiments: Sequence[Experiment] = ()
     missing: str = ""
 
     def text(self, store: RunStore, origin: dict) -> str:
         """What the page has, in one line."""
-        found = _Found(store.root)
+        found = self._found(store, origin, store.root)
         return (
             f"report of {len(found.tables)} tables, {len(found.figures)} figures and "
             f"{len(found.claims)} claims"
@@ -42,29 +50,35 @@ class Report:
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
         """Writes the page; returns its path."""
-        path = folder / "report.html"
-        files.write_text(path, _page(self.study, origin, _Found(folder), figures))
-        return [path]
+        found = self._found(store, origin, folder)
+        return write_all(folder / self.name, {".html": _page(self.study, origin, found, figures)})
 
-
-class _Found:
-    """What has been written to a results folder so far."""
-
-    def __init__(self, folder: Path) -> None:
-        self.tables = self._read(folder, "table")
-        self.figures = self._read(folder, "figure")
+    def _found(self, store: RunStore, origin: dict, folder: Path) -> _Found:
+        """What has been written to a results folder so far."""
+        shown = {"table": [], "figure": []}
+        for output in (build(self.study) for build in self.builds):
+            if (folder / f"{output.name}.md").exists():
+                part = _Part(output.name, output.data(store, origin), output.page(store, origin))
+                shown[output.kind].append((output.number, part))
+        tables, figures = ([part for _, part in sorted(s)] for s in shown.values())
         claims = folder / "claims.json"
-        self.claims = files.read_json(claims) if claims.exists() else []
-        self.provenance = known(folder)
+        claims = files.read_json(claims) if claims.exists() else []
+        return _Found(tables, figures, claims, known(folder))
 
-    @staticmethod
-    def _read(folder: Path, kind: str) -> list[tuple[dict, Document]]:
-        """JSON and Markdown of every table or figure, by number."""
-        found = []
-        for path in folder.glob(f"{kind}[0-9]*.json"):
-            document = Document.read(path.with_suffix(".md").read_text())
-            found.append((files.read_json(path), document))
-        return sorted(found, key=lambda pair: pair[0][kind])
+
+class _Part(NamedTuple):
+    """A table or figure."""
+
+    anchor: str
+    data: dict
+    page: Page
+
+
+class _Found(NamedTuple):
+    tables: list[_Part]
+    figures: list[_Part]
+    claims: list[dict]
+    provenance: dict
 
 
 def _page(study: Study, origin: dict, found: _Found, figures: Path) -> str:
@@ -72,13 +86,13 @@ def _page(study: Study, origin: dict, found: _Found, figures: Path) -> str:
     sections = [
         ("summary", "Summary", _summary(study, found)),
         ("claims", "What the paper says, and what these runs say", _claims(found)),
-        ("tables", "Tables", "".join(_table(*pair) for pair in found.tables)),
-        ("figures", "Figures", "".join(_figure(*pair, figures) for pair in found.figures)),
+        ("tables", "Tables", "".join(map(_table, found.tables))),
+        ("figures", "Figures", "".join(_figure(part, figures) for part in found.figures)),
         ("provenance", "Where these numbers come from", _provenance(origin, found)),
     ]
     below = {
-        "tables": [(f"table{data['table']}", text.name) for data, text in found.tables],
-        "figures": [(f"figure{data['figure']}", text.name) for data, text in found.figures],
+        "tables": [(part.anchor, part.page.name) for part in found.tables],
+        "figures": [(part.anchor, part.page.name) for part in found.figures],
     }
     body = "\n".join(
         f'<section id="{key}"><h2>{escape(title)}</h2>\n{content or _NOTHING}\n</section>'
@@ -142,7 +156,7 @@ def _summary(study: Study, found: _Found) -> str:
         )
     counts = Counter(claim["verdict"] for claim in found.claims)
     unfinished = [
-        text.name for data, text in (*found.tables, *found.figures) if not data["complete"]
+        part.page.name for part in (*found.tables, *found.figures) if not part.data["complete"]
     ]
     state = (
         f"Still without all of their runs: {', '.join(unfinished)}."
@@ -164,38 +178,38 @@ def _claims(found: _Found) -> str:
     return f"<p>{prose(RULE)}</p>\n" + "\n".join(map(claim_html, found.claims))
 
 
-def _table(data: dict, text: Document) -> str:
-    anchor = f"table{data['table']}"
+def _table(part: _Part) -> str:
     grids = "\n".join(
-        f'<div class="scroll" tabindex="0" role="region" aria-labelledby="{anchor}-title">'
+        f'<div class="scroll" tabindex="0" role="region" aria-labelledby="{part.anchor}-title">'
         f"{grid.html()}</div>"
-        for grid in text.grids
+        for grid in part.page.grids
     )
-    return f'<article id="{anchor}" class="table">{_caption(anchor, data, text)}{grids}</article>\n'
+    return f'<article id="{part.anchor}" class="table">{_caption(part)}{grids}</article>\n'
 
 
-def _figure(data: dict, text: Document, figures: Path) -> str:
-    anchor = f"figure{data['figure']}"
+def _figure(part: _Part, figures: Path) -> str:
+    anchor, page = part.anchor, part.page
     image = figures / f"{anchor}.png"
     if not image.exists():
         return ""
     encoded = base64.b64encode(image.read_bytes()).decode()
-    grids = "\n".join(f'<div class="scroll">{grid.html()}</div>' for grid in text.grids)
-    points = "".join(f"<li>{prose(point)}</li>" for point in text.points)
-    said = f"<p><b>{prose(text.heading)}</b></p>\n<ul>{points}</ul>\n" if points else ""
+    grids = "\n".join(f'<div class="scroll">{grid.html()}</div>' for grid in page.grids)
+    points = "".join(f"<li>{prose(point)}</li>" for point in page.points)
+    said = f"<p><b>{prose(page.heading)}</b></p>\n<ul>{points}</ul>\n" if points else ""
     return f"""<article id="{anchor}" class="figure">
-<figure><img src="data:image/png;base64,{encoded}" alt="{escape(_in_words(data))}">
-<figcaption>{_caption(anchor, data, text)}</figcaption></figure>
+<figure><img src="data:image/png;base64,{encoded}" alt="{escape(_in_words(part.data))}">
+<figcaption>{_caption(part)}</figcaption></figure>
 {grids}{said}</article>
 """
 
 
-def _caption(anchor: str, data: dict, text: Document) -> str:
+def _caption(part: _Part) -> str:
+    anchor, data, page = part
     badge = "" if data["complete"] else ' <span class="badge">unfinished</span>'
-    notes = "".join(f'<p class="note">{prose(note)}</p>' for note in text.notes)
+    notes = "".join(f'<p class="note">{prose(note)}</p>' for note in page.notes)
     return (
-        f'<h3 id="{anchor}-title">{escape(text.name)}{badge}</h3>'
-        f"<p>{prose(text.caption)}</p>{notes}"
+        f'<h3 id="{anchor}-title">{escape(page.name)}{badge}</h3>'
+        f"<p>{prose(page.caption)}</p>{notes}"
     )
 
 

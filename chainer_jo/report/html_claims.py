@@ -17,7 +17,7 @@ from chainer_jo.paper.claims import (
     UNDECIDED,
     VERDICTS,
 )
-from chainer_jo.report.markdown_tables import prose
+from chainer_jo.report.grid import prose
 
 _SIGNS = {
     HOLDS: ("holds", "✓"),

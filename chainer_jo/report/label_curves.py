@@ -1,11 +1,19 @@
 """The curves that Figures 5 and 6 share: training on different labels, initial and updated."""
 
-from chainer_jo.experiments.figure_runs import FIGURE5_LABELS, figure5_run
+from functools import partial
+
 from chainer_jo.experiments.presets import Study
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
 from chainer_jo.report.words import images
 
+#: By name: the kind and rate of the noise.
+LABELS = {
+    "ground_truth": ("symmetric", 0.0),
+    "symmetric_0.3": ("symmetric", 0.3),
+    "symmetric_0.5": ("symmetric", 0.5),
+    "pseudo": ("pseudo", 0.0),
+}
 MISSING = (
     "pseudo labels: no features of these images, so their curves are left out; expected "
     "--resnet50-weights FILE or --features FILE.npz"
@@ -20,16 +28,19 @@ def label_figure(study: Study, number: int, caption: str, key: str) -> Figure:
     names = {"ground_truth": "ground truth", "pseudo": "pseudo labels"}
     curves = []
     for stage in ("initial", "updated"):
-        for labels, (noise, rate) in FIGURE5_LABELS.items():
+        for labels, (noise, rate) in LABELS.items():
             if (noise == "pseudo" and not study.pseudo_available) or (
                 labels == "ground_truth" and stage == "updated"
             ):
                 continue
             name = names.get(labels, f"SN, r={rate:g}")
-            label = name if stage == "initial" else f"{name}, updated"
-            runs = [figure5_run(study, labels, stage, trial) for trial in study.figure_trials()]
-            curves.append(Curve(label, runs, family=name))
-    rates = ", ".join(f"{rate:g}" for _, rate in FIGURE5_LABELS.values() if rate)
+            if stage == "initial":
+                label, run = name, partial(study.baseline, "cross_entropy")
+            else:
+                label, run = f"{name}, updated", study.joint
+            runs = [run(noise, rate, trial) for trial in study.figure_trials()]
+            curves.append(Curve(label, runs, name, {"labels": labels, "stage": stage}))
+    rates = ", ".join(f"{rate:g}" for _, rate in LABELS.values() if rate)
     pseudo = f"pseudo labels from {study.features}" if study.features else "no pseudo labels"
     dotted = "dotted: where the learning rate is divided by 10"
     conditions = f"second step on symmetric noise r = {rates}, {pseudo}; {dotted}"

@@ -76,18 +76,19 @@ def _draw(axes: Axes, series: Series, look: dict, label: str, first_marker: floa
     Markers are as far apart on every curve; the first is after the part ``first_marker`` of that,
     so that no curve's markers lie under another's.
     """
-    epochs = list(range(1, series.epochs + 1))
-    means = [series.mean(n) for n in epochs]
+    means = [found.mean for found in series.by_epoch]
+    epochs = range(1, len(means) + 1)
     every = max(1, round(series.length / style.MARKERS_PER_CURVE))
     marked = (int(first_marker * every), every)
     # Markers at the edge are whole; an empty line, not clipped, counts as one in the page's corner.
     axes.plot(epochs, means, label=label, markevery=marked, clip_on=not epochs, **look)
-    spread = [(n, series.mean(n), series.std(n)) for n in epochs if series.std(n) is not None]
+    spread = [
+        (n, found.mean - found.std, found.mean + found.std)
+        for n, found in enumerate(series.by_epoch, 1)
+        if found.std is not None
+    ]
     if spread:
-        x, mean, std = zip(*spread, strict=True)
-        low = [m - s for m, s in zip(mean, std, strict=True)]
-        high = [m + s for m, s in zip(mean, std, strict=True)]
-        axes.fill_between(x, low, high, color=look["color"], alpha=0.18, linewidth=0)
+        axes.fill_between(*zip(*spread, strict=True), color=look["color"], alpha=0.18, linewidth=0)
 
 
 def _columns(labels: Sequence[str]) -> int:

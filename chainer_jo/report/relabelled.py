@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +10,6 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure as Canvas
 
-from chainer_jo import files
 from chainer_jo.datasets.decoding import open_rgb
 from chainer_jo.datasets.image_files import ImageFiles
 from chainer_jo.datasets.labelled_data import LabelledData, class_index
@@ -20,7 +17,8 @@ from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report import figure_style as style
-from chainer_jo.report.layout import aligned
+from chainer_jo.report.grid import Grid
+from chainer_jo.report.output import Output, Page, as_csv, write_all
 from chainer_jo.report.plot import images as drawings
 
 #: How many images a figure shows from either end.
@@ -78,7 +76,7 @@ class Relabelled:
 
 
 @dataclass(frozen=True)
-class RelabelledFigure:
+class RelabelledFigure(Output):
     """Figures 7 and 8: images with the top-2 and bottom-2 probabilities of the class they moved to.
 
     Parameters
@@ -93,11 +91,7 @@ class RelabelledFigure:
     first_step: Experiment
     load: Callable[[], LabelledData]
 
-    missing = ""
-
-    @property
-    def name(self) -> str:
-        return f"figure{self.number}"
+    kind = "figure"
 
     @property
     def experiments(self) -> Sequence[Experiment]:
@@ -115,26 +109,25 @@ class RelabelledFigure:
         first step ended with are not here, what is there stays."""
         if store.lost_labels(self.first_step):
             return []
-        path = figures / self.name
         rows, total = self._rows(store)
-        contents = self._draw(rows, self._footnote(origin, total))
-        contents[".csv"] = _csv(rows, origin).encode()
-        for suffix, content in contents.items():
-            files.write(path.with_suffix(suffix), lambda file, content=content: file.write(content))
-        return [path.with_suffix(suffix) for suffix in contents]
+        table = [["preset", "data", "end", "key", "before", "after", "probability"]]
+        table += [[origin["preset"], origin["data"], *row.values()] for row in rows]
+        images = self._draw(rows, self._footnote(origin, total))
+        return write_all(figures / self.name, {**images, ".csv": as_csv(table)})
 
     def text(self, store: RunStore, origin: dict) -> str:
         """As Markdown, for the terminal too."""
         if store.lost_labels(self.first_step):
-            return f"Figure {self.number}: {LOST}."
+            return f"{self.title}: {LOST}."
         rows, total = self._rows(store)
-        shown = [[row["end"], row["key"], f"{row['probability']:.3f}"] for row in rows]
-        lines = [f"**Figure {self.number}.** {self.caption}", "", self._footnote(origin, total), ""]
-        lines += [
-            f"The paper's Figure {self.number} shows such images of Clothing1M; Section 5.8 finds "
-            "the sure labels right and the unsure ones wrong, by eye.", "",
-        ]  # fmt: skip
-        return "\n".join(lines + aligned([["", "image", "probability"], *shown]))
+        shown = [(row["end"], [row["key"], f"{row['probability']:.3f}"]) for row in rows]
+        paper = (
+            f"The paper's {self.title} shows such images of Clothing1M; Section 5.8 finds the sure "
+            "labels right and the unsure ones wrong, by eye."
+        )
+        notes = [self._footnote(origin, total), paper]
+        grid = Grid(["image", "probability"], shown)
+        return Page(self.title, self.caption, notes, [grid]).markdown().rstrip("\n")
 
     def _rows(self, store: RunStore) -> tuple[list[dict], int | None]:
         """What is shown, from left to right, and how many images moved; None before the run."""
@@ -174,13 +167,3 @@ class RelabelledFigure:
             canvas.suptitle(f"{self.before} → {self.after}", fontsize=10, color=style.INK)
             canvas.supxlabel(footnote, x=0.01, ha="left", fontsize=7, color=style.MUTED)
             return drawings(canvas)
-
-
-def _csv(rows: list[dict], origin: dict) -> str:
-    out = io.StringIO()
-    names = ["preset", "data", "end", "key", "before", "after", "probability"]
-    writer = csv.DictWriter(out, names, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({"preset": origin["preset"], "data": origin["data"], **row})
-    return out.getvalue()

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import chainer
 import numpy as np
 
-from chainer_jo import files, paper
-from chainer_jo.experiments.experiment import Experiment
+from chainer_jo import paper
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.links import PreActResNet
-from chainer_jo.report.layout import aligned, escape
+from chainer_jo.report.grid import Grid, escape_latex
+from chainer_jo.report.output import Output, Page, as_csv
 from chainer_jo.report.words import images
 
 #: Of CIFAR-10, and of the digits.
@@ -24,55 +21,39 @@ CLASSES = 10
 
 
 @dataclass(frozen=True)
-class StaticTable:
+class StaticTable(Output):
     """A header and rows of text and numbers, written in the same formats as `Table`."""
 
     number: int
     caption: str
     header: Sequence[str]
     rows: Sequence[Sequence[str | float]]
-    experiments: Sequence[Experiment] = ()
 
-    missing = ""
+    kind = "table"
 
-    @property
-    def name(self) -> str:
-        return f"table{self.number}"
+    def page(self, store: RunStore, origin: dict) -> Page:
+        """Caption, preset and data set, and the grid."""
+        rows = [[f"{x:g}" if isinstance(x, float) else str(x) for x in row] for row in self.rows]
+        corner, *headers = self.header
+        grid = Grid(headers, [(label, entries) for label, *entries in rows], corner=corner)
+        note = f"Preset {origin['preset']}, data {origin['data']}."
+        return Page(self.title, self.caption, [note], [grid])
 
-    def text(self, store: RunStore, origin: dict) -> str:
-        """As Markdown."""
-        lines = [f"**Table {self.number}.** {self.caption}", ""]
-        lines += [f"Preset {origin['preset']}, data {origin['data']}.", ""]
-        return "\n".join(lines + aligned([list(self.header), *self._texts]) + [""])
+    def data(self, store: RunStore, origin: dict) -> dict:
+        """Header and rows as they are."""
+        return {
+            "table": self.number,
+            **origin,
+            "complete": True,
+            "caption": self.caption,
+            "header": list(self.header),
+            "rows": [list(row) for row in self.rows],
+        }
 
-    @property
-    def _texts(self) -> list[list[str]]:
-        return [[f"{x:g}" if isinstance(x, float) else str(x) for x in row] for row in self.rows]
-
-    def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
-        """Writes ``table<number>.{md,csv,tex,json}``; returns their paths."""
-        path = folder / self.name
-        out = io.StringIO()
-        csv.writer(out, lineterminator="\n").writerows([self.header, *self.rows])
-        files.write_text(path.with_suffix(".md"), self.text(store, origin))
-        files.write_text(path.with_suffix(".csv"), out.getvalue())
-        files.write_text(path.with_suffix(".tex"), self._latex())
-        files.write_json(
-            path.with_suffix(".json"),
-            {"table": self.number, **origin, "complete": True, "caption": self.caption,
-             "header": list(self.header), "rows": [list(row) for row in self.rows]},
-        )  # fmt: skip
-        return [path.with_suffix(f".{suffix}") for suffix in ("md", "csv", "tex", "json")]
-
-    def _latex(self) -> str:
-        rows = [r" & ".join(map(escape, row)) + r"\\" for row in (self.header, *self._texts)]
-        body = [rows[0] + r" \hline", *rows[1:]]
-        columns = "l" * len(self.header)
-        return "\n".join(
-            [r"\begin{table}", rf"\caption{{{escape(self.caption)}}}",
-             rf"\begin{{tabular}}{{{columns}}}\hline", *body, r"\hline", r"\end{tabular}",
-             r"\end{table}", ""]
-        )  # fmt: skip
+    def further(self, store: RunStore, origin: dict) -> dict[str, str]:
+        """The rows as CSV, and LaTeX."""
+        latex = self.page(store, origin).latex(escape_latex(self.caption))
+        return {".csv": as_csv([self.header, *self.rows]), ".tex": latex}
 
 
 def architecture_table(study: Study) -> StaticTable:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from chainer_jo import files
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.report.cells import Cell, Value, best_of
-from chainer_jo.report.layout import aligned, escape
+from chainer_jo.paper.trials import Trials
+from chainer_jo.report.cells import Cell, best_of
+from chainer_jo.report.grid import Grid, Number, escape_latex
+from chainer_jo.report.output import Output, Page, as_csv
 
 
 @dataclass(frozen=True)
@@ -36,15 +34,14 @@ class Block:
     def cells(self) -> list[Cell]:
         return [cell for _, cells in self.rows for cell in cells if cell]
 
-    def grid(
-        self, store: RunStore, show: Callable[[Cell, bool], str]
-    ) -> list[tuple[str, list[str]]]:
-        """Label and cells of every row, as ``show`` writes a cell that is, or is not, the best."""
+    def grid(self, store: RunStore) -> Grid:
+        """What its cells come to."""
         best = {id(cell) for cell in self.best_cells(store)}
-        return [
-            (label, [show(cell, id(cell) in best) if cell else "" for cell in cells])
+        rows = [
+            (label, [cell.number(store, id(cell) in best) if cell else Number() for cell in cells])
             for label, cells in self.rows
         ]
+        return Grid(self.headers, rows, self.title, self.groups, self.marked)
 
     def best_cells(self, store: RunStore) -> list[Cell]:
         """The best of every column or row, as ``best`` says."""
@@ -54,7 +51,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Output):
     """A table of the paper, to be filled from a store.
 
     Parameters
@@ -70,54 +67,40 @@ class Table:
     blocks: Sequence[Block]
     note: str = ""
 
-    missing = ""
+    kind = "table"
 
     @property
-    def name(self) -> str:
-        return f"table{self.number}"
+    def cells(self) -> list[Cell]:
+        return [cell for block in self.blocks for cell in block.cells]
 
     @property
     def experiments(self) -> list[Experiment]:
         """Every run it needs, each once, in reading order."""
-        cells = (cell for block in self.blocks for cell in block.cells)
-        return list(dict.fromkeys(e for cell in cells for e in cell.experiments))
+        return list(dict.fromkeys(e for cell in self.cells for e in cell.experiments))
 
-    def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
-        """Writes ``table<number>.{md,csv,tex,json}`` from the runs that have finished; returns
-        their paths."""
-        path = folder / self.name
-        texts = {
-            "md": self._markdown(store, origin),
-            "csv": self._csv(store, origin),
-            "tex": self._latex(store, origin),
-        }
-        for suffix, text in texts.items():
-            files.write_text(path.with_suffix(f".{suffix}"), text)
-        files.write_json(path.with_suffix(".json"), self._json(store, origin))
-        return [path.with_suffix(f".{suffix}") for suffix in (*texts, "json")]
+    def page(self, store: RunStore, origin: dict) -> Page:
+        """Caption, what the numbers are of, and the grids."""
+        grids = [block.grid(store) for block in self.blocks]
+        return Page(self.title, self.caption, [self._origin_line(store, origin)], grids)
 
-    def text(self, store: RunStore, origin: dict) -> str:
-        """As Markdown, for the terminal too."""
-        return self._markdown(store, origin)
-
-    def _json(self, store: RunStore, origin: dict) -> dict:
+    def data(self, store: RunStore, origin: dict) -> dict:
+        """Every cell with its trials."""
         cells, complete = [], True
-        for block in self.blocks:
-            for cell in block.cells:
-                value = cell.value(store)
-                complete &= value.complete
-                cells.append(
-                    {
-                        "row": dict(cell.row),
-                        "column": dict(cell.column),
-                        "paper": cell.paper,
-                        "mean": value.mean,
-                        "std": value.std,
-                        "trials": list(value.trials),
-                        "diverged": value.diverged,
-                        "runs": [e.id for e in cell.experiments],
-                    }
-                )
+        for cell in self.cells:
+            found = cell.trials(store)
+            complete &= found.complete
+            cells.append(
+                {
+                    "row": dict(cell.row),
+                    "column": dict(cell.column),
+                    "paper": cell.paper,
+                    "mean": found.mean,
+                    "std": found.std,
+                    "trials": list(found.finished),
+                    "diverged": found.diverged,
+                    "runs": [e.id for e in cell.experiments],
+                }
+            )
         return {
             "table": self.number,
             **origin,
@@ -126,108 +109,39 @@ class Table:
             "cells": cells,
         }
 
-    def _markdown(self, store: RunStore, origin: dict) -> str:
-        lines = [
-            f"**Table {self.number}.** {self.caption}",
-            "",
-            self._origin_line(store, origin),
-            "",
-        ]
-        for block in self.blocks:
-            if block.title:
-                lines += [f"*{block.title}*", ""]
-            spread = [name for name, span in block.groups for name in [name] * span] or [""] * len(
-                block.headers
-            )
-            shown = [f"**{h}**" if h in block.marked else h for h in block.headers]
-            headers = [
-                f"{group} {header}".strip() for group, header in zip(spread, shown, strict=True)
+    def further(self, store: RunStore, origin: dict) -> dict[str, str]:
+        """One row of CSV per cell, and LaTeX."""
+        page = self.page(store, origin)
+        caption = escape_latex(f"{page.caption} {page.notes[0]}")
+        return {".csv": as_csv(self._rows(store, origin)), ".tex": page.latex(caption)}
+
+    def _rows(self, store: RunStore, origin: dict) -> Iterator[list]:
+        names = list(dict.fromkeys(key for cell in self.cells for key in cell.keys))
+        yield ["preset", "data", *names, "paper", "mean", "std", "trials", "planned"]
+        for cell in self.cells:
+            found = cell.trials(store)
+            yield [
+                origin["preset"],
+                origin["data"],
+                *(cell.keys.get(name, "") for name in names),
+                cell.paper,
+                found.mean,
+                found.std,
+                len(found.finished),
+                found.planned,
             ]
-            grid = block.grid(store, lambda cell, best: cell.markdown(store, best))
-            lines += aligned([["", *headers], *([label, *cells] for label, cells in grid)])
-            lines.append("")
-        return "\n".join(lines)
-
-    def _csv(self, store: RunStore, origin: dict) -> str:
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(
-            ["preset", "data", *self._keys, "paper", "mean", "std", "trials", "planned"]
-        )
-        for block in self.blocks:
-            for cell in block.cells:
-                value, keys = cell.value(store), {**cell.row, **cell.column}
-                writer.writerow(
-                    [
-                        origin["preset"],
-                        origin["data"],
-                        *(keys.get(key, "") for key in self._keys),
-                        cell.paper,
-                        value.mean,
-                        value.std,
-                        len(value.trials),
-                        value.planned,
-                    ]
-                )
-        return out.getvalue()
-
-    @property
-    def _keys(self) -> list[str]:
-        cells = (cell for block in self.blocks for cell in block.cells)
-        return list(dict.fromkeys(key for cell in cells for key in (*cell.row, *cell.column)))
-
-    def _latex(self, store: RunStore, origin: dict) -> str:
-        def bold(text: str, is_bold: bool) -> str:
-            return rf"\textbf{{{text}}}" if is_bold else text
-
-        def show(cell: Cell, best: bool) -> str:
-            text = bold(escape(cell.value(store).text(digits=cell.digits)), best)
-            if cell.paper is None:
-                return text
-            return f"{text} [{bold(f'{cell.paper:.{cell.digits}f}', cell.paper_bold)}]"
-
-        lines = [
-            r"\begin{table}",
-            rf"\caption{{{escape(self.caption)} {escape(self._origin_line(store, origin))}}}",
-        ]
-        for block in self.blocks:
-            if block.title:
-                lines.append(rf"\par {escape(block.title)}\par")
-            lines.append(rf"\begin{{tabular}}{{l{'c' * len(block.headers)}}}\hline")
-            if block.groups:
-                lines.append(
-                    " & ".join(
-                        [
-                            "",
-                            *(
-                                rf"\multicolumn{{{span}}}{{c}}{{{escape(name)}}}"
-                                for name, span in block.groups
-                            ),
-                        ]
-                    )
-                    + r"\\"
-                )
-            headers = [bold(escape(header), header in block.marked) for header in block.headers]
-            lines.append(" & ".join(["", *headers]) + r"\\ \hline")
-            lines += [
-                " & ".join([escape(label), *cells]) + r"\\"
-                for label, cells in block.grid(store, show)
-            ]
-            lines += [r"\hline", r"\end{tabular}"]
-        return "\n".join([*lines, r"\end{table}", ""])
 
     def _origin_line(self, store: RunStore, origin: dict) -> str:
         """What the numbers are of, and what their signs mean."""
-        cells = [cell for block in self.blocks for cell in block.cells]
-        values = [cell.value(store) for cell in cells if cell.experiments]
-        parts = [_trials(values)]
-        if any(value.done for value in values) and not all(value.complete for value in values):
+        computed = [cell.trials(store) for cell in self.cells if cell.experiments]
+        parts = [_over_trials(computed)]
+        if any(found.done for found in computed) and not all(f.complete for f in computed):
             parts.append("…: still to be run")
-        if any(cell.paper is not None for cell in cells):
+        if any(cell.paper is not None for cell in self.cells):
             parts.append("[the paper's number]")
         best = next((block.best for block in self.blocks if block.best_cells(store)), "")
         if best:
-            several = any(len(cell.value(store).trials) > 1 for cell in cells)
+            several = any(len(found.finished) > 1 for found in computed)
             parts.append(
                 f"bold: the best of its {best}, and what trials cannot tell from it"
                 if several
@@ -237,9 +151,9 @@ class Table:
         return f"{line}; {', '.join(parts)}. {self.note}".strip()
 
 
-def _trials(values: Sequence[Value]) -> str:
+def _over_trials(computed: Sequence[Trials]) -> str:
     """What the numbers are over."""
-    done = {len(value.trials) for value in values}
+    done = {len(found.finished) for found in computed}
     most = max(done, default=0)
     if not most:
         return "no trial has finished yet"

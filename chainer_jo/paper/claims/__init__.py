@@ -6,14 +6,14 @@
         verdict = claim.decide(results)
         print(claim.place, claim.statement, verdict.label, verdict.reason, sep="\\n")
 
-When a difference decides, and when several do together, is in `scatter`.
+When a difference decides, and when several do together, is in `decision`.
 """
 
 from chainer_jo.paper.claims import (
-    comparison,
+    hyper_parameters,
+    made_labels,
     memorization,
-    pseudo_labels,
-    sensitivity,
+    methods,
     soft_labels,
 )
 from chainer_jo.paper.claims.claim import (
@@ -34,9 +34,9 @@ from chainer_jo.paper.claims.claim import (
 CLAIMS: tuple[Claim, ...] = (
     *memorization.CLAIMS,
     *soft_labels.CLAIMS,
-    *comparison.CLAIMS,
-    *sensitivity.CLAIMS,
-    *pseudo_labels.CLAIMS,
+    *methods.CLAIMS,
+    *hyper_parameters.CLAIMS,
+    *made_labels.CLAIMS,
 )
 
 __all__ = [

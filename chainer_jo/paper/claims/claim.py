@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Protocol
 
-from chainer_jo.paper.claims import scatter
-from chainer_jo.paper.claims.scatter import Finding
+from chainer_jo.paper.claims import decision
+from chainer_jo.paper.claims.decision import Finding
+from chainer_jo.paper.trials import Trials
 
 HOLDS = "holds"
 DOES_NOT_HOLD = "does not hold"
@@ -34,22 +35,21 @@ class Results(Protocol):
     """What the claims read: finished runs of one preset, under the names that the paper gives them.
 
     Learning rates, noise rates, hyper parameters, epochs and the k of top-k are the paper's, also
-    where a preset scales them. Numbers and curves come by trial; runs of one trial have one seed.
-    A diverged run's trial has None; that of an unfinished one is left out, as is a trial that has
-    no such number.
+    where a preset scales them. Numbers and curves come by the trial's seed. A diverged run has
+    None; an unfinished one is left out, as is a run that has no such number.
     """
 
-    def trials(self, kind: str, **keys) -> Mapping[int, float | None]:
+    def trials(self, kind: str, **keys) -> Trials:
         """One number per trial, in percent, as it is at the end of a run.
 
         ==================  ===================================  =================================
         kind                keys                                 number
         ==================  ===================================  =================================
         table1, table2      method, score, accuracy, noise_rate  as in the table
-        table3              method, score                        test accuracy, on Clothing1M only
+        table3              method, score, accuracy              test accuracy, on Clothing1M only
         table6 ... table11  parameter, value                     validation accuracy
-        table12, table13    range                                recovery accuracy
-        figure4             rule                                 test accuracy of the second step
+        table12, table13    quantity, range                      recovery accuracy: "accuracy"
+        figure4             rule, accuracy                       test accuracy of the second step
         exchanged_classes   classes, noise_rate                  recovery accuracy by true class
         label_accuracy      labels, stage                        labels whose arg max is right
         ==================  ===================================  =================================
@@ -86,9 +86,9 @@ class Results(Protocol):
 class Verdict:
     """What comes out of a claim's comparisons.
 
-    ``outcomes`` has one of `scatter`'s words per finding, taken together. In the order of `verdict`
-    a claim without its premise says nothing; else it is refuted by one comparison, borne out by
-    all, and otherwise as undecided as the comparison that lacks most.
+    ``outcomes`` has one of `decision`'s words per finding, taken together. In the order of
+    `verdict`, a claim without its premise says nothing. Else one comparison refutes it, all of them
+    bear it out, and otherwise it is as undecided as the comparison that lacks most.
     """
 
     findings: Sequence[Finding]
@@ -103,22 +103,22 @@ class Verdict:
     def verdict(self) -> str:
         """One of `VERDICTS`."""
         counts = self.counts
-        if counts[scatter.NOT_MET]:
+        if counts[decision.NOT_MET]:
             return NO_PREMISE
-        if counts[scatter.REFUTES]:
+        if counts[decision.REFUTES]:
             return DOES_NOT_HOLD
-        if counts[scatter.NOT_RUN]:
-            return NOT_RUN if counts[scatter.NOT_RUN] == len(self.findings) else NOT_ALL_RUN
-        if counts[scatter.TOO_FEW_TRIALS]:
+        if counts[decision.NOT_RUN]:
+            return NOT_RUN if counts[decision.NOT_RUN] == len(self.findings) else NOT_ALL_RUN
+        if counts[decision.TOO_FEW_TRIALS]:
             return TOO_FEW_TRIALS
-        if counts[scatter.UNDECIDED] or counts[scatter.MOSTLY_DIVERGED]:
+        if counts[decision.UNDECIDED] or counts[decision.MOSTLY_DIVERGED]:
             return UNDECIDED
-        return TIE if counts[scatter.TIES] else HOLDS
+        return TIE if counts[decision.TIES] else HOLDS
 
     @property
     def within(self) -> float | None:
         """Points, rounded up to a tenth, that the largest of its ties surely stays within."""
-        ties = self._that(scatter.TIES)
+        ties = self._that(decision.TIES)
         ends = [abs(end) for finding in ties for end in finding.difference.interval]
         return ceil(round(max(ends) * 10, 6)) / 10 if ends else None
 
@@ -126,7 +126,7 @@ class Verdict:
     def trials(self) -> tuple[int, int]:
         """The fewest and the most trials behind a comparison; 0 where one is not run."""
         numbers = [
-            0 if outcome == scatter.NOT_RUN else len(finding.difference.finished)
+            0 if outcome == decision.NOT_RUN else len(finding.difference.finished)
             for finding, outcome in zip(self.findings, self.outcomes, strict=True)
         ]
         return min(numbers), max(numbers)
@@ -146,7 +146,7 @@ class Verdict:
         verdict, (fewest, most) = self.verdict, self.trials
         if verdict == TIE:
             n = len(self.findings)
-            of = f" in {self.counts[scatter.TIES]} of {n}" if n > 1 else ""
+            of = f" in {self.counts[decision.TIES]} of {n}" if n > 1 else ""
             verdict = f"{TIE}{of} within {self.within:g} point{'' if self.within == 1 else 's'}"
         elif verdict == UNDECIDED:
             verdict = f"{UNDECIDED} after {_range(fewest, most)} trials"
@@ -156,7 +156,7 @@ class Verdict:
     def reason(self) -> str:
         """How many comparisons say what, and which ones keep the claim from holding."""
         counts, n = self.counts, len(self.findings)
-        parts = [f"{counts[scatter.SUPPORTS]} of {n} comparisons support it"]
+        parts = [f"{counts[decision.SUPPORTS]} of {n} comparisons support it"]
         for outcome, words in _WORDS.items():
             if counts[outcome]:
                 which = ", ".join(finding.what for finding in self._that(outcome))
@@ -172,13 +172,13 @@ class Verdict:
 
 
 _WORDS = {
-    scatter.REFUTES: "refute it",
-    scatter.NOT_MET: "is its premise and not met",
-    scatter.TIES: f"tie within {scatter.TIE:g} point",
-    scatter.UNDECIDED: "undecided",
-    scatter.MOSTLY_DIVERGED: "undecided, as most trials diverged",
-    scatter.TOO_FEW_TRIALS: "with fewer than two common trials",
-    scatter.NOT_RUN: "not run",
+    decision.REFUTES: "refute it",
+    decision.NOT_MET: "is its premise and not met",
+    decision.TIES: f"tie within {decision.TIE:g} point",
+    decision.UNDECIDED: "undecided",
+    decision.MOSTLY_DIVERGED: "undecided, as most trials diverged",
+    decision.TOO_FEW_TRIALS: "with fewer than two common trials",
+    decision.NOT_RUN: "not run",
 }
 
 
@@ -204,4 +204,4 @@ class Claim:
     def decide(self, results: Results) -> Verdict:
         """Holds the claim against `results`."""
         findings = tuple(self.findings(results))
-        return Verdict(findings, tuple(scatter.together(findings)))
+        return Verdict(findings, tuple(decision.together(findings)))

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
-from chainer_jo.paper.claims import curves
+from chainer_jo.paper.claims import phases
 from chainer_jo.paper.claims.claim import Claim, Results
-from chainer_jo.paper.claims.scatter import NOTABLE, Finding, exceeds, keeps_up
+from chainer_jo.paper.claims.decision import NOTABLE, Finding, exceeds, keeps_up
 from chainer_jo.paper.settings import FIGURE2_LEARNING_RATES
 from chainer_jo.paper.tables import TABLE1
 from chainer_jo.paper.text import FIGURE3_NOISE
@@ -20,30 +20,30 @@ _HIGH, _LOW = FIGURE2_LEARNING_RATES
 def _low_rate_falls(results: Results) -> Iterator[Finding]:
     accuracy = results.curve("figure2", learning_rate=_LOW)
     what = f"lr = {_LOW}, peak against end"
-    yield exceeds(what, curves.peak(accuracy), curves.end(accuracy), by=NOTABLE)
+    yield exceeds(what, phases.peak(accuracy), phases.end(accuracy), by=NOTABLE)
 
 
 def _high_rate_keeps(results: Results) -> Iterator[Finding]:
     high = results.curve("figure2", learning_rate=_HIGH)
     low = results.curve("figure2", learning_rate=_LOW)
-    yield keeps_up(f"lr = {_HIGH}, end against peak", curves.end(high), curves.peak(high))
+    yield keeps_up(f"lr = {_HIGH}, end against peak", phases.end(high), phases.peak(high))
     what = f"end, lr = {_HIGH} against {_LOW}"
-    yield exceeds(what, curves.end(high), curves.end(low), ties=True)
+    yield exceeds(what, phases.end(high), phases.end(low), ties=True)
 
 
 def _fits(results: Results, noise_rates: tuple[float, ...]) -> Iterator[Finding]:
     for rate in noise_rates:
         loss = results.curve("figure3", noise_rate=rate)
-        limit = curves.start(loss) * CLOSE_TO_ZERO
+        limit = phases.start(loss) * CLOSE_TO_ZERO
         yield exceeds(
-            f"r = {rate}, a tenth of the first loss against the last", limit, curves.end(loss)
+            f"r = {rate}, a tenth of the first loss against the last", limit, phases.end(loss)
         )
 
 
 def _loss_rises(results: Results) -> Iterator[Finding]:
     schedule = results.schedule("figure3")
     loss = {
-        rate: curves.before_drop(results.curve("figure3", noise_rate=rate), schedule)
+        rate: phases.before_drop(results.curve("figure3", noise_rate=rate), schedule)
         for rate in NOISE_RATES
     }
     for lower, higher in pairwise(NOISE_RATES):
@@ -55,9 +55,9 @@ def _high_rate_does_not_fit(results: Results) -> Iterator[Finding]:
     for rate in NOISE_RATES:
         if rate > 0:
             loss = results.curve("figure3", noise_rate=rate)
-            limit = curves.start(loss) * CLOSE_TO_ZERO
+            limit = phases.start(loss) * CLOSE_TO_ZERO
             what = f"r = {rate}, loss before the drop against a tenth of the first"
-            yield exceeds(what, curves.before_drop(loss, schedule), limit)
+            yield exceeds(what, phases.before_drop(loss, schedule), limit)
 
 
 CLAIMS = [

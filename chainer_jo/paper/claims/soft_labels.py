@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
-from chainer_jo.paper.claims import curves
+from chainer_jo.paper.claims import phases
 from chainer_jo.paper.claims.claim import Claim, Results
-from chainer_jo.paper.claims.scatter import Estimate, Finding, exceeds
+from chainer_jo.paper.claims.decision import Finding, exceeds
 from chainer_jo.paper.settings import FIGURE4_TOPS
 from chainer_jo.paper.tables import TABLE12, TABLE13
 from chainer_jo.paper.text import FIGURE4_HARD
+from chainer_jo.paper.trials import Trials
 
 HARD_RULES = (*(f"top{k}" for k in FIGURE4_TOPS), "all")
 BEST_HARD_RULE = f"top{FIGURE4_HARD['top']}"
@@ -22,23 +23,23 @@ def _faster(results: Results) -> Iterator[Finding]:
     soft = results.curve("figure4", rule="soft")
     for rule in HARD_RULES:
         hard = results.curve("figure4", rule=rule)
-        level = curves.end(hard) - Estimate(NEAR)
+        level = phases.end(hard) - Trials(NEAR)
         yield exceeds(
             f"epochs to {NEAR:g} point under where {rule} ends, {rule} against soft",
-            curves.epochs_until(hard, level),
-            curves.epochs_until(soft, level),
+            phases.epochs_until(hard, level),
+            phases.epochs_until(soft, level),
         )
 
 
 def _better_recovery(results: Results) -> Iterator[Finding]:
-    soft = curves.end(results.curve("figure4", rule="soft"))
+    soft = phases.end(results.curve("figure4", rule="soft"))
     for rule in HARD_RULES:
-        hard = curves.end(results.curve("figure4", rule=rule))
+        hard = phases.end(results.curve("figure4", rule=rule))
         yield exceeds(f"recovery, soft against {rule}", soft, hard, ties=True)
 
 
-def _test_accuracy(results: Results, rule: str) -> Estimate:
-    return Estimate(results.trials("figure4", rule=rule))
+def _test_accuracy(results: Results, rule: str) -> Trials:
+    return results.trials("figure4", rule=rule, accuracy="test")
 
 
 def _best_hard_rule(results: Results) -> Iterator[Finding]:
@@ -56,12 +57,15 @@ def _better_test(results: Results) -> Iterator[Finding]:
         yield exceeds(what, soft, _test_accuracy(results, rule), ties=True)
 
 
-def _by_range(results: Results) -> Iterator[tuple[str, dict[str, Estimate]]]:
+def _by_range(results: Results) -> Iterator[tuple[str, dict[str, Trials]]]:
     for table in (TABLE12, TABLE13):
         *ranges, _whole = table.keys("range")
         yield (
             f"Table {table.number}",
-            {r: Estimate(results.trials(f"table{table.number}", range=r)) for r in ranges},
+            {
+                r: results.trials(f"table{table.number}", quantity="accuracy", range=r)
+                for r in ranges
+            },
         )
 
 
@@ -69,7 +73,7 @@ def _sure_is_right(results: Results) -> Iterator[Finding]:
     for table, accuracy in _by_range(results):
         surest = next(iter(accuracy))
         what = f"{table}, p in {surest} against almost correct"
-        yield exceeds(what, accuracy[surest], Estimate(ALMOST_CORRECT))
+        yield exceeds(what, accuracy[surest], Trials(ALMOST_CORRECT))
 
 
 def _unsure_is_wrong(results: Results) -> Iterator[Finding]:

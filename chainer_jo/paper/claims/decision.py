@@ -23,25 +23,20 @@ differences can be equal by chance: they make no interval. Three or more do, one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
-from statistics import fmean, stdev
 
-from scipy.special import stdtr, stdtrit
+from scipy.special import stdtr
+
+from chainer_jo.paper.trials import CONFIDENCE, Trials, alike
 
 NOTABLE = 2.0
 """Percentage points: a smaller loss of accuracy still counts as keeping it."""
 
 TIE = 1.0
 """Percentage points: accuracies whose difference is surely smaller are tied."""
-
-CONFIDENCE = 0.95
-"""The probability that an interval holds the mean that more trials would come to."""
-
-EQUAL = 1e-6
-"""Numbers that are no further apart are equal: what is left of sums is rounding."""
 
 SUPPORTS = "supports"
 REFUTES = "refutes"
@@ -51,114 +46,6 @@ UNDECIDED = "undecided"
 MOSTLY_DIVERGED = "mostly diverged"
 TOO_FEW_TRIALS = "too few trials"
 NOT_RUN = "not run"
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number per trial, by the trial, of which the mean is asked for; or one number for all.
-
-    The number of a trial that diverged is None. Arithmetic goes trial by trial, over the trials
-    that every operand has; what one side diverged in has diverged. A number for all trials, such as
-    one that the paper quotes, goes with any of them and has no scatter.
-    """
-
-    numbers: Mapping[int, float | None] | float
-
-    @property
-    def given(self) -> bool:
-        """Whether this is one number for all trials."""
-        return not isinstance(self.numbers, Mapping)
-
-    @cached_property
-    def finished(self) -> tuple[float, ...]:
-        """The numbers of the trials that did not diverge."""
-        numbers = (self.numbers,) if self.given else self.numbers.values()
-        return tuple(number for number in numbers if number is not None)
-
-    @property
-    def diverged(self) -> int:
-        """How many trials diverged."""
-        return 0 if self.given else len(self.numbers) - len(self.finished)
-
-    @cached_property
-    def mean(self) -> float | None:
-        """Over the trials that did not diverge; None without any."""
-        return fmean(self.finished) if self.finished else None
-
-    @cached_property
-    def std(self) -> float | None:
-        """The trials' standard deviation (unbiased); None for fewer than two."""
-        if self.given:
-            return 0.0
-        return stdev(self.finished) if len(self.finished) > 1 else None
-
-    @cached_property
-    def scatter(self) -> float | None:
-        """Half of the mean's interval (see the module); None for fewer than two trials, and for two
-        that are equal."""
-        if self.given:
-            return 0.0
-        n = len(self.finished)
-        if n < 2 or (n == 2 and self.std < EQUAL):
-            return None
-        return float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * self.std / sqrt(n)
-
-    @cached_property
-    def interval(self) -> tuple[float, float] | None:
-        """Lower and upper end; None where there is no `scatter`."""
-        return (
-            None if self.scatter is None else (self.mean - self.scatter, self.mean + self.scatter)
-        )
-
-    def at(self, trial: int) -> float | None:
-        """The number of one trial."""
-        return self.numbers if self.given else self.numbers[trial]
-
-    def __sub__(self, other: Estimate) -> Estimate:
-        # Rounded far below any accuracy or loss, so that 97.2 - 96.1 equals 13.2 - 12.1.
-        return _by_trial(lambda a, b: round(a - b, 9), self, other)
-
-    def __mul__(self, factor: float) -> Estimate:
-        return _by_trial(lambda a: a * factor, self)
-
-    def __abs__(self) -> Estimate:
-        return _by_trial(abs, self)
-
-    def __str__(self) -> str:
-        """``84.3 ± 0.4``, one standard deviation, and how many trials diverged."""
-        if not self.given and not self.numbers:
-            return "not run"
-        diverged = f" ({self.diverged} of {len(self.numbers)} diverged)" if self.diverged else ""
-        if not self.finished:
-            return diverged.strip(" ()")
-        if self.given:
-            return _show(self.mean)
-        if self.std is None:
-            return f"{_show(self.mean)} (1 trial){diverged}"
-        return " ± ".join(_alike(self.mean, self.std)) + diverged
-
-
-def _by_trial(operation: Callable[..., float], *operands: Estimate) -> Estimate:
-    """`operation` on the numbers of each trial that all `operands` have."""
-    trials = [set(each.numbers) for each in operands if not each.given]
-    if not trials:
-        return Estimate(operation(*(each.numbers for each in operands)))
-    result = {}
-    for trial in sorted(set.intersection(*trials)):
-        numbers = [each.at(trial) for each in operands]
-        result[trial] = None if None in numbers else operation(*numbers)
-    return Estimate(result)
-
-
-def _alike(*numbers: float) -> list[str]:
-    """Numbers with as many decimals as the largest of them needs."""
-    largest = max(map(abs, numbers))
-    digits = 1 if largest >= 10 else 2 if largest >= 1 else 3
-    return [f"{number:.{digits}f}" for number in numbers]
-
-
-def _show(number: float) -> str:
-    return _alike(number)[0]
 
 
 @dataclass(frozen=True)
@@ -173,14 +60,14 @@ class Finding:
     """
 
     what: str
-    a: Estimate
-    b: Estimate
+    a: Trials
+    b: Trials
     by: float = 0.0
     ties: bool = False
     premise: bool = False
 
     @cached_property
-    def difference(self) -> Estimate:
+    def difference(self) -> Trials:
         return self.a - self.b
 
     @cached_property
@@ -223,12 +110,12 @@ class Finding:
         sides = f"{self.a} against {self.b}"
         if self.difference.interval is None:
             return sides
-        mean, low, high = _alike(self.difference.mean, *self.difference.interval)
+        mean, low, high = alike(self.difference.mean, *self.difference.interval)
         bound = f", asked for: over {self.by:g}" if self.by else ""
         return f"{sides}, difference {mean} ({low} to {high}{bound})"
 
 
-def exceeds(what: str, a: Estimate, b: Estimate, by: float = 0.0, *, ties: bool = False) -> Finding:
+def exceeds(what: str, a: Trials, b: Trials, by: float = 0.0, *, ties: bool = False) -> Finding:
     """Whether `a` is more than `by` above `b`.
 
     With a negative `by`: whether `a` is less than that much below `b`.
@@ -236,7 +123,7 @@ def exceeds(what: str, a: Estimate, b: Estimate, by: float = 0.0, *, ties: bool 
     return Finding(what, a, b, by, ties)
 
 
-def keeps_up(what: str, a: Estimate, b: Estimate) -> Finding:
+def keeps_up(what: str, a: Trials, b: Trials) -> Finding:
     """Whether `a` is less than `NOTABLE` points below `b`: the test of non-inferiority.
 
     A loss of `NOTABLE` passes in one case of 40, whatever the scatter; a smaller one passes once

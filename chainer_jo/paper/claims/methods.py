@@ -5,10 +5,11 @@ from functools import partial
 from itertools import pairwise
 
 from chainer_jo.paper import tables
-from chainer_jo.paper.claims import curves
+from chainer_jo.paper.claims import phases
 from chainer_jo.paper.claims.claim import Claim, Results
-from chainer_jo.paper.claims.scatter import NOTABLE, Estimate, Finding, exceeds, keeps_up
+from chainer_jo.paper.claims.decision import NOTABLE, Finding, exceeds, keeps_up
 from chainer_jo.paper.text import HARDEST_ASYMMETRIC
+from chainer_jo.paper.trials import Trials
 
 HARDEST_RATE = HARDEST_ASYMMETRIC["noise_percent"] / 100
 
@@ -20,7 +21,7 @@ def _noise_rates(table: str) -> tuple[float, ...]:
 
 def _cell(results: Results, table: str, method: str, score: str, accuracy: str, rate: float):
     keys = {"method": method, "score": score, "accuracy": accuracy, "noise_rate": rate}
-    return Estimate(results.trials(table, **keys))
+    return results.trials(table, **keys)
 
 
 def _beats(results: Results, table: str, others: tuple[str, ...], accuracy: str):
@@ -54,9 +55,9 @@ def _falls(results: Results, table: str, method: str) -> Iterator[Finding]:
     schedule = results.schedule("second_step")
     for rate in _noise_rates(table):
         accuracy = results.curve(table, method=method, noise_rate=rate)
-        after = curves.after_drop(accuracy, schedule)
+        after = phases.after_drop(accuracy, schedule)
         what = f"r = {rate}, after the drop against end"
-        yield exceeds(what, after, curves.end(accuracy), ties=True)
+        yield exceeds(what, after, phases.end(accuracy), ties=True)
 
 
 def _keeps(results: Results, table: str) -> Iterator[Finding]:
@@ -66,17 +67,17 @@ def _keeps(results: Results, table: str) -> Iterator[Finding]:
         best = _cell(results, table, "joint", "best", "test", rate)
         yield keeps_up(f"r = {rate}, last against best", last, best)
         accuracy = results.curve(table, method="joint", noise_rate=rate)
-        after = curves.after_drop(accuracy, schedule)
-        yield keeps_up(f"r = {rate}, end against after the drop", curves.end(accuracy), after)
+        after = phases.after_drop(accuracy, schedule)
+        yield keeps_up(f"r = {rate}, end against after the drop", phases.end(accuracy), after)
 
 
-def _gain(results: Results, rate: float) -> Estimate:
+def _gain(results: Results, rate: float) -> Trials:
     """How far our last test accuracy is above the best score of the best other method."""
     ours = _cell(results, "table2", "joint", "last", "test", rate)
     methods = [m for m in tables.TABLE2.keys("method") if m != "joint"]
     theirs = [_cell(results, "table2", method, "best", "test", rate) for method in methods]
     if any(cell.mean is None for cell in theirs):
-        return Estimate({})  # which one is the best is not known yet
+        return Trials({})  # which one is the best is not known yet
     return ours - max(theirs, key=lambda cell: cell.mean)
 
 
@@ -89,8 +90,8 @@ def _gains_least(results: Results) -> Iterator[Finding]:
 
 
 def _exchanged_classes(results: Results) -> Iterator[Finding]:
-    def accuracy(classes: str, rate: float) -> Estimate:
-        return Estimate(results.trials("exchanged_classes", classes=classes, noise_rate=rate))
+    def accuracy(classes: str, rate: float) -> Trials:
+        return results.trials("exchanged_classes", classes=classes, noise_rate=rate)
 
     *_, lower_rate, rate = _noise_rates("table2")
     exchanged, other = accuracy("exchanged", rate), accuracy("other", rate)
@@ -104,8 +105,8 @@ def _exchanged_classes(results: Results) -> Iterator[Finding]:
 
 
 def _beats_quoted_forward(results: Results) -> Iterator[Finding]:
-    ours = Estimate(results.trials("table3", method="joint", score="last"))
-    quoted = Estimate(tables.TABLE3.value(method="forward", score="quoted"))
+    ours = results.trials("table3", method="joint", score="last", accuracy="test")
+    quoted = Trials(tables.TABLE3.value(method="forward", score="quoted"))
     yield exceeds("ours against Forward, as quoted (#2)", ours, quoted, ties=True)
 
 

@@ -2,26 +2,27 @@
 
 from collections.abc import Iterator
 
-from chainer_jo.paper.claims import curves
+from chainer_jo.paper.claims import phases
 from chainer_jo.paper.claims.claim import Claim, Results
-from chainer_jo.paper.claims.scatter import Estimate, Finding, exceeds
+from chainer_jo.paper.claims.decision import Finding, exceeds
 from chainer_jo.paper.text import FIGURES_5_6
+from chainer_jo.paper.trials import Trials
 
 LESS_NOISY, NOISIER = (f"symmetric_{FIGURES_5_6[bound]}" for bound in ("low", "high"))
 NOISY = (LESS_NOISY, NOISIER, "pseudo")
 
 
-def _right(results: Results, labels: str, stage: str = "initial") -> Estimate:
-    return Estimate(results.trials("label_accuracy", labels=labels, stage=stage))
+def _right(results: Results, labels: str, stage: str = "initial") -> Trials:
+    return results.trials("label_accuracy", labels=labels, stage=stage)
 
 
-def _loss(results: Results, labels: str, stage: str = "initial") -> Estimate:
+def _loss(results: Results, labels: str, stage: str = "initial") -> Trials:
     loss = results.curve("figure6", labels=labels, stage=stage)
-    return curves.before_drop(loss, results.schedule("second_step"))
+    return phases.before_drop(loss, results.schedule("second_step"))
 
 
-def _accuracy(results: Results, labels: str, stage: str = "initial") -> Estimate:
-    return curves.peak(results.curve("figure5", labels=labels, stage=stage))
+def _accuracy(results: Results, labels: str, stage: str = "initial") -> Trials:
+    return phases.peak(results.curve("figure5", labels=labels, stage=stage))
 
 
 def _lower_loss(results: Results) -> Iterator[Finding]:
@@ -32,7 +33,7 @@ def _lower_loss(results: Results) -> Iterator[Finding]:
 
 
 def _hardly_updated(results: Results) -> Iterator[Finding]:
-    def gain(labels: str) -> Estimate:
+    def gain(labels: str) -> Trials:
         before, after = (_right(results, labels, stage) for stage in ("initial", "updated"))
         return after - before
 

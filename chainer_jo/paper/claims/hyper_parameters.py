@@ -5,15 +5,16 @@ from functools import partial
 
 from chainer_jo.paper import tables
 from chainer_jo.paper.claims.claim import Claim, Results
-from chainer_jo.paper.claims.scatter import NOTABLE, Estimate, Finding, exceeds, keeps_up
+from chainer_jo.paper.claims.decision import NOTABLE, Finding, exceeds, keeps_up
 from chainer_jo.paper.table import SensitivityTable
+from chainer_jo.paper.trials import Trials
 
 LOW_RATE, HIGH_RATE = 0.01, 0.1
 """Learning rates, below and above every chosen one, that Tables 6 to 9 have in common."""
 
 
 def _value(results: Results, table: SensitivityTable, parameter: str, value: float):
-    return Estimate(results.trials(f"table{table.number}", parameter=parameter, value=value))
+    return results.trials(f"table{table.number}", parameter=parameter, value=value)
 
 
 def _against_chosen(results: Results, table: SensitivityTable, breaks_down: bool):
@@ -35,7 +36,7 @@ def _against_chosen(results: Results, table: SensitivityTable, breaks_down: bool
 
 
 def _rate_rises_with_noise(results: Results) -> Iterator[Finding]:
-    def gain(table: SensitivityTable) -> Estimate:
+    def gain(table: SensitivityTable) -> Trials:
         low, high = (_value(results, table, "learning_rate", lr) for lr in (LOW_RATE, HIGH_RATE))
         return high - low
 

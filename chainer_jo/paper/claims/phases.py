@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from chainer_jo.paper.claims.scatter import Estimate
+from chainer_jo.paper.trials import Trials
 
 Curve = Sequence[float]
 Curves = Mapping[int, Curve | None]
@@ -14,9 +14,9 @@ def _span(epochs: int) -> int:
     return max(1, epochs // 20)
 
 
-def _each(curves: Curves, number: Callable[[Curve], float], epochs: int = 1) -> Estimate:
+def _each(curves: Curves, number: Callable[[Curve], float], epochs: int = 1) -> Trials:
     """`number` of every curve that has as many `epochs`."""
-    return Estimate(
+    return Trials(
         {
             trial: None if curve is None else number(curve)
             for trial, curve in curves.items()
@@ -25,21 +25,21 @@ def _each(curves: Curves, number: Callable[[Curve], float], epochs: int = 1) -> 
     )
 
 
-def _mean(curves: Curves, start: int, stop: int) -> Estimate:
+def _mean(curves: Curves, start: int, stop: int) -> Trials:
     return _each(curves, lambda curve: sum(curve[start:stop]) / (stop - start), stop)
 
 
-def end(curves: Curves) -> Estimate:
+def end(curves: Curves) -> Trials:
     """The mean of the last twentieth of the epochs."""
     return _each(curves, lambda curve: sum(curve[-_span(len(curve)) :]) / _span(len(curve)))
 
 
-def start(curves: Curves) -> Estimate:
+def start(curves: Curves) -> Trials:
     """The first epoch."""
     return _each(curves, lambda curve: curve[0])
 
 
-def peak(curves: Curves) -> Estimate:
+def peak(curves: Curves) -> Trials:
     """The highest mean over a twentieth of the epochs in a row."""
 
     def highest(curve: Curve) -> float:
@@ -49,19 +49,19 @@ def peak(curves: Curves) -> Estimate:
     return _each(curves, highest)
 
 
-def before_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Estimate:
+def before_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Trials:
     """The later half of the epochs before the learning rate is divided for the first time."""
     drop = schedule[1][0]
     return _mean(curves, drop // 2, drop)
 
 
-def after_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Estimate:
+def after_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Trials:
     """The twentieth of the epochs that follows the first division of the learning rate."""
     epochs, (drop, *_) = schedule
     return _mean(curves, drop, drop + _span(epochs))
 
 
-def epochs_until(curves: Curves, levels: Estimate) -> Estimate:
+def epochs_until(curves: Curves, levels: Trials) -> Trials:
     """How many epochs until the curve of a trial first reaches the level of that trial; its whole
     length if it never does."""
 
@@ -71,4 +71,4 @@ def epochs_until(curves: Curves, levels: Estimate) -> Estimate:
             return None
         return next((n for n, value in enumerate(curve, 1) if value >= level), len(curve))
 
-    return Estimate({trial: count(trial) for trial in curves if trial in levels.numbers})
+    return Trials({trial: count(trial) for trial in curves if trial in levels.numbers})

@@ -13,15 +13,6 @@ NAMES = {
 }  # fmt: skip
 
 
-def sensitivity_runs(study: Study, printed: SensitivityTable, parameter: str, value: float) -> list:
-    """The second steps, one per trial, of the method with ``parameter`` at ``value``."""
-    chosen = {**printed.others(parameter), parameter: value}
-    return [
-        study.joint(printed.noise, printed.noise_rate, trial, **chosen)
-        for trial in study.sensitivity_trials()
-    ]
-
-
 #: Of the whole method, at the end: validation accuracy of the second step's last epoch.
 validation = score("last", "validation")
 
@@ -34,14 +25,15 @@ def sensitivity_table(study: Study, printed: SensitivityTable) -> Table:
     blocks = []
     for parameter in printed.chosen:
         values = printed.keys("value", parameter=parameter)
-        cells = [
-            Cell(
-                {"parameter": parameter}, {"value": value},
-                sensitivity_runs(study, printed, parameter, value), validation,
-                printed.value(parameter=parameter, value=value),
-            )
-            for value in values
-        ]  # fmt: skip
+        cells = []
+        for value in values:
+            chosen = {**printed.others(parameter), parameter: value}
+            runs = [
+                study.joint(printed.noise, printed.noise_rate, trial, **chosen)
+                for trial in study.sensitivity_trials()
+            ]
+            paper = printed.value(parameter=parameter, value=value)
+            cells.append(Cell({"parameter": parameter}, {"value": value}, runs, validation, paper))
         others = ", ".join(f"{NAMES[k]} = {v:g}" for k, v in printed.others(parameter).items())
         blocks.append(
             Block(

@@ -1,0 +1,142 @@
+"""A number per trial, and what the trials tell of its mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+from statistics import fmean, stdev
+
+from scipy.special import stdtrit
+
+CONFIDENCE = 0.95
+"""The probability that an interval holds the mean that more trials would come to."""
+
+EQUAL = 1e-6
+"""Numbers that are no further apart are equal: what is left of sums is rounding."""
+
+
+@dataclass(frozen=True)
+class Trials:
+    """A number per trial, of which the mean is asked for; or one number for all trials.
+
+    The number of a trial that diverged is None. Arithmetic goes trial by trial, over the trials
+    that every operand has; what one side diverged in has diverged. A number for all trials, such as
+    one that the paper quotes, goes with any of them and has no scatter.
+
+    Parameters
+    ----------
+    numbers : by the trial's seed.
+    planned : how many trials there are to be.
+    empty : trials that have finished with nothing to count.
+    """
+
+    numbers: Mapping[int, float | None] | float
+    planned: int = 0
+    empty: int = 0
+
+    @property
+    def given(self) -> bool:
+        """Whether this is one number for all trials."""
+        return not isinstance(self.numbers, Mapping)
+
+    @cached_property
+    def finished(self) -> tuple[float, ...]:
+        """The numbers of the trials that did not diverge."""
+        numbers = (self.numbers,) if self.given else self.numbers.values()
+        return tuple(number for number in numbers if number is not None)
+
+    @property
+    def diverged(self) -> int:
+        """How many trials diverged."""
+        return 0 if self.given else len(self.numbers) - len(self.finished)
+
+    @property
+    def done(self) -> int:
+        """Trials that will not go on."""
+        return len(self.numbers) + self.empty
+
+    @property
+    def complete(self) -> bool:
+        return self.done == self.planned
+
+    @cached_property
+    def mean(self) -> float | None:
+        """Over the trials that did not diverge; None without any."""
+        return fmean(self.finished) if self.finished else None
+
+    @cached_property
+    def std(self) -> float | None:
+        """The trials' standard deviation (unbiased); None for fewer than two."""
+        if self.given:
+            return 0.0
+        return stdev(self.finished) if len(self.finished) > 1 else None
+
+    @cached_property
+    def scatter(self) -> float | None:
+        """Half of the mean's interval by Student's t; None for fewer than two trials, and for two
+        that are equal."""
+        if self.given:
+            return 0.0
+        n = len(self.finished)
+        if n < 2 or (n == 2 and self.std < EQUAL):
+            return None
+        return float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * self.std / sqrt(n)
+
+    @cached_property
+    def interval(self) -> tuple[float, float] | None:
+        """Lower and upper end; None where there is no `scatter`."""
+        return (
+            None if self.scatter is None else (self.mean - self.scatter, self.mean + self.scatter)
+        )
+
+    def at(self, trial: int) -> float | None:
+        """The number of one trial."""
+        return self.numbers if self.given else self.numbers[trial]
+
+    def __sub__(self, other: Trials) -> Trials:
+        # Rounded far below any accuracy or loss, so that 97.2 - 96.1 equals 13.2 - 12.1.
+        return _by_trial(lambda a, b: round(a - b, 9), self, other)
+
+    def __mul__(self, factor: float) -> Trials:
+        return _by_trial(lambda a: a * factor, self)
+
+    def __abs__(self) -> Trials:
+        return _by_trial(abs, self)
+
+    def __str__(self) -> str:
+        """``84.3 ± 0.4``, one standard deviation, and how many trials diverged."""
+        if not self.given and not self.numbers:
+            return "not run"
+        diverged = f" ({self.diverged} of {len(self.numbers)} diverged)" if self.diverged else ""
+        if not self.finished:
+            return diverged.strip(" ()")
+        if self.given:
+            return _show(self.mean)
+        if self.std is None:
+            return f"{_show(self.mean)} (1 trial){diverged}"
+        return " ± ".join(alike(self.mean, self.std)) + diverged
+
+
+def _by_trial(operation: Callable[..., float], *operands: Trials) -> Trials:
+    """`operation` on the numbers of each trial that all `operands` have."""
+    trials = [set(each.numbers) for each in operands if not each.given]
+    if not trials:
+        return Trials(operation(*(each.numbers for each in operands)))
+    result = {}
+    for trial in sorted(set.intersection(*trials)):
+        numbers = [each.at(trial) for each in operands]
+        result[trial] = None if None in numbers else operation(*numbers)
+    return Trials(result)
+
+
+def alike(*numbers: float) -> list[str]:
+    """Numbers with as many decimals as the largest of them needs."""
+    largest = max(map(abs, numbers))
+    digits = 1 if largest >= 10 else 2 if largest >= 1 else 3
+    return [f"{number:.{digits}f}" for number in numbers]
+
+
+def _show(number: float) -> str:
+    return alike(number)[0]

@@ -1,0 +1,60 @@
+"""The layout that Tables 1 and 2 share: methods and scores down, accuracies and noise rates
+across."""
+
+from collections.abc import Iterable, Sequence
+
+from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.presets import Study
+from chainer_jo.paper.table import Table as PaperTable
+from chainer_jo.paper.tables import METHODS
+from chainer_jo.report.cells import Cell, noisy_labels_right, score
+from chainer_jo.report.table import Block, Table
+from chainer_jo.report.words import images
+
+ACCURACIES = {"test": "Test", "recovery": "Recovery"}
+
+Runs = dict[float, list[Experiment]]
+"""By noise rate, one run per trial."""
+
+
+def comparison_table(study: Study, printed: PaperTable, noise: str) -> Table:
+    """The table ``printed`` for one kind of noise, below a row of the labels it starts from."""
+    rates = study.noise_rates or printed.keys("noise_rate")
+    methods = printed.keys("method")
+    runs = {method: _runs(study, method, noise, rates) for method in methods}
+    given = runs["cross_entropy"]  # their labels are as they were before any method
+    rows = [("Labels before any method", [*(None for _ in rates), *_labels_before(given)])]
+    for method in methods:
+        for which in printed.keys("score"):
+            cells = list(_cells(printed, method, which, runs[method]))
+            rows.append((f"{METHODS[method]}, {which}", cells))
+    headers = [f"{100 * rate:g} %" for _ in ACCURACIES for rate in rates]
+    groups = [(name, len(rates)) for name in ACCURACIES.values()]
+    caption = f"{printed.caption}; {images(study)}."
+    return Table(printed.number, caption, [Block(headers, rows, groups=groups, best="column")])
+
+
+def _runs(study: Study, method: str, noise: str, rates: Sequence[float]) -> Runs:
+    """Those of a method: the second step of ours, or a baseline."""
+    trials = study.comparison_trials()
+    if method == "joint":
+        return {rate: [study.joint(noise, rate, trial) for trial in trials] for rate in rates}
+    return {rate: [study.baseline(method, noise, rate, t) for t in trials] for rate in rates}
+
+
+def _cells(printed: PaperTable, method: str, which: str, runs: Runs) -> Iterable[Cell]:
+    for accuracy in ACCURACIES:
+        for rate, experiments in runs.items():
+            row = {"method": method, "score": which}
+            column = {"accuracy": accuracy, "noise_rate": rate}
+            keys = {**row, **column}
+            paper, bold = printed.value(**keys), printed.is_bold(**keys)
+            yield Cell(row, column, experiments, score(which, accuracy), paper, bold)
+
+
+def _labels_before(runs: Runs) -> Iterable[Cell]:
+    """The share of right labels, per noise rate."""
+    for rate, experiments in runs.items():
+        row = {"method": "noisy_labels", "score": "initial"}
+        column = {"accuracy": "recovery", "noise_rate": rate}
+        yield Cell(row, column, experiments, noisy_labels_right, competes=False)

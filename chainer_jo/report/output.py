@@ -1,0 +1,113 @@
+"""What tables, figures and other outputs have in common: what they say, and how it is written."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from chainer_jo import files
+from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.store import RunStore
+from chainer_jo.report.grid import Grid
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a table or figure says: ``name`` ("Table 1"), caption, notes, its grids, and a list of
+    ``points`` under a heading."""
+
+    name: str
+    caption: str
+    notes: Sequence[str] = ()
+    grids: Sequence[Grid] = ()
+    heading: str = ""
+    points: Sequence[str] = ()
+
+    def markdown(self) -> str:
+        lines = [f"**{self.name}.** {self.caption}", ""]
+        lines += [line for note in self.notes for line in (note, "")]
+        lines += [line for grid in self.grids for line in grid.markdown()]
+        if self.points:
+            lines += [f"*{self.heading}*", "", *(f"- {point}" for point in self.points), ""]
+        return "\n".join(lines)
+
+    def latex(self, caption: str) -> str:
+        """The grids as one ``table``."""
+        grids = [line for grid in self.grids for line in grid.latex()]
+        head = [r"\begin{table}", rf"\caption{{{caption}}}"]
+        return "\n".join([*head, *grids, r"\end{table}", ""])
+
+
+class Output:
+    """A table or figure of the paper: the runs that it needs, and what it says of those that have
+    finished.
+
+    Attributes
+    ----------
+    kind, number : "table" or "figure", and its number in the paper.
+    experiments : every run it needs, each once, in reading order.
+    missing : what could not be shown for want of an input, in one line; empty if nothing.
+    """
+
+    kind: str
+    number: int
+    experiments: Sequence[Experiment] = ()
+    missing: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}{self.number}"
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind.capitalize()} {self.number}"
+
+    def page(self, store: RunStore, origin: dict) -> Page:
+        """What it says of the runs in ``store``; ``origin`` names preset, data and precision."""
+        raise NotImplementedError
+
+    def data(self, store: RunStore, origin: dict) -> dict:
+        """The same for programs."""
+        raise NotImplementedError
+
+    def text(self, store: RunStore, origin: dict) -> str:
+        """As Markdown, for the terminal too."""
+        return self.page(store, origin).markdown()
+
+    def further(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
+        """What else is written, by the endings of the files: a table's CSV and LaTeX, the drawing
+        of a figure and the numbers behind it."""
+        raise NotImplementedError
+
+    def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
+        """Writes everything from the runs that have finished; returns the paths. Markdown and JSON
+        go to ``folder``; so does the rest of a table, that of a figure goes to ``figures``."""
+        beside = folder if self.kind == "table" else figures
+        said = {".md": self.text(store, origin), ".json": self.data(store, origin)}
+        return [
+            *write_all(beside / self.name, self.further(store, origin)),
+            *write_all(folder / self.name, said),
+        ]
+
+
+def as_csv(rows: Iterable[Sequence]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue()
+
+
+def write_all(path: Path, contents: Mapping[str, str | bytes | dict | list]) -> list[Path]:
+    """Writes files that differ in their endings: text, bytes, or what becomes JSON. Returns their
+    paths."""
+    paths = []
+    for ending, content in contents.items():
+        paths.append(path.with_name(path.name + ending))
+        if not isinstance(content, str | bytes):
+            files.write_json(paths[-1], content)
+        else:
+            content = content.encode() if isinstance(content, str) else content
+            files.write(paths[-1], lambda file, content=content: file.write(content))
+    return paths
