@@ -67,6 +67,17 @@ def test_the_same_trials_agree(run, trials):
     assert counts(out) == [CELLS, CELLS, 0, 0, 0, 0]
 
 
+def test_another_precision_is_held_against_the_presets_own(run, tmp_path):
+    here = tmp_path / "results" / "digits-mixed"
+    here.mkdir(parents=True)
+    (here / "table1.json").write_text(json.dumps(part(TABLE1, (0, 1))))
+    code, out = run(None, TABLE1, "--preset", "digits-mixed")
+    assert code == 0 and "AGREES" in out
+    assert f"reference  {tmp_path / 'reference' / 'digits'}: " in out
+    (tmp_path / "reference" / "digits-mixed").mkdir()  # one of its own comes first
+    assert run(None, TABLE1, "--preset", "digits-mixed")[0] == 2
+
+
 def test_other_trials_of_the_same_code_agree():
     """Any three of the committed trials against the other three: 1 % may differ, not more."""
     splits = list(itertools.combinations(range(6), 3))

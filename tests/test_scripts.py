@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -136,13 +137,13 @@ def test_the_same_code_agrees_with_itself(tiny, tmp_path, capsys):
 @pytest.mark.parametrize("share, least, most", [(math.inf, 4, 1000), (1e-9, 2, 2)])
 def test_tables_are_brought_up_to_date_meanwhile(tiny, tmp_path, monkeypatch, share, least, most):
     written = []
-    write = app.App._write
+    write = Table.write
 
-    def spy(self, outputs, show):
-        written.extend(out.name for out in outputs)
-        write(self, outputs, show)
+    def spy(table, *rest):
+        written.append(table.name)
+        return write(table, *rest)
 
-    monkeypatch.setattr(app.App, "_write", spy)
+    monkeypatch.setattr(Table, "write", spy)
     monkeypatch.setattr(app, "REFRESH_SHARE", share)
     assert run(table1, tmp_path, "--noise-rates", "0.5", "--trials", "1") == 0
     assert least <= len(written) <= most and set(written) == {"table1"}
@@ -173,6 +174,41 @@ def test_no_runs_shows_what_has_finished(tiny, tmp_path, capsys):
     assert "Test 90 %" in out and "Table 2" not in out
     assert list(tmp_path.rglob("result.json")) == results
     assert len(list(tmp_path.rglob("table*.md"))) == 1
+
+
+def test_no_runs_replaces_nothing_by_what_has_fewer_trials(tiny, tmp_path, caplog):
+    """As after runs were lost, or of which this command asks for fewer."""
+    both = [table1, partial(Claims, builds=[table1])]
+    assert run(both, tmp_path, "--noise-rates", "0.5") == 0
+    folder = tmp_path / "results" / "tiny-digits"
+    folder = folder if folder.exists() else tmp_path / "results" / "tiny"
+    names = ("table1.json", "table1.md", "claims.json", "report.html")
+    before = {name: (folder / name).read_bytes() for name in names if (folder / name).exists()}
+    fewer = ("--noise-rates", "0.5", "--trials", "1", "--no-runs")
+    assert not caplog.messages
+    assert run(both, tmp_path, *fewer) == 0
+    (note,) = caplog.messages
+    assert "table1 (9 of 18 numbers), claims (" in note and "--fewer replaces them" in note
+    assert all((folder / name).read_bytes() == content for name, content in before.items())
+    assert run(both, tmp_path, *fewer, "--fewer") == 0
+    assert all((folder / name).read_bytes() != content for name, content in before.items())
+
+
+def test_a_preset_is_the_same_where_its_precision_cannot_be_had(
+    tmp_path, capsys, caplog, monkeypatch
+):
+    """Only what computes says so, and names the flag with which it can."""
+    monkeypatch.setitem(presets.PRESETS, "tiny", replace(TINY, precision="mixed"))
+    here = ("--noise-rates", "0", "--trials", "1", "--engine", "stock")
+    assert run(table1, tmp_path, *here) == 2
+    line = capsys.readouterr().err
+    folder = tmp_path / "results" / "tiny-fp32"
+    assert line.count("\n") == 1 and f"--precision fp32 computes it so, in {folder}" in line
+    assert run(table1, tmp_path, *here, "--no-runs") == 0 and not caplog.messages
+    assert run(table1, tmp_path, *here, "--dry-run") == 0 and len(caplog.messages) == 1
+    assert "3 runs, 3 to do" in capsys.readouterr().out and not list(tmp_path.rglob("table1*"))
+    assert run(table1, tmp_path, *here, "--precision", "fp32") == 0
+    assert json.loads((folder / "table1.json").read_text())["precision"] == "fp32"
 
 
 def test_an_input_that_is_missing_fails_a_script_unless_only_what_there_is_was_asked_for(
@@ -245,6 +281,7 @@ def test_diverged_run_is_named_in_the_table(tiny, tmp_path, capsys):
     (["--unknown"], ["--unknown"]),
     (["--machines", "8"], ["--machines 8", "--dry-run"]),
     (["--fresh", "--no-runs"], ["--fresh", "--no-runs"]),
+    (["--fewer"], ["--fewer", "--no-runs"]),
     (["--cluster", "x", "--jobs", "2"], ["--jobs 2", "one run at a time"]),
 ])  # fmt: skip
 def test_bad_flags_end_with_one_line(tiny, tmp_path, capsys, flags, words):

@@ -346,7 +346,7 @@ def test_only_clothing1m_decides_whether_forward_is_beaten(tmp_path, data, accur
             store.open(run)
             store.save_result(run, {"id": run.id, "state": "finished", "last": last})
     claims = Claims(study, [table3])
-    assert [v["verdict"] for v in claims.judged(store)] == ([verdict] if verdict else [])
+    assert [v["verdict"] for v in claims.data(store, {})] == ([verdict] if verdict else [])
     origin = {"preset": "digits", "data": data, "precision": "fp32"}
     text, _ = claims.write(store, origin, tmp_path, tmp_path)
     assert ("than Forward" in text.read_text()) == bool(verdict)

@@ -8,13 +8,14 @@ import signal
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar, runtime_checkable
 
 from chainer_jo import files
+from chainer_jo.commands.kept import loss
 from chainer_jo.commands.options import parse
 from chainer_jo.commands.plan import machines_line, run_lines, script_lines
 from chainer_jo.commands.pool import make_pool
@@ -25,6 +26,7 @@ from chainer_jo.experiments.presets import Preset, Study
 from chainer_jo.experiments.provenance import collect, other_code, other_shards
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.functions import providers
 from chainer_jo.scheduling.cost import Cost, duration
 from chainer_jo.scheduling.probe import probe
 from chainer_jo.scheduling.scheduler import Event, Scheduler, pending, with_first_steps
@@ -53,6 +55,15 @@ class Output(Protocol):
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]: ...
 
     def text(self, store: RunStore, origin: dict) -> str: ...
+
+
+@runtime_checkable
+class Counted(Protocol):
+    """An output whose numbers, with the trials behind them, are in ``<name>.json``."""
+
+    name: str
+
+    def data(self, store: RunStore, origin: dict) -> Any: ...
 
 
 Build = Callable[[AnyStudy], Output]
@@ -162,6 +173,7 @@ class App:
         }
 
     def main(self) -> None:
+        self._check_precision()
         self._print_head()
         self._note_others()
         if self.options.dry_run:
@@ -174,12 +186,36 @@ class App:
         if self.experiments:
             files.write_json(self.store.root / "provenance.json", collect(self.store.root))
         shown = self._to_show()
-        self._write(shown, show=finished)
+        self._write(shown, show=finished, kept=self._kept(shown))
         if not finished:
             print(f"time is up; {go_on(self.options.fresh)}")
         missing = [output.missing for output in shown if output.missing]
         if missing and self.options.runs:  # without runs, what there is was asked for
             raise UserError(missing[0])
+
+    def _check_precision(self) -> None:
+        """That this machine can compute what is to be computed; where it is planned, a note."""
+        options = self.options
+        waiting = self.experiments if options.fresh else pending(self.experiments, self.store)
+        if not (waiting and options.runs and self._lacking):
+            return
+        fp32 = replace(self.study, precision="fp32").folder
+        line = f"{self._lacking}; --precision fp32 computes it so, in {options.results / fp32}"
+        if not options.dry_run:
+            raise UserError(line)
+        _logger.warning(line)
+
+    @cached_property
+    def _lacking(self) -> str:
+        """Why this machine cannot compute in the runs' precision; empty if it can, or others do."""
+        options = self.options
+        if options.precision == "fp32" or options.cluster:
+            return ""
+        try:
+            providers.choose(options.device.partition(":")[0], options.precision, options.engine)
+        except UserError as error:
+            return str(error)
+        return ""
 
     def _check_noise_rates(self) -> None:
         """That something here is of the noise rates that were asked for, and of no others."""
@@ -230,7 +266,7 @@ class App:
         options, preset = self.options, self.study.preset
         worth = options.dry_run or not guess < WORTH_A_PROBE
         elsewhere = options.cluster or self.ranks.size > 1
-        if not worth or not isinstance(preset, Preset) or elsewhere:
+        if not worth or not isinstance(preset, Preset) or elsewhere or self._lacking:
             return None
         waiting = pending(self.experiments, self.store)
         if waiting and self._probed is None:
@@ -327,9 +363,29 @@ class App:
             self._stale.clear()
             self._next_refresh = now + (time.monotonic() - now) / REFRESH_SHARE
 
-    def _write(self, outputs: Sequence[Output], show: bool) -> None:
+    def _kept(self, outputs: Sequence[Output]) -> set[str]:
+        """With ``--no-runs``, the names of what stays: it would lose trials."""
+        if self.options.runs or self.options.fewer:
+            return set()
+        lost = {}
+        for out in outputs:
+            if isinstance(out, Counted):
+                path = self.store.root / f"{out.name}.json"
+                lost[out.name] = loss(path, partial(out.data, self.store, self.origin))
+        kept = {name: words for name, words in lost.items() if words}
+        if kept:
+            _logger.warning(
+                "left as they are in %s, since they would lose trials: %s; --fewer replaces them",
+                self.store.root,
+                ", ".join(kept.values()),
+            )
+        return set(kept)
+
+    def _write(self, outputs: Sequence[Output], show: bool, kept: Collection[str] = ()) -> None:
         for output in outputs:
-            paths = output.write(self.store, self.origin, self.store.root, self.figures)
+            paths = []
+            if output.name not in kept:
+                paths = output.write(self.store, self.origin, self.store.root, self.figures)
             if show:
                 print("", output.text(self.store, self.origin), sep="\n")
-                print("written:", *paths)
+                print("written:", *(paths or ["nothing"]))

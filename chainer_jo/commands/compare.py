@@ -9,6 +9,7 @@ from pathlib import Path
 
 from chainer_jo import files
 from chainer_jo.commands import reference
+from chainer_jo.experiments.experiment import PRECISIONS
 from chainer_jo.report import agreement
 from chainer_jo.report.agreement import (
     DIFFERS,
@@ -38,7 +39,8 @@ def compare(description: str, argv: list[str] | None = None) -> bool:
     parser = reference.parser(description)
     parser.add_argument("--all", action="store_true", help="show all cells, not only those apart")
     flags = parser.parse_args(argv)
-    here, there = flags.results / flags.preset, flags.reference / flags.preset
+    here = flags.results / flags.preset
+    there = flags.reference / _reference_of(flags.preset, flags.reference)
     judged = agreement.judge(agreement.read_pairs(here, there))
     for name, folder in (("here", here), ("reference", there)):
         print(f"{name:9}  {_origin(folder)}")
@@ -49,6 +51,13 @@ def compare(description: str, argv: list[str] | None = None) -> bool:
     print(*_counts(judged), "", sep="\n")
     print(*_verdict(judged), sep="\n")
     return all(j.verdict != DIFFERS for j in judged)
+
+
+def _reference_of(name: str, reference: Path) -> str:
+    """The folder's own name, or without the precision that it ends with if that is not committed:
+    rounding of another kind is within the scatter over trials."""
+    whole, _, precision = name.rpartition("-")
+    return whole if precision in PRECISIONS and not (reference / name).exists() else name
 
 
 def _origin(folder: Path) -> str:

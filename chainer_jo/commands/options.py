@@ -11,11 +11,10 @@ from typing import Any, NamedTuple, NoReturn
 import chainer
 
 from chainer_jo import _compat
-from chainer_jo.commands.suite import AnyPreset, Options, Suite
+from chainer_jo.commands.suite import Options, Suite
 from chainer_jo.cores import usable_cores
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import PRECISIONS
-from chainer_jo.functions import providers
 from chainer_jo.functions.providers import ENGINES
 
 _logger = logging.getLogger(__name__)
@@ -58,7 +57,7 @@ def parse(description: str, argv: list[str] | None, suite: Suite) -> Options:
     )
     add("--data", help=f"{suite.data_help}; default: the preset's")
     add("--trials", type=int, help="trials of every cell; default: the preset's")
-    add_computing_flags(add, "fp32, but for the preset half mixed where the device has it")
+    add_computing_flags(add, "fp32, but for the preset half mixed")
     add("--results", type=Path, default=Path("results"), help="folder for runs and tables")
     add("--figures", type=Path, default=Path("figures"), help="folder for figures")
     add("--seed", type=int, default=0, help="seed of the first trial; the next one's is one more")
@@ -77,6 +76,11 @@ def parse(description: str, argv: list[str] | None, suite: Suite) -> Options:
         dest="runs",
         action="store_false",
         help="write what can be shown of the runs that have finished; run nothing",
+    )
+    add(
+        "--fewer",
+        action="store_true",
+        help="with --no-runs, replace also what more trials have gone into than there are",
     )
     add(
         "--fresh",
@@ -205,6 +209,8 @@ def _checked(flags: argparse.Namespace, suite: Suite) -> Options:
         raise UserError(f"--jobs {flags.jobs}: with --cluster every worker takes one run at a time")
     if flags.fresh and not flags.runs:
         raise UserError("--fresh: it does runs again, --no-runs does none; expected one of them")
+    if flags.fewer and flags.runs:
+        raise UserError("--fewer: expected --no-runs with it")
     suite.check(flags)
     return Options(
         preset,
@@ -213,7 +219,7 @@ def _checked(flags: argparse.Namespace, suite: Suite) -> Options:
         device,
         flags.engine,
         flags.graph,
-        _precision(flags, preset, device),
+        preset.precision if flags.precision == "auto" else flags.precision,
         jobs,
         threads,
         flags.results,
@@ -222,6 +228,7 @@ def _checked(flags: argparse.Namespace, suite: Suite) -> Options:
         flags.time_budget,
         flags.dry_run,
         flags.runs,
+        flags.fewer,
         flags.fresh,
         flags.shards,
         flags.cluster,
@@ -235,19 +242,6 @@ def at_least(least: int, flag: str, value: int | None) -> None:
     """Raises UserError if the value that was given for a flag is smaller."""
     if value is not None and value < least:
         raise UserError(f"--{flag} {value}: expected at least {least}")
-
-
-def _precision(flags: argparse.Namespace, preset: AnyPreset, device: str) -> str:
-    """The one asked for, or the preset's if it can be had."""
-    if flags.precision != "auto":
-        return flags.precision
-    if preset.precision == "fp32":
-        return "fp32"
-    try:
-        providers.choose("cpu" if device == "cpu" else "cuda", preset.precision, flags.engine)
-    except UserError:
-        return "fp32"
-    return preset.precision
 
 
 def _device(name: str, here: bool) -> str:

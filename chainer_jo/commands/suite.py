@@ -36,6 +36,7 @@ class Options:
     time_budget: float | None
     dry_run: bool
     runs: bool  # whether to do what is missing
+    fewer: bool
     fresh: bool
     shards: int | None
     cluster: str | None

@@ -125,7 +125,8 @@ class Clothing1MStudy:
     @property
     def folder(self) -> str:
         """Name of the folder for results and figures."""
-        return f"{self.preset.name}-{self.data}"
+        parts = [self.preset.name, self.data]
+        return "-".join(parts + [self.precision] * (self.precision != self.preset.precision))
 
     def comparison_trials(self) -> range:
         """The trials of Table 3."""

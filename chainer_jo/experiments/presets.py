@@ -25,7 +25,7 @@ class Preset:
     ----------
     summary : what it is, in one line, for people.
     reference_data : name of the data set whose results are kept in a folder of the preset's own
-        name; those of other data sets go to ``<preset>-<data>``.
+        name; those of other data sets go to ``<preset>-<data>``, see `Study.folder`.
     default_data : what ``--data`` is when it is not given; see `chainer_jo.datasets.source`.
     time_scale : length of every schedule relative to the paper's.
     average : epochs that new labels are averaged over.
@@ -35,7 +35,7 @@ class Preset:
     shrink : pixels of the data set, along an edge, that become one.
     exchanged_classes : the two that asymmetric noise exchanges with each other: cat and dog.
     seconds_per_iteration : on one core of a current CPU; what estimates start from.
-    precision : what ``auto`` means where the device has it; elsewhere that is fp32.
+    precision : what ``auto`` means, on every machine.
     """
 
     name: str
@@ -123,6 +123,7 @@ class Study:
     data : name of the data set.
     trials : trials of every cell; None: as many as the preset has.
     seed : seed of trial 0; trial t has ``seed + t``.
+    precision : None: the preset's.
     noise_rates : the only ones that tables over noise rates are made of; None: the paper's.
     features : what pseudo labels are clustered from, as recorded with the run.
     """
@@ -131,7 +132,7 @@ class Study:
     data: str
     trials: int | None = None
     seed: int = 0
-    precision: str = "fp32"
+    precision: str | None = None
     noise_rates: tuple[float, ...] | None = None
     features: str | None = None
 
@@ -283,13 +284,17 @@ class Study:
             optimization,
             objective,
             self.seed + trial,
-            precision=self.precision,
+            precision=self.precision or self.preset.precision,
             **fields,
         )
 
     @property
     def folder(self) -> str:
-        """Name of the folder for results and figures: nothing of one data set is taken for
-        another's."""
-        preset = self.preset
-        return preset.name if self.data == preset.reference_data else f"{preset.name}-{self.data}"
+        """Name of the folder for results and figures: nothing of one data set, or precision, is
+        taken for another's."""
+        preset, parts = self.preset, [self.preset.name]
+        if self.data != preset.reference_data:
+            parts.append(self.data)
+        if self.precision not in (None, preset.precision):
+            parts.append(self.precision)
+        return "-".join(parts)

@@ -39,7 +39,7 @@ class Claims:
     experiments: Sequence[Experiment] = ()
     missing: str = ""
 
-    def judged(self, store: RunStore) -> list[dict]:
+    def data(self, store: RunStore, origin: dict) -> list[dict]:
         """Every claim as ``claims.json`` has it."""
         study = self.study
         if isinstance(study, Study):  # whichever noise rates were asked for, there may be others
@@ -48,13 +48,13 @@ class Claims:
 
     def text(self, store: RunStore, origin: dict) -> str:
         """One line per claim and the count of each verdict."""
-        verdicts = self.judged(store)
+        verdicts = self.data(store, origin)
         lines = [f"{v['label']:28}  {v['place']:12}  {v['statement']}" for v in verdicts]
         return "\n".join([*lines, "", summary(verdicts)])
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
         """Writes both files; returns their paths."""
-        verdicts = self.judged(store)
+        verdicts = self.data(store, origin)
         lines = [
             "# What the paper says, and what these runs say", "",
             f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}; "
