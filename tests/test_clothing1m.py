@@ -1,11 +1,13 @@
 """Clothing1M's layout read, checked and prepared; every kind of damage has its own words."""
 
 import errno
+import hashlib
 import os
 import shutil
 import signal
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from processes import finish, start
 
 from chainer_jo.datasets import clothing1m, clothing1m_standin
 from chainer_jo.datasets.clothing1m import load, parse
-from chainer_jo.datasets.image_files import KeyList
+from chainer_jo.datasets.image_files import ImageFiles, as_keys, digest_keys
 from chainer_jo.datasets.labelled_data import UNKNOWN, class_index
 from chainer_jo.datasets.prepare_clothing1m import main, prepare
 from chainer_jo.datasets.problems import Problems
@@ -303,24 +305,17 @@ def group_exists(number):
     return True
 
 
-def test_key_list():
-    keys = KeyList([b"a/1.jpg", b"", b"long/2.jpg", "\u00e9".encode()])
-    assert len(keys) == 4 and list(keys) == ["a/1.jpg", "", "long/2.jpg", "\u00e9"]
-    assert keys[-1] == "\u00e9" and keys[0] == "a/1.jpg"
-    assert list(keys[1:3]) == ["", "long/2.jpg"]
-    assert list(keys[np.array([2, 0])]) == ["long/2.jpg", "a/1.jpg"]
-    with pytest.raises(IndexError):
-        keys[4]
-    assert list(keys[keys.CHUNK :]) == [] and len(keys[np.array([], int)]) == 0
-
-
-def test_key_list_of_many_keys():
-    names = [f"{i * i % 1000}/{i}.jpg" for i in range(3 * KeyList.CHUNK + 5)]
-    keys = KeyList(name.encode() for name in names)
-    order = np.random.default_rng(0).permutation(len(names))[: 2 * KeyList.CHUNK + 1]
-    taken = keys[order]
-    assert list(taken) == [names[i] for i in order]
-    assert taken.nbytes == sum(len(names[i]) + 8 for i in order)
+def test_keys_of_any_length():
+    keys = as_keys(["a/1.jpg", "", "long/2.jpg", "\u00e9"])
+    assert list(keys) == ["a/1.jpg", "", "long/2.jpg", "\u00e9"]
+    files = ImageFiles(Path("root"), keys)
+    assert files[np.array([2, 0])].paths([0, 1]) == ["root/long/2.jpg", "root/a/1.jpg"]
+    assert len(files[np.array([], int)]) == 0
+    digest = hashlib.sha256()
+    digest_keys(keys, digest)  # into which fingerprints of finished runs go
+    ends = np.array([7, 7, 17, 19], np.int64)
+    expected = "a/1.jpglong/2.jpg\u00e9".encode() + ends.tobytes()
+    assert digest.digest() == hashlib.sha256(expected).digest()
 
 
 @pytest.mark.parametrize("name", ["T-shirt", "T-Shirt", "tshirt"])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from chainer_jo.datasets.downloading import download
+from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import corrected_set
 from chainer_jo.relabel.corrected_labels import CorrectedLabels

@@ -1,5 +1,6 @@
 """CIFAR-10's files, rebuilt small as the official ones are: protocol 2 as Python 2 wrote it."""
 
+import hashlib
 import io
 import os
 import pickle
@@ -8,8 +9,8 @@ import tarfile
 import numpy as np
 import pytest
 
-from chainer_jo.datasets import cifar10, data_name, downloading, load
-from chainer_jo.datasets.downloading import download
+from chainer_jo.datasets import cifar10, data_name, load
+from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
 
 NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
@@ -78,7 +79,7 @@ def archive(folder, monkeypatch):
     path = folder.parent / "cifar-10-python.tar.gz"
     with tarfile.open(path, "w:gz") as tar:
         tar.add(folder, folder.name)
-    monkeypatch.setattr(cifar10, "MD5", downloading.md5_of(path))
+    monkeypatch.setattr(cifar10, "MD5", hashlib.md5(path.read_bytes()).hexdigest())
     return path
 
 
@@ -123,16 +124,38 @@ def test_archive_is_decoded_once(archive, monkeypatch):
 
 
 def test_download(archive, monkeypatch):
-    asked = []
-    monkeypatch.setattr(downloading, "fetch", lambda url, md5: asked.append((url, md5)) or archive)
-
+    monkeypatch.setattr(cifar10, "URL", archive.as_uri())
     check(load("cifar10"))
+    archive.unlink()
     check(load("cifar10"))
 
-    assert asked == [("https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz", cifar10.MD5)]
+
+def test_another_file_than_expected_is_not_kept(archive, monkeypatch):
+    monkeypatch.setattr(cifar10, "URL", archive.as_uri())
+    whole = archive.read_bytes()
+    archive.write_bytes(whole[:-1])
+    with pytest.raises(UserError, match=f"md5 [0-9a-f]{{32}}, expected {cifar10.MD5}"):
+        load("cifar10")
+    archive.write_bytes(whole)
+    check(load("cifar10"))
 
 
-def test_official_md5():
+def test_no_connection(tmp_path, monkeypatch):
+    monkeypatch.setattr(cifar10, "URL", (tmp_path / "absent.tar.gz").as_uri())
+    with pytest.raises(UserError, match=r"absent\.tar\.gz: .*expected a connection.*--data"):
+        load("cifar10")
+
+
+def test_unwritable_cache(archive, cache, monkeypatch):
+    monkeypatch.setattr(cifar10, "URL", archive.as_uri())
+    cache.mkdir()
+    (cache / "_dl_cache").write_text("a file where the folder should be")
+    with pytest.raises(UserError, match="_dl_cache.*CHAINER_DATASET_ROOT"):
+        load("cifar10")
+
+
+def test_the_official_archive():
+    assert cifar10.URL == "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
     assert cifar10.MD5 == "c58f30108f718f92721af3b95e74349a"
 
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import EpsImagePlugin, Image
 
 from chainer_jo.datasets import data_name, image_folder, load
-from chainer_jo.datasets.downloading import download
+from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from chainer_jo.datasets import cifar10, data_name, load, source
-from chainer_jo.datasets.downloading import download
+from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
 
 CIFAR10_JPEG = Path(__file__).parents[2] / "shared/data/cifar10-jpeg.tar.xz"

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from chainer_jo.datasets import decoding
-from chainer_jo.datasets.downloading import download
+from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import decoded_images
 from chainer_jo.relabel.decoded_images import decoded, usual_size

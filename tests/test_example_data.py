@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from chainer_jo.datasets.downloading import download
+from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import example_images
 from chainer_jo.relabel.decoded_images import decoded

@@ -11,7 +11,7 @@ import pytest
 from clothing1m_like import make_clothing1m_like
 from PIL import Image
 
-from chainer_jo.datasets.downloading import download
+from chainer_jo.datasets.array_cache import download
 from chainer_jo.datasets.image_stream import ImageStream
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.label_table import TableForm

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 import tarfile
 from collections.abc import Iterable, Iterator
+from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 import numpy as np
+from chainer.dataset import download
 
-from chainer_jo.datasets import downloading
 from chainer_jo.datasets.array_cache import decoded_once
 from chainer_jo.datasets.image_data import ImageData
 from chainer_jo.errors import UserError
@@ -30,19 +32,14 @@ _SHAPE = (3, 32, 32)  # of an image in the files
 def load() -> ImageData:
     """50,000 training and 10,000 test images, (32, 32, 3); downloaded (170 MB) the first time.
 
-    Raises UserError if the download fails.
+    Raises UserError if the download fails, or another file comes.
     """
-    return decoded_once(NAME, MD5, lambda: _from_archive(downloading.fetch(URL, MD5)))
+    return decoded_once(NAME, MD5, lambda: _from_archive(_downloaded()))
 
 
 def load_archive(path: Path) -> ImageData:
     """The same from a copy of the archive; UserError unless it is the official one, whole."""
-    found = downloading.md5_of(path)
-    if found != MD5:
-        raise UserError(
-            f"CIFAR-10 archive {str(path)!r}: md5 {found}, expected {MD5}; "
-            "it is damaged, or not the official one"
-        )
+    _check(path)
     return decoded_once(NAME, MD5, lambda: _from_archive(path))
 
 
@@ -54,6 +51,33 @@ def load_folder(path: Path) -> ImageData:
 def is_unpacked(path: Path) -> bool:
     """Whether the folder looks like the unpacked archive, complete or not."""
     return any((path / name).is_file() for name in _FILES)
+
+
+def _downloaded() -> Path:
+    """The archive in Chainer's download cache."""
+    try:
+        path = Path(download.cached_download(URL))
+    except (OSError, HTTPException) as error:
+        raise UserError(
+            f"download of {URL}: {error}, expected a connection, and {download.get_dataset_root()} "
+            "to be writable (CHAINER_DATASET_ROOT names another place); or the file with --data"
+        ) from error
+    try:
+        _check(path)
+    except UserError:
+        path.unlink()  # the next call downloads it again
+        raise
+    return path
+
+
+def _check(path: Path) -> None:
+    with open(path, "rb") as file:
+        found = hashlib.file_digest(file, "md5").hexdigest()
+    if found != MD5:
+        raise UserError(
+            f"CIFAR-10 archive {str(path)!r}: md5 {found}, expected {MD5}; "
+            "it is damaged, or not the official one"
+        )
 
 
 def _from_archive(path: Path) -> ImageData:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chainer_jo.datasets.image_files import ImageFiles, KeyList
+from chainer_jo.datasets.image_files import ImageFiles, as_keys
 from chainer_jo.datasets.labelled_data import UNKNOWN, Labelled, LabelledData
 from chainer_jo.datasets.problems import Problems
 
@@ -105,7 +105,7 @@ def parse(root: Path, problems: Problems) -> Lists:
                 if key not in labels[source]:
                     problems.add(f"{name}: key without a label in {source}", _show(key))
         splits[name] = Labelled(
-            ImageFiles(root, KeyList(keys[name])),
+            ImageFiles(root, as_keys(map(bytes.decode, keys[name]))),
             labels=_look_up(labels[source], keys[name]),
             true_labels=_look_up(labels[CLEAN_LABELS], keys[name]),
         )

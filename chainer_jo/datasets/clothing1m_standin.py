@@ -9,15 +9,16 @@ to whole images of every class.
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from PIL import Image, ImageDraw
 from sklearn.datasets import load_digits
 from sklearn.utils import Bunch
 
+from chainer_jo import files
 from chainer_jo.datasets import clothing1m
 from chainer_jo.datasets.clothing1m import CLASS_NAMES
+from chainer_jo.errors import UserError
 
 LABEL_ACCURACY = 0.6154
 VERSION = 1  # of what `write` draws by default: to be counted up when that changes
@@ -72,21 +73,18 @@ def write(
     root = Path(root)
     if root.exists():
         return root
-    root.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{root.name}.", dir=root.parent) as beside:
-        whole = Path(beside) / root.name
-        counts = {
-            clothing1m.NOISY_TRAIN: train,
-            clothing1m.CLEAN_TRAIN: clean_train,
-            clothing1m.CLEAN_VALIDATION: validation,
-            clothing1m.CLEAN_TEST: test,
-        }
-        _write(whole, counts, size, label_accuracy, np.random.default_rng(seed))
-        try:
-            whole.rename(root)
-        except OSError:  # another process was first
-            if not root.exists():
-                raise
+    counts = {
+        clothing1m.NOISY_TRAIN: train,
+        clothing1m.CLEAN_TRAIN: clean_train,
+        clothing1m.CLEAN_VALIDATION: validation,
+        clothing1m.CLEAN_TEST: test,
+    }
+    try:
+        with files.new_folder(root) as whole:
+            _write(whole, counts, size, label_accuracy, np.random.default_rng(seed))
+    except UserError:
+        if not root.exists():  # otherwise another process was first
+            raise
     return root
 
 

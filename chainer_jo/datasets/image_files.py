@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,65 +12,28 @@ import numpy as np
 from chainer_jo.datasets.decoding import decode
 
 
-class KeyList(Sequence):
-    """Image paths in two flat arrays, about half of what a list of str takes.
+def as_keys(paths: Iterable[str]) -> np.ndarray:
+    """Image paths as an array (n,) of strings, about half of what a list takes."""
+    return np.array(list(paths), np.dtypes.StringDType())
 
-    Slices and index arrays give a KeyList, integers a str.
-    """
 
-    #: Keys copied at a time by an index array, whose bytes have an index each meanwhile.
-    CHUNK = 1 << 14
-
-    def __init__(self, keys: Iterable[bytes]) -> None:
-        keys = list(keys)
-        self._text = np.frombuffer(b"".join(keys), np.uint8)
-        self._ends = np.cumsum(np.fromiter(map(len, keys), np.int64, len(keys)))
-
-    def __len__(self) -> int:
-        return len(self._ends)
-
-    def __getitem__(self, index):
-        if isinstance(index, slice | np.ndarray | list):
-            return self._take(np.arange(len(self))[index])
-        return self._bytes(range(len(self))[index]).decode()
-
-    def _take(self, indices: np.ndarray) -> KeyList:
-        lengths = np.diff(self._ends, prepend=0)[indices]
-        starts, ends = self._ends[indices] - lengths, np.cumsum(lengths)
-        taken = KeyList([])
-        taken._ends = ends
-        taken._text = np.empty(ends[-1] if len(ends) else 0, np.uint8)
-        for first in range(0, len(indices), self.CHUNK):
-            part = slice(first, first + self.CHUNK)
-            begin, end = ends[first] - lengths[first], ends[part][-1]
-            shifts = starts[part] - (ends[part] - lengths[part])
-            taken._text[begin:end] = self._text[
-                np.repeat(shifts, lengths[part]) + np.arange(begin, end)
-            ]
-        return taken
-
-    def _bytes(self, i: int) -> bytes:
-        return self._text[self._ends[i - 1] if i else 0 : self._ends[i]].tobytes()
-
-    def digest_into(self, digest: hashlib._Hash) -> None:
-        """Feeds all keys, and where each ends, to a hash."""
-        digest.update(self._text)
-        digest.update(self._ends)
-
-    @property
-    def nbytes(self) -> int:
-        return self._text.nbytes + self._ends.nbytes
+def digest_keys(keys: np.ndarray, digest: hashlib._Hash) -> None:
+    """Feeds all keys (n,), and where each ends, to a hash."""
+    encoded = [key.encode() for key in keys]
+    digest.update(b"".join(encoded))
+    digest.update(np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded))))
 
 
 @dataclass(frozen=True, eq=False)
 class ImageFiles:
     """Images of any size and mode: image i is the file `root / keys[i]`.
 
-    Slices and index arrays give ImageFiles, as they give arrays of an array of images.
+    `keys` are strings, (n,), see `as_keys`. Slices and index arrays give ImageFiles, as they give
+    arrays of an array of images.
     """
 
     root: Path
-    keys: KeyList
+    keys: np.ndarray
 
     def __len__(self) -> int:
         return len(self.keys)

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from chainer_jo.datasets.image_files import ImageFiles
+from chainer_jo.datasets.image_files import ImageFiles, digest_keys
 from chainer_jo.errors import UserError
 
 UNKNOWN = -1  # the true label of an image that has none
@@ -68,7 +68,7 @@ class LabelledData:
             if split is None:
                 continue
             if isinstance(split.images, ImageFiles):
-                split.images.keys.digest_into(digest)
+                digest_keys(split.images.keys, digest)
             else:
                 digest.update(f"{split.images.dtype.str}{split.images.shape}".encode())
                 digest.update(np.ascontiguousarray(split.images))

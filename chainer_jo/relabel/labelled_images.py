@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from chainer_jo.datasets import clothing1m
-from chainer_jo.datasets.image_files import ImageFiles, KeyList
+from chainer_jo.datasets.image_files import ImageFiles, as_keys, digest_keys
 from chainer_jo.datasets.labelled_data import UNKNOWN, Labelled
 from chainer_jo.datasets.natural_order import by_value
 from chainer_jo.datasets.problems import Problems
@@ -51,7 +51,7 @@ class LabelledImages:
 
     source: str
     root: Path
-    paths: KeyList
+    paths: np.ndarray
     labels: np.ndarray
     class_names: tuple[str, ...]
     columns: dict[str, list[str]]
@@ -86,7 +86,7 @@ class LabelledImages:
         A copy elsewhere is the same data, so that results computed from it stay valid.
         """
         digest = hashlib.sha256("\0".join(self.class_names).encode())
-        self.paths.digest_into(digest)
+        digest_keys(self.paths, digest)
         for array in (self.labels, self.sizes):
             digest.update(array)
         return digest.hexdigest()[:16]
@@ -96,7 +96,7 @@ class LabelledImages:
         """64 hexadecimal digits that change when an image comes, goes or is written, which shows
         without reading it; labels do not matter. What is decoded is kept under it."""
         digest = hashlib.sha256(str(self.root).encode())
-        self.paths.digest_into(digest)
+        digest_keys(self.paths, digest)
         for array in (self.sizes, self.times):
             digest.update(array)
         return digest.hexdigest()
@@ -117,7 +117,7 @@ class LabelledSets:
     train: LabelledImages
     validation: LabelledImages | None
     test: LabelledImages | None
-    others: KeyList
+    others: np.ndarray
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -166,7 +166,7 @@ def load(
         sets["train"],
         sets.get("validation"),
         sets.get("test"),
-        KeyList(path.encode() for path in others),
+        as_keys(others),
     )
 
 
@@ -237,7 +237,7 @@ class _Listing:
         return LabelledImages(
             self.source,
             self.root,
-            KeyList(path.encode() for path in self.paths),
+            as_keys(self.paths),
             np.fromiter(map(index.__getitem__, self.labels), np.int32, n),
             class_names,
             self.columns or {},
