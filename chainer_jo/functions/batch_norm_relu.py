@@ -83,7 +83,7 @@ class BatchNormReLU(OnceBackward):
 
 
 class FixedBatchNormReLU(FunctionNode):
-    """Test mode by a provider; its gradient, which no training step needs, is plain arithmetic."""
+    """Test mode by a provider. No training step needs its gradient: there is none."""
 
     def __init__(self, provider: providers.Provider, mean: Any, var: Any, eps: float) -> None:
         super().__init__()
@@ -91,24 +91,13 @@ class FixedBatchNormReLU(FunctionNode):
         self._statistics = mean, var, eps
 
     def forward(self, inputs: tuple) -> tuple:
-        self.retain_inputs((0, 1))
-        self.retain_outputs((0,))
         return (self._provider.batch_norm_relu_test(*inputs, *self._statistics),)
 
     def backward(self, target_input_indexes, grad_outputs) -> tuple:
-        provider = self._provider
-        x, gamma = (v.array for v in self.get_retained_inputs())
-        y, gy = self.get_retained_outputs()[0].array, grad_outputs[0].array
-        mean, var, eps = self._statistics
-        inverse_std = (var + eps) ** -0.5
-        gz = provider.to_float32(gy) * (provider.to_float32(y) > 0)
-        x_hat = (provider.to_float32(x) - _per_channel(mean)) * _per_channel(inverse_std)
-        gradients = (
-            provider.as_activation(gz * _per_channel(gamma * inverse_std)),
-            (gz * x_hat).sum(axis=(0, 2, 3)),
-            gz.sum(axis=(0, 2, 3)),
+        raise RuntimeError(
+            f"{self.label}: no gradient in test mode, expected chainer.config.train, or the stock "
+            "provider"
         )
-        return tuple(Variable(gradients[i], requires_grad=False) for i in target_input_indexes)
 
 
 def _stock(x, gamma, beta, running_mean, running_var, decay, eps) -> Variable:
@@ -123,10 +112,6 @@ def _stock(x, gamma, beta, running_mean, running_var, decay, eps) -> Variable:
         running_var=running_var,
         decay=decay,
     )
-
-
-def _per_channel(vector: Any) -> Any:
-    return vector[None, :, None, None]
 
 
 def _plus(gradient: Any, existing: Variable | None) -> Any:
