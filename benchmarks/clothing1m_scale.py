@@ -22,8 +22,8 @@ import numpy as np
 
 from chainer_jo.datasets import clothing1m
 from chainer_jo.datasets.clothing1m import CLASS_NAMES, KEY_LISTS, PUBLISHED_COUNTS
-from chainer_jo.experiments.clothing1m import PAPER, Clothing1MStudy
 from chainer_jo.experiments.experiment import Network
+from chainer_jo.experiments.presets import CLOTHING1M_PAPER, REAL, Study
 from chainer_jo.experiments.provenance import cpu_name
 from chainer_jo.experiments.task import Task
 from chainer_jo.training.iterator import BatchIterator
@@ -73,7 +73,7 @@ def measure(root: Path, shards: int, ranks: Ranks) -> None:
     )
     # The paper's first step; its network does not matter here.
     network = Network(weights="none")
-    experiment = Clothing1MStudy(replace(PAPER, network=network), NAME, lambda: data).first_step()
+    experiment = Study(replace(CLOTHING1M_PAPER, network=network), NAME).first_step(*REAL, 0)
     task = show.time(
         "divide keys and labels among ranks",
         lambda: Task(experiment, data, shards=shards, ranks=ranks),

@@ -1,7 +1,7 @@
 """Figure 8: images whose labels the joint method reassigned from T-shirt to Hoodie."""
 
-from chainer_jo.commands.clothing1m import main
+from chainer_jo.commands import clothing1m_main
 from chainer_jo.report.clothing1m import figure8
 
 if __name__ == "__main__":
-    main(figure8, __doc__)
+    clothing1m_main(figure8, __doc__)

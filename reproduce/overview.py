@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.commands.ending import ending
-from chainer_jo.commands.options import Parser
+from chainer_jo.commands.command_line import Parser, ending
 from chainer_jo.report import overview
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -3,9 +3,9 @@ and the claim that only it can decide."""
 
 from functools import partial
 
-from chainer_jo.commands.clothing1m import main
+from chainer_jo.commands import clothing1m_main
 from chainer_jo.report.claims import Claims
 from chainer_jo.report.clothing1m import figure7, figure8, page, table3
 
 if __name__ == "__main__":
-    main([table3, figure7, figure8, page, partial(Claims, builds=[table3])], __doc__)
+    clothing1m_main([table3, figure7, figure8, page, partial(Claims, builds=[table3])], __doc__)

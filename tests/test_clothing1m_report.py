@@ -13,10 +13,12 @@ from clothing1m_like import make_clothing1m_like
 from processes import ROOT, run, run_on_ranks
 
 from chainer_jo import paper
-from chainer_jo.commands.clothing1m import main
+from chainer_jo.commands import clothing1m_main as main
 from chainer_jo.datasets import clothing1m
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.clothing1m import DIGITS, PAPER, Clothing1MStudy
+from chainer_jo.experiments.presets import CLOTHING1M_DIGITS as DIGITS
+from chainer_jo.experiments.presets import CLOTHING1M_PAPER as PAPER
+from chainer_jo.experiments.presets import REAL, Study, pretrained
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report import relabelled_page
 from chainer_jo.report.clothing1m import figure7, page, table3
@@ -148,7 +150,7 @@ def test_the_page_has_every_relabelled_image(written, data):
 
 def first_step_ended(study, folder, labels):
     """A store in which it did, with labels made up."""
-    store, first_step = RunStore(folder), study.first_step()
+    store, first_step = RunStore(folder), study.first_step(*REAL, 0)
     ended(store, first_step, study.load())
     store.save_labels(first_step, np.float32(labels))
     return store
@@ -167,8 +169,8 @@ def ended(store, experiment, data):
 def test_without_the_labels_what_was_drawn_of_them_stays(data, tmp_path, shown):
     """As over committed results, which have runs and pictures but no labels."""
     loaded = clothing1m.load(data)
-    study = Clothing1MStudy(DIGITS, "tiny", lambda: loaded)
-    ended(RunStore(tmp_path), study.first_step(), loaded)
+    study = Study(DIGITS, "tiny", load=lambda: loaded)
+    ended(RunStore(tmp_path), study.first_step(*REAL, 0), loaded)
     drawn, origin = shown(study), {"preset": "digits", "data": "tiny"}
     assert drawn.write(RunStore(tmp_path), origin, tmp_path, tmp_path) == []
     assert "labels that the first step ended with are not" in drawn.text(RunStore(tmp_path), origin)
@@ -177,7 +179,7 @@ def test_without_the_labels_what_was_drawn_of_them_stays(data, tmp_path, shown):
 def test_names_of_classes_do_not_end_the_script_of_the_page(data, tmp_path):
     names = ("<!--<script>", "</script>", *NAMES[2:])
     loaded = dataclasses.replace(clothing1m.load(data), class_names=names)
-    study = Clothing1MStudy(DIGITS, "tiny", lambda: loaded)
+    study = Study(DIGITS, "tiny", load=lambda: loaded)
     store = first_step_ended(study, tmp_path, np.eye(len(NAMES))[loaded.train.labels])
     page(study).write(store, {"preset": "digits", "data": "tiny"}, tmp_path, tmp_path)
     text = (tmp_path / "relabelled.html").read_text()
@@ -192,7 +194,7 @@ def test_images_that_are_not_in_the_page_are_found_whatever_their_folder_is_call
 ):
     monkeypatch.setattr(relabelled_page, "EMBEDDED", 0)
     loaded = clothing1m.load(shutil.copytree(data, tmp_path / "50 % #1"))
-    study = Clothing1MStudy(DIGITS, "tiny", lambda: loaded)
+    study = Study(DIGITS, "tiny", load=lambda: loaded)
     labels = np.eye(len(NAMES))[np.roll(loaded.train.labels, 1)]
     store = first_step_ended(study, tmp_path, labels)
     folder = tmp_path / "pages"
@@ -206,7 +208,7 @@ def test_images_that_are_not_in_the_page_are_found_whatever_their_folder_is_call
 def test_top_and_bottom_of_a_pair(data, tmp_path):
     """Labels made up: which four images are shown, in which order."""
     loaded = clothing1m.load(data)
-    study = Clothing1MStudy(DIGITS, "tiny", lambda: loaded)
+    study = Study(DIGITS, "tiny", load=lambda: loaded)
     hoodie, shirt = NAMES.index("Hoodie"), NAMES.index("T-shirt")
     members = np.flatnonzero(loaded.train.labels == hoodie)
     labels = np.eye(len(NAMES), dtype=np.float32)[loaded.train.labels]
@@ -221,12 +223,12 @@ def test_top_and_bottom_of_a_pair(data, tmp_path):
     assert [row["key"] for row in rows] == [loaded.train.images.keys[i] for i in expected]
     assert [row["end"] for row in rows] == ["top", "top", "bottom"]
     assert rows[0]["probability"] == pytest.approx(0.9)
-    counts = Relabelled.by(store, study.first_step(), study.load).counts()
+    counts = Relabelled.by(store, study.first_step(*REAL, 0), study.load).counts()
     assert counts[hoodie, shirt] == len(members) and counts.sum() == len(labels)
 
 
 def test_before_the_first_step_has_finished(data, tmp_path):
-    study = Clothing1MStudy(DIGITS, "tiny", lambda: clothing1m.load(data))
+    study = Study(DIGITS, "tiny", load=lambda: clothing1m.load(data))
     origin = {"preset": "digits", "data": "tiny", "precision": "fp32"}
     store = RunStore(tmp_path)
     paths = figure7(study).write(store, origin, tmp_path, tmp_path)
@@ -236,10 +238,10 @@ def test_before_the_first_step_has_finished(data, tmp_path):
     assert text.count("…") == 4 and "72.23" in text
 
 
-def test_the_paper_setting(monkeypatch):
-    monkeypatch.setattr("chainer_jo.experiments.clothing1m._resnet50", lambda weights: None)
-    study = Clothing1MStudy(PAPER, "clothing1m", None)
-    first, second, base = study.first_step(), study.joint(), study.baseline()
+def test_the_paper_setting():
+    study = Study(PAPER, "clothing1m")
+    first, second = study.first_step(*REAL, 0), study.joint(*REAL, 0)
+    base = study.baseline("cross_entropy", *REAL, 0)
     assert (first.data.resize, first.data.crop) == (256, 224)
     for experiment in (first, second, base):
         sgd = experiment.optimization
@@ -287,12 +289,13 @@ def test_no_training_image_of_a_class(data, tmp_path, capsys):
 
 def test_weights_are_part_of_the_description(tmp_path):
     with pytest.raises(UserError, match="ResNet-50 weights"):
-        Clothing1MStudy(PAPER, "clothing1m", None).baseline()
+        pretrained(None)
     ids = set()
     for content in (b"one", b"two"):
         path = tmp_path / "weights.npz"
         path.write_bytes(content)
-        experiment = Clothing1MStudy(PAPER, "clothing1m", None, str(path)).baseline()
+        preset = dataclasses.replace(PAPER, network=pretrained(str(path)))
+        experiment = Study(preset, "clothing1m").first_step(*REAL, 0)
         assert experiment.network.weights.startswith("original-")
         assert experiment == type(experiment).from_dict(experiment.to_dict())
         ids.add(experiment.id)

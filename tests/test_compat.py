@@ -125,17 +125,17 @@ def test_why_no_gpu_is_used_though_there_is_a_driver(tmp_path, module, reason):
     script = """
         import logging
         from chainer_jo import _compat
-        from chainer_jo.commands import options
-        from chainer_jo.commands.cifar import Cifar
+        from chainer_jo.commands import flags
+        from chainer_jo.commands.image_sources import InMemory
         from chainer_jo.errors import UserError
 
         logging.basicConfig(format="note: %(message)s", stream=sys.stdout)
-        assert options.parse("", ["--dry-run"], Cifar()).device == "cpu"
+        assert flags.parse("", ["--dry-run"], InMemory()).device == "cpu"
         try:
-            options.parse("", ["--device", "cuda"], Cifar())
+            flags.parse("", ["--device", "cuda"], InMemory())
         except UserError as error:
             print(error)
-        assert options.parse("", ["--device", "cpu"], Cifar()).device == "cpu"
+        assert flags.parse("", ["--device", "cpu"], InMemory()).device == "cpu"
     """
     hidden = "import sys" if module else HIDE.replace("numpy.distutils", "cupy")
     printed = run(hidden, DRIVER, script, argument="", path=str(tmp_path))

@@ -7,14 +7,14 @@ import pytest
 
 from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
-from chainer_jo.relabel import example_images
+from chainer_jo.relabel import example
 from chainer_jo.relabel.decoded_images import decoded
 from chainer_jo.relabel.labelled_images import load, true_labels
 
 
 def test_the_example_is_read_and_thirty_percent_of_its_labels_are_wrong(tmp_path, monkeypatch):
     monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "cache"))
-    wrong = example_images.write(tmp_path / "a" / "digits")
+    wrong = example.write(tmp_path / "a" / "digits")
     assert sorted(p.name for p in (tmp_path / "a").iterdir()) == ["digits"]
     images = load(str(tmp_path / "a" / "digits" / "labels.csv")).train
     images = true_labels(str(tmp_path / "a" / "digits" / "true_labels.csv"), images)
@@ -32,7 +32,7 @@ def test_the_example_is_read_and_thirty_percent_of_its_labels_are_wrong(tmp_path
 
 def test_the_example_is_the_same_each_time(tmp_path):
     for name in ("one", "other"):
-        example_images.write(tmp_path / name)
+        example.write(tmp_path / name)
     one, other = ({p.name: p.read_bytes() for p in (tmp_path / n).rglob("*.*")} for n in
                   ("one", "other"))  # fmt: skip
     assert one == other and len(one) == 1799
@@ -43,9 +43,9 @@ def test_an_empty_folder_may_be_the_working_one_or_a_link(tmp_path, monkeypatch)
         (tmp_path / name).mkdir()
     (tmp_path / "link").symlink_to("elsewhere")
     monkeypatch.chdir(tmp_path / "here")
-    example_images.write(".")
+    example.write(".")
     assert sorted(os.listdir()) == ["images", "labels.csv", "true_labels.csv"]
-    example_images.write(tmp_path / "link")
+    example.write(tmp_path / "link")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "elsewhere" / "labels.csv").exists()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["elsewhere", "here", "link"]
 
@@ -53,10 +53,10 @@ def test_an_empty_folder_may_be_the_working_one_or_a_link(tmp_path, monkeypatch)
 def test_nothing_is_overwritten(tmp_path):
     (tmp_path / "mine").write_text("mine")
     (tmp_path / "empty").mkdir()
-    example_images.write(tmp_path / "empty")
+    example.write(tmp_path / "empty")
     for name in ("mine", "empty", "mine/below"):
         with pytest.raises(UserError, match=f"{name}'") as caught:
-            example_images.write(tmp_path / name)
+            example.write(tmp_path / name)
         assert "\n" not in str(caught.value)
     assert (tmp_path / "mine").read_text() == "mine"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "mine"]

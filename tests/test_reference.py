@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from processes import run
 
-from chainer_jo.commands import options
-from chainer_jo.commands.cifar import Cifar
+from chainer_jo.commands import flags
+from chainer_jo.commands.image_sources import InMemory
 from chainer_jo.datasets import clothing1m, clothing1m_standin
 from chainer_jo.experiments import packed_runs
-from chainer_jo.experiments.clothing1m import DIGITS, STANDIN, Clothing1MStudy
-from chainer_jo.experiments.presets import PRESETS, Study
+from chainer_jo.experiments.presets import CLOTHING1M_DIGITS, PRESETS, Study
+from chainer_jo.experiments.presets import CLOTHING1M_STANDIN as STANDIN
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report import overview
 from chainer_jo.report.claims import Claims
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.skipif(git("rev-parse").returncode != 0, reason="not in
 
 
 def test_what_scripts_compute_and_what_is_committed_share_no_place():
-    computed = options.parse("test", ["--device", "cpu"], Cifar())
+    computed = flags.parse("test", ["--device", "cpu"], InMemory())
     for folder in (computed.results, computed.figures):
         for preset in PRESETS:
             assert git("check-ignore", f"{folder}/{preset}/table1.md").returncode == 0
@@ -110,11 +110,11 @@ def test_every_table_follows_from_the_runs_that_are_committed(preset):
 
 
 def test_table_3_follows_from_the_runs_that_are_committed(tmp_path):
-    store = RunStore(REFERENCE / f"{DIGITS.name}-{STANDIN}")
+    store = RunStore(REFERENCE / f"{CLOTHING1M_DIGITS.name}-{STANDIN}")
     table = json.loads((store.root / "table3.json").read_text())
     data = clothing1m.load(clothing1m_standin.write(tmp_path / "data"), STANDIN)
-    preset = replace(DIGITS, train_images=len(data.train))
-    made = table3(Clothing1MStudy(preset, STANDIN, lambda: data))
+    preset = replace(CLOTHING1M_DIGITS, train_images=len(data.train))
+    made = table3(Study(preset, STANDIN, load=lambda: data))
     origin = {key: table[key] for key in ("preset", "data", "precision")}
     assert json.loads(json.dumps(made.data(store, origin))) == table
     assert made.text(store, origin) == (store.root / "table3.md").read_text()

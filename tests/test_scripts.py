@@ -18,8 +18,8 @@ import pytest
 from tiny import TINY
 
 from chainer_jo import paper
-from chainer_jo.commands import app, compare, main, options
-from chainer_jo.commands.cifar import Cifar
+from chainer_jo.commands import app, compare, flags, main
+from chainer_jo.commands.image_sources import InMemory
 from chainer_jo.errors import Unfinished
 from chainer_jo.experiments import method_sources, presets
 from chainer_jo.experiments.presets import Study
@@ -56,7 +56,7 @@ def run(build, folder, *flags, preset="tiny"):
 
 def test_help_says_the_defaults_of_values_alone(capsys):
     with pytest.raises(SystemExit):
-        options.parse("What it is for.", ["--help"], Cifar())
+        flags.parse("What it is for.", ["--help"], InMemory())
     said = " ".join(capsys.readouterr().out.split())
     assert "(default: results)" in said
     assert not any(f"default: {value})" in said for value in (None, True, False))
@@ -412,5 +412,5 @@ def test_what_broke_down_says_how_to_go_on(fresh, command, capsys):
 def test_presets_say_what_they_reduce():
     for preset in presets.PRESETS.values():
         assert preset.summary
-    parsed = options.parse("test", ["--device", "cpu"], Cifar())
+    parsed = flags.parse("test", ["--device", "cpu"], InMemory())
     assert parsed.preset.name == "digits"

@@ -9,9 +9,7 @@ import pytest
 from tiny import STUDY
 
 from chainer_jo import paper
-from chainer_jo.experiments import clothing1m
-from chainer_jo.experiments.clothing1m import Clothing1MStudy
-from chainer_jo.experiments.presets import PAPER, Study
+from chainer_jo.experiments.presets import CLOTHING1M_DIGITS, PAPER, REAL, Study
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper.claims import CLAIMS, DOES_NOT_HOLD, HOLDS, NOT_RUN
 from chainer_jo.report.cells import Cell, best_of
@@ -338,9 +336,9 @@ def test_scaled_schedules_are_said_where_epochs_are_columns():
 )
 def test_only_clothing1m_decides_whether_forward_is_beaten(tmp_path, data, accuracy, verdict):
     """The paper quotes 69.84 % for Forward; of other images that says nothing."""
-    study, store = Clothing1MStudy(clothing1m.DIGITS, data, load=None, trials=3), RunStore(tmp_path)
+    study, store = Study(CLOTHING1M_DIGITS, data, trials=3), RunStore(tmp_path)
     for trial in study.comparison_trials() if accuracy else ():
-        second = study.joint(trial)
+        second = study.joint(*REAL, trial)
         for run in (second, second.first_step):
             last = {"test": accuracy + trial / 1000}
             store.open(run)

@@ -3,8 +3,9 @@
 import functools
 
 from chainer_jo.commands import app
-from chainer_jo.commands.cifar import Cifar
+from chainer_jo.commands.image_sources import Clothing1M, InMemory
 
-main = functools.partial(app.main, suite=Cifar())
+main = functools.partial(app.main, images=InMemory())
+clothing1m_main = functools.partial(app.main, images=Clothing1M())
 
-__all__ = ["main"]
+__all__ = ["clothing1m_main", "main"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 import math
 import signal
@@ -12,24 +13,24 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, TypeVar, runtime_checkable
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 from chainer_jo import files
+from chainer_jo.commands.flags import parse
+from chainer_jo.commands.image_sources import ImageSource, study_of
 from chainer_jo.commands.kept import loss
-from chainer_jo.commands.options import parse
 from chainer_jo.commands.plan import machines_line, run_lines, script_lines
-from chainer_jo.commands.pool import make_pool
-from chainer_jo.commands.suite import AnyStudy, Options, Suite
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.presets import Preset, Study
+from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.provenance import collect, other_code, other_shards
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.functions import providers
 from chainer_jo.scheduling.cost import Cost, duration
+from chainer_jo.scheduling.local_pool import LocalPool
 from chainer_jo.scheduling.probe import probe
-from chainer_jo.scheduling.scheduler import Event, Scheduler, pending, with_first_steps
+from chainer_jo.scheduling.scheduler import Event, Pool, Scheduler, pending, with_first_steps
 from chainer_jo.scheduling.status import Status
 from chainer_jo.scheduling.team import Team, follow
 from chainer_jo.training.many_ranks import ALONE, Ranks, connect
@@ -66,8 +67,7 @@ class Counted(Protocol):
     def data(self, store: RunStore, origin: dict) -> Any: ...
 
 
-Build = Callable[[AnyStudy], Output]
-Flags = TypeVar("Flags")
+Build = Callable[[Study], Output]
 
 
 def main(
@@ -75,17 +75,19 @@ def main(
     description: str,
     argv: list[str] | None = None,
     *,
-    suite: Suite,
+    images: ImageSource,
 ) -> None:
     """Entry point of a script; see `start`."""
 
-    def lead(options: Options, ranks: Ranks) -> None:
-        App(options, builds if isinstance(builds, Sequence) else [builds], suite, ranks).main()
+    def lead(flags: argparse.Namespace, ranks: Ranks) -> None:
+        App(flags, builds if isinstance(builds, Sequence) else [builds], images, ranks).main()
 
-    start(partial(parse, description, argv, suite), lead)
+    start(partial(parse, description, argv, images), lead)
 
 
-def start(read: Callable[[], Flags], lead: Callable[[Flags, Ranks], None]) -> None:
+def start(
+    read: Callable[[], argparse.Namespace], lead: Callable[[argparse.Namespace, Ranks], None]
+) -> None:
     """A command, alone or on each of many ranks; ends the process with 0, 2 (bad input) or 130
     (interrupted).
 
@@ -113,7 +115,7 @@ def start(read: Callable[[], Flags], lead: Callable[[Flags, Ranks], None]) -> No
         _fail(ranks, f"\ninterrupted; {_after(flags)}", 130)
 
 
-def _after(flags: Flags | None) -> str:
+def _after(flags: argparse.Namespace | None) -> str:
     # Of the flags of `chainer-jo relabel` none forgets anything.
     return go_on(getattr(flags, "fresh", False))
 
@@ -135,25 +137,30 @@ class App:
     """One invocation of a script; of many ranks the first alone has it."""
 
     def __init__(
-        self, options: Options, builds: Sequence[Build], suite: Suite, ranks: Ranks = ALONE
+        self,
+        flags: argparse.Namespace,
+        builds: Sequence[Build],
+        images: ImageSource,
+        ranks: Ranks = ALONE,
     ) -> None:
-        self.started = time.monotonic()
-        self.options = options = replace(options, jobs=1) if ranks.size > 1 else options
+        if ranks.size > 1:
+            flags.jobs = 1
+        self.flags = flags
         self.ranks = ranks
-        found = suite.find(options)
+        found = images.find(flags)
         self.load_data = found.load
-        self.study = suite.study(options, found)
+        self.study = study_of(flags, images, found)
         self.settings = Settings(
-            options.device,
-            options.engine,
-            options.graph,
-            options.time_budget and self.started + 60 * options.time_budget,
-            shards=options.shards,
-            verbose=options.jobs == 1 and options.cluster is None,
-            **suite.settings(options),
+            device=flags.device,
+            engine=flags.engine,
+            graph=flags.graph,
+            deadline=flags.deadline,
+            shards=flags.shards,
+            verbose=flags.jobs == 1 and flags.cluster is None,
+            **images.settings(flags),
         )
-        self.store = RunStore(options.results / self.study.folder)
-        self.figures = options.figures / self.study.folder
+        self.store = RunStore(flags.results / self.study.folder)
+        self.figures = flags.figures / self.study.folder
         self.outputs = self._cheapest_first([build(self.study) for build in builds])
         self._check_noise_rates()
         self.experiments = with_first_steps(
@@ -167,59 +174,59 @@ class App:
         self._stale: set[str] = set()
         self._next_refresh = 0.0
         self.origin = {
-            "preset": options.preset.name,
+            "preset": self.study.preset.name,
             "data": found.name,
-            "precision": options.precision,
+            "precision": flags.precision,
         }
 
     def main(self) -> None:
         self._check_precision()
         self._print_head()
         self._note_others()
-        if self.options.dry_run:
+        if self.flags.dry_run:
             self._print_plan()
             return
-        if self.options.fresh:
+        if self.flags.fresh:
             for experiment in self.experiments:
                 self.store.forget(experiment)
-        finished = self._run_pending() if self.options.runs else True
+        finished = self._run_pending() if self.flags.runs else True
         if self.experiments:
             files.write_json(self.store.root / "provenance.json", collect(self.store.root))
         shown = self._to_show()
         self._write(shown, show=finished, kept=self._kept(shown))
         if not finished:
-            print(f"time is up; {go_on(self.options.fresh)}")
+            print(f"time is up; {go_on(self.flags.fresh)}")
         missing = [output.missing for output in shown if output.missing]
-        if missing and self.options.runs:  # without runs, what there is was asked for
+        if missing and self.flags.runs:  # without runs, what there is was asked for
             raise UserError(missing[0])
 
     def _check_precision(self) -> None:
         """That this machine can compute what is to be computed; where it is planned, a note."""
-        options = self.options
-        waiting = self.experiments if options.fresh else pending(self.experiments, self.store)
-        if not (waiting and options.runs and self._lacking):
+        flags = self.flags
+        waiting = self.experiments if flags.fresh else pending(self.experiments, self.store)
+        if not (waiting and flags.runs and self._lacking):
             return
         fp32 = replace(self.study, precision="fp32").folder
-        line = f"{self._lacking}; --precision fp32 computes it so, in {options.results / fp32}"
-        if not options.dry_run:
+        line = f"{self._lacking}; --precision fp32 computes it so, in {flags.results / fp32}"
+        if not flags.dry_run:
             raise UserError(line)
         _logger.warning(line)
 
     @cached_property
     def _lacking(self) -> str:
         """Why this machine cannot compute in the runs' precision; empty if it can, or others do."""
-        options = self.options
-        if options.precision == "fp32" or options.cluster:
+        flags = self.flags
+        if flags.precision == "fp32" or flags.cluster:
             return ""
         try:
-            providers.choose(options.device.partition(":")[0], options.precision, options.engine)
+            providers.choose(flags.device.partition(":")[0], flags.precision, flags.engine)
         except UserError as error:
             return str(error)
         return ""
 
     def _check_noise_rates(self) -> None:
         """That something here is of the noise rates that were asked for, and of no others."""
-        asked = isinstance(self.study, Study) and self.study.noise_rates
+        asked = self.study.noise_rates
         if not asked:
             return
         if all({e.noise.rate for e in out.experiments} != set(asked) for out in self.outputs):
@@ -230,7 +237,7 @@ class App:
 
     def _to_show(self) -> list[Output]:
         """All, or with ``--no-runs`` those of which there is anything to show."""
-        if self.options.runs:
+        if self.flags.runs:
             return self.outputs
         done = {e.id for e in self.experiments if self.store.result(e)}
         return [
@@ -257,33 +264,33 @@ class App:
             self.store,
             self.experiments,
             preset.train_images / preset.batch_size,
-            preset.seconds_per_iteration if self.options.device == "cpu" else None,
+            preset.seconds_per_iteration if self.flags.device == "cpu" else None,
             self._tried,
         )
 
     def _tried(self, guess: float) -> float | None:
         """Seconds of an iteration, tried here once where it is worth it."""
-        options, preset = self.options, self.study.preset
-        worth = options.dry_run or not guess < WORTH_A_PROBE
-        elsewhere = options.cluster or self.ranks.size > 1
-        if not worth or not isinstance(preset, Preset) or elsewhere or self._lacking:
+        flags, shape = self.flags, self.study.preset.image_shape
+        worth = flags.dry_run or not guess < WORTH_A_PROBE
+        elsewhere = flags.cluster or self.ranks.size > 1
+        if not worth or shape is None or elsewhere or self._lacking:
             return None
         waiting = pending(self.experiments, self.store)
         if waiting and self._probed is None:
-            self._probed = probe(waiting[0], preset.image_shape, self.settings, options.threads)
+            self._probed = probe(waiting[0], shape, self.settings, flags.threads)
         return self._probed
 
     def _print_head(self) -> None:
-        options, study = self.options, self.study
-        waiting = pending(self.experiments, self.store) if not options.fresh else self.experiments
+        flags, study = self.flags, self.study
+        waiting = pending(self.experiments, self.store) if not flags.fresh else self.experiments
         cost = self._cost()
-        seconds = sum(map(cost.seconds, waiting)) / options.jobs
-        known = waiting and options.runs and not options.cluster and not math.isnan(seconds)
+        seconds = sum(map(cost.seconds, waiting)) / flags.jobs
+        known = waiting and flags.runs and not flags.cluster and not math.isnan(seconds)
         about = f", about {duration(seconds)}" if known else ""
         together = f"{self.ranks.size} ranks | " if self.ranks.size > 1 else ""
         print(
             f"preset {study.preset.name} ({study.preset.summary}) | data {study.data} | "
-            f"device {options.device} | {together}{options.precision} | "
+            f"device {flags.device} | {together}{flags.precision} | "
             f"{len(self.experiments)} runs, {len(waiting)} to do{about}",
             flush=True,
         )
@@ -291,7 +298,7 @@ class App:
     def _note_others(self) -> None:
         """Tells of finished runs that this command would have computed otherwise."""
         finished = [r for e in self.experiments if (r := self.store.result(e))]
-        shards = self.options.shards or self.ranks.size
+        shards = self.flags.shards or self.ranks.size
         for note in (other_code(finished), other_shards(finished, shards)):
             if note:
                 _logger.warning(note)
@@ -299,15 +306,15 @@ class App:
     def _print_plan(self) -> None:
         cost, waiting = self._cost(), set(pending(self.experiments, self.store))
         print(*run_lines(self.experiments, waiting, self.store, cost), sep="\n")
-        if machines := self.options.machines:
+        if machines := self.flags.machines:
             in_order = [e for e in self.experiments if e in waiting]
-            print(machines_line(in_order, machines, self.options.jobs, cost))
+            print(machines_line(in_order, machines, self.flags.jobs, cost))
         if len(self.outputs) > 1:
             print("", *script_lines(self.outputs, waiting, cost), "", sep="\n")
         total, left = (sum(map(cost.seconds, part)) for part in (self.experiments, waiting))
         print(
             f"{len(self.experiments)} runs, {len(waiting)} to do; {duration(left)} of "
-            f"{duration(total)} of computing, {self.options.jobs} at a time ({cost.basis})"
+            f"{duration(total)} of computing, {self.flags.jobs} at a time ({cost.basis})"
         )
 
     def _bind_data(self) -> None:
@@ -334,24 +341,35 @@ class App:
         return None
 
     def _run_pending(self) -> bool:
-        options = self.options
         waiting = pending(self.experiments, self.store)
         if waiting or any(e.noise.kind == "real" for e in self.experiments):
             self._bind_data()  # such data are loaded by now; others, maybe not here, need not be
         if not waiting:
             return True
         live = not self.settings.verbose
-        self.status = Status(len(waiting), self._cost(), options.jobs, live)
+        self.status = Status(len(waiting), self._cost(), self.flags.jobs, live)
         if self.ranks.size > 1:
             what = self.store, self.load_data, self.settings
             workers = Team(*what, self.ranks, self._on_event)
         else:
-            pool = make_pool(options, self.store, self.load_data, self.settings)
-            workers = Scheduler(self.store, pool, self._on_event, self.settings.deadline)
+            workers = Scheduler(self.store, self._pool(), self._on_event, self.settings.deadline)
         try:
             return workers.work(self.experiments)
         finally:
             self.status.close()
+
+    def _pool(self) -> Pool:
+        """The processes that compute: of this machine, or the workers of a Dask scheduler."""
+        flags, what = self.flags, (self.store, self.load_data, self.settings)
+        if flags.cluster is None:
+            return LocalPool(*what, flags.jobs, flags.threads)
+        try:
+            from chainer_jo.scheduling.cluster import Cluster
+        except ImportError as error:
+            raise UserError(
+                f"--cluster needs Dask ({error}): pip install 'chainer_jo[cluster]'"
+            ) from None
+        return Cluster(flags.cluster, *what, flags.threads)
 
     def _on_event(self, event: Event) -> None:
         """Shows what happened, and now and then brings up to date what it concerned."""
@@ -365,7 +383,7 @@ class App:
 
     def _kept(self, outputs: Sequence[Output]) -> set[str]:
         """With ``--no-runs``, the names of what stays: it would lose trials."""
-        if self.options.runs or self.options.fewer:
+        if self.flags.runs or self.flags.fewer:
             return set()
         lost = {}
         for out in outputs:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.commands import reference
+from chainer_jo.commands.command_line import end_with, reference_parser
 from chainer_jo.experiments.experiment import PRECISIONS
 from chainer_jo.report import agreement
 from chainer_jo.report.agreement import (
@@ -25,7 +25,7 @@ from chainer_jo.report.grid import aligned
 
 def main(description: str, argv: list[str] | None = None) -> None:
     """Entry point; ends the process with 0 (agrees), 1 (differs) or 2 (bad input)."""
-    reference.run(lambda: compare(description, argv))
+    end_with(lambda: compare(description, argv))
 
 
 def compare(description: str, argv: list[str] | None = None) -> bool:
@@ -36,7 +36,7 @@ def compare(description: str, argv: list[str] | None = None) -> bool:
     UserError
         if there is nothing to compare.
     """
-    parser = reference.parser(description)
+    parser = reference_parser(description)
     parser.add_argument("--all", action="store_true", help="show all cells, not only those apart")
     flags = parser.parse_args(argv)
     here = flags.results / flags.preset

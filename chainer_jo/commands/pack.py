@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.commands import reference
+from chainer_jo.commands.command_line import end_with, reference_parser
 from chainer_jo.errors import UserError
 from chainer_jo.experiments import packed_runs
 from chainer_jo.experiments.store import RunStore
@@ -18,7 +18,7 @@ BESIDE = ("data.json", cudnn_choices.NAME)
 
 def main(description: str, argv: list[str] | None = None) -> None:
     """Entry point; ends the process with 0 or 2 (bad input)."""
-    reference.run(lambda: pack(description, argv))
+    end_with(lambda: pack(description, argv))
 
 
 def pack(description: str, argv: list[str] | None = None) -> bool:
@@ -30,7 +30,7 @@ def pack(description: str, argv: list[str] | None = None) -> bool:
     UserError
         if there is no finished run, or those packed already are of other data.
     """
-    flags = reference.parser(description).parse_args(argv)
+    flags = reference_parser(description).parse_args(argv)
     here, there = flags.results / flags.preset, flags.reference / flags.preset
     store = RunStore(here)
     if not store.results():

@@ -1,10 +1,13 @@
-"""The settings the paper's experiments can be run in: as in the paper, or smaller in stated
-ways."""
+"""The settings that the paper's experiments can be run in, as in the paper or smaller in stated
+ways, and the experiments themselves."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
+from chainer_jo import files
+from chainer_jo.datasets.labelled_data import LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import (
     Data,
@@ -14,7 +17,12 @@ from chainer_jo.experiments.experiment import (
     Optimization,
     Relabelling,
 )
+from chainer_jo.links.resnet50_weights import variant_of
 from chainer_jo.paper import settings as paper
+
+CLOTHING1M_STANDIN = "clothing1m-standin"
+#: The noise of images that come with noisy labels: kind and rate.
+REAL = ("real", 0.0)
 
 
 @dataclass(frozen=True)
@@ -26,12 +34,19 @@ class Preset:
     summary : what it is, in one line, for people.
     reference_data : name of the data set whose results are kept in a folder of the preset's own
         name; those of other data sets go to ``<preset>-<data>``, see `Study.folder`.
-    default_data : what ``--data`` is when it is not given; see `chainer_jo.datasets.source`.
-    time_scale : length of every schedule relative to the paper's.
-    average : epochs that new labels are averaged over.
-    trials : trials of Tables 1 and 2, of the figures, and of Tables 6 to 13 ("triple test").
+    default_data : what ``--data`` is when it is not given, see `chainer_jo.datasets.source`; None:
+        it has to be.
+    network : None: ResNet-50, from weights that have to be given.
+    first_step, second_step : the paper's schedules and learning rates.
+    time_scale : length of every schedule relative to these.
+    average : epochs that new labels are averaged over; None: all past ones.
+    momentum, weight_decay : of SGD.
+    real_noise : alpha, beta and learning rate of the first step where images come with noisy
+        labels; None: the labels are right, and noise is put into them.
+    trials : trials of Tables 1 to 3, of the figures, and of Tables 6 to 13 ("triple test").
     train_images : training images of a run, to which the paper's numbers of labels are scaled.
-    image_shape : (height, width, channels) of the images.
+    image_shape : (height, width, channels) of the images, where all have the same.
+    resize, crop : pixels of images of many sizes, see `Data`.
     shrink : pixels of the data set, along an edge, that become one.
     exchanged_classes : the two that asymmetric noise exchanges with each other: cat and dog.
     seconds_per_iteration : on one core of a current CPU; what estimates start from.
@@ -40,22 +55,29 @@ class Preset:
 
     name: str
     summary: str
-    reference_data: str
-    default_data: str
-    network: Network
+    reference_data: str | None
+    default_data: str | None
+    network: Network | None
     train_images: int
-    image_shape: tuple[int, int, int] = (32, 32, 3)
+    image_shape: tuple[int, int, int] | None = (32, 32, 3)
+    resize: int | None = None
+    crop: int | None = None
     exchanged_classes: tuple[int, int] = (3, 5)
     train_per_class: int | None = None
     test_per_class: int | None = None
     shrink: int | None = None
+    first_step: paper.FirstStep = paper.CIFAR_FIRST_STEP
+    second_step: paper.StepDecay = paper.CIFAR_SECOND_STEP
     time_scale: float = 1.0
-    average: int = paper.CIFAR_FIRST_STEP.averaged_epochs
+    average: int | None = paper.CIFAR_FIRST_STEP.averaged_epochs
     batch_size: int = paper.CIFAR_SGD.batch_size
+    momentum: float = paper.CIFAR_SGD.momentum
+    weight_decay: float = paper.CIFAR_SGD.weight_decay
     pad: int = 4
     flip: bool = True
     seconds_per_iteration: float = 1.5
     precision: str = "fp32"
+    real_noise: paper.HyperParameters | None = None
     trials: tuple[int, int, int] = (
         paper.COMPARISON_TRIALS,
         paper.SENSITIVITY_TRIALS,
@@ -108,15 +130,61 @@ DIGITS = Preset(
 )
 PRESETS = {preset.name: preset for preset in (PAPER, HALF, DIGITS)}
 
+CLOTHING1M_PAPER = Preset(
+    name="paper",
+    summary="exactly the paper: ResNet-50, 10 + 10 epochs",
+    reference_data=None,
+    default_data=None,
+    network=None,
+    train_images=1_000_000,
+    image_shape=None,
+    resize=256,
+    crop=224,
+    first_step=paper.CLOTHING1M_FIRST_STEP,
+    second_step=paper.CLOTHING1M_SECOND_STEP,
+    average=paper.CLOTHING1M_FIRST_STEP.averaged_epochs,
+    batch_size=paper.CLOTHING1M_SGD.batch_size,
+    momentum=paper.CLOTHING1M_SGD.momentum,
+    weight_decay=paper.CLOTHING1M_SGD.weight_decay,
+    pad=0,
+    flip=False,
+    seconds_per_iteration=107.0,
+    real_noise=paper.CLOTHING1M_PARAMETERS,
+    trials=(1, 1, 1),
+)
+CLOTHING1M_DIGITS = replace(
+    CLOTHING1M_PAPER,
+    name="digits",
+    summary="14 classes of real digits and drawn shapes, a small network from scratch, four times "
+    "the epochs, labels from epoch 8 on: an untrained network has nothing to say before",
+    default_data=CLOTHING1M_STANDIN,
+    network=Network((1, 1, 1), (16, 32, 64)),
+    train_images=1400,
+    resize=32,
+    crop=28,
+    first_step=replace(paper.CLOTHING1M_FIRST_STEP, start_epoch=2),
+    second_step=replace(paper.CLOTHING1M_SECOND_STEP, learning_rate=0.03),
+    time_scale=4,
+    seconds_per_iteration=0.07,
+    real_noise=replace(paper.CLOTHING1M_PARAMETERS, learning_rate=0.03),
+)
+CLOTHING1M_PRESETS = {preset.name: preset for preset in (CLOTHING1M_PAPER, CLOTHING1M_DIGITS)}
+
+
+def pretrained(weights: str | None) -> Network:
+    """The ResNet-50 that starts from a file of weights. Raises UserError if there is none."""
+    variant = variant_of(weights or "(not given)")
+    return Network((), (), weights=f"{variant}-{files.digest(weights)}")
+
 
 @dataclass(frozen=True)
 class Study:
     """The paper's experiments in one preset, on one data set: what the scripts build their tables
     from.
 
-    Every method gives an `Experiment`. Noise is ``symmetric`` (SN-CIFAR), ``asymmetric`` (AN-CIFAR)
-    or ``pseudo`` (PL-CIFAR); noise rates, epochs and numbers of labels are given as the paper
-    prints them and scaled here.
+    Every method gives an `Experiment`. Noise is ``symmetric`` (SN-CIFAR), ``asymmetric``
+    (AN-CIFAR), ``pseudo`` (PL-CIFAR) or ``real`` (Clothing1M); noise rates, epochs and numbers of
+    labels are given as the paper prints them and scaled here.
 
     Parameters
     ----------
@@ -126,6 +194,8 @@ class Study:
     precision : None: the preset's.
     noise_rates : the only ones that tables over noise rates are made of; None: the paper's.
     features : what pseudo labels are clustered from, as recorded with the run.
+    load : gives the data set, where relabelled images are shown.
+    classes : the pair whose relabelled images figures show; None: the figures' own.
     """
 
     preset: Preset
@@ -135,9 +205,11 @@ class Study:
     precision: str | None = None
     noise_rates: tuple[float, ...] | None = None
     features: str | None = None
+    load: Callable[[], LabelledData] | None = None
+    classes: tuple[str, str] | None = None
 
     def comparison_trials(self) -> range:
-        """The trials of Tables 1 and 2."""
+        """The trials of Tables 1 to 3."""
         return range(self.trials or self.preset.trials[0])
 
     def figure_trials(self) -> range:
@@ -169,11 +241,11 @@ class Study:
 
     def second_step_schedule(self) -> tuple[int, tuple[int, ...]]:
         """Epochs of the second step, and after which the learning rate is divided by 10."""
-        step = paper.CIFAR_SECOND_STEP
+        step = self.preset.second_step
         return self.epochs(step.epochs), tuple(self.epochs(drop) for drop in step.drops)
 
     def baseline(self, objective: str, kind: str, rate: float, trial: int) -> Experiment:
-        """A method of Tables 1 and 2 that trains on the noisy labels, in the protocol of the second
+        """A method of Tables 1 to 3 that trains on the noisy labels, in the protocol of the second
         step."""
         return self._experiment(objective, self.noise(kind, rate), trial, self._second_step())
 
@@ -193,7 +265,7 @@ class Study:
         alpha: float | None = None,
         beta: float | None = None,
         learning_rate: float | None = None,
-        start_epoch: int = paper.CIFAR_FIRST_STEP.start_epoch,
+        start_epoch: int | None = None,
         stop_epoch: int | None = None,
         epochs: int | None = None,
         rule: str = "soft",
@@ -204,9 +276,10 @@ class Study:
         With ``stop_epoch`` (t2) the first step ends there: nothing after the last update reaches
         the second step.
         """
+        preset, schedule = self.preset, self.preset.first_step
         if None in (alpha, beta, learning_rate):
             try:
-                chosen = paper.hyper_parameters(kind, rate)
+                chosen = preset.real_noise or paper.hyper_parameters(kind, rate)
             except KeyError:
                 raise UserError(
                     f"noise rate {rate:g}: the paper has no hyper parameters for it"
@@ -214,13 +287,14 @@ class Study:
             alpha = chosen.alpha if alpha is None else alpha
             beta = chosen.beta if beta is None else beta
             learning_rate = learning_rate or chosen.learning_rate
-        length = self.epochs(epochs or stop_epoch or paper.CIFAR_FIRST_STEP.epochs)
+        length = self.epochs(epochs or stop_epoch or schedule.epochs)
+        start_epoch = schedule.start_epoch if start_epoch is None else start_epoch
         relabelling = Relabelling(
             start=self.epochs(start_epoch) if start_epoch else 0,
             stop=length,
             rule=rule,
             top=top and self.labels(top),
-            average=self.preset.average,
+            average=preset.average,
         )
         optimization = self._sgd(length, learning_rate)
         return self._experiment(
@@ -257,17 +331,17 @@ class Study:
 
     def _second_step(self) -> Optimization:
         epochs, drops = self.second_step_schedule()
-        return self._sgd(epochs, paper.CIFAR_SECOND_STEP.learning_rate, drops)
+        return self._sgd(epochs, self.preset.second_step.learning_rate, drops)
 
     def _sgd(self, epochs: int, learning_rate: float, drops: tuple[int, ...] = ()) -> Optimization:
-        preset, sgd = self.preset, paper.CIFAR_SGD
+        preset = self.preset
         return Optimization(
             epochs,
             learning_rate,
             drops,
             preset.batch_size,
-            sgd.momentum,
-            sgd.weight_decay,
+            preset.momentum,
+            preset.weight_decay,
             preset.pad,
             preset.flip,
         )
@@ -276,7 +350,14 @@ class Study:
         self, objective: str, noise: Noise, trial: int, optimization: Optimization, **fields
     ) -> Experiment:
         preset = self.preset
-        data = Data(self.data, preset.train_per_class, preset.test_per_class, shrink=preset.shrink)
+        data = Data(
+            self.data,
+            preset.train_per_class,
+            preset.test_per_class,
+            preset.resize,
+            preset.crop,
+            preset.shrink,
+        )
         return Experiment(
             data,
             noise,

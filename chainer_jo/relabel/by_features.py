@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 from dataclasses import replace
 from functools import partial
@@ -18,7 +19,6 @@ from chainer_jo.relabel import training, tuning
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.feature_input import FeatureInput
 from chainer_jo.relabel.feature_table import read_features
-from chainer_jo.relabel.flags import RelabelOptions
 from chainer_jo.relabel.in_memory import FeatureSet
 from chainer_jo.relabel.kept_trials import KeptTrials
 from chainer_jo.relabel.label_errors import find_label_errors
@@ -35,12 +35,10 @@ class ByFeatures:
     """One invocation. A few thousand small steps gain nothing from a GPU, other processes or ranks:
     the first does it all."""
 
-    def __init__(self, options: RelabelOptions, started: float, ranks: Ranks) -> None:
-        self.options = options
-        self.flags = flags = options.flags
-        self.sets = options.data.sets
-        self.deadline = flags.time_budget and started + 60 * flags.time_budget
-        if flags.size or flags.flip or flags.resnet50_weights:
+    def __init__(self, flags: argparse.Namespace, ranks: Ranks) -> None:
+        self.flags = flags
+        self.sets = flags.own.sets
+        if flags.size or flags.flip or flags.weights:
             raise UserError("--features: expected without --size, --flip and --resnet50-weights")
         fields = ("alpha", "beta", "learning_rate", "epochs", "prior")
         given = {f: value for f in fields if (value := getattr(flags, f)) is not None}
@@ -79,7 +77,7 @@ class ByFeatures:
 
     def work(self) -> Outcome | None:
         """Everything; None if the time was up."""
-        threads = self.options.computing.threads
+        threads = self.flags.threads
         # Numbers that are not finite are looked for in what training comes to.
         with threadpool_limits(threads), np.errstate(all="ignore"):
             provider = providers.choose(chainer.get_device("@numpy"))
@@ -137,12 +135,12 @@ class ByFeatures:
         bar, done = Progress("Training", "settings", len(self.candidates)), 0
 
         def check_time() -> None:
-            if self.deadline and time.monotonic() >= self.deadline:
+            if self.flags.deadline and time.time() >= self.flags.deadline:
                 raise Paused
 
         about = f"{self.sets.train.fingerprint} {files.digest(self.flags.features)}"
         seed = self.flags.seed
-        kept = KeptTrials(self.options.out / "trials", f"{about} seed {seed}", check_time)
+        kept = KeptTrials(self.flags.out / "trials", f"{about} seed {seed}", check_time)
 
         def out_of_sample(settings: Settings) -> np.ndarray:
             nonlocal done
@@ -161,7 +159,7 @@ class ByFeatures:
     ) -> list[Accuracy]:
         """Of two networks alike but for their labels, on images that neither is trained on."""
         images = self.sets.train
-        trained_on, held_back = self.options.data.rows
+        trained_on, held_back = self.flags.own.rows
         classes = len(images.class_names)
         one_hot = np.eye(classes, dtype=np.float32)[images.labels]
         models = [

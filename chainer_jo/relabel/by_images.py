@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import functools
 import logging
 import math
@@ -29,7 +30,6 @@ from chainer_jo.paper.settings import HyperParameters
 from chainer_jo.relabel import own_data
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.decoded_images import usual_size
-from chainer_jo.relabel.flags import RelabelOptions
 from chainer_jo.relabel.outcome import HELD_OUT, Accuracy, Outcome, Trial, choice, trial_rows
 from chainer_jo.relabel.study import CROP, RESIZE, RelabelStudy, large_images, small_images
 from chainer_jo.relabel.trained_network import TrainedNetwork
@@ -52,23 +52,20 @@ SMALL = 64
 class ByImages:
     """One invocation; of many ranks the first alone has it."""
 
-    def __init__(self, options: RelabelOptions, started: float, ranks: Ranks) -> None:
-        self.options = options
+    def __init__(self, flags: argparse.Namespace, ranks: Ranks) -> None:
         self.ranks = ranks
-        self.flags = flags = options.flags
-        self.sets = options.data.sets
-        self.trained_on, self.held_back = options.data.rows
+        self.flags = flags
+        self.sets = flags.own.sets
+        self.trained_on, self.held_back = flags.own.rows
         self.side = self._side()
-        self.jobs = 1 if ranks.size > 1 else options.computing.jobs
+        self.jobs = 1 if ranks.size > 1 else flags.jobs
         self.settings = Settings(
-            options.device,
-            flags.engine,
-            flags.graph,
-            flags.time_budget and started + 60 * flags.time_budget,
-            weights=flags.resnet50_weights,
-            shards=flags.shards,
+            device=flags.device,
+            deadline=flags.deadline,
+            weights=flags.weights,
+            workers=max(1, usable_cores() // self.jobs - 1),
         )
-        self.store = RunStore(options.out)
+        self.store = RunStore(flags.out)
         self.study = self._study()
         self.names: dict[Experiment, str] = {}
 
@@ -82,13 +79,13 @@ class ByImages:
             )
         side = size or usual_size(self.sets.train)
         if side <= SMALL:
-            if self.flags.resnet50_weights:
+            if self.flags.weights:
                 _logger.warning(
                     "--resnet50-weights: not used, images of %d pixels are learnt from scratch",
                     side,
                 )
             return side
-        if self.flags.resnet50_weights:
+        if self.flags.weights:
             return None
         raise UserError(
             f"data {self.flags.data!r}: images of about {side} pixels, which need "
@@ -98,10 +95,9 @@ class ByImages:
     def _study(self) -> RelabelStudy:
         flags, fields = self.flags, {"seed": self.flags.seed}
         fields["prior"] = "uniform" if flags.prior == "uniform" else None
-        fields["precision"] = "fp32" if flags.precision == "auto" else flags.precision
         name, number, epochs = own_data.NAME, len(self.trained_on), flags.epochs
         if self.side is None:
-            study = large_images(name, flags.resnet50_weights, number, epochs, **fields)
+            study = large_images(name, flags.weights, number, epochs, **fields)
         else:
             study = small_images(name, self.side, number, epochs, flags.flip, **fields)
         given = {
@@ -128,7 +124,7 @@ class ByImages:
             "images": seen,
             "training": f"{study.epochs} epochs with labels updated from epoch {study.start} on, "
             f"then {sgd.epochs} epochs on the new labels; batches of {sgd.batch_size}",
-            "device": f"{self.options.device}, {study.precision}",
+            "device": f"{self.flags.device}, {study.precision}",
         }
 
     def plan(self) -> None:
@@ -205,7 +201,7 @@ class ByImages:
     @functools.cached_property
     def load(self):
         """Gives the data, in this process and, as it can be sent there, in others."""
-        return functools.partial(self.options.data.load, self.side)
+        return functools.partial(self.flags.own.load, self.side)
 
     def _run(self, experiments: Sequence[Experiment]) -> bool:
         waiting = pending(experiments, self.store)
@@ -216,23 +212,18 @@ class ByImages:
         seconds = sum(map(cost.seconds, waiting)) / self.jobs
         if waiting and not math.isnan(seconds):
             print(f"{len(waiting)} runs, about {duration(seconds)}", flush=True)
-        settings = replace(self.settings, workers=self._workers)
+        settings = self.settings
         if self.ranks.size > 1:
             what = self.store, lambda: self.data, settings, self.ranks
             workers = Team(*what, status.show)
         else:
-            threads = self.options.computing.threads
+            threads = self.flags.threads
             pool = LocalPool(self.store, self.load, settings, self.jobs, threads)
             workers = Scheduler(self.store, pool, status.show, settings.deadline)
         try:
             return workers.work(experiments)
         finally:
             status.close()
-
-    @property
-    def _workers(self) -> int:
-        """Processes of each run that decode."""
-        return max(1, usable_cores() // self.jobs - 1)
 
     def _cost(self, experiments: Sequence[Experiment], tried=lambda guess: None) -> Cost:
         batches = len(self.trained_on) / self.study.second_step_sgd.batch_size
@@ -243,7 +234,7 @@ class ByImages:
         if self.side is None or self.ranks.size > 1:
             return None
         shape = self.side, self.side, 3
-        return probe(experiment, shape, self.settings, self.options.computing.threads)
+        return probe(experiment, shape, self.settings, self.flags.threads)
 
     def _trials(self, tuning: Sequence[Experiment]) -> list[Trial]:
         """What the short runs came to. A tenth of noisy labels tells small differences from luck
@@ -291,10 +282,10 @@ class ByImages:
         images = self.sets.train
         labels = np.empty((len(images), len(images.class_names)), np.float32)
         labels[self.trained_on] = self.store.labels(first_step)
-        name = self.options.device
+        name = self.flags.device
         device = chainer.get_device("@numpy" if name == "cpu" else f"@cupy:{name[5:]}")
         device.use()
-        provider = providers.choose(device, self.study.precision, self.flags.engine)
+        provider = providers.choose(device, self.study.precision)
         if provider is not None:
             provider.keep_choices(self.store.root)
         providers.use(provider)

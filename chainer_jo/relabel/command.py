@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import argparse
 from pathlib import Path
 
 from chainer_jo import files
@@ -14,7 +14,7 @@ from chainer_jo.relabel import corrected_set, labelled_images, trained_network
 from chainer_jo.relabel.by_features import ByFeatures
 from chainer_jo.relabel.by_images import ByImages
 from chainer_jo.relabel.decoded_images import usual_size
-from chainer_jo.relabel.flags import RelabelOptions, parse
+from chainer_jo.relabel.flags import parse
 from chainer_jo.relabel.outcome import Outcome, report, summary
 from chainer_jo.relabel.report import NAME as REPORT
 from chainer_jo.report.relabelled import Relabelled
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> None:
     app.start(lambda: parse(arguments), relabel)
 
 
-def relabel(options: RelabelOptions, ranks: Ranks) -> None:
+def relabel(flags: argparse.Namespace, ranks: Ranks) -> None:
     """The command, with its flags read.
 
     Raises
@@ -39,21 +39,20 @@ def relabel(options: RelabelOptions, ranks: Ranks) -> None:
     UserError
         for everything that is wrong with what the flags name.
     """
-    started = time.monotonic()
-    flags, sets = options.flags, options.data.sets
+    sets = flags.own.sets
     images = sets.train
     if flags.true_labels:
-        images = labelled_images.true_labels(flags.true_labels, images, options.data.form)
-    _check_folders(options)
-    way = (ByImages if flags.features == "auto" else ByFeatures)(options, started, ranks)
-    held_back = len(options.data.rows[1])
+        images = labelled_images.true_labels(flags.true_labels, images, flags.own.form)
+    _check_folders(flags)
+    way = (ByImages if flags.features == "auto" else ByFeatures)(flags, ranks)
+    held_back = len(flags.own.rows[1])
     classes = sets.class_names
     shown = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
     print(f"{len(images):,} images of {len(classes)} classes ({shown})")
     print(*(f"{name}: {value}" for name, value in way.about.items()), sep="\n")
     if held_back:
         print(f"held out: {held_back:,} images, with their labels as given", flush=True)
-    _bind(options)
+    _bind(flags)
     if flags.dry_run:
         way.plan()
         return
@@ -61,25 +60,25 @@ def relabel(options: RelabelOptions, ranks: Ranks) -> None:
     if outcome is None:
         print(f"time is up; {app.go_on()}")
         return
-    _write(options, outcome.with_true_labels(images))
+    _write(flags, outcome.with_true_labels(images))
 
 
-def _check_folders(options: RelabelOptions) -> None:
+def _check_folders(flags: argparse.Namespace) -> None:
     """That nothing would be written into the data, or over a file that is somebody's own."""
-    data = Path(options.flags.data).expanduser().resolve()
-    for flag, folder in (("out", options.out), ("apply", options.flags.apply)):
+    data = Path(flags.data).expanduser().resolve()
+    for flag, folder in (("out", flags.out), ("apply", flags.apply)):
         if folder is None:
             continue
         if data.is_dir() and folder.resolve().is_relative_to(data):
             raise UserError(f"--{flag} {folder}: lies in the data, expected a folder elsewhere")
-    if not (options.out / BOUND).exists():
+    if not (flags.out / BOUND).exists():
         for name in WRITTEN:
-            if (options.out / name).exists():
+            if (flags.out / name).exists():
                 raise UserError(
-                    f"--out {options.out}: has a {name} of its own, expected another folder"
+                    f"--out {flags.out}: has a {name} of its own, expected another folder"
                 )
-    if options.flags.apply is not None:
-        _check_apply(options.flags.apply, options.out)
+    if flags.apply is not None:
+        _check_apply(flags.apply, flags.out)
 
 
 def _check_apply(apply: Path, out: Path) -> None:
@@ -93,21 +92,21 @@ def _check_apply(apply: Path, out: Path) -> None:
         raise UserError(f"--apply {apply}: not empty, expected a folder to be made")
 
 
-def _bind(options: RelabelOptions) -> None:
+def _bind(flags: argparse.Namespace) -> None:
     """Makes sure that the folder's results are of these data, or will be if anything is run.
 
     Raises UserError if they are of others.
     """
-    path = options.out / BOUND
-    found = options.data.fingerprints
+    path = flags.out / BOUND
+    found = flags.own.fingerprints
     bound = files.read_json(path) if path.exists() else None
-    there = any((options.out / name).exists() for name in (*COMPUTED, *WRITTEN))
+    there = any((flags.out / name).exists() for name in (*COMPUTED, *WRITTEN))
     if bound != found and bound and there:
         raise UserError(
             f"{path}: the results there are of data with fingerprints {_shown(bound)}, these have "
             f"{_shown(found)}; expected the same images and labels, or another --out folder"
         )
-    if bound != found and not options.flags.dry_run:
+    if bound != found and not flags.dry_run:
         files.write_json(path, found)
 
 
@@ -115,9 +114,9 @@ def _shown(fingerprints: dict) -> str:
     return ", ".join(f"{use} {value}" for use, value in dict(fingerprints).items())
 
 
-def _write(options: RelabelOptions, outcome: Outcome) -> None:
+def _write(flags: argparse.Namespace, outcome: Outcome) -> None:
     """Everything, the labels first: what took long is there if the disk is full for the rest."""
-    out, labels = options.out, outcome.labels
+    out, labels = flags.out, outcome.labels
     labels.write_table(out / LABELS)
     labels.write_probabilities(out / SOFT_LABELS)
     network = outcome.network.save(out)
@@ -129,18 +128,18 @@ def _write(options: RelabelOptions, outcome: Outcome) -> None:
         labels.new,
         labels.probability_new,
     )
-    page = report(outcome, options.flags.data, RunStore(out))
+    page = report(outcome, flags.data, RunStore(out))
     page_path = page.write(out, relabelled, usual_size(images))
     print("", *summary(outcome), "", sep="\n")
     print("written:", out / LABELS, out / SOFT_LABELS, network, page_path)
-    if options.flags.apply:
-        sets = options.data.sets
-        copy = options.flags.copy or _is_unpacked(options)
-        corrected_set.write(labels, sets, options.flags.apply, copy)
-        print("written:", options.flags.apply)
+    if flags.apply:
+        sets = flags.own.sets
+        copy = flags.copy or _is_unpacked(flags)
+        corrected_set.write(labels, sets, flags.apply, copy)
+        print("written:", flags.apply)
 
 
-def _is_unpacked(options: RelabelOptions) -> bool:
+def _is_unpacked(flags: argparse.Namespace) -> bool:
     """Whether the images are those of a tar, in a cache that may be emptied."""
-    data = Path(options.flags.data).expanduser()
-    return data.is_file() and options.data.sets.train.lines is None
+    data = Path(flags.data).expanduser()
+    return data.is_file() and flags.own.sets.train.lines is None

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
-from chainer_jo.commands.options import (
-    Computing,
-    Parser,
-    add_computing_flags,
-    at_least,
-    computing,
-)
+from chainer_jo.commands.command_line import Parser, at_least
+from chainer_jo.commands.flags import add_computing_flags, resolve_computing_flags
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.label_table import TableForm
 from chainer_jo.relabel.own_data import OwnData
@@ -36,19 +30,9 @@ examples:
 """
 
 
-@dataclass(frozen=True)
-class RelabelOptions:
-    """The flags, checked; `flags` has those that need no more."""
-
-    data: OwnData
-    out: Path
-    device: str
-    computing: Computing
-    flags: argparse.Namespace
-
-
-def parse(arguments: list[str] | None) -> RelabelOptions:
-    """Reads the command line.
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """Reads the command line: a field for each flag, resolved as by `resolve_computing_flags`, and
+    ``own`` with the images that they name.
 
     Raises
     ------
@@ -83,8 +67,8 @@ def parse(arguments: list[str] | None) -> RelabelOptions:
     add("--features", default="auto", metavar="auto|FILE", help="an .npz with 'features' (n, d) of "
         "any model and the images' 'paths' (n,), or an .npy in the order of the table; auto: the "
         "images themselves")  # fmt: skip
-    add("--resnet50-weights", metavar="FILE", help="ImageNet ResNet-50, npz or safetensors, for "
-        "images of more than 64 pixels")  # fmt: skip
+    add("--resnet50-weights", dest="weights", metavar="FILE",
+        help="ImageNet ResNet-50, npz or safetensors, for images of over 64 pixels")  # fmt: skip
     add("--size", type=int, metavar="PIXELS", help="resize images to a square of so many pixels, "
         "8 to 64; default: as they are")  # fmt: skip
     add("--flip", action="store_true", help="a mirrored image is of the same class: right for most "
@@ -107,13 +91,18 @@ def parse(arguments: list[str] | None) -> RelabelOptions:
         help="also write the set with corrected labels, as links to the images")  # fmt: skip
     add("--copy", action="store_true", help="with --apply: copies of the images, not links")
     how = parser.add_argument_group("how it is computed")
-    add_computing_flags(how.add_argument, "fp32")
+    add_computing_flags(how.add_argument)
     how.add_argument("--dry-run", action="store_true",
                      help="say what would be run and how long it takes; run nothing")  # fmt: skip
-    return _checked(parser.parse_args(arguments))
+    flags = parser.parse_args(arguments)
+    _check(flags)
+    resolve_computing_flags(flags)
+    form = TableForm.of(flags.path_column, flags.label_column, flags.images)
+    flags.own = OwnData(flags.data, flags.validation, flags.test, flags.seed, form)
+    return flags
 
 
-def _checked(flags: argparse.Namespace) -> RelabelOptions:
+def _check(flags: argparse.Namespace) -> None:
     at_least(0, "seed", flags.seed)
     at_least(1, "epochs", flags.epochs)
     at_least(8, "size", flags.size)
@@ -126,7 +115,3 @@ def _checked(flags: argparse.Namespace) -> RelabelOptions:
         raise UserError(f"--learning-rate {rate:g}: expected a finite positive number")
     if flags.copy and flags.apply is None:
         raise UserError("--copy: expected with --apply DEST, the set whose images are copied")
-    how = computing(flags)
-    form = TableForm.of(flags.path_column, flags.label_column, flags.images)
-    data = OwnData(flags.data, flags.validation, flags.test, flags.seed, form)
-    return RelabelOptions(data, flags.out, how.device, how, flags)

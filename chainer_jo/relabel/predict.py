@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chainer_jo.commands.ending import ending
-from chainer_jo.commands.options import Parser
+from chainer_jo.commands.command_line import Parser, ending
 from chainer_jo.errors import UserError
 from chainer_jo.functions import providers
 from chainer_jo.relabel import class_folders

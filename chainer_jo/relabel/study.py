@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from chainer_jo import files
 from chainer_jo.experiments.experiment import (
     Data,
     Experiment,
@@ -14,7 +13,7 @@ from chainer_jo.experiments.experiment import (
     Optimization,
     Relabelling,
 )
-from chainer_jo.links.resnet50_weights import variant_of
+from chainer_jo.experiments.presets import pretrained
 from chainer_jo.paper import settings as paper
 from chainer_jo.paper.settings import HyperParameters
 
@@ -185,7 +184,7 @@ def large_images(
     )
     return RelabelStudy(
         Data(name, resize=RESIZE, crop=CROP),
-        Network((), (), weights=f"{variant_of(weights)}-{files.digest(weights)}"),
+        pretrained(weights),
         epochs or first.epochs,
         first.start_epoch,
         first.averaged_epochs,

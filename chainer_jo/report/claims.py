@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chainer_jo.experiments.clothing1m import Clothing1MStudy
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
@@ -33,17 +32,16 @@ class Claims:
     builds : what makes the tables and figures whose numbers decide.
     """
 
-    study: Study | Clothing1MStudy
-    builds: Sequence[Callable[[Study | Clothing1MStudy], Output]]
+    study: Study
+    builds: Sequence[Callable[[Study], Output]]
     name: str = "claims"
     experiments: Sequence[Experiment] = ()
     missing: str = ""
 
     def data(self, store: RunStore, origin: dict) -> list[dict]:
         """Every claim as ``claims.json`` has it."""
-        study = self.study
-        if isinstance(study, Study):  # whichever noise rates were asked for, there may be others
-            study = replace(study, noise_rates=None)
+        # Whichever noise rates were asked for, there may be others.
+        study = replace(self.study, noise_rates=None)
         return judged(OutputResults(study, [build(study) for build in self.builds], store))
 
     def text(self, store: RunStore, origin: dict) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chainer_jo.datasets.labelled_data import class_index
-from chainer_jo.experiments.clothing1m import Clothing1MStudy
+from chainer_jo.experiments.presets import REAL, Study
 from chainer_jo.paper import METHODS, TABLE3
 from chainer_jo.report.cells import Cell, score
 from chainer_jo.report.relabelled import RelabelledFigure
@@ -17,10 +17,11 @@ QUOTED = "quoted"
 NOTE = "#1 and #2 are what the paper quotes, [so], and not computed here; #3 and #4 are."
 
 
-def table3(study: Clothing1MStudy) -> Table:
+def table3(study: Study) -> Table:
     """Test accuracy of the quoted methods, of cross entropy and of the joint method."""
     trials = study.comparison_trials()
-    baselines, joint = list(map(study.baseline, trials)), list(map(study.joint, trials))
+    baselines = [study.baseline("cross_entropy", *REAL, trial) for trial in trials]
+    joint = [study.joint(*REAL, trial) for trial in trials]
     experiments = {
         ("cross_entropy", QUOTED): [],
         ("forward", QUOTED): [],
@@ -47,15 +48,13 @@ def table3(study: Clothing1MStudy) -> Table:
     return Table(TABLE3.number, caption, [block], NOTE)
 
 
-def relabelled_figure(
-    number: int, before: str, after: str
-) -> Callable[[Clothing1MStudy], RelabelledFigure]:
+def relabelled_figure(number: int, before: str, after: str) -> Callable[[Study], RelabelledFigure]:
     """The figure for the paper's pair of classes, or for the one given with ``--classes``."""
 
-    def build(study: Clothing1MStudy) -> RelabelledFigure:
+    def build(study: Study) -> RelabelledFigure:
         names = study.load().class_names
         pair = [names[class_index(name, names)] for name in study.classes or (before, after)]
-        return RelabelledFigure(number, *pair, study.first_step(), study.load)
+        return RelabelledFigure(number, *pair, study.first_step(*REAL, 0), study.load)
 
     return build
 
@@ -64,6 +63,6 @@ figure7 = relabelled_figure(7, "Hoodie", "T-shirt")
 figure8 = relabelled_figure(8, "T-shirt", "Hoodie")
 
 
-def page(study: Clothing1MStudy) -> RelabelledPage:
+def page(study: Study) -> RelabelledPage:
     """relabelled.html."""
-    return RelabelledPage(study.first_step(), study.load)
+    return RelabelledPage(study.first_step(*REAL, 0), study.load)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from chainer_jo.datasets.clothing1m import NAME as CLOTHING1M
-from chainer_jo.experiments.clothing1m import Clothing1MStudy
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
@@ -23,9 +22,7 @@ class OutputResults:
     """Implements `chainer_jo.paper.claims.Results`, see there for kinds and keys, over the runs of
     some tables and figures; of others nothing has run."""
 
-    def __init__(
-        self, study: Study | Clothing1MStudy, outputs: Sequence[Output], store: RunStore
-    ) -> None:
+    def __init__(self, study: Study, outputs: Sequence[Output], store: RunStore) -> None:
         self.study = study
         self.outputs = {output.name: output for output in outputs}
         self.store = store

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from concurrent.futures import Future as LocalFuture
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import chainer
@@ -213,10 +213,8 @@ class Cluster:
 
     def _hand_out(self, experiment: Experiment) -> tuple[str, dict | None]:
         """Has a run computed and waits for it."""
-        deadline = self.settings.deadline
-        until = None if deadline is None else time.time() + deadline - time.monotonic()
         run = self._client.submit(
-            perform, experiment, self.store, self._pickled, self.settings, until,
+            perform, experiment, self.store, self._pickled, self.settings,
             key=f"{experiment.id}-{self._client.id}-{time.monotonic_ns()}",
             resources={self._place: 1},
         )  # fmt: skip
@@ -304,18 +302,10 @@ def perform(
     store: RunStore,
     load_data: bytes,
     settings: Settings,
-    until: float | None,
 ) -> tuple[str, dict | None]:
-    """`worker.execute` on a worker: stops at the end of an epoch when nobody waits for it.
-
-    Parameters
-    ----------
-    until : when the run pauses, in seconds since 1970, as clocks go on all machines; None: never.
-    """
+    """`worker.execute` on a worker: stops at the end of an epoch when nobody waits for it."""
     this = get_worker()
     key = this.get_current_task()
-    deadline = math.inf if until is None else time.monotonic() + until - time.time()
-    settings = replace(settings, deadline=deadline)
 
     def pause_if_unwanted(run: Run) -> None:
         if this.state.tasks[key].state != "executing":

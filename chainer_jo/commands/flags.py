@@ -1,30 +1,25 @@
-"""The flags that every script takes."""
+"""The flags of the scripts, read, checked, and resolved where they say ``auto``."""
 
 from __future__ import annotations
 
 import argparse
 import logging
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any
 
 import chainer
 
 from chainer_jo import _compat
-from chainer_jo.commands.suite import Options, Suite
+from chainer_jo.commands.command_line import Parser, at_least
+from chainer_jo.commands.image_sources import ImageSource
 from chainer_jo.cores import usable_cores
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import PRECISIONS
 from chainer_jo.functions.providers import ENGINES
 
 _logger = logging.getLogger(__name__)
-
-
-class Parser(argparse.ArgumentParser):
-    """Reports a wrong flag in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message} (--help lists the flags)")
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):
@@ -36,8 +31,12 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
         return super()._get_help_string(action)
 
 
-def parse(description: str, argv: list[str] | None, suite: Suite) -> Options:
-    """Reads the command line.
+def parse(description: str, argv: list[str] | None, images: ImageSource) -> argparse.Namespace:
+    """Reads the command line: a field for each flag, with what ``auto`` and defaults stand for.
+
+    ``preset`` is a `Preset`; ``device`` "cpu" or "cuda:N"; ``threads`` None if the workers of a
+    cluster decide; ``runs`` whether to do what is missing; ``deadline``, in the place of a time
+    budget, a value of ``time.time()`` or None.
 
     Raises
     ------
@@ -53,18 +52,42 @@ def parse(description: str, argv: list[str] | None, suite: Suite) -> Options:
     add(
         "--preset",
         default="auto",
-        help=f"{', '.join(suite.presets)}; auto: paper with a CUDA GPU, else digits",
+        help=f"{', '.join(images.presets)}; auto: paper with a CUDA GPU, else digits",
     )
-    add("--data", help=f"{suite.data_help}; default: the preset's")
+    add("--data", help=f"{images.data_help}; default: the preset's")
     add("--trials", type=int, help="trials of every cell; default: the preset's")
-    add_computing_flags(add, "fp32, but for the preset half mixed")
+    add_computing_flags(add)
+    add(
+        "--engine",
+        default="auto",
+        choices=ENGINES,
+        help="what computes convolutions; stock is Chainer's own",
+    )
+    add(
+        "--no-graph",
+        dest="graph",
+        action="store_false",
+        help="on a GPU, no CUDA graphs: the same numbers, slower",
+    )
+    add(
+        "--precision",
+        default="auto",
+        choices=("auto", *PRECISIONS),
+        help="mixed: half-precision activations; auto: fp32, but for the preset half mixed",
+    )
+    add(
+        "--shards",
+        type=int,
+        help="parts of a batch, each batch-normalised by itself; default: one for each rank",
+    )
     add("--results", type=Path, default=Path("results"), help="folder for runs and tables")
     add("--figures", type=Path, default=Path("figures"), help="folder for figures")
     add("--seed", type=int, default=0, help="seed of the first trial; the next one's is one more")
     add(
         "--resnet50-weights",
+        dest="weights",
         metavar="FILE",
-        help=f"ImageNet ResNet-50, npz or safetensors, {suite.weights_help}",
+        help=f"ImageNet ResNet-50, npz or safetensors, {images.weights_help}",
     )
     add(
         "--dry-run",
@@ -99,37 +122,15 @@ def parse(description: str, argv: list[str] | None, suite: Suite) -> Options:
         metavar="N",
         help="with --dry-run: the time on so many machines, --jobs runs on each",
     )
-    suite.add_flags(add)
-    return _checked(parser.parse_args(argv), suite)
+    images.add_flags(add)
+    flags = parser.parse_args(argv)
+    _check(flags, images)
+    return flags
 
 
-def add_computing_flags(add: Callable[..., Any], precision: str) -> None:
-    """How runs are computed, which is the same for all of them.
-
-    Parameters
-    ----------
-    add : argparse's.
-    precision : what ``auto`` means for it, in words.
-    """
+def add_computing_flags(add: Callable[..., Any]) -> None:
+    """Where and how long to compute; ``add`` is argparse's."""
     add("--device", default="auto", help="cpu, cuda or cuda:N; auto: cuda if there is one")
-    add(
-        "--engine",
-        default="auto",
-        choices=ENGINES,
-        help="what computes convolutions; stock is Chainer's own",
-    )
-    add(
-        "--no-graph",
-        dest="graph",
-        action="store_false",
-        help="on a GPU, no CUDA graphs: the same numbers, slower",
-    )
-    add(
-        "--precision",
-        default="auto",
-        choices=("auto", *PRECISIONS),
-        help=f"mixed: half-precision activations; auto: {precision}",
-    )
     add(
         "--jobs",
         type=int,
@@ -147,24 +148,10 @@ def add_computing_flags(add: Callable[..., Any], precision: str) -> None:
         metavar="MINUTES",
         help="stop after so many minutes, with everything saved",
     )
-    add(
-        "--shards",
-        type=int,
-        help="parts of a batch, each batch-normalised by itself; default: one for each rank",
-    )
 
 
-class Computing(NamedTuple):
-    """What these flags come to: the device, and how many processes of how many threads, None for
-    as many as there happen to be elsewhere."""
-
-    device: str
-    jobs: int
-    threads: int | None
-
-
-def computing(flags: argparse.Namespace, here: bool = True, now: bool = True) -> Computing:
-    """What `add_computing_flags` added, checked.
+def resolve_computing_flags(flags: argparse.Namespace, here: bool = True, now: bool = True) -> None:
+    """Checks what `add_computing_flags` added, and puts values in the place of defaults.
 
     Parameters
     ----------
@@ -176,31 +163,25 @@ def computing(flags: argparse.Namespace, here: bool = True, now: bool = True) ->
     UserError
         for a number that is too small, or a device that is not there.
     """
-    device = _device(flags.device, here)
-    for flag in ("jobs", "threads", "shards"):
-        at_least(1, flag, getattr(flags, flag))
-    if flags.time_budget is not None and not flags.time_budget > 0:
-        raise UserError(
-            f"--time-budget {flags.time_budget:g}: expected a positive number of minutes"
-        )
+    budget = flags.time_budget
+    flags.device = _device(flags.device, here)
+    at_least(1, "jobs", flags.jobs)
+    at_least(1, "threads", flags.threads)
+    if budget is not None and not budget > 0:
+        raise UserError(f"--time-budget {budget:g}: expected a positive number of minutes")
+    flags.deadline = None if budget is None else time.time() + 60 * budget
     cores = usable_cores()
-    jobs = flags.jobs or (cores if device == "cpu" else 1)
+    flags.jobs = flags.jobs or (cores if flags.device == "cpu" else 1)
     if not here:
-        return Computing(device, jobs, flags.threads)
-    if device == "cpu" and now:
-        jobs = min(jobs, max(1, cores // (flags.threads or 1)))
-    return Computing(device, jobs, min(flags.threads or max(1, cores // jobs), cores))
+        return
+    if flags.device == "cpu" and now:
+        flags.jobs = min(flags.jobs, max(1, cores // (flags.threads or 1)))
+    flags.threads = min(flags.threads or max(1, cores // flags.jobs), cores)
 
 
-def _checked(flags: argparse.Namespace, suite: Suite) -> Options:
+def _check(flags: argparse.Namespace, images: ImageSource) -> None:
     at_least(1, "machines", flags.machines)
-    device, jobs, threads = computing(flags, flags.cluster is None, flags.machines is None)
-    name = flags.preset
-    if name == "auto":
-        name = "digits" if device == "cpu" else "paper"
-    if name not in suite.presets:
-        raise UserError(f"--preset {name}: expected auto, {', '.join(suite.presets)}")
-    preset = suite.presets[name]
+    at_least(1, "shards", flags.shards)
     at_least(1, "trials", flags.trials)
     at_least(0, "seed", flags.seed)
     if flags.machines and not flags.dry_run:
@@ -211,37 +192,17 @@ def _checked(flags: argparse.Namespace, suite: Suite) -> Options:
         raise UserError("--fresh: it does runs again, --no-runs does none; expected one of them")
     if flags.fewer and flags.runs:
         raise UserError("--fewer: expected --no-runs with it")
-    suite.check(flags)
-    return Options(
-        preset,
-        flags.data or preset.default_data,
-        flags.trials,
-        device,
-        flags.engine,
-        flags.graph,
-        preset.precision if flags.precision == "auto" else flags.precision,
-        jobs,
-        threads,
-        flags.results,
-        flags.figures,
-        flags.seed,
-        flags.time_budget,
-        flags.dry_run,
-        flags.runs,
-        flags.fewer,
-        flags.fresh,
-        flags.shards,
-        flags.cluster,
-        flags.machines,
-        flags.resnet50_weights,
-        flags,
-    )
-
-
-def at_least(least: int, flag: str, value: int | None) -> None:
-    """Raises UserError if the value that was given for a flag is smaller."""
-    if value is not None and value < least:
-        raise UserError(f"--{flag} {value}: expected at least {least}")
+    resolve_computing_flags(flags, flags.cluster is None, flags.machines is None)
+    name = flags.preset
+    if name == "auto":
+        name = "digits" if flags.device == "cpu" else "paper"
+    if name not in images.presets:
+        raise UserError(f"--preset {name}: expected auto, {', '.join(images.presets)}")
+    flags.preset = images.presets[name]
+    flags.data = flags.data or flags.preset.default_data
+    if flags.precision == "auto":
+        flags.precision = flags.preset.precision
+    images.check(flags)
 
 
 def _device(name: str, here: bool) -> str:

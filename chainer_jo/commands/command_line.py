@@ -1,0 +1,68 @@
+"""What all commands have in common: how flags are read, and how a command ends."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NoReturn
+
+from chainer_jo.errors import UserError
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports a wrong flag in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message} (--help lists the flags)")
+
+
+def at_least(least: int, flag: str, value: int | None) -> None:
+    """Raises UserError if the value that was given for a flag is smaller."""
+    if value is not None and value < least:
+        raise UserError(f"--{flag} {value}: expected at least {least}")
+
+
+def reference_parser(description: str) -> Parser:
+    """A parser of ``--preset``, ``--results`` and ``--reference``, for commands that know of two
+    folders: what was computed here, and what is committed."""
+    flags = Parser(description=description, allow_abbrev=False)
+    flags.add_argument(
+        "--preset", default="digits", help="the folder's name below the two others (digits)"
+    )
+    flags.add_argument(
+        "--results", type=Path, default=Path("results"), help="what was computed (results)"
+    )
+    flags.add_argument(
+        "--reference",
+        type=Path,
+        default=Path("results/reference"),
+        help="what is committed (results/reference)",
+    )
+    return flags
+
+
+@contextlib.contextmanager
+def ending() -> Iterator[None]:
+    """Ends a process without runs: with 2 and one line for bad input, with 130 if interrupted."""
+    logging.basicConfig(level=logging.WARNING, format="note: %(message)s")
+    try:
+        yield
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def end_with(command: Callable[[], bool]) -> None:
+    """Ends the process: 0 or 1 as the command returns, 2 with one line for bad input."""
+    with ending():
+        sys.exit(0 if command() else 1)
