@@ -8,14 +8,22 @@ import chainer
 import pytest
 from tiny import STUDY, TINY
 
-from chainer_jo.commands.plan import script_lines
+from chainer_jo.commands.dry_run import script_lines
 from chainer_jo.datasets import digits
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.presets import HALF, Study
 from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.scheduling.cost import GUESS, MEASURED, TRIED, UNKNOWN, Cost, duration
-from chainer_jo.scheduling.probe import measure, probe
+from chainer_jo.scheduling.cost import (
+    GUESS,
+    MEASURED,
+    TRIED,
+    UNKNOWN,
+    Cost,
+    duration,
+    measure,
+    probe,
+)
 
 RUN = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
 
@@ -48,31 +56,18 @@ def test_it_is_tried_in_a_process_of_its_own():
         probe(RUN, TINY.image_shape, Settings(engine="cudnn"), 1)
 
 
-def cost(store, default, probe):
-    return Cost(store, [RUN], 10, default, probe)
-
-
-def test_measured_runs_come_before_tried_iterations_and_these_before_a_guess(tmp_path):
-    store = RunStore(tmp_path)
-    asked = []
-
-    def tried(guess):
-        asked.append(guess)
-        return 3.0
-
-    one = cost(store, 2.0, tried)
-    assert (one.basis, one.seconds_per_iteration) == (TRIED, 3.0)
-    epochs = RUN.optimization.epochs
-    assert asked == [epochs * 10 * 2.0] and one.seconds(RUN) == epochs * 10 * 3.0
-    assert cost(store, 2.0, lambda guess: None).basis == GUESS
+def test_finished_runs_come_before_tried_iterations_and_these_before_a_guess(tmp_path):
+    store, epochs = RunStore(tmp_path), RUN.optimization.epochs
+    guess = Cost.of(store, [RUN], 10, 2.0)
+    assert guess == Cost(10, 2.0, GUESS) and guess.seconds(RUN) == epochs * 10 * 2.0
+    assert guess.tried(3.0) == Cost(10, 3.0, TRIED) and guess.tried(None) == guess
     store.open(RUN)
     store.save_result(RUN, {"id": RUN.id, "state": "finished", "seconds": 8, "iterations": 2})
-    one = cost(store, 2.0, tried)
-    assert (one.basis, one.seconds_per_iteration) == (MEASURED, 4.0) and len(asked) == 1
+    assert Cost.of(store, [RUN], 10, 2.0) == Cost(10, 4.0, MEASURED)
 
 
 def test_a_gpu_is_not_given_the_seconds_of_a_cpu(tmp_path):
-    unknown = cost(RunStore(tmp_path), None, lambda guess: None)
+    unknown = Cost.of(RunStore(tmp_path), [RUN], 10, None)
     assert unknown.basis == UNKNOWN and math.isnan(unknown.seconds(RUN))
     assert duration(unknown.seconds(RUN)) == "?"
 

@@ -21,7 +21,8 @@ from chainer_jo.experiments.presets import CLOTHING1M_DIGITS, REAL, Study
 from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report.clothing1m import figure7, table3
-from chainer_jo.scheduling.team import Team
+from chainer_jo.scheduling import worker
+from chainer_jo.scheduling.many_ranks import Team
 from chainer_jo.training.extensions import Paused
 from chainer_jo.training.many_ranks import ALONE
 
@@ -93,7 +94,7 @@ def test_what_another_process_has_ended_meanwhile_is_not_run_again(data, tmp_pat
         return lock(self, experiment)
 
     monkeypatch.setattr(RunStore, "lock", lock_later)
-    monkeypatch.setattr(Team, "_run", lambda self, experiment: pytest.fail("run again"))
+    monkeypatch.setattr(worker, "Run", lambda *_: pytest.fail("run again"))
     assert Team(store, lambda: data, SETTINGS, ALONE, events.append).work([ON_DISK])
     assert [(event.state, event.result["id"]) for event in events] == [("finished", ON_DISK.id)]
 

@@ -19,8 +19,8 @@ from chainer_jo.datasets import digits
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.scheduling.cost import longest_chain, makespan
 from chainer_jo.scheduling.local_pool import LocalPool
-from chainer_jo.scheduling.makespan import longest_chain, makespan
 from chainer_jo.scheduling.scheduler import Queue, Scheduler, with_first_steps
 
 JOINT = STUDY.joint("symmetric", 0.5, 0)

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol, runtime_checkable
 
 from chainer_jo import files
+from chainer_jo.commands.dry_run import machines_line, run_lines, script_lines
 from chainer_jo.commands.flags import parse
 from chainer_jo.commands.image_sources import ImageSource, study_of
 from chainer_jo.commands.kept import loss
-from chainer_jo.commands.plan import machines_line, run_lines, script_lines
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
@@ -27,12 +27,11 @@ from chainer_jo.experiments.provenance import collect, other_code, other_shards
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.functions import providers
-from chainer_jo.scheduling.cost import Cost, duration
+from chainer_jo.scheduling.cost import MEASURED, Cost, duration, probe
 from chainer_jo.scheduling.local_pool import LocalPool
-from chainer_jo.scheduling.probe import probe
+from chainer_jo.scheduling.many_ranks import Team, follow
 from chainer_jo.scheduling.scheduler import Event, Pool, Scheduler, pending, with_first_steps
 from chainer_jo.scheduling.status import Status
-from chainer_jo.scheduling.team import Team, follow
 from chainer_jo.training.many_ranks import ALONE, Ranks, connect
 
 _logger = logging.getLogger(__name__)
@@ -260,13 +259,15 @@ class App:
 
     def _cost(self) -> Cost:
         preset = self.study.preset
-        return Cost(
+        cost = Cost.of(
             self.store,
             self.experiments,
             preset.train_images / preset.batch_size,
             preset.seconds_per_iteration if self.flags.device == "cpu" else None,
-            self._tried,
         )
+        if cost.basis == MEASURED:
+            return cost
+        return cost.tried(self._tried(sum(map(cost.seconds, self.experiments))))
 
     def _tried(self, guess: float) -> float | None:
         """Seconds of an iteration, tried here once where it is worth it."""

@@ -13,7 +13,7 @@ import chainer
 import numpy as np
 from chainer import serializers
 
-from chainer_jo.commands.plan import run_lines
+from chainer_jo.commands.dry_run import run_lines
 from chainer_jo.cores import usable_cores
 from chainer_jo.datasets import augmentation
 from chainer_jo.datasets.labelled_data import LabelledData
@@ -35,12 +35,11 @@ from chainer_jo.relabel.study import CROP, RESIZE, RelabelStudy, large_images, s
 from chainer_jo.relabel.trained_network import TrainedNetwork
 from chainer_jo.relabel.tuning import surely_best
 from chainer_jo.report.grid import aligned
-from chainer_jo.scheduling.cost import Cost, duration
+from chainer_jo.scheduling.cost import MEASURED, Cost, duration, probe
 from chainer_jo.scheduling.local_pool import LocalPool
-from chainer_jo.scheduling.probe import probe
+from chainer_jo.scheduling.many_ranks import Team
 from chainer_jo.scheduling.scheduler import Scheduler, pending
 from chainer_jo.scheduling.status import Status
-from chainer_jo.scheduling.team import Team
 from chainer_jo.training.many_ranks import Ranks
 
 _logger = logging.getLogger(__name__)
@@ -132,7 +131,9 @@ class ByImages:
         tuning, steps = self._tuning(), self._steps(self.study.candidates[0])
         experiments = [*tuning, *steps]
         waiting = {*pending(experiments, self.store), *self._lost(steps)}
-        cost = self._cost(experiments, functools.partial(self._tried, experiments[-1]))
+        cost = self._cost(experiments)
+        if cost.basis != MEASURED:
+            cost = cost.tried(self._tried(experiments[-1]))
         name = self.names.__getitem__
         print(*run_lines(experiments, waiting, self.store, cost, name), sep="\n")
         left = sum(map(cost.seconds, waiting)) / self.jobs
@@ -225,12 +226,11 @@ class ByImages:
         finally:
             status.close()
 
-    def _cost(self, experiments: Sequence[Experiment], tried=lambda guess: None) -> Cost:
+    def _cost(self, experiments: Sequence[Experiment]) -> Cost:
         batches = len(self.trained_on) / self.study.second_step_sgd.batch_size
-        known = [*self.study.tuning(), *experiments]
-        return Cost(self.store, known, batches, None, tried)
+        return Cost.of(self.store, [*self.study.tuning(), *experiments], batches, None)
 
-    def _tried(self, experiment: Experiment, guess: float) -> float | None:
+    def _tried(self, experiment: Experiment) -> float | None:
         if self.side is None or self.ranks.size > 1:
             return None
         shape = self.side, self.side, 3

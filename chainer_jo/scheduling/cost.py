@@ -1,58 +1,76 @@
-"""How long runs take, judged by those that have finished."""
+"""What runs cost: judged by those that have finished, or by a few iterations that are tried; and
+how long many of them take on many machines."""
 
 from __future__ import annotations
 
 import math
+import multiprocessing
 import statistics
-from collections.abc import Callable, Sequence
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from pathlib import Path
 
-from chainer_jo.experiments.experiment import Experiment
+import numpy as np
+
+from chainer_jo.datasets import ImageData
+from chainer_jo.experiments.experiment import Experiment, Noise
+from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.functions import providers
+from chainer_jo.scheduling.scheduler import Queue
 
 MEASURED = "measured here"
 TRIED = "from a few iterations tried here, without evaluation"
 GUESS = "a guess until the first run has finished"
 UNKNOWN = "not known on this device until the first run has finished"
+#: Iterations before the clock starts: kernels are chosen and compiled, a CUDA graph is captured.
+WARM_UP = 4
+#: Iterations are measured for SECONDS, but at least FEWEST and at most MOST of them.
+SECONDS, FEWEST, MOST = 2.0, 2, 50
 
 
+@dataclass(frozen=True)
 class Cost:
     """Estimates of seconds per run.
 
-    A finished run with the same network, data and precision tells what an iteration takes here; the
-    median over all such runs counts. Before there is one, a few iterations are tried, or else
-    ``default`` seconds per iteration are assumed; None: then estimates are not a number.
-
-    Parameters
-    ----------
-    iterations_per_epoch : training images over batch size.
-    probe : given the guessed seconds of all experiments, the seconds that an iteration was found to
-        take, or None if that was not tried; called only if no run has finished.
-
     Attributes
     ----------
+    iterations_per_epoch : training images over batch size.
+    seconds_per_iteration : not a number if nothing is known.
     basis : what the estimates rest on, in words.
     """
 
-    def __init__(
-        self,
+    iterations_per_epoch: float
+    seconds_per_iteration: float
+    basis: str
+
+    @classmethod
+    def of(
+        cls,
         store: RunStore,
         experiments: Sequence[Experiment],
         iterations_per_epoch: float,
         default: float | None,
-        probe: Callable[[float], float | None] = lambda guess: None,
-    ) -> None:
-        self.iterations_per_epoch = iterations_per_epoch
-        measured = []
-        for experiment in experiments:
-            result = store.result(experiment)
-            if result and result["iterations"]:
-                measured.append(result["seconds"] / result["iterations"])
-        self.basis = MEASURED if measured else GUESS if default else UNKNOWN
-        self.seconds_per_iteration = (
-            statistics.median(measured) if measured else default or math.nan
-        )
-        if not measured and (tried := probe(sum(map(self.seconds, experiments)))):
-            self.basis, self.seconds_per_iteration = TRIED, tried
+    ) -> Cost:
+        """What the finished ones among ``experiments`` tell, which are of one network, data and
+        precision: the median counts. Before there is one, ``default`` seconds per iteration are
+        assumed, if they are known."""
+        results = [result for e in experiments if (result := store.result(e))]
+        measured = [r["seconds"] / r["iterations"] for r in results if r["iterations"]]
+        if measured:
+            return cls(iterations_per_epoch, statistics.median(measured), MEASURED)
+        return cls(iterations_per_epoch, default or math.nan, GUESS if default else UNKNOWN)
+
+    def tried(self, seconds_per_iteration: float | None) -> Cost:
+        """The same after a few iterations were tried here, if they were."""
+        if seconds_per_iteration is None:
+            return self
+        return Cost(self.iterations_per_epoch, seconds_per_iteration, TRIED)
 
     def seconds(self, experiment: Experiment) -> float:
         """Estimated seconds of one run, alone."""
@@ -69,3 +87,99 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"
     return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
+
+
+def probe(
+    experiment: Experiment, image_shape: tuple[int, int, int], settings: Settings, threads: int
+) -> float | None:
+    """Seconds of one iteration of a run like this, in a process of its own; None if that died.
+
+    Parameters
+    ----------
+    image_shape : (height, width, channels) that the network sees.
+    threads : for convolutions on a CPU.
+
+    Raises
+    ------
+    UserError
+        if the device or the engine cannot do it.
+    """
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as processes:
+        try:
+            return processes.submit(measure, experiment, image_shape, settings, threads).result()
+        except BrokenProcessPool:
+            return None
+
+
+def measure(
+    experiment: Experiment, image_shape: tuple[int, int, int], settings: Settings, threads: int
+) -> float:
+    """The same in this process: steps of the real network on random images."""
+    batch_size, shrink = experiment.optimization.batch_size, experiment.data.shrink or 1
+    data = _random_images(batch_size * (WARM_UP + MOST), image_shape, shrink)
+    trial = replace(
+        experiment,
+        data=replace(experiment.data, name=data.name, train_per_class=None, test_per_class=None),
+        noise=Noise(),
+        first_step=None,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run(trial, data, RunStore(Path(folder)), replace(settings, deadline=None))
+        providers.use(run.provider)
+        if run.provider is not None and settings.device == "cpu":
+            run.provider.set_threads(threads)
+        for _ in range(WARM_UP):
+            run.updater.update()
+        _synchronize(run)
+        started, count = time.perf_counter(), 0
+        while count < FEWEST or (count < MOST and time.perf_counter() - started < SECONDS):
+            run.updater.update()
+            _synchronize(run)
+            count += 1
+        return (time.perf_counter() - started) / count
+
+
+def _random_images(number: int, shape: tuple[int, int, int], shrink: int) -> ImageData:
+    """Images of ten classes, of which nine tenths are trained on."""
+    rng = np.random.default_rng(0)
+    height, width, channels = shape
+    sizes = 20 * (number // 18 + 1), 20
+    train, test = (
+        rng.integers(256, size=(size, height * shrink, width * shrink, channels), dtype=np.uint8)
+        for size in sizes
+    )
+    labels = [np.arange(size, dtype=np.int32) % 10 for size in sizes]
+    return ImageData("random", train, labels[0], test, labels[1], tuple("0123456789"))
+
+
+def _synchronize(run: Run) -> None:
+    if run.device.xp is not np:
+        run.device.xp.cuda.get_current_stream().synchronize()
+
+
+def epochs(experiment: Experiment) -> int:
+    """What a run takes: all are of one network and data, and so are their epochs."""
+    return experiment.optimization.epochs
+
+
+def makespan(experiments: Sequence[Experiment], places: int) -> int:
+    """Epochs from the first start to the last end of runs to do, ``places`` at a time."""
+    queue, now = Queue(experiments), 0
+    running: list[tuple[int, str, Experiment]] = []  # a heap, by when they end
+    while queue or running:
+        while len(running) < places and (experiment := queue.next(places)):
+            heappush(running, (now + epochs(experiment), experiment.id, experiment))
+        now, _, experiment = heappop(running)
+        queue.ended(experiment, "finished")
+    return now
+
+
+def longest_chain(experiments: Sequence[Experiment]) -> int:
+    """Epochs that no number of machines can save: of a first step and its second, where both are to
+    do, or of the longest other run."""
+    to_do = set(experiments)
+    chains = (
+        epochs(e) + (epochs(e.first_step) if e.first_step in to_do else 0) for e in experiments
+    )
+    return max(chains, default=0)

@@ -1,4 +1,4 @@
-"""What happens in a worker process: one run at a time, on data that are loaded once."""
+"""What happens where runs are computed: one at a time, on data that are loaded once."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.training.extensions import Paused
+from chainer_jo.training.many_ranks import ALONE, Ranks
 
 #: What this process has loaded, by the pickled loader; others may put there what they send.
 loaded: dict[bytes, ImageData | LabelledData] = {}
@@ -27,16 +28,18 @@ def load(load_data: bytes) -> ImageData | LabelledData:
 def execute(
     experiment: Experiment,
     store: RunStore,
-    load_data: bytes,
+    data: bytes | ImageData | LabelledData,
     settings: Settings,
     on_epoch: Callable[[Run], None] = lambda run: None,
+    ranks: Ranks = ALONE,
 ) -> tuple[str, dict | None]:
-    """Brings a run to its end, or to its deadline.
+    """Brings a run to its end, or to its deadline, unless another process is at it.
 
     Parameters
     ----------
-    load_data : pickled; gives the data set that all runs share.
+    data : the data set that all runs share, or what loads it, pickled.
     on_epoch : called at the end of each epoch.
+    ranks : of which this is the first; the others `follow`.
 
     Returns
     -------
@@ -48,14 +51,16 @@ def execute(
     UserError
         what stands in its way.
     """
-    data = load(load_data)
+    if isinstance(data, bytes):
+        data = load(data)
     with store.lock(experiment) as mine:
         if not mine:
             return "busy", None
         result = store.result(experiment)
         if result is None or store.lost_labels(experiment):
             gc.collect()  # the last run is a web of references; its arrays go only now
-            run = Run(experiment, data, store, settings, on_epoch=lambda epoch: on_epoch(run))
+            ranks.broadcast((experiment, store, settings))
+            run = Run(experiment, data, store, settings, lambda epoch: on_epoch(run), ranks)
             try:
                 result = run.finish()
             except Paused:

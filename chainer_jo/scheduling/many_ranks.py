@@ -4,16 +4,21 @@ processes that have a run each."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from chainer_jo.datasets import ImageData
+from chainer_jo.datasets.labelled_data import LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.scheduling.scheduler import Event, pending
+from chainer_jo.scheduling.worker import execute
 from chainer_jo.training.extensions import Paused
 from chainer_jo.training.many_ranks import Ranks
 
 
+@dataclass
 class Team:
     """The first rank's side; the others call `follow` meanwhile.
 
@@ -24,47 +29,27 @@ class Team:
     on_event : called for every `Event`.
     """
 
-    def __init__(
-        self,
-        store: RunStore,
-        load_data: Callable,
-        settings: Settings,
-        ranks: Ranks,
-        on_event: Callable[[Event], None] = lambda event: None,
-    ) -> None:
-        self.store = store
-        self.load_data = load_data
-        self.settings = settings
-        self.ranks = ranks
-        self.on_event = on_event
+    store: RunStore
+    load_data: Callable[[], ImageData | LabelledData]
+    settings: Settings
+    ranks: Ranks
+    on_event: Callable[[Event], None] = lambda event: None
 
     def work(self, experiments: Sequence[Experiment]) -> bool:
         """Brings all experiments to an end; see `Scheduler.work`."""
-        while waiting := pending(experiments, self.store):
-            experiment = waiting[0]
-            with self.store.lock(experiment) as mine:
-                if not mine:
-                    raise UserError(f"run {experiment.id}: another process is at it")
-                result = self.store.result(experiment)  # another process may have ended it by now
-                if result is None or self.store.lost_labels(experiment):
-                    try:
-                        result = self._run(experiment)
-                    except Paused:
-                        self.on_event(Event(experiment, "paused"))
-                        return False
-            self.on_event(Event(experiment, result["state"], result))
-        return True
 
-    def _run(self, experiment: Experiment) -> dict:
-        self.ranks.broadcast((experiment, self.store, self.settings))
-        return Run(
-            experiment,
-            self.load_data(),
-            self.store,
-            self.settings,
-            lambda epoch: self.on_event(Event(experiment, epoch)),
-            self.ranks,
-        ).finish()
+        def show_epoch(run: Run) -> None:
+            self.on_event(Event(run.experiment, run.updater.epoch))
+
+        while waiting := pending(experiments, self.store):
+            run, data = waiting[0], self.load_data()
+            state, result = execute(run, self.store, data, self.settings, show_epoch, self.ranks)
+            if state == "busy":
+                raise UserError(f"run {run.id}: another process is at it")
+            self.on_event(Event(run, state, result))
+            if state == "paused":
+                return False
+        return True
 
 
 def follow(ranks: Ranks) -> None:

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report.grid import aligned
-from chainer_jo.scheduling.cost import Cost, duration
-from chainer_jo.scheduling.makespan import epochs, longest_chain, makespan
+from chainer_jo.scheduling.cost import Cost, duration, epochs, longest_chain, makespan
 from chainer_jo.scheduling.scheduler import with_first_steps
 
 
