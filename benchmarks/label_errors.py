@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,14 +38,16 @@ from sklearn.metrics import average_precision_score  # noqa: E402
 from sklearn.model_selection import cross_val_predict  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
-from chainer_jo.datasets import digits, noise  # noqa: E402
+from chainer_jo.datasets import augmentation, digits, noise  # noqa: E402
 from chainer_jo.errors import UserError  # noqa: E402
 from chainer_jo.experiments.provenance import provenance  # noqa: E402
 from chainer_jo.functions import providers  # noqa: E402
+from chainer_jo.links.preact_resnet import PreActResNet  # noqa: E402
 from chainer_jo.relabel import training, tuning  # noqa: E402
-from chainer_jo.relabel.in_memory import FeatureSet, ImageSet  # noqa: E402
+from chainer_jo.relabel.feature_input import FeatureSet  # noqa: E402
 from chainer_jo.relabel.label_errors import find_label_errors  # noqa: E402
 from chainer_jo.relabel.training import Settings  # noqa: E402
+from chainer_jo.training.images import NetworkInput  # noqa: E402
 
 NOISES = (
     ("symmetric", 0.2),
@@ -67,6 +69,48 @@ IMAGE_SETTINGS = Settings(
     average=5,
     largest_batch=64,
 )
+
+
+class ImageSet:
+    """Takes the place of a `FeatureSet`: images, for the paper's network or a smaller one.
+
+    Parameters
+    ----------
+    images : uint8 (n, h, w, c).
+    units, widths : of `PreActResNet`.
+    pad, flip : how training images are augmented; see `BatchIterator`.
+    """
+
+    side_by_side = False
+
+    def __init__(
+        self,
+        images: np.ndarray,
+        units: tuple[int, ...] = (5, 5, 5),
+        widths: tuple[int, ...] = (32, 64, 128),
+        pad: int = 4,
+        flip: bool = True,
+    ) -> None:
+        self.images = images
+        self.units = units
+        self.widths = widths
+        self.pad = pad
+        self.flip = flip
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def network(self, num_classes: int, rng: np.random.RandomState) -> chainer.Link:
+        """A fresh network."""
+        return PreActResNet(self.images.shape[-1], num_classes, self.units, self.widths, rng)
+
+    def inputs(self, rows: np.ndarray) -> NetworkInput:
+        """Those of some rows, as a network sees them."""
+        return NetworkInput(self.images[rows], self._mean, self.pad)
+
+    @cached_property
+    def _mean(self) -> np.ndarray:
+        return augmentation.mean_image(self.images)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from chainer_jo.datasets import noise
 from chainer_jo.errors import UserError
 from chainer_jo.links.joint_objective import JointObjective
 from chainer_jo.relabel import label_noise, training, tuning
-from chainer_jo.relabel.in_memory import FeatureSet, ImageSet
+from chainer_jo.relabel.feature_input import FeatureSet
 from chainer_jo.relabel.label_errors import COLUMNS, best_threshold, find_label_errors
 from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
 from chainer_jo.relabel.training import Settings
@@ -198,26 +198,6 @@ def test_folds_divide_every_class():
         assert counts.max() - counts.min() <= 1
     with pytest.raises(UserError, match="4 images in 3 folds"):
         training.folds(given[:4], 3, 0)
-
-
-def test_images_go_the_same_way():
-    rng = np.random.default_rng(0)
-    true = (np.arange(64) % 2).astype(np.int32)
-    images = rng.integers(0, 60, (64, 8, 8, 1), np.uint8)
-    images[true == 1, :4] += 150
-    data = ImageSet(images, (1,), (4,), pad=1, flip=False)
-    settings = Settings(
-        learning_rate=0.05, weight_decay=1e-4, epochs=20, quiet=3, average=4, folds=2
-    )
-    given = true.copy()
-    given[:6] = 1 - true[:6]
-    errors = find_label_errors(training.out_of_sample(data, given, 2, settings, 0), given)
-    assert (errors.new == true).mean() > (given == true).mean()
-    model = training.second_step(
-        data, np.arange(64), errors.probabilities.astype(np.float32), settings, 0
-    )
-    predicted = training.predict(model, data.inputs(np.arange(64)))
-    assert (predicted.argmax(axis=1) == true).mean() > 0.9
 
 
 def store(count, seed=0, networks=1):

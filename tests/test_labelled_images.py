@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from clothing1m_like import make_clothing1m_like
 from PIL import Image
 
 from chainer_jo.datasets.array_cache import download
@@ -189,15 +188,6 @@ def test_tar_that_leads_out_of_itself(folders, tmp_path, name, target):
             member.type, member.linkname = tarfile.SYMTYPE, target
         tar.addfile(member)
     refuse("pets.tar'.* leads out of itself", path)
-
-
-def test_clothing1m_layout(tmp_path):
-    root = make_clothing1m_like(tmp_path / "clothes", size=8)
-    sets = load(str(root))
-    assert len(sets.train) == 56 and len(sets.validation) == 28 and len(sets.test) == 42
-    assert sets.class_names[0] == "T-shirt" and len(sets.class_names) == 14
-    assert (sets.train.true_labels == sets.train.labels).mean() == pytest.approx(0.5, abs=0.2)
-    assert all(map(os.path.isfile, sets.test.files()))
 
 
 def test_sets_of_right_labels_in_other_forms(folders, table, tmp_path):

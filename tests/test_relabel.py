@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from clothing1m_like import make_clothing1m_like
 from own_images import (
     BY_FEATURES,
     DARK,
@@ -346,16 +345,6 @@ def test_a_full_disk_at_the_end_costs_nothing(data, tmp_path, monkeypatch, capsy
             assert run(*command) == 0
         for name in ("labels.csv", "report.html"):
             assert (tmp_path / "out" / name).read_bytes() == complete[name]
-
-
-def test_clothing1m_layout_and_class_folders(tmp_path, capsys):
-    root = make_clothing1m_like(tmp_path / "clothes", size=16)
-    out = tmp_path / "out"
-    assert run("relabel", root, "--out", out, "--size", "16", *SHORT, "--apply", out / "new") == 0
-    said = capsys.readouterr().out
-    assert "held out" not in said and "validation" in said and "| test" in said
-    assert len(read(out / "labels.csv")) == 56
-    assert len(read(out / "new" / "labels.csv")) == 56
 
 
 @pytest.mark.skipif(shutil.which("mpiexec") is None, reason="mpiexec (Open MPI) is not installed")

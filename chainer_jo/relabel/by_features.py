@@ -17,9 +17,8 @@ from chainer_jo.errors import UserError
 from chainer_jo.functions import providers
 from chainer_jo.relabel import training, tuning
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
-from chainer_jo.relabel.feature_input import FeatureInput
+from chainer_jo.relabel.feature_input import FeatureInput, FeatureSet
 from chainer_jo.relabel.feature_table import read_features
-from chainer_jo.relabel.in_memory import FeatureSet
 from chainer_jo.relabel.kept_trials import KeptTrials
 from chainer_jo.relabel.label_errors import find_label_errors
 from chainer_jo.relabel.labelled_images import LabelledSets

@@ -18,7 +18,7 @@ from chainer_jo.relabel.labelled_images import LabelledImages, LabelledSets
 def write(labels: CorrectedLabels, sets: LabelledSets, destination: Path, copy: bool) -> None:
     """Writes the set to a new folder; the source is only read.
 
-    A table, or lists, become ``labels.csv`` with the images beside it under their paths. Class
+    A table becomes ``labels.csv`` with the images beside it under their paths. Class
     folders become class folders, with those of the source's other parts as they were.
 
     Parameters

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from chainer_jo.datasets import clothing1m
 from chainer_jo.datasets.image_files import ImageFiles, as_keys, digest_keys
 from chainer_jo.datasets.labelled_data import UNKNOWN, Labelled
 from chainer_jo.datasets.natural_order import by_value
@@ -26,8 +25,8 @@ from chainer_jo.relabel import class_folders, label_table
 from chainer_jo.relabel.label_table import USUAL, TableForm
 
 EXPECTED = (
-    "a folder or tar of class folders (with or without train/ and test/), a CSV or TSV with "
-    "columns 'path' and 'label', or a folder in Clothing1M's layout"
+    "a folder or tar of class folders (with or without train/ and test/), or a CSV or TSV with "
+    "columns 'path' and 'label'"
 )
 _log = logging.getLogger(__name__)
 
@@ -153,7 +152,7 @@ def load(
                 raise UserError(f"--{use} {spec!r}: has parts of its own, expected one set")
             found[use] = other["train"]
     train = found["train"]
-    classes = train.class_names or tuple(sorted(set(train.labels), key=by_value))
+    classes = tuple(sorted(set(train.labels), key=by_value))
     if len(classes) < 2:
         raise UserError(
             f"data {data!r}: 1 class ({classes[0]!r}), expected at least two{_tables(data)}"
@@ -221,9 +220,7 @@ class _Listing:
     root: Path
     paths: list[str]
     labels: list[str]
-    class_names: tuple[str, ...] | None = None
     columns: dict[str, list[str]] | None = None
-    true_labels: np.ndarray | None = None
     lines: list[int] | None = None
 
     def indexed(self, class_names: tuple[str, ...]) -> LabelledImages:
@@ -241,7 +238,7 @@ class _Listing:
             np.fromiter(map(index.__getitem__, self.labels), np.int32, n),
             class_names,
             self.columns or {},
-            np.full(n, UNKNOWN, np.int32) if self.true_labels is None else self.true_labels,
+            np.full(n, UNKNOWN, np.int32),
             *self._look_at_files(),
             None if self.lines is None else np.array(self.lines, np.int32),
         )
@@ -294,29 +291,8 @@ def _in_table(spec: str, file: Path, form: TableForm) -> _Listing:
 def _in_folder(spec: str, root: Path, form: TableForm) -> dict[str, _Listing]:
     if label_table.is_metadata(root / label_table.METADATA):
         return {"train": _in_table(spec, root / label_table.METADATA, form)}
-    if (root / clothing1m.CATEGORY_FILE).is_file():
-        return _in_lists(spec, root)
     parts = class_folders.parts(root) or {"train": ""}
     return {use: _Listing(spec, root, *class_folders.images(root, parts[use])) for use in parts}
-
-
-def _in_lists(spec: str, root: Path) -> dict[str, _Listing]:
-    data = clothing1m.load(root)
-    return {
-        use: _Listing(
-            spec,
-            root,
-            list(part.images.keys),
-            [data.class_names[k] for k in part.labels],
-            data.class_names,
-            true_labels=part.true_labels,
-        )
-        for use, part in (
-            ("train", data.train),
-            ("validation", data.validation),
-            ("test", data.test),
-        )
-    }
 
 
 def _check_apart(sets: dict[str, LabelledImages]) -> None:

@@ -17,8 +17,7 @@ from chainer_jo import seeds
 from chainer_jo.errors import UserError
 from chainer_jo.links.classifier import Classifier
 from chainer_jo.links.joint_objective import JointObjective
-from chainer_jo.relabel.feature_input import FeatureInput
-from chainer_jo.relabel.in_memory import FeatureSet, ImageSet
+from chainer_jo.relabel.feature_input import FeatureInput, FeatureSet
 from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
 from chainer_jo.training import extensions
 from chainer_jo.training.images import NetworkInput
@@ -110,7 +109,7 @@ def predict(model: Classifier, inputs: FeatureInput | NetworkInput) -> np.ndarra
 
 
 def first_step(
-    data: FeatureSet | ImageSet,
+    data: FeatureSet,
     rows: np.ndarray,
     given: np.ndarray,
     unseen: np.ndarray,
@@ -146,7 +145,7 @@ def first_step(
 
 
 def second_step(
-    data: FeatureSet | ImageSet,
+    data: FeatureSet,
     rows: np.ndarray,
     labels: np.ndarray,
     settings: Settings,
@@ -164,7 +163,7 @@ def second_step(
 
 
 def out_of_sample(
-    data: FeatureSet | ImageSet,
+    data: FeatureSet,
     given: np.ndarray,
     num_classes: int,
     settings: Settings,
@@ -224,7 +223,7 @@ def folds(given: np.ndarray, number: int, seed: int) -> np.ndarray:
 
 
 def _trainer(
-    data: FeatureSet | ImageSet,
+    data: FeatureSet,
     rows: np.ndarray,
     labels: LabelStore,
     weights: tuple[float, float],
