@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,16 +38,14 @@ from sklearn.metrics import average_precision_score  # noqa: E402
 from sklearn.model_selection import cross_val_predict  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
-from chainer_jo.datasets import augmentation, digits, noise  # noqa: E402
+from chainer_jo.datasets import digits, noise  # noqa: E402
 from chainer_jo.errors import UserError  # noqa: E402
 from chainer_jo.experiments.provenance import provenance  # noqa: E402
 from chainer_jo.functions import providers  # noqa: E402
-from chainer_jo.links.preact_resnet import PreActResNet  # noqa: E402
-from chainer_jo.relabel import training, tuning  # noqa: E402
-from chainer_jo.relabel.feature_input import FeatureSet  # noqa: E402
+from chainer_jo.relabel import training  # noqa: E402
+from chainer_jo.relabel.features import FeatureSet  # noqa: E402
 from chainer_jo.relabel.label_errors import find_label_errors  # noqa: E402
 from chainer_jo.relabel.training import Settings  # noqa: E402
-from chainer_jo.training.images import NetworkInput  # noqa: E402
 
 NOISES = (
     ("symmetric", 0.2),
@@ -60,57 +58,6 @@ CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer")
 CIFAR10 += ("dog", "frog", "horse", "ship", "truck")
 #: Rows of each class of the embeddings, of which there are so many.
 PER_CLASS, TRAINED_ON, TEST = 5000, slice(0, 1000), slice(4000, 5000)
-#: For images: those of the preset digits, for fewer epochs, with labels updated from the sixth on.
-IMAGE_SETTINGS = Settings(
-    learning_rate=0.1,
-    weight_decay=1e-3,
-    epochs=20,
-    quiet=5,
-    average=5,
-    largest_batch=64,
-)
-
-
-class ImageSet:
-    """Takes the place of a `FeatureSet`: images, for the paper's network or a smaller one.
-
-    Parameters
-    ----------
-    images : uint8 (n, h, w, c).
-    units, widths : of `PreActResNet`.
-    pad, flip : how training images are augmented; see `BatchIterator`.
-    """
-
-    side_by_side = False
-
-    def __init__(
-        self,
-        images: np.ndarray,
-        units: tuple[int, ...] = (5, 5, 5),
-        widths: tuple[int, ...] = (32, 64, 128),
-        pad: int = 4,
-        flip: bool = True,
-    ) -> None:
-        self.images = images
-        self.units = units
-        self.widths = widths
-        self.pad = pad
-        self.flip = flip
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def network(self, num_classes: int, rng: np.random.RandomState) -> chainer.Link:
-        """A fresh network."""
-        return PreActResNet(self.images.shape[-1], num_classes, self.units, self.widths, rng)
-
-    def inputs(self, rows: np.ndarray) -> NetworkInput:
-        """Those of some rows, as a network sees them."""
-        return NetworkInput(self.images[rows], self._mean, self.pad)
-
-    @cached_property
-    def _mean(self) -> np.ndarray:
-        return augmentation.mean_image(self.images)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +68,7 @@ class Task:
     """
 
     name: str
-    data: Callable[[], FeatureSet | ImageSet]
+    data: Callable[[], FeatureSet]
     settings: Settings
     features: np.ndarray
     true: np.ndarray
@@ -151,14 +98,6 @@ def ours(task: Task, given: np.ndarray, seed: int, settings: Settings) -> Verdic
     return _bayes(_out_of_sample(task, given, seed, settings), given)
 
 
-def ours_tuned(task: Task, given: np.ndarray, seed: int) -> Verdict:
-    """The method with settings chosen by the given labels."""
-    trials = tuning.compare(
-        tuning.candidates(task.settings), partial(_out_of_sample, task, given, seed), given
-    )
-    return _bayes(tuning.choose(trials).probabilities, given)
-
-
 def regression_with_our_decision(task: Task, given: np.ndarray, seed: int) -> Verdict:
     return _bayes(_regression(task, given), given)
 
@@ -175,17 +114,16 @@ def cleanlab_with_our_network(task: Task, given: np.ndarray, seed: int) -> Verdi
 
 def disagreement(task: Task, given: np.ndarray, seed: int) -> Verdict:
     """Wrong is what a network trained on all given labels predicts otherwise."""
-    rows = np.arange(len(given))
     one_hot = np.eye(len(task.class_names), dtype=np.float32)[given]
-    data = task.data()
-    model = training.second_step(data, rows, one_hot, task.settings, seed)
+    data, rows = task.data(), np.arange(len(given))
+    model = training.second_step(data, one_hot, task.settings, seed)
     probabilities = training.predict(model, data.inputs(rows))
     new = probabilities.argmax(axis=1)
     return Verdict(new != given, new, probabilities[rows, given])
 
 
 def _out_of_sample(task: Task, given: np.ndarray, seed: int, settings: Settings) -> np.ndarray:
-    return training.out_of_sample(task.data(), given, len(task.class_names), settings, seed)
+    return training.out_of_fold(task.data(), given, len(task.class_names), settings, seed)
 
 
 def _regression(task: Task, given: np.ndarray) -> np.ndarray:
@@ -208,7 +146,6 @@ def methods(task: Task) -> dict[str, Callable[[Task, np.ndarray, int], Verdict]]
     """What is compared, by name."""
     return {
         OURS: partial(ours, settings=task.settings),
-        "ours, tuned": ours_tuned,
         "ours, soft labels of eq. 9": partial(ours, settings=replace(task.settings, rule="soft")),
         "our decision, logistic regression": regression_with_our_decision,
         CLEANLAB: cleanlab_with_regression,
@@ -266,11 +203,7 @@ def digits_task(kind: str) -> Task:
         images.reshape(len(images), -1).astype(np.float32) / 255
         for images in (data.train_images, data.test_images)
     )
-    if kind == "digits, pixels":
-        seen, settings = partial(FeatureSet, train), Settings()
-    else:
-        seen = partial(ImageSet, data.train_images, (1, 1), (16, 48), pad=1, flip=False)
-        settings = IMAGE_SETTINGS
+    seen, settings = partial(FeatureSet, train), Settings()
     return Task(
         kind,
         seen,
@@ -399,7 +332,7 @@ def summary(blocks: dict[tuple, list[dict]]) -> list[str]:
 
 
 ORDER = list(methods(Task("", None, Settings(), *[None] * 4, ())))
-TASKS = ("digits, pixels", "digits, images", "CIFAR-10, embeddings")
+TASKS = ("digits, pixels", "CIFAR-10, embeddings")
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -427,8 +360,8 @@ def command(options: argparse.Namespace) -> str:
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     try:
-        tasks = [digits_task(name) for name in TASKS[:2] if name in options.tasks]
-        if options.features and TASKS[2] in options.tasks:
+        tasks = [digits_task(name) for name in TASKS[:1] if name in options.tasks]
+        if options.features and TASKS[1] in options.tasks:
             tasks.append(embeddings_task(options.features))
         device = chainer.get_device("@numpy")
         provider = providers.choose(device)

@@ -12,8 +12,8 @@ from chainer_jo.relabel import cli, own_data
 
 #: Two that are easily told apart, and one that a single image has.
 DARK, LIGHT, ODD = 'dark, "black"', "hell wie Schnee", "é"
-SHORT = ("--no-tune", "--epochs", "2", "--device", "cpu", "--threads", "1")
-BY_FEATURES = ("--no-tune", "--epochs", "4", "--device", "cpu")
+SHORT = ("--epochs", "2", "--device", "cpu", "--threads", "1")
+BY_FEATURES = ("--epochs", "4", "--device", "cpu")
 
 
 @contextmanager

@@ -47,28 +47,6 @@ def test_every_method_finds_wrong_labels(benchmark, task):
         assert found["test"] > 0.9 and found["seconds"] > 0
 
 
-def test_images_go_the_same_way(benchmark):
-    rng = np.random.default_rng(0)
-    true = (np.arange(64) % 2).astype(np.int32)
-    images = rng.integers(0, 60, (64, 8, 8, 1), np.uint8)
-    images[true == 1, :4] += 150
-    data = benchmark.ImageSet(images, (1,), (4,), pad=1, flip=False)
-    settings = benchmark.Settings(
-        learning_rate=0.05, weight_decay=1e-4, epochs=20, quiet=3, average=4, folds=2
-    )
-    given = true.copy()
-    given[:6] = 1 - true[:6]
-    errors = benchmark.find_label_errors(
-        benchmark.training.out_of_sample(data, given, 2, settings, 0), given
-    )
-    assert (errors.new == true).mean() > (given == true).mean()
-    model = benchmark.training.second_step(
-        data, np.arange(64), errors.probabilities.astype(np.float32), settings, 0
-    )
-    predicted = benchmark.training.predict(model, data.inputs(np.arange(64)))
-    assert (predicted.argmax(axis=1) == true).mean() > 0.9
-
-
 def test_scores_are_those_of_the_verdict(benchmark, task, monkeypatch):
     given = task.given("symmetric", 0.2, 0)
     bad = np.flatnonzero(given != task.true)

@@ -14,6 +14,7 @@ from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import corrected_set
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
+from chainer_jo.relabel.label_errors import LabelErrors
 from chainer_jo.relabel.labelled_images import load
 
 
@@ -48,7 +49,12 @@ def labels(sets, **new):
     for i, path in enumerate(images.paths):
         if path in new:
             classes[i] = images.class_names.index(new[path])
-    return CorrectedLabels(images, np.eye(len(images.class_names), dtype=np.float32)[classes])
+    sure = np.eye(len(images.class_names))
+    wrong = classes != images.labels
+    errors = LabelErrors(
+        images.class_names, images.labels, sure[classes], sure[classes], wrong, sure, 1.0
+    )
+    return CorrectedLabels(images, errors)
 
 
 def below(folder):

@@ -63,21 +63,3 @@ def test_class_without_images():
 def test_fraction_outside_0_1(fraction):
     with pytest.raises(UserError, match=f"validation fraction {fraction}"):
         splits.split(np.repeat([0, 1], 20), 2, np.random.default_rng(0), fraction)
-
-
-@pytest.mark.parametrize("counts", [(1, 2, 30), (1, 1, 2), (9, 4, 1), (100, 51, 0)])
-def test_labels_of_any_distribution_hold_back_what_they_can_spare(counts):
-    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(3), counts))
-    train, held_back = splits.hold_back(labels, 3, np.random.default_rng(1))
-    np.testing.assert_array_equal(np.sort([*train, *held_back]), np.arange(len(labels)))
-    assert len(held_back) >= 1
-    for k, count in enumerate(counts):
-        left = (labels[train] == k).sum()
-        assert left >= min(count, 1)
-        if counts != (1, 1, 2):
-            assert count - left == min(round(0.1 * count), max(count - 1, 0))
-
-
-def test_nothing_to_hold_back():
-    with pytest.raises(UserError, match="3 images of 3 classes: expected two or more"):
-        splits.hold_back(np.arange(3), 3, np.random.default_rng(0))

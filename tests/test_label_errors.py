@@ -1,7 +1,6 @@
-"""From given labels to wrong and new ones: the decision, the training behind it, the choice."""
+"""From given labels to wrong and new ones: the decision, and the training behind it."""
 
 import re
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,8 +10,9 @@ from chainer import serializers
 from chainer_jo.datasets import noise
 from chainer_jo.errors import UserError
 from chainer_jo.links.joint_objective import JointObjective
-from chainer_jo.relabel import label_noise, training, tuning
-from chainer_jo.relabel.feature_input import FeatureSet
+from chainer_jo.relabel import label_noise, training
+from chainer_jo.relabel.features import FeatureSet
+from chainer_jo.relabel.folds import folds, near_duplicates, same_files
 from chainer_jo.relabel.label_errors import COLUMNS, best_threshold, find_label_errors
 from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
 from chainer_jo.relabel.training import Settings
@@ -63,7 +63,7 @@ def test_nothing_is_wrong_where_nothing_can_be():
 def test_errors_are_found_and_mended(kind, rate):
     features, true = blobs()
     given = given_labels(true, kind, rate)
-    probabilities = training.out_of_sample(FeatureSet(features), given, C, Settings(), 0)
+    probabilities = training.out_of_fold(FeatureSet(features), given, C, Settings(), 0)
     errors = find_label_errors(probabilities, given)
     before = (given == true).mean()
     assert (errors.new == true).mean() > before + 0.6 * (1 - before)
@@ -86,7 +86,7 @@ def test_errors_are_found_and_mended(kind, rate):
 def test_doubt(images, spread, rate, expected):
     features, true = blobs(images, spread=spread)
     given = given_labels(true, "symmetric", rate)
-    probabilities = training.out_of_sample(FeatureSet(features), given, C, Settings(), 0)
+    probabilities = training.out_of_fold(FeatureSet(features), given, C, Settings(), 0)
     errors = find_label_errors(probabilities, given)
     assert re.search(expected, errors.doubt), errors.doubt
 
@@ -94,7 +94,7 @@ def test_doubt(images, spread, rate, expected):
 def test_what_is_estimated_is_of_the_given_labels():
     features, true = blobs()
     given = given_labels(true)  # 0 is called 1, and 2 is called 3, two times in five
-    probabilities = training.out_of_sample(FeatureSet(features), given, C, Settings(), 0)
+    probabilities = training.out_of_fold(FeatureSet(features), given, C, Settings(), 0)
     errors = find_label_errors(probabilities, given, ("a", "b", "c", "d"))
     assert errors.share_wrong == pytest.approx((given != true).mean(), abs=0.03)
     by_class = [(true[given == k] != k).mean() for k in range(C)]
@@ -126,7 +126,7 @@ def test_given_labels_as_evidence_help_against_asymmetric_noise():
     right = {}
     for rule in ("posterior", "soft"):
         settings = Settings(rule=rule)
-        s = training.out_of_sample(FeatureSet(features), given, C, settings, 0)
+        s = training.out_of_fold(FeatureSet(features), given, C, settings, 0)
         right[rule] = (find_label_errors(s, given).new == true).mean()
     assert right["posterior"] > right["soft"]
 
@@ -134,70 +134,116 @@ def test_given_labels_as_evidence_help_against_asymmetric_noise():
 def test_no_image_is_judged_by_a_network_that_saw_its_label():
     features, true = blobs(240)
     given = given_labels(true)
-    settings = Settings(epochs=2, quiet=0, average=1)
-    before = training.out_of_sample(FeatureSet(features), given, C, settings, 3)
-    fold = training.folds(given, settings.folds, 3)
+    settings = Settings(epochs=2, quiet=0, average=1, seeds=1)
+    data = FeatureSet(features)
+    before = training.out_of_fold(data, given, C, settings, 3)
+    fold = folds(given, settings.folds, (3, 0))
     # Two labels of one fold change places: the folds stay as they are.
     i, j = (np.flatnonzero((fold == 0) & (given == k))[0] for k in (0, 1))
     changed = given.copy()
     changed[[i, j]] = given[[j, i]]
-    rows = np.flatnonzero(fold != 0)
-    after = training.first_step(
-        FeatureSet(features), rows, changed[rows], np.flatnonzero(fold == 0), C, settings, 3
-    )
+    rows, unseen = np.flatnonzero(fold != 0), np.flatnonzero(fold == 0)
+    after = training.first_step(data, rows, changed[rows], unseen, C, settings, 3)
     np.testing.assert_allclose(after, before[fold == 0], atol=1e-5)
 
 
-class OneByOne(FeatureSet):
-    side_by_side = False
-
-
 @pytest.mark.parametrize("rule", ["posterior", "soft", "hard"])
-def test_networks_side_by_side_are_as_one_by_one(rule):
+def test_networks_side_by_side_are_as_one_by_one(rule, monkeypatch):
     features, true = blobs(240)
-    settings = Settings(epochs=4, quiet=1, average=2, rule=rule)
-    together, each = (
-        training.out_of_sample(kind(features), given_labels(true), C, settings, 3)
-        for kind in (FeatureSet, OneByOne)
-    )
+    settings = Settings(epochs=4, quiet=1, average=2, rule=rule, seeds=2)
+    what = FeatureSet(features), given_labels(true), C, settings, 3
+    steps = []
+    together = training.out_of_fold(*what, progress=lambda *step: steps.append(step))
+    assert steps == [(i, 4) for i in range(1, 5)]
+    monkeypatch.setattr(training, "LARGEST_LABELS", 1)
+    each = training.out_of_fold(*what)
     np.testing.assert_allclose(together, each, atol=1e-4)
 
 
 def test_the_smaller_training_set_has_an_image_twice():
     features, true = blobs(241)
-    given, settings = given_labels(true), Settings(epochs=4, quiet=1, average=2)
-    found, expected = (
-        training.out_of_sample(kind(features), given, C, settings, 3)
-        for kind in (FeatureSet, OneByOne)
-    )
-    fold = training.folds(given, settings.folds, 3)
+    given, settings = given_labels(true), Settings(epochs=4, quiet=1, average=2, seeds=1)
+    data = FeatureSet(features)
+    found = training.out_of_fold(data, given, C, settings, 3)
+    fold = folds(given, settings.folds, (3, 0))
     assert np.bincount(fold).tolist() == [81, 80, 80]
     rows, unseen = np.resize(np.flatnonzero(fold), 161), np.flatnonzero(fold == 0)
-    expected[unseen] = training.first_step(
-        FeatureSet(features), rows, given[rows], unseen, C, settings, 3
+    expected = training.first_step(data, rows, given[rows], unseen, C, settings, 3)
+    np.testing.assert_allclose(found[unseen], expected, atol=1e-4)
+
+
+def test_it_is_the_mean_over_seeds_with_folds_of_their_own():
+    features, true = blobs(120)
+    given, data = given_labels(true), FeatureSet(features)
+    two, one = (
+        training.out_of_fold(data, given, C, Settings(epochs=3, quiet=1, seeds=k), 5)
+        for k in (2, 1)
     )
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+    other = 2 * two - one  # what the second seed says by itself
+    assert not np.array_equal(folds(given, 3, (5, 0)), folds(given, 3, (5, 1)))
+    np.testing.assert_allclose(other.sum(axis=1), 1, atol=1e-4)
+    assert other.min() > -1e-5 and np.abs(other - one).max() > 0.01
+    assert Settings().number_of_seeds(999) == 10 and Settings().number_of_seeds(1000) == 3
+
+
+def test_images_that_are_the_same_are_judged_by_the_same_network():
+    features, _ = blobs(600)
+    rng = np.random.default_rng(0)
+    features[[100, 500]] = features[7]
+    features[300] = features[8] + rng.normal(0, 0.01, 6)  # the same in another quality
+    groups = near_duplicates(features)
+    assert [group.tolist() for group in groups] == [[7, 100, 500], [8, 300]]
+    given = np.arange(600) % C
+    fold = folds(given, 3, 0, groups)
+    assert len(set(fold[[7, 100, 500]])) == len(set(fold[[8, 300]])) == 1
+    assert np.ptp(np.bincount(fold)) <= 4
+    errors = training.judge(FeatureSet(features), given, "abcd", Settings(epochs=2, quiet=1), 0)
+    assert [group.tolist() for group in errors.duplicates] == [[7, 100, 500], [8, 300]]
+
+
+def test_features_that_tell_no_images_apart_are_no_duplicates():
+    assert near_duplicates(np.zeros((50, 3), np.float32)) == []
+    assert near_duplicates(np.float32([[1, 2], [1, 2]]))[0].tolist() == [0, 1]
+
+
+def test_files_of_the_same_content(tmp_path):
+    for name, content in (("a", b"12"), ("b", b"34"), ("c", b"12"), ("d", b"5")):
+        (tmp_path / name).write_bytes(content)
+    paths = [str(tmp_path / name) for name in "abcd"]
+    (found,) = same_files(paths, np.array([2, 2, 2, 1]))
+    assert found.tolist() == [0, 2]
 
 
 def test_same_seed_same_probabilities():
     features, true = blobs(240)
     given, settings = given_labels(true), Settings(epochs=2, quiet=0, average=2)
     a, b, c = (
-        training.out_of_sample(FeatureSet(features), given, C, settings, seed) for seed in (0, 0, 1)
+        training.out_of_fold(FeatureSet(features), given, C, settings, seed) for seed in (0, 0, 1)
     )
     np.testing.assert_array_equal(a, b)
     assert not np.array_equal(a, c)
     np.testing.assert_allclose(a.sum(axis=1), 1, rtol=1e-5)
 
 
+def test_training_that_diverges_is_said():
+    features, true = blobs(120)
+    wild, data = Settings(learning_rate=1e6, weight_decay=1.0), FeatureSet(features)
+    with pytest.raises(UserError, match="diverged with learning rate 1e[+]06, expected a smaller"):
+        training.second_step(data, np.eye(C, dtype=np.float32)[true], wild, 0)
+    with pytest.raises(UserError, match="diverged"):
+        training.judge(data, true, "abcd", wild, 0)
+
+
 def test_folds_divide_every_class():
     given = np.repeat([0, 1, 2], [7, 3, 20])
-    fold = training.folds(given, 3, 0)
+    fold = folds(given, 3, 0)
     for k in range(3):
         counts = np.bincount(fold[given == k], minlength=3)
         assert counts.max() - counts.min() <= 1
     with pytest.raises(UserError, match="4 images in 3 folds"):
-        training.folds(given[:4], 3, 0)
+        folds(given[:4], 3, 0)
+    with pytest.raises(UserError, match="expected two or more of some class"):
+        folds(np.arange(20), 3, 0)
 
 
 def store(count, seed=0, networks=1):
@@ -254,47 +300,6 @@ def test_labels_go_on_from_what_was_saved(networks):
         each.update()
     np.testing.assert_array_equal(copy.labels, labels.labels)
     np.testing.assert_array_equal(copy.confusion, labels.confusion)
-
-
-def test_choice_keeps_the_default_unless_another_is_surely_better():
-    features, true = blobs()
-    given = given_labels(true, "symmetric")
-    good = training.out_of_sample(FeatureSet(features), given, C, Settings(), 0)
-    nothing = np.full_like(good, 1 / C)
-    by_name = {"good": good, "same": good, "nothing": nothing}
-    trials = tuning.compare(["nothing", "good"], by_name.get, given)
-    assert tuning.choose(trials).settings == "good"
-    trials = tuning.compare(["good", "same", "nothing"], by_name.get, given)
-    assert tuning.choose(trials).settings == "good"
-    assert trials[2].gain < -3 * trials[2].standard_error
-    assert trials[0].accuracy > trials[2].accuracy
-    # A gain of less than two standard errors: one image in ten, by little.
-    slightly = good.copy()
-    slightly[::10] = label_noise.sharpen(good, 1.001)[::10]
-    trials = tuning.compare(["good", "slightly"], {"good": good, "slightly": slightly}.get, given)
-    assert tuning.choose(trials).settings == "good"
-
-
-def test_settings_that_diverge_are_never_chosen():
-    rng = np.random.default_rng(0)
-    given = np.arange(60) % C
-    weak, good = (np.eye(C)[given] * w + rng.random((60, C)) for w in (0.5, 3.0))
-    by_name = {"weak": weak / weak.sum(1, keepdims=True), "good": good / good.sum(1, keepdims=True)}
-    by_name["none"] = by_name["good"].copy()
-    by_name["none"][7] = np.nan  # a fold's network is enough
-    for names, chosen in ((["none", "weak", "good"], "good"), (["weak", "none", "weak"], "weak")):
-        trials = tuning.compare(names, by_name.get, given)
-        assert tuning.choose(trials).settings == chosen
-        assert [trial.accuracy is None for trial in trials] == [name == "none" for name in names]
-    with pytest.raises(UserError, match="diverged with all settings, expected a smaller"):
-        tuning.choose(tuning.compare(["none"], by_name.get, given))
-
-
-def test_candidates_begin_with_the_default():
-    default = Settings(folds=5)
-    found = tuning.candidates(default)
-    assert found[0] == default and len(set(found)) == len(found) > 1
-    assert replace(found[1], alpha=default.alpha, beta=default.beta) == default
 
 
 def test_prior_is_the_mean_label_once_labels_are_updated():

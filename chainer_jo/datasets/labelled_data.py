@@ -49,6 +49,7 @@ class LabelledData:
     ----------
     name : what results computed from it are labelled with.
     validation, test : scored by their `labels`; `test` may be missing.
+    parts : int (n,), which part each training image is in, if they are divided.
     """
 
     name: str
@@ -56,6 +57,15 @@ class LabelledData:
     train: Labelled
     validation: Labelled
     test: Labelled | None
+    parts: np.ndarray | None = None
+
+    def without(self, part: int) -> LabelledData:
+        """The same with one part of the training images in the place of the validation set."""
+        left_out = self.parts == part
+        train, validation = (
+            self.train.take(np.flatnonzero(rows)) for rows in (~left_out, left_out)
+        )
+        return LabelledData(self.name, self.class_names, train, validation, self.test)
 
     def fingerprint(self) -> str:
         """16 hexadecimal digits that follow from images and labels; of files, from their paths."""

@@ -22,7 +22,7 @@ class Progress:
     def __init__(self, what: str, unit: str, total: int | None = None, scale: int = 1) -> None:
         self._what = what
         self._unit = unit
-        self._total = total
+        self.total = total
         self._scale = scale
         self._live = sys.stderr.isatty()
         self._interval = 0.1 if self._live else 10.0
@@ -42,9 +42,9 @@ class Progress:
 
     def _show(self, done: int) -> None:
         line = f"{self._what}: {done // self._scale:,}"
-        if self._total:
-            part = min(done / self._total, 1)
-            line += f" of {self._total // self._scale:,} {self._unit}"
+        if self.total:
+            part = min(done / self.total, 1)
+            line += f" of {self.total // self._scale:,} {self._unit}"
             line += f" [{'#' * int(part * _WIDTH):.<{_WIDTH}}] {part:.0%}"
         else:
             line += f" {self._unit}"

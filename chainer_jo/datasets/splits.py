@@ -42,31 +42,3 @@ def split(
             )
         held_back[rng.permutation(members)[:count]] = True
     return np.flatnonzero(~held_back), np.flatnonzero(held_back)
-
-
-def hold_back(
-    labels: np.ndarray, num_classes: int, rng: np.random.Generator, fraction: float = 0.1
-) -> tuple[np.ndarray, np.ndarray]:
-    """The same for labels of any distribution: a class of few images may hold back none of them,
-    and keeps at least one; at least one is held back in all.
-
-    Parameters and values are those of `split`.
-
-    Raises
-    ------
-    UserError
-        if no class has two images.
-    """
-    counts = np.bincount(labels, minlength=num_classes)
-    shares = np.minimum(np.round(fraction * counts).astype(int), np.maximum(counts - 1, 0))
-    if not shares.any():
-        shares[counts.argmax()] = counts.max() > 1
-    if not shares.any():
-        raise UserError(
-            f"{len(labels)} images of {num_classes} classes: expected two or more of some class, "
-            "one of them to be held back"
-        )
-    held_back = np.zeros(len(labels), dtype=bool)
-    for k, share in enumerate(shares):
-        held_back[rng.permutation(np.flatnonzero(labels == k))[:share]] = True
-    return np.flatnonzero(~held_back), np.flatnonzero(held_back)

@@ -26,7 +26,8 @@ class Data:
 
     Images of many sizes are resized to a square of ``resize`` pixels, whose centre of ``crop``
     pixels is used. Those of one size may be shrunk: every square of ``shrink`` x ``shrink`` pixels
-    becomes one, their mean.
+    becomes one, their mean. Of `LabelledData` that are divided into parts, one may be left out of
+    training and classified instead.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Data:
     resize: int | None = None
     crop: int | None = None
     shrink: int | None = None
+    left_out: int | None = None
 
 
 @dataclass(frozen=True)

@@ -136,6 +136,8 @@ def _labelled(
     if data.name != wanted.name:
         raise UserError(f"data set {data.name!r}: the run {experiment.id} needs {wanted.name!r}")
     if experiment.noise.kind == "real":
+        if wanted.left_out is not None:
+            data = data.without(wanted.left_out)
         return data, data.fingerprint()
     chosen = data.first("train", wanted.train_per_class)
     data = data.subset(wanted.train_per_class, wanted.test_per_class)
@@ -191,6 +193,9 @@ def _prior(experiment: Experiment, data: LabelledData) -> np.ndarray:
     if experiment.noise.kind != "real" or experiment.prior == "uniform":
         return np.full(classes, 1 / classes, np.float32)
     frequencies = np.bincount(data.train.labels, minlength=classes)
+    if experiment.data.left_out is not None:
+        # All images of a class may be in the part that is left out.
+        frequencies = np.maximum(frequencies, 1)
     if not frequencies.all():
         missing = data.class_names[int(frequencies.argmin())]
         raise UserError(

@@ -1,4 +1,5 @@
-"""Relabelling by the images themselves: the paper's two steps, as runs that can be continued."""
+"""Relabelling by the images themselves: the paper's two steps, without one part of the images after
+the other, as runs that can be continued."""
 
 from __future__ import annotations
 
@@ -16,7 +17,6 @@ from chainer import serializers
 from chainer_jo.commands.dry_run import run_lines
 from chainer_jo.cores import usable_cores
 from chainer_jo.datasets import augmentation
-from chainer_jo.datasets.labelled_data import LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.run import Settings
@@ -26,15 +26,15 @@ from chainer_jo.links.classifier import Classifier
 from chainer_jo.links.joint_objective import JointObjective
 from chainer_jo.links.preact_resnet import PreActResNet
 from chainer_jo.links.resnet50 import ResNet50
-from chainer_jo.paper.settings import HyperParameters
 from chainer_jo.relabel import own_data
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.decoded_images import usual_size
-from chainer_jo.relabel.outcome import HELD_OUT, Accuracy, Outcome, Trial, choice, trial_rows
-from chainer_jo.relabel.study import CROP, RESIZE, RelabelStudy, large_images, small_images
-from chainer_jo.relabel.trained_network import TrainedNetwork
-from chainer_jo.relabel.tuning import surely_best
-from chainer_jo.report.grid import aligned
+from chainer_jo.relabel.folds import folds, same_files
+from chainer_jo.relabel.label_errors import find_label_errors
+from chainer_jo.relabel.labelled_images import LabelledImages
+from chainer_jo.relabel.outcome import Accuracy, Outcome
+from chainer_jo.relabel.study import CROP, FOLDS, RESIZE, RelabelStudy, large_images, small_images
+from chainer_jo.relabel.trained_network import Member, TrainedNetwork
 from chainer_jo.scheduling.cost import MEASURED, Cost, duration, probe
 from chainer_jo.scheduling.local_pool import LocalPool
 from chainer_jo.scheduling.many_ranks import Team
@@ -55,7 +55,6 @@ class ByImages:
         self.ranks = ranks
         self.flags = flags
         self.sets = flags.own.sets
-        self.trained_on, self.held_back = flags.own.rows
         self.side = self._side()
         self.jobs = 1 if ranks.size > 1 else flags.jobs
         self.settings = Settings(
@@ -66,7 +65,6 @@ class ByImages:
         )
         self.store = RunStore(flags.out)
         self.study = self._study()
-        self.names: dict[Experiment, str] = {}
 
     def _side(self) -> int | None:
         """Pixels of the images that are learnt from scratch; None for ResNet-50."""
@@ -94,7 +92,8 @@ class ByImages:
     def _study(self) -> RelabelStudy:
         flags, fields = self.flags, {"seed": self.flags.seed}
         fields["prior"] = "uniform" if flags.prior == "uniform" else None
-        name, number, epochs = own_data.NAME, len(self.trained_on), flags.epochs
+        name, epochs = own_data.NAME, flags.epochs
+        number = len(self.sets.train) * (FOLDS - 1) // FOLDS
         if self.side is None:
             study = large_images(name, flags.weights, number, epochs, **fields)
         else:
@@ -104,13 +103,24 @@ class ByImages:
             for field in ("alpha", "beta", "learning_rate")
             if (value := getattr(flags, field)) is not None
         }
-        candidates = dict.fromkeys(replace(c, **given) for c in study.candidates)
-        return replace(study, candidates=tuple(candidates)[: None if flags.tune else 1])
+        return replace(study, parameters=replace(study.parameters, **given))
+
+    @functools.cached_property
+    def parts(self) -> np.ndarray:
+        """The fold (n,) of each image; files of the same content are in one."""
+        labels = self.sets.train.labels
+        return folds(labels, FOLDS, self.flags.seed, self.duplicates).astype(np.int8)
+
+    @functools.cached_property
+    def duplicates(self) -> list[np.ndarray]:
+        """Files of the same content."""
+        images = self.sets.train
+        return same_files(images.files(), images.sizes)
 
     @property
     def about(self) -> dict[str, str]:
         """How it is computed."""
-        study, sgd = self.study, self.study.second_step_sgd
+        study, sgd, parameters = self.study, self.study.second_step_sgd, self.study.parameters
         if self.side is None:
             seen = f"resized to {RESIZE} pixels, the centre of {CROP}: ResNet-50 from weights"
         else:
@@ -122,15 +132,19 @@ class ByImages:
         return {
             "images": seen,
             "training": f"{study.epochs} epochs with labels updated from epoch {study.start} on, "
-            f"then {sgd.epochs} epochs on the new labels; batches of {sgd.batch_size}",
+            f"then {sgd.epochs} epochs on the new labels; without one part of {FOLDS}, for each "
+            f"part; batches of {sgd.batch_size}",
+            "settings": f"alpha {parameters.alpha:g}, beta {parameters.beta:g}, learning rate "
+            f"{parameters.learning_rate:g}",
             "device": f"{self.flags.device}, {study.precision}",
+            "photographs": "features of them by any model (--features) take seconds, and find far "
+            "more than a network from scratch",
         }
 
     def plan(self) -> None:
         """Says what would be run."""
-        tuning, steps = self._tuning(), self._steps(self.study.candidates[0])
-        experiments = [*tuning, *steps]
-        waiting = {*pending(experiments, self.store), *self._lost(steps)}
+        experiments = list(self.names)
+        waiting = {*pending(experiments, self.store), *self._lost()}
         cost = self._cost(experiments)
         if cost.basis != MEASURED:
             cost = cost.tried(self._tried(experiments[-1]))
@@ -145,64 +159,75 @@ class ByImages:
     def work(self) -> Outcome | None:
         """Everything; None if the time was up."""
         self.data = self.load()
-        tuning = self._tuning()
-        if tuning:
-            print(f"trying {len(tuning)} settings in short runs", flush=True)
-            if not self._run(tuning):
-                return None
-        trials = self._trials(tuning)
-        parameters = self.study.candidates[0]
-        if trials:
-            print(*aligned(trial_rows(trials)), f"chosen: {choice(trials)}", sep="\n", flush=True)
-            parameters = self.study.candidates[[trial.chosen for trial in trials].index(True)]
-        first, second, baseline = steps = self._steps(parameters)
-        for experiment in self._lost(steps):
+        experiments = list(self.names)
+        for experiment in self._lost():
             self.store.forget(experiment)
-        if not self._run(steps):
+        if not self._run(experiments):
             return None
-        for experiment in (first, second):
+        for experiment in experiments:
             if self.store.result(experiment)["state"] == "diverged":
                 raise UserError(
                     f"training diverged ({self.names[experiment]}, learning rate "
                     f"{experiment.optimization.learning_rate:g}), expected a smaller "
                     "--learning-rate"
                 )
-        network = self._network(second)
+        images, networks = self.sets.train, [self._network(steps[1]) for steps in self.steps]
+        probabilities = np.empty((len(images), len(images.class_names)), np.float32)
+        self._use_device()
+        for part, network in enumerate(networks):
+            rows = np.flatnonzero(self.parts == part)
+            probabilities[rows] = network.of_images(images.files(rows), self.device)
+        errors = find_label_errors(
+            probabilities, images.labels, images.class_names, self.duplicates
+        )
+        network = _together(networks)
         return Outcome(
-            CorrectedLabels(self.sets.train, self._labels(first, network)),
+            CorrectedLabels(images, errors),
             network,
-            trials,
-            self._accuracies(baseline, second),
-            {**self.about, "settings": _settings(parameters)},
-            {"first step": first, "second step": second, "labels as given": baseline},
+            self._accuracies(network),
+            self.about,
+            {self.names[e]: e for steps in self.steps for e in steps},
         )
 
-    def _tuning(self) -> list[Experiment]:
-        tuning = self.study.tuning()
-        self.names |= {e: f"settings {i} of {len(tuning)}" for i, e in enumerate(tuning, 1)}
-        return tuning
+    @functools.cached_property
+    def steps(self) -> list[tuple[Experiment, Experiment]]:
+        """The two steps without each part."""
+        return [self.study.steps(part) for part in range(FOLDS)]
 
-    def _steps(self, parameters: HyperParameters) -> list[Experiment]:
-        first = self.study.first_step(parameters)
-        steps = [first, self.study.second_step(first), self.study.baseline()]
-        names = "new labels", "network on them", "network on given ones"
-        self.names |= dict(zip(steps, names, strict=True))
-        return steps
+    @functools.cached_property
+    def baselines(self) -> list[Experiment]:
+        """Networks on the labels as given, if they were asked for."""
+        return [self.study.baseline(part) for part in range(FOLDS) if self.flags.baseline]
 
-    def _lost(self, steps: Sequence[Experiment]) -> list[Experiment]:
-        """The finished ones of the two steps whose file is gone that is read at the end."""
-        return [
+    @functools.cached_property
+    def names(self) -> dict[Experiment, str]:
+        """What runs are called."""
+        names = {}
+        for part, steps in enumerate(self.steps, 1):
+            for experiment, name in zip(steps, ("new labels", "network on them"), strict=True):
+                names[experiment] = f"{name}, {part} of {FOLDS}"
+        for part, experiment in enumerate(self.baselines, 1):
+            names[experiment] = f"network on given ones, {part} of {FOLDS}"
+        return names
+
+    def _lost(self) -> list[Experiment]:
+        """The finished ones whose weights are gone, which are read at the end, with the first steps
+        whose labels these were trained on, if they are gone too."""
+        last = [*(second for _, second in self.steps), *self.baselines]
+        lost = [
             experiment
-            for experiment, name in zip(steps[:2], ("labels.npz", "model.npz"), strict=True)
+            for experiment in last
             if self.store.result(experiment)
             and not self.store.diverged(experiment)
-            and not (self.store.folder(experiment) / name).exists()
+            and not (self.store.folder(experiment) / "model.npz").exists()
         ]
+        firsts = [e.first_step for e in lost if e.first_step]
+        return [*(e for e in firsts if self.store.lost_labels(e)), *lost]
 
     @functools.cached_property
     def load(self):
         """Gives the data, in this process and, as it can be sent there, in others."""
-        return functools.partial(self.flags.own.load, self.side)
+        return functools.partial(self.flags.own.load, self.side, self.parts)
 
     def _run(self, experiments: Sequence[Experiment]) -> bool:
         waiting = pending(experiments, self.store)
@@ -227,37 +252,15 @@ class ByImages:
             status.close()
 
     def _cost(self, experiments: Sequence[Experiment]) -> Cost:
-        batches = len(self.trained_on) / self.study.second_step_sgd.batch_size
-        return Cost.of(self.store, [*self.study.tuning(), *experiments], batches, None)
+        images = len(self.sets.train) * (FOLDS - 1) / FOLDS
+        batches = images / self.study.second_step_sgd.batch_size
+        return Cost.of(self.store, experiments, batches, None)
 
     def _tried(self, experiment: Experiment) -> float | None:
         if self.side is None or self.ranks.size > 1:
             return None
         shape = self.side, self.side, 3
         return probe(experiment, shape, self.settings, self.flags.threads)
-
-    def _trials(self, tuning: Sequence[Experiment]) -> list[Trial]:
-        """What the short runs came to. A tenth of noisy labels tells small differences from luck
-        badly, so the default is left only for what is surely better."""
-        if not tuning:
-            return []
-        found = [self._tail_accuracy(experiment) for experiment in tuning]
-        if all(accuracy is None for accuracy in found):
-            raise UserError("training diverged with all settings, expected a lower --learning-rate")
-        best = surely_best(found, len(self.data.validation))
-        return [
-            Trial(e.alpha, e.beta, e.optimization.learning_rate, accuracy, i == best)
-            for i, (e, accuracy) in enumerate(zip(tuning, found, strict=True))
-        ]
-
-    def _tail_accuracy(self, experiment: Experiment) -> float | None:
-        """Mean over the last epochs, as many as labels are averaged over: with a high learning rate
-        it goes up and down."""
-        if self.store.result(experiment)["state"] == "diverged":
-            return None
-        log = self.store.log(experiment)
-        last = log[-(experiment.relabelling.average or len(log)) :]
-        return float(np.mean([entry["validation"] for entry in last]))
 
     def _network(self, experiment: Experiment) -> TrainedNetwork:
         classes = self.sets.class_names
@@ -270,41 +273,42 @@ class ByImages:
             about |= {"resize": self.side, "crop": self.side}
             about |= {"units": description.units, "widths": description.widths}
             network = PreActResNet(3, len(classes), description.units, description.widths)
-            look = {"mean": augmentation.mean_image(self.data.train.images)}
+            trained_on = self.data.without(experiment.data.left_out).train
+            look = {"mean": augmentation.mean_image(trained_on.images)}
         prior = np.full(len(classes), 1 / len(classes))
         model = Classifier(network, JointObjective(prior))
         serializers.load_npz(self.store.folder(experiment) / "model.npz", model)
-        return TrainedNetwork.of(about, network, look)
+        return TrainedNetwork(about, [Member.of(network, look)])
 
-    def _labels(self, first_step: Experiment, network: TrainedNetwork) -> np.ndarray:
-        """The soft labels (n, c) of all images: the first step's, and for those that were held back
-        what the network says that was trained on these."""
-        images = self.sets.train
-        labels = np.empty((len(images), len(images.class_names)), np.float32)
-        labels[self.trained_on] = self.store.labels(first_step)
+    @property
+    def device(self) -> chainer.backend.Device:
+        """Where images are classified at the end."""
         name = self.flags.device
-        device = chainer.get_device("@numpy" if name == "cpu" else f"@cupy:{name[5:]}")
-        device.use()
-        provider = providers.choose(device, self.study.precision)
+        return chainer.get_device("@numpy" if name == "cpu" else f"@cupy:{name[5:]}")
+
+    def _use_device(self) -> None:
+        self.device.use()
+        provider = providers.choose(self.device, self.study.precision)
         if provider is not None:
             provider.keep_choices(self.store.root)
         providers.use(provider)
-        labels[self.held_back] = network.of_images(images.files(self.held_back), device)
-        return labels
 
-    def _accuracies(self, baseline: Experiment, second_step: Experiment) -> list[Accuracy]:
-        names = {"validation": "validation" if self.sets.validation else HELD_OUT, "test": "test"}
-        results = [self.store.result(e).get("last", {}) for e in (baseline, second_step)]
-        data: LabelledData = self.data
+    def _accuracies(self, network: TrainedNetwork) -> list[Accuracy]:
+        networks = [None, network]
+        if self.baselines:
+            networks[0] = _together([self._network(experiment) for experiment in self.baselines])
+
+        def right(network: TrainedNetwork | None, images: LabelledImages) -> float | None:
+            if network is None:
+                return None
+            predicted = network.of_images(images.files(), self.device).argmax(axis=1)
+            return float((predicted == images.labels).mean())
+
         return [
-            Accuracy(name, len(getattr(data, use)), *(result.get(use) for result in results))
-            for use, name in names.items()
-            if getattr(data, use) is not None
+            Accuracy(name, len(images), *(right(each, images) for each in networks))
+            for name, images in self.sets.right.items()
         ]
 
 
-def _settings(parameters: HyperParameters) -> str:
-    return (
-        f"alpha {parameters.alpha:g}, beta {parameters.beta:g}, "
-        f"learning rate {parameters.learning_rate:g}"
-    )
+def _together(networks: Sequence[TrainedNetwork]) -> TrainedNetwork:
+    return TrainedNetwork(networks[0].about, [m for each in networks for m in each.members])

@@ -13,6 +13,7 @@ from chainer_jo.experiments.store import RunStore
 from chainer_jo.relabel import corrected_set, labelled_images, trained_network
 from chainer_jo.relabel.by_features import ByFeatures
 from chainer_jo.relabel.by_images import ByImages
+from chainer_jo.relabel.by_probabilities import ByProbabilities
 from chainer_jo.relabel.decoded_images import usual_size
 from chainer_jo.relabel.flags import parse
 from chainer_jo.relabel.outcome import Outcome, report, summary
@@ -21,7 +22,7 @@ from chainer_jo.report.relabelled import Relabelled
 from chainer_jo.training.many_ranks import Ranks
 
 #: The file that says whose data a folder's results are of, and the folders with what was computed.
-BOUND, COMPUTED = "data.json", ("runs", "trials")
+BOUND, COMPUTED = "data.json", ("runs",)
 LABELS, SOFT_LABELS = "labels.csv", "soft_labels.npz"
 WRITTEN = (LABELS, SOFT_LABELS, trained_network.NAME, REPORT)
 
@@ -44,14 +45,16 @@ def relabel(flags: argparse.Namespace, ranks: Ranks) -> None:
     if flags.true_labels:
         images = labelled_images.true_labels(flags.true_labels, images, flags.own.form)
     _check_folders(flags)
-    way = (ByImages if flags.features == "auto" else ByFeatures)(flags, ranks)
-    held_back = len(flags.own.rows[1])
+    if flags.probabilities:
+        way = ByProbabilities(flags)
+    elif flags.features != "auto":
+        way = ByFeatures(flags)
+    else:
+        way = ByImages(flags, ranks)
     classes = sets.class_names
     shown = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
     print(f"{len(images):,} images of {len(classes)} classes ({shown})")
-    print(*(f"{name}: {value}" for name, value in way.about.items()), sep="\n")
-    if held_back:
-        print(f"held out: {held_back:,} images, with their labels as given", flush=True)
+    print(*(f"{name}: {value}" for name, value in way.about.items()), sep="\n", flush=True)
     _bind(flags)
     if flags.dry_run:
         way.plan()
@@ -119,19 +122,19 @@ def _write(flags: argparse.Namespace, outcome: Outcome) -> None:
     out, labels = flags.out, outcome.labels
     labels.write_table(out / LABELS)
     labels.write_probabilities(out / SOFT_LABELS)
-    network = outcome.network.save(out)
+    network = [outcome.network.save(out)] if outcome.network else []
     images = labels.images
     relabelled = Relabelled(
         images.class_names,
         ImageFiles(images.root, images.paths),
-        labels.given,
-        labels.new,
-        labels.probability_new,
+        labels.errors.given,
+        labels.errors.new,
+        labels.errors.probability_new,
     )
     page = report(outcome, flags.data, RunStore(out))
     page_path = page.write(out, relabelled, usual_size(images))
     print("", *summary(outcome), "", sep="\n")
-    print("written:", out / LABELS, out / SOFT_LABELS, network, page_path)
+    print("written:", out / LABELS, out / SOFT_LABELS, *network, page_path)
     if flags.apply:
         sets = flags.own.sets
         copy = flags.copy or _is_unpacked(flags)

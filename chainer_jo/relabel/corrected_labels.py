@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from chainer_jo import files
 from chainer_jo.datasets.labelled_data import UNKNOWN
+from chainer_jo.relabel.label_errors import LabelErrors
 from chainer_jo.relabel.labelled_images import LabelledImages
 
 COLUMNS = ("path", "given", "new", "probability_given", "probability_new", "changed")
@@ -19,44 +19,10 @@ COLUMNS = ("path", "given", "new", "probability_given", "probability_new", "chan
 
 @dataclass(frozen=True, eq=False)
 class CorrectedLabels:
-    """n images and their new labels.
-
-    Attributes
-    ----------
-    images : with their labels as given.
-    probabilities : the new soft labels, float32 (n, c).
-    threshold : labels whose probability is not above it are best called wrong, for the highest
-        expected F1; None where probabilities are not calibrated.
-    """
+    """n images, and what is thought of their labels."""
 
     images: LabelledImages
-    probabilities: np.ndarray
-    threshold: float | None = None
-
-    @property
-    def given(self) -> np.ndarray:
-        """The labels as given, int (n,)."""
-        return self.images.labels
-
-    @cached_property
-    def new(self) -> np.ndarray:
-        """The likeliest class of each image, int (n,)."""
-        return self.probabilities.argmax(axis=1)
-
-    @property
-    def changed(self) -> np.ndarray:
-        """Which images have another label now, bool (n,)."""
-        return self.new != self.given
-
-    @property
-    def probability_given(self) -> np.ndarray:
-        """Of the given label, (n,); the surest errors have the least."""
-        return self.probabilities[np.arange(len(self.given)), self.given]
-
-    @property
-    def probability_new(self) -> np.ndarray:
-        """Of the new label, (n,)."""
-        return self.probabilities.max(axis=1)
+    errors: LabelErrors
 
     def scores(self) -> dict[str, Scores]:
         """How right it is to call labels wrong, by rule; empty without true labels."""
@@ -64,13 +30,10 @@ class CorrectedLabels:
         known = true != UNKNOWN
         if not known.any():
             return {}
-        wrong = (self.given != true)[known]
-        right_after = float((self.new == true)[known].mean())
-        rules = {"the label changed": self.changed}
-        if self.threshold is not None:
-            rules[f"its probability is at most {self.threshold:.3f}"] = (
-                self.probability_given <= self.threshold
-            )
+        errors = self.errors
+        wrong = (errors.given != true)[known]
+        right_after = float((errors.new == true)[known].mean())
+        rules = {"it is changed": errors.changed, "it is called wrong": errors.wrong}
         return {
             rule: Scores.of(called[known], wrong, right_after) for rule, called in rules.items()
         }
@@ -89,11 +52,11 @@ class CorrectedLabels:
         writer.writerows(
             zip(
                 self.images.paths,
-                (names[k] for k in self.given),
-                (names[k] for k in self.new),
-                (f"{p:.6f}" for p in self.probability_given),
-                (f"{p:.6f}" for p in self.probability_new),
-                ("yes" if changed else "no" for changed in self.changed),
+                (names[k] for k in self.errors.given),
+                (names[k] for k in self.errors.new),
+                (f"{p:.6f}" for p in self.errors.probability_given),
+                (f"{p:.6f}" for p in self.errors.probability_new),
+                ("yes" if changed else "no" for changed in self.errors.changed),
                 *others.values(),
                 strict=True,
             )
@@ -104,7 +67,7 @@ class CorrectedLabels:
         """``soft_labels.npz``: `paths`, `labels` (n, c) and `class_names`."""
         arrays = {
             "paths": np.array(list(self.images.paths)),
-            "labels": self.probabilities,
+            "labels": self.errors.probabilities.astype(np.float32),
             "class_names": np.array(self.images.class_names),
         }
         files.write(path, lambda file: np.savez_compressed(file, **arrays))

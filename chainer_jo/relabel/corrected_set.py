@@ -66,11 +66,13 @@ def _in_class_folders(labels: CorrectedLabels, position: int) -> list[str]:
     which was moved has its old class in its name."""
     names = labels.images.class_names
     folders = list(names)  # an accent in them may be encoded otherwise
-    for path, given in zip(labels.images.paths, labels.given, strict=True):
+    for path, given in zip(labels.images.paths, labels.errors.given, strict=True):
         folders[given] = PurePosixPath(path).parts[position]
     taken = set(labels.images.paths)
     targets = []
-    for path, given, new in zip(labels.images.paths, labels.given, labels.new, strict=True):
+    for path, given, new in zip(
+        labels.images.paths, labels.errors.given, labels.errors.new, strict=True
+    ):
         if given == new:
             targets.append(path)
             continue
@@ -104,5 +106,5 @@ def _write_table(labels: CorrectedLabels, path: Path) -> None:
     with open(path, "w", newline="", encoding="utf-8") as text:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([PATH, LABEL, *images.columns])
-        names = (images.class_names[k] for k in labels.new)
+        names = (images.class_names[k] for k in labels.errors.new)
         writer.writerows(zip(images.paths, names, *images.columns.values(), strict=True))

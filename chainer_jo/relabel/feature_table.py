@@ -1,5 +1,5 @@
-"""Features of people's own images, computed by any model, and joined to the images by their
-paths."""
+"""Features of people's own images, or probabilities, that any model has computed, joined to the
+images by their paths."""
 
 from __future__ import annotations
 
@@ -33,22 +33,35 @@ def read_features(file: str | Path, images: LabelledImages) -> np.ndarray:
         if the file has no such arrays, a path twice, no row for an image, numbers that are not
         finite, or the same ones for all images.
     """
+    chosen, _ = read_rows(file, images, "features")
     where = f"features {str(file)!r}"
-    if str(file).endswith(".npy"):
-        features, rows = _in_order(file, images), np.arange(len(images))
-    else:
-        features, paths = read_arrays(file)
-        rows = _rows(where, paths, images)
-    with np.errstate(over="ignore"):  # what is too large for float32 is not finite there
-        chosen = np.ascontiguousarray(features[rows], np.float32)
-    problems = Problems()
-    for i in np.flatnonzero(~np.isfinite(chosen).all(axis=1)):
-        problems.add("numbers that are not finite in float32", images.show(int(i)))
-    problems.raise_if_any(where)
     if (chosen == chosen[0]).all():
         raise UserError(f"{where}: the same for all images, expected what tells them apart")
     _note_far_rows(where, chosen, images)
     return chosen
+
+
+def read_rows(
+    file: str | Path, images: LabelledImages, kind: str
+) -> tuple[np.ndarray, list[str] | None]:
+    """The images' rows of the array `kind` of such a file, in their order, float32 (n, d); and the
+    names in its array `class_names`, if there is one.
+
+    Raises UserError as `read_features` does.
+    """
+    where, names = f"{kind} {str(file)!r}", None
+    if str(file).endswith(".npy"):
+        numbers, rows = _in_order(file, images, kind), np.arange(len(images))
+    else:
+        numbers, paths, names = _read(file, kind)
+        rows = _rows(where, paths, images)
+    with np.errstate(over="ignore"):  # what is too large for float32 is not finite there
+        chosen = np.ascontiguousarray(numbers[rows], np.float32)
+    problems = Problems()
+    for i in np.flatnonzero(~np.isfinite(chosen).all(axis=1)):
+        problems.add("numbers that are not finite in float32", images.show(int(i)))
+    problems.raise_if_any(where)
+    return chosen, names
 
 
 def _rows(where: str, paths: list[str], images: LabelledImages) -> np.ndarray:
@@ -69,25 +82,25 @@ def _rows(where: str, paths: list[str], images: LabelledImages) -> np.ndarray:
     return rows
 
 
-def _in_order(file: str | Path, images: LabelledImages) -> np.ndarray:
+def _in_order(file: str | Path, images: LabelledImages, kind: str) -> np.ndarray:
     """The rows of an array alone."""
     if images.lines is None:
         raise UserError(
-            f"features {str(file)!r}: an .npy has no paths, expected one with a table of images "
-            "alone, whose order it has, or an .npz with 'features' and 'paths'"
+            f"{kind} {str(file)!r}: an .npy has no paths, expected one with a table of images "
+            f"alone, whose order it has, or an .npz with {kind!r} and 'paths'"
         )
     try:
         features = np.load(file, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
-        raise UserError(f"features {str(file)!r}: {error}, expected an array") from None
+        raise UserError(f"{kind} {str(file)!r}: {error}, expected an array") from None
     if features.dtype.kind not in "fiu" or features.ndim != 2 or not features.shape[1]:
         raise UserError(
-            f"features {str(file)!r}: {features.dtype} {features.shape}, expected numbers "
+            f"{kind} {str(file)!r}: {features.dtype} {features.shape}, expected numbers "
             f"({len(images)} images, one dimension or more)"
         )
     if len(features) != len(images):
         raise UserError(
-            f"features {str(file)!r}: {len(features):,} rows, expected {len(images):,}, one for "
+            f"{kind} {str(file)!r}: {len(features):,} rows, expected {len(images):,}, one for "
             f"each row of {images.source!r}"
         )
     return features
@@ -109,6 +122,11 @@ def read_arrays(file: str | Path) -> tuple[np.ndarray, list[str]]:
 
     Raises UserError for a file without such arrays.
     """
+    return _read(file, "features")[:2]
+
+
+def _read(file: str | Path, kind: str) -> tuple[np.ndarray, list[str], list[str] | None]:
+    where = f"{kind} {str(file)!r}"
     try:
         with open(file, "rb") as opened:
             # NumPy takes anything else for a pickle, and advises to load it nevertheless.
@@ -116,18 +134,19 @@ def read_arrays(file: str | Path) -> tuple[np.ndarray, list[str]]:
                 raise zipfile.BadZipFile("not an .npz")
             opened.seek(0)
             with np.load(opened, allow_pickle=False) as archive:
-                features, paths = archive["features"], archive["paths"]
+                numbers, paths = archive[kind], archive["paths"]
+                names = archive.get("class_names")
         texts = [p.decode() if isinstance(p, bytes) else p for p in paths.tolist()]
+        class_names = None if names is None else list(map(str, names.tolist()))
     except files.NOT_AN_NPZ as error:
         raise UserError(
-            f"features {str(file)!r}: {error}, expected an .npz with arrays 'features' (images, "
-            "dimensions) and 'paths' (images,), text and no objects"
+            f"{where}: {error}, expected an .npz with arrays {kind!r} (images, dimensions) and "
+            "'paths' (images,), text and no objects"
         ) from None
-    numbers = features.dtype.kind in "fiu" and features.ndim == 2 and features.shape[1]
-    if not numbers or paths.shape != features.shape[:1] or paths.dtype.kind not in "US":
+    fits = numbers.dtype.kind in "fiu" and numbers.ndim == 2 and numbers.shape[1]
+    if not fits or paths.shape != numbers.shape[:1] or paths.dtype.kind not in "US":
         raise UserError(
-            f"features {str(file)!r}: 'features' is {features.dtype} {features.shape}, 'paths' "
-            f"{paths.dtype} {paths.shape}, expected numbers (images, one dimension or more) and as "
-            "many texts"
+            f"{where}: {kind!r} is {numbers.dtype} {numbers.shape}, 'paths' {paths.dtype} "
+            f"{paths.shape}, expected numbers (images, one dimension or more) and as many texts"
         )
-    return features, texts
+    return numbers, texts, class_names

@@ -51,8 +51,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--out", required=True, type=Path, metavar="FOLDER", help="folder for everything written")
     sets = parser.add_argument_group("what is known")
     add = sets.add_argument
-    add("--validation", metavar="SET", help="images with right labels, in the same forms; "
-        "default: a tenth of DATA is held out, with its labels as given")  # fmt: skip
+    add("--validation", metavar="SET", help="images with right labels, in the same forms, "
+        "for an accuracy")  # fmt: skip
     add("--test", metavar="SET", help="images with right labels, for a test accuracy")
     add("--true-labels", metavar="FILE", help="a CSV with the right labels of DATA's images or of "
         "some; nothing is trained on it: precision, recall and accuracy are computed")  # fmt: skip
@@ -67,6 +67,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--features", default="auto", metavar="auto|FILE", help="an .npz with 'features' (n, d) of "
         "any model and the images' 'paths' (n,), or an .npy in the order of the table; auto: the "
         "images themselves")  # fmt: skip
+    add("--probabilities", metavar="FILE", help="the same with 'probabilities' (n, classes) by a "
+        "model that was not trained on the images' labels; nothing is trained")  # fmt: skip
     add("--resnet50-weights", dest="weights", metavar="FILE",
         help="ImageNet ResNet-50, npz or safetensors, for images of over 64 pixels")  # fmt: skip
     add("--size", type=int, metavar="PIXELS", help="resize images to a square of so many pixels, "
@@ -75,16 +77,16 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "photographs, wrong for writing")  # fmt: skip
     method = parser.add_argument_group("the method")
     add = method.add_argument
-    add("--tune", action=argparse.BooleanOptionalAction, default=True, help="try several of the "
-        "paper's settings in short runs first and take the best; on by default")  # fmt: skip
-    add("--alpha", type=float, help="weight of the prior; default: chosen from the paper's")
-    add("--beta", type=float, help="weight of the entropy; default: chosen from the paper's")
-    add("--learning-rate", type=float, help="of the first step; default: chosen from the paper's")
+    add("--alpha", type=float, help="weight of the prior; default: the paper's")
+    add("--beta", type=float, help="weight of the entropy; default: the paper's")
+    add("--learning-rate", type=float, help="of the first step; default: the paper's")
     add("--epochs", type=int, help="of the first step; default: 70, for ResNet-50 10, for features "
-        "16; the second step's follow")  # fmt: skip
+        "12; the second step's follow")  # fmt: skip
     add("--prior", choices=("labels", "uniform"), default="labels", help="how many images of each "
         "class there are: as the labels say, which is the default, or as many")  # fmt: skip
     add("--seed", type=int, default=0, help="of everything random; default: 0")
+    add("--baseline", action="store_true", help="also train on the labels as given, and compare on "
+        "the images of --validation and --test")  # fmt: skip
     after = parser.add_argument_group("afterwards")
     add = after.add_argument
     add("--apply", type=Path, metavar="DEST",
@@ -98,7 +100,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     _check(flags)
     resolve_computing_flags(flags)
     form = TableForm.of(flags.path_column, flags.label_column, flags.images)
-    flags.own = OwnData(flags.data, flags.validation, flags.test, flags.seed, form)
+    flags.own = OwnData(flags.data, flags.validation, flags.test, form)
     return flags
 
 
@@ -115,3 +117,17 @@ def _check(flags: argparse.Namespace) -> None:
         raise UserError(f"--learning-rate {rate:g}: expected a finite positive number")
     if flags.copy and flags.apply is None:
         raise UserError("--copy: expected with --apply DEST, the set whose images are copied")
+    if flags.features != "auto" and (flags.size or flags.flip or flags.weights):
+        raise UserError("--features: expected without --size, --flip and --resnet50-weights")
+    if flags.baseline and not (flags.validation or flags.test):
+        raise UserError("--baseline: expected with --validation or --test, which it is compared on")
+    if flags.probabilities and _of_training(flags):
+        raise UserError(f"--probabilities: expected without --{_of_training(flags)[0]}")
+
+
+def _of_training(flags: argparse.Namespace) -> list[str]:
+    """The flags that were given and that say how to train."""
+    names = {"features": "features", "size": "size", "flip": "flip", "weights": "resnet50-weights"}
+    names |= {"baseline": "baseline", "alpha": "alpha", "beta": "beta", "epochs": "epochs"}
+    names |= {"learning_rate": "learning-rate"}
+    return [flag for n, flag in names.items() if getattr(flags, n) not in (None, False, "auto")]

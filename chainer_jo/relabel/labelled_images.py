@@ -122,6 +122,12 @@ class LabelledSets:
     def class_names(self) -> tuple[str, ...]:
         return self.train.class_names
 
+    @property
+    def right(self) -> dict[str, LabelledImages]:
+        """Those whose labels are right, by their use."""
+        sets = {"validation": self.validation, "test": self.test}
+        return {use: images for use, images in sets.items() if images is not None}
+
 
 def load(
     data: str,

@@ -22,8 +22,8 @@ TIME_SCALE = 0.35
 #: New labels of a shortened first step are averaged over this part of it, and over at most the
 #: paper's ten epochs: 5 of 70, as in the presets.
 AVERAGED = 1 / 14
-#: Length of the short runs by which settings are compared, relative to the first step's.
-SHORT = 1 / 3
+#: Parts that images are divided into, each classified by a network trained on the others.
+FOLDS = 3
 #: A batch is a power of two, up to the paper's, that leaves an epoch so many; but not smaller than
 #: that, for the statistics of batch normalisation.
 FEWEST_BATCHES, SMALLEST_BATCH = 20, 16
@@ -51,7 +51,7 @@ class RelabelStudy:
     network : what is trained.
     epochs, start, average : of the first step; see `Relabelling`.
     second_step_sgd : how the second step is trained; the first has another learning rate.
-    candidates : alpha, beta and learning rate, to choose from; the first is the default.
+    parameters : alpha, beta and the learning rate of the first step.
     prior : None: the distribution of the given labels; ``"uniform"``.
     """
 
@@ -61,41 +61,38 @@ class RelabelStudy:
     start: int
     average: int | None
     second_step_sgd: Optimization
-    candidates: tuple[HyperParameters, ...]
+    parameters: HyperParameters
     seed: int = 0
     precision: str = "fp32"
     prior: str | None = None
 
-    def tuning(self) -> list[Experiment]:
-        """A short first step with each candidate; none if there is nothing to choose."""
-        if len(self.candidates) == 1:
-            return []
-        epochs, start = (max(1, round(SHORT * n)) for n in (self.epochs, self.start))
-        short = replace(self, epochs=epochs, start=start)
-        return [short.first_step(parameters) for parameters in self.candidates]
-
-    def first_step(self, parameters: HyperParameters) -> Experiment:
-        """Training with label updates (Section 4.1)."""
-        rate = parameters.learning_rate
-        return self._experiment(
+    def steps(self, left_out: int) -> tuple[Experiment, Experiment]:
+        """Training with label updates (Section 4.1), and afresh on the labels that this ends with,
+        both without one of `FOLDS` parts."""
+        chosen = self.parameters
+        sgd = replace(
+            self.second_step_sgd, epochs=self.epochs, learning_rate=chosen.learning_rate, drops=()
+        )
+        first = self._experiment(
+            left_out,
             "joint",
-            replace(self.second_step_sgd, epochs=self.epochs, learning_rate=rate, drops=()),
-            alpha=parameters.alpha,
-            beta=parameters.beta,
+            sgd,
+            alpha=chosen.alpha,
+            beta=chosen.beta,
             relabelling=Relabelling(self.start, self.epochs, average=self.average),
         )
+        second = self._experiment(left_out, "cross_entropy", self.second_step_sgd, first_step=first)
+        return first, second
 
-    def second_step(self, first_step: Experiment) -> Experiment:
-        """Training afresh on the labels that the first step ends with."""
-        return self._experiment("cross_entropy", self.second_step_sgd, first_step=first_step)
+    def baseline(self, left_out: int) -> Experiment:
+        """The second step on the labels as given: what the method is held against."""
+        return self._experiment(left_out, "cross_entropy", self.second_step_sgd)
 
-    def baseline(self) -> Experiment:
-        """The same on the labels as given: what the method is held against."""
-        return self._experiment("cross_entropy", self.second_step_sgd)
-
-    def _experiment(self, objective: str, optimization: Optimization, **fields) -> Experiment:
+    def _experiment(
+        self, left_out: int, objective: str, optimization: Optimization, **fields
+    ) -> Experiment:
         return Experiment(
-            self.data,
+            replace(self.data, left_out=left_out),
             Noise("real"),
             self.network,
             optimization,
@@ -112,8 +109,8 @@ def small_images(
 ) -> RelabelStudy:
     """The paper's method on CIFAR-10, for so many training images of ``side`` x ``side`` pixels.
 
-    Noise is unknown, so the default is what the paper has for the middle of its range, half of the
-    labels; the others are of lower and higher rates and of asymmetric noise.
+    Noise is unknown, so parameters are what the paper has for the middle of its range, half of the
+    labels.
 
     Parameters
     ----------
@@ -148,12 +145,7 @@ def small_images(
         scaled(first.start_epoch),
         max(1, min(round(AVERAGED * scaled(first.epochs)), first.averaged_epochs)),
         optimization,
-        (
-            paper.hyper_parameters("symmetric", 0.5),
-            paper.hyper_parameters("symmetric", 0.1),
-            paper.hyper_parameters("symmetric", 0.7),
-            paper.hyper_parameters("asymmetric"),
-        ),
+        paper.hyper_parameters("symmetric", 0.5),
         **fields,
     )
 
@@ -189,7 +181,7 @@ def large_images(
         first.start_epoch,
         first.averaged_epochs,
         optimization,
-        (paper.CLOTHING1M_PARAMETERS,),
+        paper.CLOTHING1M_PARAMETERS,
         **fields,
     )
 

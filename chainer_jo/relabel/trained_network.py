@@ -1,12 +1,14 @@
-"""A network that has been trained on corrected labels, with all that it takes to use it."""
+"""A network that has been trained on corrected labels, or several whose probabilities are averaged,
+with all that it takes to use them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import chainer
 import numpy as np
@@ -19,8 +21,8 @@ from chainer_jo.datasets.decoding import decode
 from chainer_jo.errors import UserError
 from chainer_jo.links.preact_resnet import PreActResNet
 from chainer_jo.links.resnet50 import ResNet50
-from chainer_jo.relabel.feature_input import FeatureInput
 from chainer_jo.relabel.feature_network import FeatureNetwork
+from chainer_jo.relabel.features import FeatureInput
 from chainer_jo.training.streamed_images import Preparation
 
 #: The file below the folder of results.
@@ -31,30 +33,41 @@ CPU = chainer.get_device("@numpy")
 _ABOUT, _WEIGHTS, _LOOK = "about", "weights/", "look/"
 
 
+class Member(NamedTuple):
+    """One network.
+
+    Attributes
+    ----------
+    weights : its arrays by Chainer's names.
+    look : what is subtracted from input and what it is divided by, ``mean`` and ``scale``; empty
+        for a network that knows itself.
+    """
+
+    weights: dict[str, np.ndarray]
+    look: dict[str, np.ndarray]
+
+    @classmethod
+    def of(cls, network: chainer.Link, look: dict[str, np.ndarray]) -> Member:
+        """What there is to be kept of a network."""
+        serializer = serializers.DictionarySerializer()
+        serializer.save(network)
+        return cls(serializer.target, look)
+
+
 @dataclass(frozen=True, eq=False)
 class TrainedNetwork:
-    """A network, its classes, and how its input has to look.
+    """One network or several alike, their classes, and how their input has to look.
 
     Attributes
     ----------
     about : JSON values: ``classes``, names; and either ``features``, the length of feature
         vectors, with ``hidden`` units; or ``resize`` and ``crop`` in pixels, with ``units`` and
         ``widths`` of `PreActResNet` or the ``variant`` of `ResNet50`.
-    weights : the network's arrays by Chainer's names.
-    look : what is subtracted from input and what it is divided by, ``mean`` and ``scale``; empty
-        for a network that knows itself.
+    members : whose probabilities are averaged.
     """
 
     about: dict
-    weights: dict[str, np.ndarray]
-    look: dict[str, np.ndarray]
-
-    @classmethod
-    def of(cls, about: dict, network: chainer.Link, look: dict[str, np.ndarray]) -> TrainedNetwork:
-        """What there is to be kept of a network."""
-        serializer = serializers.DictionarySerializer()
-        serializer.save(network)
-        return cls(about, serializer.target, look)
+    members: Sequence[Member]
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -63,8 +76,9 @@ class TrainedNetwork:
     def save(self, folder: Path) -> Path:
         """Writes ``model.npz``; returns its path."""
         arrays = {_ABOUT: np.array(json.dumps(self.about))}
-        arrays |= {_WEIGHTS + name: array for name, array in self.weights.items()}
-        arrays |= {_LOOK + name: array for name, array in self.look.items()}
+        for i, (weights, look) in enumerate(self.members):
+            arrays |= {f"{i}/{_WEIGHTS}{name}": array for name, array in weights.items()}
+            arrays |= {f"{i}/{_LOOK}{name}": array for name, array in look.items()}
         path = folder / NAME
         # Chainer's order is that of a set, another in every process.
         files.write(path, lambda file: np.savez(file, **dict(sorted(arrays.items()))))
@@ -78,8 +92,13 @@ class TrainedNetwork:
             with np.load(path, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
             about = json.loads(str(arrays.pop(_ABOUT)))
-            loaded = cls(about, _below(_WEIGHTS, arrays), _below(_LOOK, arrays))
-            loaded._network()  # fails on arrays that are not there
+            members = []
+            while own := _below(f"{len(members)}/", arrays):
+                members.append(Member(_below(_WEIGHTS, own), _below(_LOOK, own)))
+            if not members:
+                raise KeyError("0/weights")
+            loaded = cls(about, members)
+            loaded._networks()  # fails on arrays that are not there
             return loaded
         except FileNotFoundError:
             what = f"no {NAME}" if folder.is_dir() else "no such folder"
@@ -98,37 +117,52 @@ class TrainedNetwork:
         Raises UserError for an image that is missing or cannot be decoded.
         """
         resize, crop = self.about["resize"], self.about["crop"]
-        network, parts = self._network(), []
-        network.to_device(device)
+        networks, parts = self._networks(), []
+        for network in networks:
+            network.to_device(device)
         with ThreadPoolExecutor(usable_cores()) as pool:
             for part in _slices(len(paths), IMAGES):
-                pixels = pool.map(lambda path: decode(path, resize, crop), paths[part])
-                x = device.send(self._prepare(np.stack(list(pixels)), network))
-                parts.append(_predict(network, x))
+                pixels = list(pool.map(lambda path: decode(path, resize, crop), paths[part]))
+                inputs = (
+                    self._prepare(np.stack(pixels), i, networks[i]) for i in range(len(networks))
+                )
+                parts.append(_mean(networks, map(device.send, inputs)))
         return self._joined(parts)
 
     def of_features(self, features: np.ndarray) -> np.ndarray:
         """Class probabilities (n, c) float32 of feature vectors (n, d)."""
-        inputs = FeatureInput(features, self.look["mean"], float(self.look["scale"]))
-        network = self._network()
+        networks = self._networks()
+        inputs = [
+            FeatureInput(features, look["mean"], float(look["scale"])) for _, look in self.members
+        ]
         return self._joined(
-            [_predict(network, inputs.plain(part)) for part in _slices(len(inputs), VECTORS)]
+            [
+                _mean(networks, (each.plain(part) for each in inputs))
+                for part in _slices(len(features), VECTORS)
+            ]
         )
 
     def _joined(self, parts: list[np.ndarray]) -> np.ndarray:
         return np.concatenate(parts or [np.zeros((0, len(self.class_names)), np.float32)])
 
-    def _prepare(self, pixels: np.ndarray, network: chainer.Link) -> np.ndarray:
-        """uint8 (b, h, w, 3) as the network wants them."""
+    def _prepare(self, pixels: np.ndarray, member: int, network: chainer.Link) -> np.ndarray:
+        """uint8 (b, h, w, 3) as one of the networks wants them."""
         if "variant" not in self.about:
-            return augmentation.normalise(pixels, self.look["mean"]).transpose(0, 3, 1, 2)
+            mean = self.members[member].look["mean"]
+            return augmentation.normalise(pixels, mean).transpose(0, 3, 1, 2)
         variant = network.variant
         return Preparation(variant.mean, variant.std, variant.channels)(pixels)
 
-    def _network(self) -> chainer.Link:
-        network = _untrained(self.about)
-        serializers.NpzDeserializer(self.weights).load(network)
-        return network
+    def _networks(self) -> list[chainer.Link]:
+        networks = [_untrained(self.about) for _ in self.members]
+        for network, (weights, _) in zip(networks, self.members, strict=True):
+            serializers.NpzDeserializer(weights).load(network)
+        return networks
+
+
+def _mean(networks: Sequence[chainer.Link], inputs: Iterable[np.ndarray]) -> np.ndarray:
+    """The mean of what networks say, each of its own input of the same images."""
+    return np.mean([_predict(*each) for each in zip(networks, inputs, strict=True)], axis=0)
 
 
 def _predict(network: chainer.Link, x: np.ndarray) -> np.ndarray:

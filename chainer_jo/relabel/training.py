@@ -1,10 +1,10 @@
-"""The method on data in memory whose labels are in doubt: its two steps, and the probabilities that
-images get from networks that have not been trained on them."""
+"""The method on feature vectors whose labels are in doubt: its two steps, and the probabilities
+that images get from networks that have not been trained on them."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import chainer
@@ -17,10 +17,11 @@ from chainer_jo import seeds
 from chainer_jo.errors import UserError
 from chainer_jo.links.classifier import Classifier
 from chainer_jo.links.joint_objective import JointObjective
-from chainer_jo.relabel.feature_input import FeatureInput, FeatureSet
+from chainer_jo.relabel.features import FeatureInput, FeatureSet
+from chainer_jo.relabel.folds import folds, near_duplicates
+from chainer_jo.relabel.label_errors import LabelErrors, find_label_errors
 from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
 from chainer_jo.training import extensions
-from chainer_jo.training.images import NetworkInput
 from chainer_jo.training.iterator import BatchIterator
 from chainer_jo.training.labels import LabelStore
 from chainer_jo.training.optimizers import FlatMomentumSGD
@@ -28,15 +29,20 @@ from chainer_jo.training.updaters import JointUpdater
 
 #: Images per forward pass in test mode.
 ROWS = 1000
-#: A batch is a power of two, as large as leaves an epoch so many; but not smaller than that, for
-#: the statistics of batch normalisation, as long as there are so many images.
+#: A batch is the largest power of two that leaves an epoch FEWEST_BATCHES, but at least
+#: SMALLEST_BATCH: the statistics of fewer images are too noisy for batch normalisation.
 FEWEST_BATCHES, SMALLEST_BATCH = 12, 16
+#: Seeds that probabilities are averaged over: SEEDS, but MANY_SEEDS of fewer images than FEW, where
+#: one division into folds is as much luck as skill.
+SEEDS, MANY_SEEDS, FEW = 3, 10, 1000
+#: Networks are trained side by side while their labels are at most so many numbers.
+LARGEST_LABELS = 2**22
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What determines training next to data and seed. The defaults are for features; where they
-    come from is in docs/label-errors.md.
+    """What determines training next to data and seed; where the defaults come from is in
+    docs/label-errors.md.
 
     Parameters
     ----------
@@ -49,6 +55,7 @@ class Settings:
     rule : how labels are updated: "posterior" (`PosteriorLabels`), or "soft" (``eq:soft``).
     largest_batch : images per batch at most.
     folds : parts that images are divided into, each classified by a network trained on the others.
+    seeds : how often, each time with folds, weights and order of its own; None: see `SEEDS`.
     prior : p of eq. 10: "labels", the mean label after each update, or "uniform".
     """
 
@@ -57,13 +64,18 @@ class Settings:
     learning_rate: float = 0.3
     momentum: float = 0.9
     weight_decay: float = 0.01
-    epochs: int = 16
-    quiet: int = 3
-    average: int = 4
+    epochs: int = 12
+    quiet: int = 2
+    average: int = 2
     rule: str = "posterior"
     largest_batch: int = 512
     folds: int = 3
+    seeds: int | None = None
     prior: str = "labels"
+
+    def number_of_seeds(self, n: int) -> int:
+        """How many seeds are averaged over when there are n images."""
+        return self.seeds or (SEEDS if n >= FEW else MANY_SEEDS)
 
     def batch_size(self, n: int) -> int:
         """Images per batch when there are n."""
@@ -85,7 +97,7 @@ class MeanPrediction(training.Extension):
 
     trigger = 1, "epoch"
 
-    def __init__(self, inputs: FeatureInput | NetworkInput, start: int) -> None:
+    def __init__(self, inputs: FeatureInput, start: int) -> None:
         self._inputs = inputs
         self._start = start
         self._epochs = 0
@@ -102,7 +114,7 @@ class MeanPrediction(training.Extension):
             self.probabilities += (latest - self.probabilities) / np.float32(self._epochs)
 
 
-def predict(model: Classifier, inputs: FeatureInput | NetworkInput) -> np.ndarray:
+def predict(model: Classifier, inputs: FeatureInput) -> np.ndarray:
     """Class probabilities (n, c) float32."""
     parts = (slice(start, start + ROWS) for start in range(0, len(inputs), ROWS))
     return np.concatenate([model.predict(inputs.plain(part)) for part in parts])
@@ -117,6 +129,7 @@ def first_step(
     settings: Settings,
     seed: int,
     numbers: Sequence[int] = (0,),
+    on_epoch: Callable[[], None] = lambda: None,
 ) -> np.ndarray:
     """Probabilities (m, c) float32 of other images by a network trained with label updates; or
     (m, k, c) by k networks side by side, each of images of its own.
@@ -127,6 +140,7 @@ def first_step(
     unseen : int (m,), the others; (m, k) for k networks.
     seed : of weights, and of the order, which is the same for all networks.
     numbers : k, those of the networks among all of one seed.
+    on_epoch : called at the end of each.
     """
     if settings.rule == "posterior":
         labels = PosteriorLabels(given, num_classes, settings.average)
@@ -140,86 +154,126 @@ def first_step(
         trainer.extend(PriorUpdate(start, stop), name="PriorUpdate")
     mean = MeanPrediction(data.inputs(unseen), stop - settings.average + 1)
     trainer.extend(mean, name="MeanPrediction")
+    trainer.extend(lambda trainer: on_epoch(), name="on_epoch", trigger=(1, "epoch"))
     _run(trainer)
     return mean.probabilities
 
 
-def second_step(
-    data: FeatureSet,
-    rows: np.ndarray,
-    labels: np.ndarray,
-    settings: Settings,
-    seed: int,
-) -> Classifier:
-    """A fresh network trained on labels (k, c) float32 of the images ``rows`` (k,), soft or
-    one-hot, that stay as they are."""
+def second_step(data: FeatureSet, labels: np.ndarray, settings: Settings, seed: int) -> Classifier:
+    """A fresh network trained on labels (n, c) float32 of all images, soft or one-hot, that stay as
+    they are. Raises UserError if training diverged."""
     store = LabelStore(labels, labels.shape[1])
+    rows = np.arange(len(data))
     trainer = _trainer(data, rows, store, (0.0, 0.0), settings, (seed, 2, 0))
     # The learning rate falls after the first and the second third, as in the paper.
     drops = [settings.epochs // 3, 2 * settings.epochs // 3]
     trainer.extend(ExponentialShift("lr", 0.1), trigger=ManualScheduleTrigger(drops, "epoch"))
     _run(trainer)
-    return trainer.updater.model
+    model = trainer.updater.model
+    _check(settings, *(parameter.array for parameter in model.params()))
+    return model
 
 
-def out_of_sample(
+def judge(
+    data: FeatureSet,
+    given: np.ndarray,
+    class_names: Sequence,
+    settings: Settings,
+    seed: int,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> LabelErrors:
+    """What networks that have not seen an image's label think of it; near duplicates are judged by
+    the same ones.
+
+    Parameters
+    ----------
+    given : int (n,), the labels in doubt.
+    progress : see `out_of_fold`.
+
+    Raises
+    ------
+    UserError
+        if training diverged, or there are too few images for folds.
+    """
+    groups = near_duplicates(data.features)
+    probabilities = out_of_fold(data, given, len(class_names), settings, seed, groups, progress)
+    _check(settings, probabilities)
+    return find_label_errors(probabilities, given, class_names, groups)
+
+
+def _check(settings: Settings, *arrays: np.ndarray) -> None:
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise UserError(
+            f"training diverged with learning rate {settings.learning_rate:g}, expected a smaller "
+            "one"
+        )
+
+
+def out_of_fold(
     data: FeatureSet,
     given: np.ndarray,
     num_classes: int,
     settings: Settings,
     seed: int,
+    groups: Sequence[np.ndarray] = (),
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> np.ndarray:
-    """Probabilities (n, c) float32 of every image by a `first_step` on other images.
+    """Probabilities (n, c) float32 of every image: the mean over several seeds of what a
+    `first_step` on other images says of it.
 
     What a network says about labels that it was trained on tells little about which are wrong: of a
-    few thousand it fits most. Where data allow it, the networks of all folds are trained side by
-    side; where folds are not equal, each of the smaller ones' networks sees one image twice. Where
-    training diverged, not all of them are finite.
+    few thousand it fits most. The networks are trained side by side; where folds are not equal,
+    those of the smaller training sets see some images twice. Where training diverged, not all
+    probabilities are finite.
 
     Parameters
     ----------
     given : int (n,), the labels in doubt.
+    groups : rows of images that are kept in one fold; see `folds`.
+    progress : called with the number of epochs done, and of all.
 
     Raises
     ------
     UserError
         if there are less than two images per fold, or less than two folds.
     """
-    fold = folds(given, settings.folds, seed)
-    numbers = range(settings.folds)
-    trained_on = [np.flatnonzero(fold != number) for number in numbers]
-    others = [np.flatnonzero(fold == number) for number in numbers]
-    if data.side_by_side:
-        trainings = [(_beside(trained_on), _beside(others), numbers)]
-    else:
-        trainings = zip(trained_on, others, zip(numbers, strict=True), strict=True)
-    probabilities = np.zeros((len(data), num_classes), np.float32)
-    for rows, unseen, networks in trainings:
-        probabilities[unseen] = first_step(
-            data, rows, given[rows], unseen, num_classes, settings, seed, networks
+    n = len(data)
+    number = settings.number_of_seeds(n)
+    divided = [folds(given, settings.folds, (seed, k), groups) for k in range(number)]
+    networks = [(k, part) for k in range(number) for part in range(settings.folds)]
+    beside = max(1, LARGEST_LABELS // (n * num_classes))
+    total, done = -(-len(networks) // beside) * settings.epochs, 0
+
+    def on_epoch() -> None:
+        nonlocal done
+        done += 1
+        progress(done, total)
+
+    mean = np.zeros((n, num_classes), np.float32)
+    for first in range(0, len(networks), beside):
+        some = networks[first : first + beside]
+        rows = _beside([np.flatnonzero(divided[k] != part) for k, part in some])
+        others = [np.flatnonzero(divided[k] == part) for k, part in some]
+        numbers = range(first, first + len(some))
+        said = first_step(
+            data,
+            rows,
+            given[rows],
+            _beside(others),
+            num_classes,
+            settings,
+            seed,
+            numbers,
+            on_epoch,
         )
-    return probabilities
+        for of_network, unseen in zip(said.swapaxes(0, 1), others, strict=True):
+            mean[unseen] += of_network[: len(unseen)] / np.float32(number)
+    return mean
 
 
 def _beside(rows: Sequence[np.ndarray]) -> np.ndarray:
     """One array (m, k) of k arrays, the shorter ones begun again."""
     return np.stack([np.resize(each, max(map(len, rows))) for each in rows], axis=1)
-
-
-def folds(given: np.ndarray, number: int, seed: int) -> np.ndarray:
-    """The fold (n,) in [0, number) that each image is in; classes are divided as evenly as can be.
-
-    Raises UserError as `out_of_sample` does.
-    """
-    if number < 2 or len(given) < 2 * number:
-        raise UserError(
-            f"{len(given)} images in {number} folds: expected two or more folds of two or more each"
-        )
-    order = seeds.generator(seed, "split").permutation(len(given))
-    order = order[np.argsort(given[order], kind="stable")]
-    fold = np.empty(len(given), np.int64)
-    fold[order] = np.arange(len(given)) % number
-    return fold
 
 
 def _trainer(
@@ -233,15 +287,15 @@ def _trainer(
     """With (seed, step, number of each network) for draws."""
     seed, step, *numbers = draws
     n, num_classes = len(rows), labels.labels.shape[-1]
-    rngs = (seeds.random_state(seed, "weights", step, number) for number in numbers)
-    network = data.network(num_classes, *rngs)
+    rngs = [seeds.random_state(seed, "weights", step, number) for number in numbers]
+    network = data.network(num_classes, rngs, beside=rows.ndim == 2)
     prior = np.full(num_classes, 1 / num_classes)
     if settings.prior == "labels":
         prior = prior_of(labels.labels)
     model = Classifier(network, JointObjective(prior, *weights))
     optimizer = FlatMomentumSGD(settings.learning_rate, settings.momentum, settings.weight_decay)
     updater = JointUpdater(
-        BatchIterator(n, settings.batch_size(n), seed, step, data.pad, data.flip),
+        BatchIterator(n, settings.batch_size(n), seed, step, pad=0, flip=False),
         optimizer.setup(model),
         data.inputs(rows),
         labels,
@@ -252,5 +306,10 @@ def _trainer(
 def _run(trainer: training.Trainer) -> None:
     # Chainer's trainer makes its folder even if nothing is written there; and its checks of types
     # take a tenth of a step of a network as small as that for features.
-    with tempfile.TemporaryDirectory() as trainer.out, chainer.using_config("type_check", False):
+    # Whether numbers are finite is looked at in what training comes to.
+    with (
+        tempfile.TemporaryDirectory() as trainer.out,
+        chainer.using_config("type_check", False),
+        np.errstate(all="ignore"),
+    ):
         trainer.run(show_loop_exception_msg=False)

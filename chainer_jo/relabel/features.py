@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from functools import cached_property
 
-import chainer
 import numpy as np
 
 from chainer_jo.relabel.feature_network import FeatureNetwork
@@ -57,11 +57,7 @@ def centre_and_scale(features: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 class FeatureSet:
-    """Feature vectors (n, d) of any model, for a network with one layer of ``hidden`` units."""
-
-    pad, flip = 0, False
-    #: Whether several networks are trained faster as one; see `FeatureNetwork.beside`.
-    side_by_side = True
+    """Feature vectors (n, d) of any model, for networks with a hidden layer of ``hidden`` units."""
 
     def __init__(self, features: np.ndarray, hidden: int = 32) -> None:
         self.features = features
@@ -70,11 +66,13 @@ class FeatureSet:
     def __len__(self) -> int:
         return len(self.features)
 
-    def network(self, num_classes: int, *rngs: np.random.RandomState) -> chainer.Link:
-        """A fresh network, or one for each source of weights, side by side."""
+    def network(
+        self, num_classes: int, rngs: Sequence[np.random.RandomState], beside: bool
+    ) -> FeatureNetwork:
+        """Fresh networks side by side, one for each source of weights; or the first alone."""
         d = self.features.shape[1]
         networks = [FeatureNetwork(d, num_classes, self.hidden, rng) for rng in rngs]
-        return networks[0] if len(networks) == 1 else FeatureNetwork.beside(networks)
+        return FeatureNetwork.beside(networks) if beside else networks[0]
 
     def inputs(self, rows: np.ndarray) -> FeatureInput:
         """Those of some rows, as a network sees them; see `FeatureInput.of`."""
