@@ -16,6 +16,9 @@ STEPS = 5
 class Timed:
     """A provider that keeps account: seconds, calls, floating-point operations, bytes of arrays."""
 
+    #: A recording is not asked for its operations.
+    recordings = None
+
     def __init__(self, provider: providers.Provider) -> None:
         self._provider = provider
         self.account: dict[str, dict[str, float]] = {}

@@ -69,7 +69,7 @@ def training_step(
     images = torch.from_numpy(workload.inputs).to(device, memory_format=layout)
     labels = torch.from_numpy(workload.labels).long().to(device)
     optimizer = torch.optim.SGD(
-        network.parameters(), LEARNING_RATE, MOMENTUM, weight_decay=WEIGHT_DECAY
+        network.parameters(), LEARNING_RATE, MOMENTUM, weight_decay=WEIGHT_DECAY, fused=True
     )
     predict = torch.compile(network) if compiled else network
     batches = _slices(len(images), workload.batch_size)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from engines import provider
 
-from chainer_jo.functions import as_activation, batch_norm_relu, conv2d, residual_branch
+from chainer_jo.functions import as_activation, batch_norm_relu, conv2d
 from chainer_jo.relabel.perceptron import perceptron
 
 RNG = np.random.default_rng(0)
@@ -20,9 +20,6 @@ def averages():
 FUNCTIONS = {
     "conv2d": lambda x: conv2d(as_activation(x), W, 1, 1),
     "batch_norm_relu": lambda x: batch_norm_relu(as_activation(x), GAMMA, BETA, *averages()),
-    "residual_branch": lambda x: residual_branch(
-        as_activation(x), W, 1, GAMMA, BETA, *averages(), W, as_activation(x)
-    ),
     "perceptron": lambda x: perceptron(
         x[:, :, 0, 0], W[:, :, 0, 0], GAMMA, BETA, *averages(), W[:, :, 1, 1], BETA
     ),

@@ -202,14 +202,15 @@ def in_float64(net):
 
 def active_units(chosen, monkeypatch):
     """The list that `chosen` will have filled in with where its ReLUs were active."""
-    active, original = [], chosen.batch_norm_relu_train
+    kind, active = type(chosen), []
+    original = kind.batch_norm_relu_train
 
-    def recording(*arguments):
+    def noting(*arguments):
         results = original(*arguments)
         active.append(np.float32(results[0]) > 0)
         return results
 
-    monkeypatch.setattr(chosen, "batch_norm_relu_train", recording)
+    monkeypatch.setattr(kind, "batch_norm_relu_train", noting)
     return active
 
 

@@ -4,13 +4,13 @@ from chainer_jo.functions.batch_norm_relu import batch_norm_relu
 from chainer_jo.functions.borders import as_activation, spatial_mean
 from chainer_jo.functions.conv2d import conv2d
 from chainer_jo.functions.linear import linear
-from chainer_jo.functions.residual_branch import residual_branch
+from chainer_jo.functions.replayed import replayed
 
 __all__ = [
     "as_activation",
     "batch_norm_relu",
     "conv2d",
     "linear",
-    "residual_branch",
+    "replayed",
     "spatial_mean",
 ]

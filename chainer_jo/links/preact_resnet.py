@@ -13,7 +13,7 @@ from chainer_jo.functions import (
     batch_norm_relu,
     conv2d,
     linear,
-    residual_branch,
+    replayed,
     spatial_mean,
 )
 
@@ -92,18 +92,7 @@ class PreActUnit(chainer.Chain):
     def forward(self, x: chainer.Variable) -> chainer.Variable:
         h = self.bn1(x)
         residual = self.shortcut(h) if self.project else x
-        bn2 = self.bn2
-        return residual_branch(
-            h,
-            self.conv1.W,
-            self.conv1.stride,
-            bn2.gamma,
-            bn2.beta,
-            bn2.avg_mean,
-            bn2.avg_var,
-            self.conv2.W,
-            residual,
-        )
+        return self.conv2(self.bn2(self.conv1(h)), residual)
 
 
 class PreActResNet(chainer.Chain):
@@ -157,7 +146,11 @@ class PreActResNet(chainer.Chain):
 
     def forward(self, x: chainer.Variable) -> chainer.Variable:
         """Maps images (n, in_channels, h, w) float32 to logits (n, num_classes) float32."""
+        return linear(replayed(self._features, self, x), self.dense.W, self.dense.b)
+
+    def _features(self, x: chainer.Variable) -> chainer.Variable:
+        """(n, widths[-1]) float32, the input of the dense layer."""
         h = self.conv(as_activation(x))
         for unit in self.stages:
             h = unit(h)
-        return linear(spatial_mean(self.pool(h)), self.dense.W, self.dense.b)
+        return spatial_mean(self.pool(h))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,8 @@ class Provider(abc.ABC):
     precision: str
     #: What a loss is multiplied with before its backward pass, and every gradient divided by after.
     loss_scale: float = 1.0
+    #: By link, what `replayed` has recorded; None where nothing is.
+    recordings: MutableMapping[Any, Any] | None = None
 
     @abc.abstractmethod
     def as_activation(self, x: Any) -> Any:

@@ -8,6 +8,7 @@ import site
 import sysconfig
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_char_p, c_int, c_int64, c_size_t, c_uint, c_void_p
+from functools import partial
 from pathlib import Path
 
 from chainer_jo.functions.providers import Unavailable
@@ -105,8 +106,11 @@ class Library:
         self._lib.omp_set_num_threads.restype = None
         self.execute = self._lib.dnnl_primitive_execute
         self.execute.argtypes = [c_void_p, c_void_p, c_int, c_void_p]
+        self.execute.restype = _done
         self.set_address = quick.dnnl_memory_set_data_handle
         self.set_address.argtypes = [c_void_p, c_void_p]
+        #: Where the calls that compute are kept while there is a list; see `perform`.
+        self.calls: list[Callable[[], object]] | None = None
         self.engine = None
         self.engine = self.create("dnnl_engine_create", c_int(_CPU), c_size_t(0))
         self.stream = self.create("dnnl_stream_create", self.engine, c_uint(_IN_ORDER))
@@ -118,6 +122,12 @@ class Library:
     def threads(self) -> int:
         """How many threads a primitive created here and now would use."""
         return self._lib.omp_get_max_threads()
+
+    def perform(self, call: Callable[[], object]) -> None:
+        """Calls, and keeps the call where calls are kept: it can be repeated as it is."""
+        call()
+        if self.calls is not None:
+            self.calls.append(call)
 
     def instructions(self) -> int:
         """The bits of what this processor can do, as far as oneDNN uses it: ONEDNN_MAX_CPU_ISA
@@ -218,26 +228,33 @@ class Primitive:
 
     def __init__(self, library: Library, primitive_desc: c_void_p, *arguments: tuple) -> None:
         self.implementation = library.implementation(primitive_desc)
-        self._execute = library.execute
-        self._set_address = library.set_address
-        self._stream = library.stream
+        self._library = library
         self._primitive = library.create("dnnl_primitive_create", primitive_desc)
-        self._arguments = (_Argument * len(arguments))()
-        self._count = len(arguments)
-        self._memories, self._fixed = [], []
-        for slot, (index, descriptor, *fixed) in zip(self._arguments, arguments, strict=True):
+        self._arguments = arguments
+        self._memories, self._execute = self._prepared()
+
+    def _prepared(self) -> tuple[list[Owned], Callable[[], object]]:
+        """The memories whose addresses are given later, and a call with all of them."""
+        library = self._library
+        slots = (_Argument * len(self._arguments))()
+        given, kept = [], []
+        for slot, (index, descriptor, *fixed) in zip(slots, self._arguments, strict=True):
             address = c_void_p(fixed[0] if fixed else None)
             memory = library.create("dnnl_memory_create", descriptor, library.engine, address)
             slot.index, slot.memory = index, memory.value
-            (self._fixed if fixed else self._memories).append(memory)
+            kept.append(memory)
+            if not fixed:
+                given.append(memory)
+        slots.kept = kept
+        return given, partial(library.execute, self._primitive, library.stream, len(slots), slots)
 
     def __call__(self, *addresses: int) -> None:
-        set_address = self._set_address
-        for memory, address in zip(self._memories, addresses, strict=True):
-            set_address(memory, address)
-        status = self._execute(self._primitive, self._stream, self._count, self._arguments)
-        if status:
-            raise DnnlError(f"dnnl_primitive_execute: {_STATUS.get(status, status)}")
+        library, memories, execute = self._library, self._memories, self._execute
+        if library.calls is not None:
+            memories, execute = self._prepared()
+        for memory, address in zip(memories, addresses, strict=True):
+            library.set_address(memory, address)
+        library.perform(execute)
 
 
 def find() -> Library:
@@ -263,6 +280,11 @@ def find() -> Library:
 
 def _version_in(path: Path) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", path.name))
+
+
+def _done(status: int) -> None:
+    if status:
+        raise DnnlError(f"dnnl_primitive_execute: {_STATUS.get(status, status)}")
 
 
 def dims(values: Sequence[int]) -> ctypes.Array:

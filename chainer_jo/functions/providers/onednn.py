@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+import weakref
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy
@@ -50,6 +53,9 @@ class OneDNN(Provider):
         self.precision = precision
         self.library = library
         self.buffers = Buffers()
+        # Apart, since a recording's stay while its forward pass is repeated in the other memory.
+        self._gradients = Buffers()
+        self.recordings = weakref.WeakKeyDictionary()
         self._dtype = FLOAT32 if precision == "fp32" else _bfloat16()
         self._planner = plans.Planner(
             library,
@@ -66,13 +72,24 @@ class OneDNN(Provider):
         with self._lock:
             self.library.set_threads(count)
             self._plans.clear()
+            self.recordings.clear()
+
+    def recorder(self) -> OneDNN:
+        """Another of this kind, whose memory and whose `library.calls` are its own."""
+        recorder = OneDNN(dnnl.Library(self.library.path), self.precision)
+        recorder.recordings = None
+        return recorder
+
+    def empty(self, shape: tuple[int, ...]) -> numpy.ndarray:
+        """Images float32 (n, c, h, w), channels-last, with undefined contents."""
+        return self._empty(shape, FLOAT32)
 
     def as_activation(self, x):
         if x.dtype != self._dtype and x.dtype.kind != "f":
             raise TypeError(f"activation: dtype {x.dtype}, expected float32")
         if not _is_channels_last(x):
             y = self._empty(x.shape, x.dtype)
-            y[...] = x
+            self._perform(numpy.copyto, y, x)
             x = y
         return self._converted(x, self._dtype)
 
@@ -82,13 +99,18 @@ class OneDNN(Provider):
     def spatial_mean(self, x):
         n, c, h, w = x.shape
         pixels = self.to_float32(x).transpose(0, 2, 3, 1).reshape(n, h * w, c)
-        return numpy.matmul(numpy.full((1, h * w), 1 / (h * w), FLOAT32), pixels)[:, 0]
+        mean = self.buffers.empty((n, 1, c), FLOAT32)
+        shares = numpy.full((1, h * w), 1 / (h * w), FLOAT32)
+        self._perform(numpy.matmul, shares, pixels, out=mean)
+        return mean[:, 0]
 
     def spatial_mean_grad(self, gy, x_shape):
         gx = self._empty(x_shape)
-        per_pixel = (gy / FLOAT32.type(gx[0, 0].size)).astype(self._dtype)
+        per_pixel = self.buffers.empty(gy.shape, self._dtype)
+        pixels = FLOAT32.type(gx[0, 0].size)
+        self._perform(numpy.divide, gy, pixels, out=per_pixel, casting="same_kind")
         bits = f"u{self._dtype.itemsize}"
-        gx.view(bits)[...] = per_pixel.view(bits)[:, :, None, None]
+        self._perform(numpy.copyto, gx.view(bits), per_pixel.view(bits)[:, :, None, None])
         return gx
 
     def conv2d(self, x, W, stride, pad, residual):
@@ -111,7 +133,7 @@ class OneDNN(Provider):
 
     def conv2d_grad_weight(self, x, gy, W_shape, stride, pad):
         x, gy = self._activation(x), self._activation(gy)
-        gW = self.buffers.empty(W_shape, FLOAT32)
+        gW = self._gradients.empty(W_shape, FLOAT32)
         with self._lock:
             plan = self._plan(plans.Conv2DGradWeight, x.shape, W_shape, stride, pad)
             plan(_address(x), _address(gy), _address(gW))
@@ -120,7 +142,7 @@ class OneDNN(Provider):
     def batch_norm_relu_train(self, x, gamma, beta, eps):
         x = self._activation(x)
         gamma, beta = _vectors(x, gamma=gamma, beta=beta)
-        mean, var = numpy.empty_like(gamma), numpy.empty_like(gamma)
+        mean, var = (self.buffers.empty(gamma.shape, FLOAT32) for _ in range(2))
         with self._lock:
             plan = self._plan(plans.BatchNormReLU, x.shape, eps)
             y, mask = self._empty(x.shape), self.buffers.empty((plan.mask_size,), BYTE)
@@ -139,11 +161,16 @@ class OneDNN(Provider):
     def batch_norm_relu_grad(self, x, y, gamma, gy, saved, accumulate):
         mean, var, mask, eps = saved
         x, gy, gamma = self._activation(x), self._activation(gy), _float32("gamma", gamma)
-        gx, ggamma, gbeta = self._empty(x.shape), numpy.empty_like(gamma), numpy.empty_like(gamma)
+        gx = self._empty(x.shape)
+        ggamma, gbeta = (self._gradients.empty(gamma.shape, FLOAT32) for _ in range(2))
         with self._lock:
             plan = self._plan(plans.BatchNormReLU, x.shape, eps)
             plan.backward(*map(_address, (x, gy, gamma, mean, var, mask, gx, ggamma, gbeta)))
             return self._accumulate(gx, accumulate), ggamma, gbeta
+
+    def move_averages(self, running_mean, running_var, mean, var, decay, samples):
+        moving = super().move_averages
+        self._perform(moving, running_mean, running_var, mean, var, decay, samples)
 
     def add(self, a, b):
         a = self._activation(a)
@@ -157,6 +184,10 @@ class OneDNN(Provider):
             target, existing = _address(gx), self._activation(existing, gx.shape)
             self._plan(plans.addition, gx.shape)(target, _address(existing), target)
         return gx
+
+    def _perform(self, function: Callable, *arguments, **options) -> None:
+        """A function that writes into the same arrays whenever it is called."""
+        self.library.perform(partial(function, *arguments, **options))
 
     def _plan(self, kind: Any, *options) -> Any:
         key = (kind, *options)
