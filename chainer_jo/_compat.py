@@ -88,7 +88,13 @@ def why_no_gpu() -> str | None:
 
     if cuda.available or not has_cuda_driver():
         return None
-    return str(cuda._resolution_error).strip().split("\n")[0]
+    error = cuda._resolution_error
+    if isinstance(error, OSError) and error.filename:
+        return (
+            f"{error.filename}: {error.strerror}, expected a folder that CuPy can keep compiled "
+            "kernels in; CUPY_CACHE_DIR names it"
+        )
+    return str(error).strip().split("\n")[0]
 
 
 @contextmanager

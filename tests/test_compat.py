@@ -116,6 +116,9 @@ DRIVER = """
 @pytest.mark.parametrize("module, reason", [
     ("__version__ = '14.2.0'\nraise ImportError('libcublas.so.13: no such file\\nmore')",
      "libcublas.so.13: no such file"),
+    # As for want of a folder for compiled kernels.
+    ("open('/proc/nothing', 'w')", "/proc/nothing: No such file or directory, "
+     "expected a folder that CuPy can keep compiled kernels in; CUPY_CACHE_DIR names it"),
     (None, "No module named 'cupy'"),
 ])  # fmt: skip
 def test_why_no_gpu_is_used_though_there_is_a_driver(tmp_path, module, reason):

@@ -64,7 +64,7 @@ def place(tmp_path_factory):
     smoke = place / "project" / "benchmarks" / "gpu_smoke.py"
     text = smoke.read_text()
     assert text.count("PART = 500, 100") == 1
-    smoke.write_text(text.replace("PART = 500, 100", "PART = 20, 5"))  # a script, run as it is read
+    smoke.write_text(text.replace("PART = 500, 100", "PART = 100, 5"))  # run as it is read
 
     run([sys.executable, "-m", "venv", "--without-pip", place / "bare"])
     (bare,) = (place / "bare" / "lib").glob("python*/site-packages")
@@ -128,6 +128,8 @@ def test_two_calls_end_with_a_table_that_has_cells(place, reference, tmp_path):
     said, summary = session(place, tmp_path / "first", 60, STEPS="smoke results",
                            RUNS="reproduce/table1.py --noise-rates 0.5 --trials 1")  # fmt: skip
     assert "smoke: exit code 0" in summary, said[-3000:]
+    smoke = json.loads((tmp_path / "first" / "project/gpu-session/smoke.json").read_text())
+    assert all(smoke[precision]["replayed"]["replays"] for precision in smoke)
     assert "results with --precision mixed\n" in summary
     assert "table1: exit code 0" in summary, said[-3000:]
     back = tmp_path / "first" / "out"
@@ -193,6 +195,19 @@ def test_flags_are_of_the_best_precision_that_passed(monkeypatch):
     assert gpu_smoke.problems({"fp32": both, "tf32": called, "mixed": broken}) == [
         "tf32, replayed: diverged", "mixed: the process ended with -11",
     ]  # fmt: skip
+
+
+def test_graphs_that_were_never_captured_are_not_called_ok(monkeypatch):
+    """Where a capture is refused, steps are called: they agree with those that were called."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import gpu_smoke
+
+    called = {"log": {"loss": 1.0, "elapsed_time": 3.0}, "replays": 0}
+    assert gpu_smoke.graph_verdict(called, called) == "no step was captured"
+    replayed = {"log": {"loss": 1.0, "elapsed_time": 2.0}, "replays": 5}
+    assert gpu_smoke.graph_verdict(called, replayed) == "ok"
+    other = {"log": {"loss": 1.1, "elapsed_time": 2.0}, "replays": 5}
+    assert "differ" in gpu_smoke.graph_verdict(called, other)
 
 
 def test_the_smoke_test_begins_with_the_precision_asked_for_and_goes_on(

@@ -49,6 +49,9 @@ class FakeCuPy:
             def malloc(self, size):
                 raise AssertionError("only its name is used here")
 
+            def free_all_blocks(self):
+                fake.events.append("free")
+
         @contextmanager
         def using_allocator(allocator):
             fake.allocator = allocator
@@ -159,6 +162,18 @@ def test_what_cannot_be_captured_runs_eagerly_after_one_notice(caplog, refusal):
     first_line = str(refusal).split("\n")[0]
     assert [r.message for r in caplog.records] == [f"{first_line}; running without CUDA graphs"]
     assert gc.isenabled()
+
+
+def test_a_graphs_memory_is_given_back_with_it():
+    """CuPy's pools do not do so by themselves."""
+    cupy = FakeCuPy()
+    graph = GraphStep(summing_step(cupy, np.zeros(()), []), cupy)
+    for _ in range(WARM_UP + 2):
+        graph(np.ones(5))
+    assert graph.replays == 2 and "free" not in cupy.events
+    del graph
+    gc.collect()
+    assert cupy.events[-1] == "free"
 
 
 def test_errors_of_the_step_come_out_and_end_the_capture():

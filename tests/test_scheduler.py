@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -19,6 +20,7 @@ from chainer_jo.datasets import digits
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.scheduling import worker
 from chainer_jo.scheduling.cost import longest_chain, makespan
 from chainer_jo.scheduling.local_pool import LocalPool
 from chainer_jo.scheduling.scheduler import Queue, Scheduler, with_first_steps
@@ -62,6 +64,18 @@ def test_a_worker_that_dies_while_idle_is_reported_in_one_line(tmp_path):
         work(store, [LONG, BASELINE], 2, kill_the_idle_one)
     assert "\n" not in str(error.value)
     assert not active_children()
+
+
+def test_memory_that_is_spent_is_one_line_that_says_what_would_fit(tmp_path, monkeypatch):
+    """As CuPy says it where other runs, or other programs, have the rest of a GPU's."""
+
+    def spent(*_, **__):
+        raise MemoryError("Out of memory allocating 65,536 bytes")
+
+    monkeypatch.setattr(worker, "Run", spent)
+    expected = f"run {BASELINE.id} on cpu: Out of memory allocating 65,536 bytes, .* --jobs 1 has"
+    with pytest.raises(UserError, match=expected):
+        worker.execute(BASELINE, RunStore(tmp_path), pickle.dumps(digits.load), Settings())
 
 
 def test_a_file_system_without_locks_is_an_error_and_nobody_at_the_run(tmp_path, monkeypatch):

@@ -4,12 +4,12 @@ import chainer
 import chainer.functions as F
 import numpy as np
 import pytest
-from chainer import training
+from chainer import serializers, training
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.links import Classifier, JointObjective, PreActResNet
-from chainer_jo.training import extensions
+from chainer_jo.training import extensions, optimizers
 from chainer_jo.training.images import NetworkInput
 from chainer_jo.training.iterator import BatchIterator
 from chainer_jo.training.labels import LabelStore
@@ -72,6 +72,52 @@ def test_optimizer_is_chainers_momentum_sgd_with_weight_decay(units):
         sorted(ours.namedparams()), sorted(theirs.namedparams()), strict=True
     ):
         np.testing.assert_allclose(a.array, b.array, rtol=1e-5, atol=1e-7)
+
+
+def test_velocity_is_saved_in_the_order_of_names_on_every_device(monkeypatch):
+    """On a GPU parameters of odd size come last in memory: here as the optimizer is set up."""
+
+    def set_up(on_gpu):
+        chain = chainer.ChainList(chainer.links.Linear(3, 5), chainer.links.Linear(5, 8))
+        for _, param in sorted(chain.namedparams()):
+            param.array[...] = np.random.default_rng(param.size).normal(size=param.shape)
+        with monkeypatch.context() as patch:
+            patch.setattr(optimizers.device, "is_on_gpu", lambda _: on_gpu)
+            return FlatMomentumSGD(0.1, 0.9, 1e-2).setup(chain), chain
+
+    def step(optimizer, chain):
+        optimizer.update(lambda x: F.mean(chain[1](F.relu(chain[0](x))) ** 2), x)
+        return [param.array.copy() for _, param in sorted(chain.namedparams())]
+
+    x = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+    (cpu, on_cpu), (gpu, on_gpu) = set_up(False), set_up(True)
+    for _ in range(3):
+        expected, same = step(cpu, on_cpu), step(gpu, on_gpu)
+    assert all(map(np.array_equal, expected, same))
+    assert not np.array_equal(cpu.velocity, gpu.velocity), "otherwise nothing is tested"
+    saved = []
+    for optimizer in (cpu, gpu):
+        serializer = serializers.DictionarySerializer()
+        optimizer.serialize(serializer)
+        saved.append(serializer.target)
+    assert all(np.array_equal(saved[0][name], saved[1][name]) for name in saved[0])
+    expected = step(cpu, on_cpu)
+    gpu.serialize(serializers.NpzDeserializer(saved[0]))
+    assert all(map(np.array_equal, expected, step(gpu, on_gpu)))
+
+
+def test_velocity_of_older_versions_is_a_cpus_where_there_is_a_cpu_and_refused_on_a_gpu(
+    monkeypatch,
+):
+    optimizer = FlatMomentumSGD(0.1).setup(chainer.links.Linear(3, 5))
+    before = {"t": np.array(7), "epoch": np.array(1), "lr": np.array(0.5)}
+    before["velocity"] = np.arange(20, dtype=np.float32)
+    optimizer.serialize(serializers.NpzDeserializer(before))
+    assert (optimizer.t, optimizer.lr) == (7, 0.5)
+    assert np.array_equal(optimizer.velocity, before["velocity"])
+    monkeypatch.setattr(optimizers.device, "is_on_gpu", lambda _: True)
+    with pytest.raises(UserError, match="velocity in an order that is not known"):
+        optimizer.serialize(serializers.NpzDeserializer(before))
 
 
 def test_optimizer_names_the_parameter_that_it_cannot_update():

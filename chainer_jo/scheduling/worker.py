@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from chainer_jo.datasets import ImageData
 from chainer_jo.datasets.labelled_data import LabelledData
+from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
@@ -60,9 +61,14 @@ def execute(
         if result is None or store.lost_labels(experiment):
             gc.collect()  # the last run is a web of references; its arrays go only now
             ranks.broadcast((experiment, store, settings))
-            run = Run(experiment, data, store, settings, lambda epoch: on_epoch(run), ranks)
             try:
+                run = Run(experiment, data, store, settings, lambda epoch: on_epoch(run), ranks)
                 result = run.finish()
             except Paused:
                 return "paused", None
+            except MemoryError as error:  # CuPy's, too
+                raise UserError(
+                    f"run {experiment.id} on {settings.device}: {error}, expected room for all "
+                    "runs at a time; --jobs 1 has one"
+                ) from None
     return result["state"], result

@@ -42,20 +42,23 @@ class FlatMomentumSGD(chainer.Optimizer):
 
     def setup(self, link: chainer.Link) -> "FlatMomentumSGD":
         super().setup(link)
-        self._params = self._in_order(link)
+        named = self._in_order(link)
+        self._params = [param for _, param in named]
         xp = backend.get_array_module(self._params[0].array)
         self.parameters = xp.concatenate([param.array.reshape(-1) for param in self._params])
         self.gradients = xp.zeros_like(self.parameters)
         self.velocity = xp.zeros_like(self.parameters)
+        self._velocities: dict[str, Any] = {}
         self._scratch = xp.empty(min(CHUNK, self.parameters.size), np.float32)
         self._device_lr = xp.empty(1, np.float32)
         self._sent_lr = None
         self._weights: list[tuple[Any, Any]] = []
         self._kept: Mapping[int, Any] = {}
         start = 0
-        for param in self._params:
+        for name, param in named:
             stop = start + param.size
             param.array = self.parameters[start:stop].reshape(param.shape)
+            self._velocities[name] = self.velocity[start:stop]
             if param.ndim == 4:
                 gradient = self.gradients[start:stop].reshape(param.shape)
                 self._weights.append((param.array, gradient))
@@ -63,7 +66,7 @@ class FlatMomentumSGD(chainer.Optimizer):
         return self
 
     @staticmethod
-    def _in_order(link: chainer.Link) -> list[chainer.Parameter]:
+    def _in_order(link: chainer.Link) -> list[tuple[str, chainer.Parameter]]:
         """By name; on a GPU those of odd size last, so that the others' addresses are aligned."""
         named = sorted(link.namedparams())
         for name, param in named:
@@ -73,7 +76,7 @@ class FlatMomentumSGD(chainer.Optimizer):
                 )
         if device.is_on_gpu(named[0][1].array):
             named.sort(key=lambda item: item[1].size % ALIGNED != 0)
-        return [param for _, param in named]
+        return named
 
     def update(self, lossfun=None, *args, **kwargs) -> None:
         """One step: computes the gradients of ``lossfun(*args)`` if it is given, then updates every
@@ -159,8 +162,29 @@ class FlatMomentumSGD(chainer.Optimizer):
             p += v
 
     def serialize(self, serializer) -> None:
-        """Saves or loads the number of steps, the learning rate and the velocity; the parameters
-        are the link's."""
+        """Saves or loads the number of steps, the learning rate and the velocity, on every device
+        in the order of the parameters' names; the parameters are the link's.
+
+        Raises
+        ------
+        UserError
+            for a velocity that does not say so, on a GPU: those of older versions had another order
+            if a GPU saved them.
+        """
         super().serialize(serializer)
         self.lr = serializer("lr", self.lr)
-        self.velocity = serializer("velocity", self.velocity)
+        xp = backend.get_array_module(self.velocity)
+        parts = [part for _, part in sorted(self._velocities.items())]
+        together = xp.concatenate(parts)
+        try:
+            together = serializer("velocity_by_name", together)
+        except KeyError:
+            if device.is_on_gpu(self.velocity):
+                raise UserError(
+                    "velocity in an order that is not known, as older versions saved it, expected "
+                    "that of the parameters' names"
+                ) from None
+            together = serializer("velocity", together)
+        ends = np.cumsum([part.size for part in parts]).tolist()
+        for part, loaded in zip(parts, xp.split(together, ends[:-1]), strict=True):
+            part[...] = loaded

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -40,6 +41,10 @@ class GraphStep:
     ----------
     step : the function.
     cupy : the module, or what stands for it in a test.
+
+    Attributes
+    ----------
+    replays : calls so far that were replays.
     """
 
     def __init__(self, step: Callable[..., None], cupy: Any) -> None:
@@ -48,7 +53,10 @@ class GraphStep:
         # A blocking stream: it and the default stream, which all else runs on, wait for each other.
         self._stream = cupy.cuda.Stream()
         self._pool = cupy.cuda.MemoryPool()
+        # A pool of CuPy's that is dropped keeps its free blocks for as long as the process lives.
+        weakref.finalize(self, self._pool.free_all_blocks)
         self._capturable = True
+        self.replays = 0
         self._captures: dict[tuple, _Capture] = {}
 
     def forget(self) -> None:
@@ -69,6 +77,7 @@ class GraphStep:
                 capture.graph = self._capture(capture.arrays)
             if capture.graph is not None:
                 capture.graph.launch()
+                self.replays += 1
             else:
                 with self._own_memory():
                     self._step(*capture.arrays)

@@ -105,7 +105,7 @@ class Checkpoint(training.Extension):
         Raises
         ------
         UserError
-            if the file is damaged, or is of other data.
+            if the file is damaged, is of other data, or cannot be read rightly on this device.
         """
         state = _read(self.path) if self.ranks.is_first and self.path.exists() else None
         split = {}
@@ -126,7 +126,10 @@ class Checkpoint(training.Extension):
         self.codes = [code for code in before if code not in self.codes] + self.codes
         for name in self.ranks.broadcast(sorted(split)):
             state[name] = self.ranks.scatter(split.get(name))
-        serializers.NpzDeserializer(state).load(trainer)
+        try:
+            serializers.NpzDeserializer(state).load(trainer)
+        except UserError as error:
+            raise UserError(f"{self.path}: {error}, or {_REMOVED}") from None
 
 
 def shards_of(path: Path, ranks: Ranks) -> int:

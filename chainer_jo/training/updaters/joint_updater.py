@@ -75,6 +75,11 @@ class JointUpdater(StandardUpdater):
         self._graph = GraphStep(self._step, cuda.cupy) if graph else None
 
     @property
+    def replays(self) -> int:
+        """Steps so far that were replayed as a CUDA graph."""
+        return 0 if self._graph is None else self._graph.replays
+
+    @property
     def model(self) -> Classifier:
         """The link that is trained."""
         return self.get_optimizer("main").target
