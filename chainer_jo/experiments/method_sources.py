@@ -19,10 +19,9 @@ PARTS = (
     "links",
     "training",
     "seeds.py",
-    "experiments/inputs.py",
-    "experiments/objectives.py",
     "experiments/pseudo.py",
     "experiments/run.py",
+    "experiments/run_parts.py",
     "experiments/scores.py",
     "experiments/task.py",
 )

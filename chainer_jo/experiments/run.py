@@ -15,11 +15,9 @@ from chainer_jo.datasets import ImageData
 from chainer_jo.datasets.labelled_data import LabelledData
 from chainer_jo.experiments import scores
 from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.inputs import Inputs, make_network
-from chainer_jo.experiments.log import extend_log
-from chainer_jo.experiments.objectives import make_objective
 from chainer_jo.experiments.provenance import provenance, this_code
 from chainer_jo.experiments.pseudo import PseudoSource
+from chainer_jo.experiments.run_parts import Inputs, make_network, make_objective
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.experiments.task import Task
 from chainer_jo.functions import providers
@@ -200,7 +198,7 @@ class Run:
                 trigger=training.triggers.ManualScheduleTrigger(list(drops), "epoch"),
             )
         if ranks.is_first:
-            extend_log(self.trainer, bool(relabelling), settings.verbose)
+            extensions.extend_log(self.trainer, bool(relabelling), settings.verbose)
         extend(
             lambda trainer: self._on_epoch(trainer.updater.epoch),
             name="on_epoch",

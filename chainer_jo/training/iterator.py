@@ -12,7 +12,7 @@ import numpy as np
 from chainer_jo import seeds
 from chainer_jo.datasets import augmentation
 from chainer_jo.errors import UserError
-from chainer_jo.training.many_ranks.shards import Shards
+from chainer_jo.training.many_ranks import Shards
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from chainer import backend
 
 from chainer_jo.errors import UserError
 from chainer_jo.training import device
-from chainer_jo.training.many_ranks.ranks import ALONE, Ranks
+from chainer_jo.training.many_ranks import ALONE, Ranks
 
 
 class LabelStore:

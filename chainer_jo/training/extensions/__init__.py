@@ -5,7 +5,7 @@ from chainer_jo.training.extensions.checkpoint import Checkpoint, Paused
 from chainer_jo.training.extensions.diverged import Diverged, StopWhenDiverged
 from chainer_jo.training.extensions.evaluation import Evaluation, predict
 from chainer_jo.training.extensions.label_update import LabelUpdate
-from chainer_jo.training.extensions.log_report import LogReport
+from chainer_jo.training.extensions.log_report import LogReport, extend_log
 
 __all__ = [
     "BestEpoch",
@@ -16,5 +16,6 @@ __all__ = [
     "LogReport",
     "Paused",
     "StopWhenDiverged",
+    "extend_log",
     "predict",
 ]

@@ -11,8 +11,7 @@ from chainer import serializers, training
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
-from chainer_jo.training.many_ranks.ranks import ALONE, Ranks
-from chainer_jo.training.many_ranks.shards import Shards
+from chainer_jo.training.many_ranks import ALONE, Ranks, Shards
 
 #: What each rank has of its own images, one row each; everything else is the same on all ranks.
 _OF_IMAGES = "updater/labels/"

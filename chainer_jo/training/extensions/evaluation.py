@@ -10,7 +10,7 @@ from chainer.backends import cuda
 from chainer_jo.links.classifier import Classifier
 from chainer_jo.training.device import GraphStep
 from chainer_jo.training.images import Images
-from chainer_jo.training.many_ranks.ranks import ALONE, Ranks, counts
+from chainer_jo.training.many_ranks import ALONE, Ranks, counts
 
 
 class Predictor:

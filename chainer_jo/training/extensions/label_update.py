@@ -4,7 +4,7 @@ probabilities."""
 import chainer
 from chainer import training
 
-from chainer_jo.training.many_ranks.ranks import ALONE, Ranks, counts
+from chainer_jo.training.many_ranks import ALONE, Ranks, counts
 
 
 class LabelUpdate(training.Extension):

@@ -1,5 +1,9 @@
-"""Chainer's LogReport for epochs that may be very short."""
+"""log.json, for epochs that may be very short, and what Chainer shows of it on a terminal or in a
+file."""
 
+from __future__ import annotations
+
+import sys
 import time
 from pathlib import Path
 
@@ -45,3 +49,35 @@ class LogReport(extensions.LogReport):
         """Writes the file; the trainer calls this whenever it stops."""
         if self._path is not None:
             files.write_json(self._path, self.log)
+
+
+def extend_log(trainer: Trainer, relabels: bool, verbose: bool) -> None:
+    """Writes log.json; if `verbose`, also a table to standard output, and to a terminal a progress
+    bar."""
+    trainer.extend(extensions.observe_lr())
+    trainer.extend(LogReport(), trigger=(1, "epoch"))
+    if not verbose:
+        return
+    shown = ["epoch", "loss", "accuracy/noisy", "validation", "test"]
+    shown += ["recovery"] if relabels else []
+    on_terminal = sys.stdout.isatty()
+    # Functions as triggers, which have no state: a run may have begun without showing anything.
+    trainer.extend(
+        extensions.PrintReport(
+            [*shown, "lr", "elapsed_time"], out=sys.stdout if on_terminal else _NoTerminal()
+        ),
+        trigger=lambda trainer: trainer.updater.is_new_epoch,
+    )
+    if on_terminal:
+        bar = extensions.ProgressBar(update_interval=10)
+        trainer.extend(bar, trigger=lambda trainer: True)
+
+
+class _NoTerminal:
+    """Standard output without the code that Chainer's table begins its lines with."""
+
+    def write(self, text: str) -> None:
+        sys.stdout.write(text.replace("\033[J", ""))
+
+    def flush(self) -> None:
+        sys.stdout.flush()

@@ -15,7 +15,7 @@ from chainer_jo.training.device import GraphStep
 from chainer_jo.training.images import Images
 from chainer_jo.training.iterator import Batch
 from chainer_jo.training.labels import LabelStore
-from chainer_jo.training.many_ranks.ranks import ALONE, Ranks
+from chainer_jo.training.many_ranks import ALONE, Ranks
 from chainer_jo.training.optimizers import FlatMomentumSGD
 
 

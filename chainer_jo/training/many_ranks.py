@@ -1,14 +1,18 @@
-"""The processes that train one network together: ChainerMN's ranks, or this process alone."""
+"""What more than one rank adds: the ranks and their exchange, shards of the images, one optimizer
+for all. A process alone is one rank with one shard."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import chainer
 import numpy as np
 
 from chainer_jo.errors import UserError
+from chainer_jo.training.optimizers import FlatMomentumSGD
 
 
 class Ranks:
@@ -140,3 +144,77 @@ def counts(predicted: Any, labels: Any) -> np.ndarray:
     known = labels >= 0
     right = (predicted == labels) & known
     return np.array([int(right.sum()), int(known.sum())])
+
+
+@dataclass(frozen=True)
+class Shards:
+    """The training set cut into shards that never mix: labels stay on the rank that uses them.
+    Image i of n belongs to shard i modulo `number`; each of `ranks` ranks has equally many.
+
+    Every global batch is made of equal parts, one from each shard, and batch normalisation sees one
+    part at a time. The number of shards, not that of ranks, decides what is computed: a rank works
+    through the parts of its shards one after the other, and gradients are averaged over all parts.
+
+    Raises
+    ------
+    UserError
+        if the shards cannot be divided among the ranks.
+    """
+
+    images: int
+    number: int
+    rank: int = 0
+    ranks: int = 1
+
+    def __post_init__(self) -> None:
+        if self.number % self.ranks:
+            raise UserError(
+                f"{self.number} shards on {self.ranks} ranks: expected a multiple of {self.ranks}"
+            )
+
+    def of_rank(self, rank: int | None = None) -> range:
+        """The shards of a rank, this one by default."""
+        rank = self.rank if rank is None else rank
+        each = self.number // self.ranks
+        return range(rank * each, (rank + 1) * each)
+
+    def members(self, shard: int) -> np.ndarray:
+        """Indices of a shard's images among all."""
+        return np.arange(shard, self.images, self.number)
+
+    def indices(self, rank: int | None = None) -> np.ndarray:
+        """Indices among all images of those on a rank (this one by default), shard after shard."""
+        rank = self.rank if rank is None else rank
+        return np.concatenate([self.members(shard) for shard in self.of_rank(rank)])
+
+    def join(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+        """One array (n, ...) in the order of all images from each rank's array, in rank order."""
+        whole = np.empty((self.images, *parts[0].shape[1:]), parts[0].dtype)
+        for rank, part in enumerate(parts):
+            whole[self.indices(rank)] = part
+        return whole
+
+    def split(self, whole: np.ndarray) -> list[np.ndarray]:
+        """The inverse of `join`."""
+        return [whole[self.indices(rank)] for rank in range(self.ranks)]
+
+
+class SharedMomentumSGD(FlatMomentumSGD):
+    """`FlatMomentumSGD` on the mean of the gradients of a batch's parts, on all ranks.
+
+    What `update` gathers is applied by `exchange` only, which no CUDA graph can hold.
+    """
+
+    def __init__(self, *args, ranks: Ranks, parts: int, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        self._ranks = ranks
+        self._parts = parts
+
+    def step(self) -> None:
+        """Nothing yet: ``gradients`` are the sums over this rank's parts alone."""
+
+    def exchange(self) -> None:
+        """Averages ``gradients`` over all parts of all ranks, and applies them."""
+        self.gradients *= np.float32(1 / self._parts)
+        self._ranks.average(self.gradients)
+        super().step()

@@ -1,4 +1,5 @@
-"""The network that a description asks for, and the images as that network wants them."""
+"""What a run is put together from: the network and the objective that its description asks for, and
+images as that network wants them."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from chainer_jo.datasets.image_files import ImageFiles
 from chainer_jo.datasets.image_stream import ImageStream
 from chainer_jo.datasets.labelled_data import Labelled
 from chainer_jo.experiments.task import Task
+from chainer_jo.links import CNNCRF, ForwardCorrection, JointObjective
+from chainer_jo.links.objective import Objective
 from chainer_jo.links.preact_resnet import PreActResNet
 from chainer_jo.links.resnet50_weights import load_resnet50
 from chainer_jo.training.images import Images, NetworkInput
@@ -32,6 +35,17 @@ def make_network(
     images = task.train.images
     channels = 3 if isinstance(images, ImageFiles) else images.shape[-1]
     return PreActResNet(channels, outputs, description.units, description.widths, rng)
+
+
+def make_objective(task: Task) -> Objective:
+    """The link of ``task.experiment.objective``; cross entropy is the joint one with alpha = beta =
+    0."""
+    experiment = task.experiment
+    if experiment.objective == "forward":
+        return ForwardCorrection(task.transition_matrix)
+    if experiment.objective == "cnn_crf":
+        return CNNCRF(task.transition_matrix, task.prior, experiment.optimization.epochs)
+    return JointObjective(task.prior, experiment.alpha, experiment.beta)
 
 
 class Inputs:
