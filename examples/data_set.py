@@ -6,9 +6,9 @@ import numpy as np
 import quick  # noqa: F401
 from sklearn.datasets import load_sample_images
 
-from chainer_jo import paper
 from chainer_jo.commands import main
 from chainer_jo.datasets import ImageData, source
+from chainer_jo.paper import tables
 from chainer_jo.report.comparison_table import comparison_table
 
 
@@ -32,7 +32,7 @@ source.BY_NAME["photographs"] = load
 
 
 def table(study):
-    return comparison_table(study, paper.TABLE1, "symmetric")
+    return comparison_table(study, tables.TABLE1, "symmetric")
 
 
 if __name__ == "__main__":

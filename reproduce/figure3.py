@@ -2,8 +2,8 @@
 
 from chainer_jo.commands import main
 from chainer_jo.experiments.presets import Study
-from chainer_jo.paper import TABLE1
 from chainer_jo.paper.settings import FIGURE3_SCHEDULE as SCHEDULE
+from chainer_jo.paper.tables import TABLE1
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
 from chainer_jo.report.words import images

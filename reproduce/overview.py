@@ -2,27 +2,28 @@
 
 from pathlib import Path
 
+from committed import references
+from readme_regions import fill, script_costs, status, table1
+from results_page import page
+
 from chainer_jo import files
 from chainer_jo.commands.command_line import Parser, ending
-from chainer_jo.report import overview
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def texts() -> dict[Path, str]:
     """Every file that is written, with its whole text."""
-    found = overview.references(ROOT / "results/reference", ROOT / "figures/reference")
+    found = references(ROOT / "results/reference", ROOT / "figures/reference")
     readme = ROOT / "README.md"
-    text = overview.fill(readme.read_text(), "status", overview.status(found))
-    text = overview.fill(text, "table 1", overview.table1(found))
+    text = fill(readme.read_text(), "status", status(found))
+    text = fill(text, "table 1", table1(found))
     checklist = ROOT / "docs/checklist.md"
-    costs = overview.script_costs(
-        files.read_json(ROOT / "benchmarks/results/script_costs-digits.json")
-    )
+    costs = script_costs(files.read_json(ROOT / "benchmarks/results/script_costs-digits.json"))
     return {
         readme: text,
-        ROOT / "results/README.md": overview.page(found),
-        checklist: overview.fill(checklist.read_text(), "script costs", costs),
+        ROOT / "results/README.md": page(found),
+        checklist: fill(checklist.read_text(), "script costs", costs),
     }
 
 

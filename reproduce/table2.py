@@ -1,14 +1,14 @@
 """Table 2: four methods on CIFAR-10 with asymmetric noise (AN-CIFAR)."""
 
-from chainer_jo import paper
 from chainer_jo.commands import main
 from chainer_jo.experiments.presets import Study
+from chainer_jo.paper import tables
 from chainer_jo.report.comparison_table import comparison_table
 from chainer_jo.report.table import Table
 
 
 def table(study: Study) -> Table:
-    return comparison_table(study, paper.TABLE2, "asymmetric")
+    return comparison_table(study, tables.TABLE2, "asymmetric")
 
 
 if __name__ == "__main__":

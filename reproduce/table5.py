@@ -1,14 +1,14 @@
 """Table 5: the hyper parameters of the first step on SN-CIFAR, read off the runs of Table 1."""
 
-from chainer_jo import paper
 from chainer_jo.commands import main
 from chainer_jo.experiments.presets import Study
+from chainer_jo.paper import tables
 from chainer_jo.report.static_table import StaticTable
 from chainer_jo.report.words import images
 
 
 def table(study: Study) -> StaticTable:
-    printed = paper.TABLE5
+    printed = tables.TABLE5
     rates = printed.keys("noise_rate")
     runs = [study.first_step("symmetric", rate, trial=0) for rate in rates]
     rows = [

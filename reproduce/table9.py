@@ -1,14 +1,14 @@
 """Table 9: validation accuracy with different alpha, beta and learning rate, SN-CIFAR at 0.3."""
 
-from chainer_jo import paper
 from chainer_jo.commands import main
 from chainer_jo.experiments.presets import Study
+from chainer_jo.paper import tables
 from chainer_jo.report.sensitivity_table import sensitivity_table
 from chainer_jo.report.table import Table
 
 
 def table(study: Study) -> Table:
-    return sensitivity_table(study, paper.TABLE9)
+    return sensitivity_table(study, tables.TABLE9)
 
 
 if __name__ == "__main__":

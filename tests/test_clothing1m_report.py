@@ -12,7 +12,6 @@ import pytest
 from clothing1m_like import make_clothing1m_like
 from processes import ROOT, run, run_on_ranks
 
-from chainer_jo import paper
 from chainer_jo.commands import clothing1m_main as main
 from chainer_jo.datasets import clothing1m
 from chainer_jo.errors import UserError
@@ -20,6 +19,7 @@ from chainer_jo.experiments.presets import CLOTHING1M_DIGITS as DIGITS
 from chainer_jo.experiments.presets import CLOTHING1M_PAPER as PAPER
 from chainer_jo.experiments.presets import REAL, Study, pretrained
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.paper import tables
 from chainer_jo.report import relabelled_page
 from chainer_jo.report.clothing1m import figure7, page, table3
 from chainer_jo.report.relabelled import Relabelled
@@ -59,9 +59,9 @@ def test_table_marks_what_is_quoted(written):
     table = json.loads((where / "results/digits-tiny/table3.json").read_text())
     assert table["complete"] and table["data"] == "tiny"
     cells = {(c["row"]["method"], c["row"]["score"]): c for c in table["cells"]}
-    assert set(cells) == set(paper.TABLE3.cells)
+    assert set(cells) == set(tables.TABLE3.cells)
     for keys, cell in cells.items():
-        assert cell["paper"] == paper.TABLE3.cells[keys]
+        assert cell["paper"] == tables.TABLE3.cells[keys]
         quoted = keys[1] == "quoted"
         assert (cell["mean"] is None) == quoted and (cell["runs"] == []) == quoted
     text = (where / "results/digits-tiny/table3.md").read_text()

@@ -7,7 +7,7 @@ from zlib import crc32
 import paper_source
 import pytest
 
-from chainer_jo import paper
+from chainer_jo.paper import tables
 from chainer_jo.paper.claims import (
     CLAIMS,
     DOES_NOT_HOLD,
@@ -135,7 +135,7 @@ class MadeUp:
             return FIGURE4_TEST[keys["rule"]]
         if kind == "table10" and keys["parameter"] == "stop_epoch":
             return 91.0  # the paper's own numbers refute what it says here
-        printed = getattr(paper, kind.upper())
+        printed = getattr(tables, kind.upper())
         value = printed.value(**{name: keys[name] for name in printed.names})
         assert value is not None, f"{kind} has no {keys}"
         return value
@@ -394,7 +394,7 @@ class TestVerdicts:
 
         class Printed(MadeUp):
             def _number(self, kind, keys):
-                return paper.TABLE10.value(**keys)
+                return tables.TABLE10.value(**keys)
 
         assert BY_ID["table10-stop"].decide(Printed()).verdict == HOLDS
 

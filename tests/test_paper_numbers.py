@@ -6,11 +6,10 @@ from dataclasses import astuple
 import paper_source
 import pytest
 
-from chainer_jo import paper
-from chainer_jo.paper import settings, text
-from chainer_jo.paper.table import number, rows
+from chainer_jo.paper import settings, tables, text
+from chainer_jo.paper.printed import number, rows
 
-TABLES = {i: getattr(paper, f"TABLE{i}") for i in (1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13)}
+TABLES = {i: getattr(tables, f"TABLE{i}") for i in (1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13)}
 SENSITIVITY = [TABLES[i] for i in range(6, 12)]
 PRINTED_PARAMETERS = {
     "α": "alpha",
@@ -77,34 +76,34 @@ IN_THE_SOURCE = {  # the numbers of every sentence, between the few words that t
 class TestLookUp:
     def test_a_number_by_names(self):
         joint = {"method": "joint", "score": "last", "accuracy": "test", "noise_rate": 0.5}
-        assert paper.TABLE1.value(**joint) == 89.8
-        assert paper.TABLE1.is_bold(**joint)
-        assert not paper.TABLE1.is_bold(**{**joint, "method": "cross_entropy"})
-        assert paper.TABLE3.value(method="forward", score="quoted") == 69.84
+        assert tables.TABLE1.value(**joint) == 89.8
+        assert tables.TABLE1.is_bold(**joint)
+        assert not tables.TABLE1.is_bold(**{**joint, "method": "cross_entropy"})
+        assert tables.TABLE3.value(method="forward", score="quoted") == 69.84
 
     def test_none_where_the_paper_prints_nothing(self):
         keys = {"method": "joint", "score": "last", "accuracy": "test", "noise_rate": 0.4}
-        assert paper.TABLE1.value(**keys) is None
-        assert paper.TABLE3.value(method="joint", score="quoted") is None
+        assert tables.TABLE1.value(**keys) is None
+        assert tables.TABLE3.value(method="joint", score="quoted") is None
 
     def test_wrong_names_are_an_error(self):
         with pytest.raises(KeyError, match="Table 6"):
-            paper.TABLE6.value(parameter="alpha")
+            tables.TABLE6.value(parameter="alpha")
         with pytest.raises(KeyError, match="Table 6"):
-            paper.TABLE6.value(parameter="alpha", value=0.1, score="last")
+            tables.TABLE6.value(parameter="alpha", value=0.1, score="last")
         with pytest.raises(KeyError, match="'rate'"):
-            paper.TABLE1.keys("rate")
+            tables.TABLE1.keys("rate")
         with pytest.raises(KeyError, match="'rate'"):
-            paper.TABLE1.keys("method", rate=0.1)
+            tables.TABLE1.keys("method", rate=0.1)
         with pytest.raises(KeyError, match="'gamma'"):
-            paper.TABLE6.others("gamma")
+            tables.TABLE6.others("gamma")
 
     def test_keys_keep_the_order_of_the_paper(self):
-        assert paper.TABLE1.keys("method") == ("cross_entropy", "joint")
-        assert paper.TABLE2.keys("method") == ("cross_entropy", "forward", "cnn_crf", "joint")
-        assert paper.TABLE1.keys("noise_rate") == (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
-        assert paper.TABLE3.keys("score", method="forward") == ("quoted",)
-        assert paper.TABLE8.keys("value", parameter="alpha") == (0.1, 0.2, 0.5, 1.0, 1.2, 2.0, 5.0)
+        assert tables.TABLE1.keys("method") == ("cross_entropy", "joint")
+        assert tables.TABLE2.keys("method") == ("cross_entropy", "forward", "cnn_crf", "joint")
+        assert tables.TABLE1.keys("noise_rate") == (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
+        assert tables.TABLE3.keys("score", method="forward") == ("quoted",)
+        assert tables.TABLE8.keys("value", parameter="alpha") == (0.1, 0.2, 0.5, 1.0, 1.2, 2.0, 5.0)
 
     @pytest.mark.parametrize(
         ("table", "count", "bold"),
@@ -116,8 +115,8 @@ class TestLookUp:
         assert (len(TABLES[table].cells), len(TABLES[table].bold)) == (count, bold)
 
     def test_others_are_what_stays_fixed(self):
-        assert paper.TABLE6.others("alpha") == {"beta": 0.4, "learning_rate": 0.03}
-        assert paper.TABLE10.others("start_epoch") == {
+        assert tables.TABLE6.others("alpha") == {"beta": 0.4, "learning_rate": 0.03}
+        assert tables.TABLE10.others("start_epoch") == {
             "alpha": 0.8,
             "beta": 0.4,
             "learning_rate": 0.1,
@@ -125,12 +124,12 @@ class TestLookUp:
         }
 
     def test_probability_ranges_tile_the_unit_interval(self):
-        *parts, whole = map(paper.probability_range, paper.TABLE12.keys("range"))
+        *parts, whole = map(tables.probability_range, tables.TABLE12.keys("range"))
         assert whole == (1.0, 0.0)
         assert [upper for upper, _ in parts] == [1.0, *[lower for _, lower in parts[:-1]]]
         assert parts[-1][1] == 0.0
 
-    @pytest.mark.parametrize("table", [paper.TABLE12, paper.TABLE13])
+    @pytest.mark.parametrize("table", [tables.TABLE12, tables.TABLE13])
     def test_numbers_of_images_add_up(self, table):
         *parts, whole = (table.value(quantity="number", range=r) for r in table.keys("range"))
         assert sum(parts) == whole == 45000
@@ -193,7 +192,7 @@ class TestAgainstTheSource:
         for rate in re.findall(r"r = ([\d.]+)", table.caption):
             assert f"noise rate ={rate}" in printed
 
-    @pytest.mark.parametrize("table", [paper.TABLE1, paper.TABLE2], ids=["Table 1", "Table 2"])
+    @pytest.mark.parametrize("table", [tables.TABLE1, tables.TABLE2], ids=["Table 1", "Table 2"])
     def test_comparisons(self, table):
         _, (_, *rates), *lines = paper_source.cells(table.label)
         accuracies = [
@@ -205,7 +204,7 @@ class TestAgainstTheSource:
         expected = []
         for i, method in enumerate(table.keys("method"), 1):
             for score in table.keys("score"):
-                head = [str(i), paper.METHODS[method], score] if score == "best" else [score]
+                head = [str(i), tables.METHODS[method], score] if score == "best" else [score]
                 keys = [(method, score, *column) for column in accuracies]
                 expected.append((head, [(table.cells[key], key in table.bold) for key in keys]))
         printed = []
@@ -216,7 +215,7 @@ class TestAgainstTheSource:
         assert printed == expected
 
     def test_clothing1m(self):
-        _, *lines = paper_source.cells(paper.TABLE3.label)
+        _, *lines = paper_source.cells(tables.TABLE3.label)
         heads = [
             ["1", "Cross Entropy Loss"],
             ["2", "Forward Patrini et al. (2017)"],
@@ -227,26 +226,28 @@ class TestAgainstTheSource:
         ]
         assert [[cell for cell, _ in line[:-1]] for line in lines] == heads
         printed = [(float(line[-1][0]), line[-1][1]) for line in lines]
-        assert printed == [(v, keys in paper.TABLE3.bold) for keys, v in paper.TABLE3.cells.items()]
+        assert printed == [
+            (v, keys in tables.TABLE3.bold) for keys, v in tables.TABLE3.cells.items()
+        ]
 
     def test_architecture(self):
-        assert paper_source.caption(paper.TABLE4_LABEL).startswith("The network architecture")
+        assert paper_source.caption(tables.TABLE4_LABEL).startswith("The network architecture")
         described = {}
-        for line in paper_source.cells(paper.TABLE4_LABEL)[1:]:
+        for line in paper_source.cells(tables.TABLE4_LABEL)[1:]:
             *name, description = (cell for cell, _ in line)
             key = name[0] if name else list(described)[-1]
             described[key] = f"{described.get(key, '')} {description}".strip()
         numbers = {name: re.findall(r"\d+", text) for name, text in described.items()}
-        assert {name: tuple(map(int, found)) for name, found in numbers.items()} == paper.TABLE4
+        assert {name: tuple(map(int, found)) for name, found in numbers.items()} == tables.TABLE4
 
     def test_hyper_parameters(self):
-        (_, *rates), *lines = paper_source.cells(paper.TABLE5.label)
+        (_, *rates), *lines = paper_source.cells(tables.TABLE5.label)
         printed = {
             (PRINTED_PARAMETERS[name], int(rate) / 100): float(value)
             for (name, _), *values in lines
             for (rate, _), (value, _) in zip(rates, values, strict=True)
         }
-        assert list(printed.items()) == list(paper.TABLE5.cells.items())
+        assert list(printed.items()) == list(tables.TABLE5.cells.items())
 
     @pytest.mark.parametrize("table", SENSITIVITY, ids=lambda table: f"Table {table.number}")
     def test_sensitivity(self, table):
@@ -272,7 +273,9 @@ class TestAgainstTheSource:
         if stated:
             assert fixed == {parameter: table.others(parameter) for parameter in table.chosen}
 
-    @pytest.mark.parametrize("table", [paper.TABLE12, paper.TABLE13], ids=["Table 12", "Table 13"])
+    @pytest.mark.parametrize(
+        "table", [tables.TABLE12, tables.TABLE13], ids=["Table 12", "Table 13"]
+    )
     def test_probability_ranges(self, table):
         header, accuracies, numbers = (
             [cell for cell, _ in line] for line in paper_source.cells(table.label)
@@ -299,6 +302,6 @@ class TestAgainstTheSource:
         paper_source.assert_own_words(table.caption)
 
     def test_rates_in_the_text_are_those_of_the_tables(self):
-        for place, table in [("Section 5.5", paper.TABLE1), ("Section 5.6", paper.TABLE2)]:
+        for place, table in [("Section 5.5", tables.TABLE1), ("Section 5.6", tables.TABLE2)]:
             listed = re.search(r"the noise rate \$r=([\d.,]+)\$", paper_source.places()[place])[1]
             assert [float(r) for r in listed.split(",")] == list(table.keys("noise_rate"))

@@ -17,12 +17,14 @@ from chainer_jo.experiments import packed_runs
 from chainer_jo.experiments.presets import CLOTHING1M_DIGITS, PRESETS, Study
 from chainer_jo.experiments.presets import CLOTHING1M_STANDIN as STANDIN
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.report import overview
 from chainer_jo.report.claims import Claims
 from chainer_jo.report.clothing1m import table3
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "reproduce"))
+committed, readme_regions, results_page = map(
+    __import__, ("committed", "readme_regions", "results_page")
+)
 REFERENCE = ROOT / "results" / "reference"
 PACKED = [name for name in PRESETS if (REFERENCE / name / packed_runs.NAME).exists()]
 
@@ -39,9 +41,9 @@ def test_what_scripts_compute_and_what_is_committed_share_no_place():
     for folder in (computed.results, computed.figures):
         for preset in PRESETS:
             assert git("check-ignore", f"{folder}/{preset}/table1.md").returncode == 0
-    committed = git("ls-files", "results", "figures").stdout.splitlines()
-    assert any(path.startswith("results/reference/digits/") for path in committed)
-    assert all(path.split("/")[1] in ("reference", "README.md") for path in committed)
+    listed = git("ls-files", "results", "figures").stdout.splitlines()
+    assert any(path.startswith("results/reference/digits/") for path in listed)
+    assert all(path.split("/")[1] in ("reference", "README.md") for path in listed)
 
 
 def study_of(preset, table):
@@ -68,8 +70,8 @@ def test_the_readme_leaves_out_columns_without_runs(tmp_path):
         "**Table 1.** Words.\n\n|      | Test 0 % | Test 50 %   |\n|------|----------|-----|\n"
         "| none |          |             |\n| Ours | … [93.4] | 48.8 [55.3] |\n"
     )
-    (found,) = overview.references(tmp_path, tmp_path)
-    assert overview.table1([found]) == (
+    (found,) = committed.references(tmp_path, tmp_path)
+    assert readme_regions.table1([found]) == (
         "**Table 1.** Words.\n\n|  | Test 50 % |\n|---|---|\n| none |  |\n| Ours | 48.8 [55.3] |"
     )
 
@@ -93,8 +95,8 @@ def cells(filled, planned=5):
     ({0.1: 1, 0.5: 3}, " --trials 3", " (1 to 3)"),
 ])  # fmt: skip
 def test_what_part_of_a_table_there_is_and_which_command_makes_it(filled, flags, counted):
-    assert overview._part(cells(filled), "half") == flags
-    assert overview._filled({"cells": cells(filled)}) == counted
+    assert readme_regions._part(cells(filled), "half") == flags
+    assert results_page._filled({"cells": cells(filled)}) == counted
 
 
 @pytest.mark.parametrize("preset", PACKED)
@@ -122,15 +124,15 @@ def test_table_3_follows_from_the_runs_that_are_committed(tmp_path):
 
 @pytest.mark.parametrize("preset", PACKED)
 def test_every_claim_follows_from_the_runs_that_are_committed(preset, tmp_path):
-    committed = REFERENCE / preset / "claims.json"
-    if not committed.exists():
+    path = REFERENCE / preset / "claims.json"
+    if not path.exists():
         pytest.skip("no claims are committed for this preset")
     table = json.loads((REFERENCE / preset / "table1.json").read_text())
     study = study_of(preset, table)
     origin = {key: table[key] for key in ("preset", "data", "precision")}
     claims = Claims(study, __import__("all").OUTPUTS)
     _, made = claims.write(RunStore(REFERENCE / preset), origin, tmp_path, tmp_path)
-    assert json.loads(made.read_text()) == json.loads(committed.read_text())
+    assert json.loads(made.read_text()) == json.loads(path.read_text())
 
 
 def test_the_status_and_the_page_of_all_results_are_up_to_date():
@@ -165,9 +167,9 @@ def test_links_of_the_page_of_all_results_lead_somewhere():
 
 def test_a_region_that_is_not_there_is_an_error():
     text = "a\n<!-- x: by a script -->\nold\n<!-- end of x -->\nb\n"
-    assert overview.fill(text, "x", "new").split("\n")[2:5] == ["", "new", ""]
+    assert readme_regions.fill(text, "x", "new").split("\n")[2:5] == ["", "new", ""]
     with pytest.raises(ValueError, match="0 regions 'y'"):
-        overview.fill(text, "y", "new")
+        readme_regions.fill(text, "y", "new")
 
 
 @pytest.mark.parametrize("label, findings, expected", [
@@ -183,8 +185,8 @@ def test_a_region_that_is_not_there_is_an_error():
 def test_a_verdict_is_shown_with_its_comparisons_and_differences(label, findings, expected):
     claim = {"id": "x", "verdict": label.split(" (")[0], "label": label,
              "findings": [{"outcome": o, "difference": d} for o, d in findings]}  # fmt: skip
-    half = overview.Reference("half", ROOT, ROOT)
-    assert overview._verdict(half, claim) == expected
+    half = committed.Reference("half", ROOT, ROOT)
+    assert results_page._verdict(half, claim) == expected
 
 
 def slug(heading):

@@ -9,8 +9,9 @@ import pytest
 from processes import run
 from tiny import STUDY
 
-from chainer_jo import files, paper
+from chainer_jo import files
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.paper import tables
 from chainer_jo.paper.claims import VERDICTS
 from chainer_jo.report.comparison_table import comparison_table
 from chainer_jo.report.curves import Curve
@@ -83,7 +84,7 @@ def write(store, tmp_path, outputs=()):
 @pytest.fixture
 def html(store, tmp_path):
     """A report of Table 1 with one finished cell, Figure 2 with one trial, all verdicts."""
-    table = comparison_table(STUDY, paper.TABLE1, "symmetric")
+    table = comparison_table(STUDY, tables.TABLE1, "symmetric")
     for trial in STUDY.comparison_trials():
         run = STUDY.baseline("cross_entropy", "symmetric", 0.1, trial)
         scores = {"test": 0.5 + trial / 10, "recovery": 0.7}
@@ -135,7 +136,7 @@ def test_can_be_read_without_seeing(html):
 def test_numbers_stand_next_to_the_papers(html):
     text = Page(html).text
     assert "55.0 ± 7.1 paper [91.0]" in text
-    printed = paper.TABLE1.value(method="joint", score="last", accuracy="test", noise_rate=0.9)
+    printed = tables.TABLE1.value(method="joint", score="last", accuracy="test", noise_rate=0.9)
     assert f"paper [ {printed} ]" in text  # in bold
     assert '<th scope="colgroup" colspan="6">Recovery</th>' in html
 

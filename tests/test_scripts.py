@@ -17,13 +17,13 @@ import processes
 import pytest
 from tiny import TINY
 
-from chainer_jo import paper
 from chainer_jo.commands import app, compare, flags, main
 from chainer_jo.commands.image_sources import InMemory
 from chainer_jo.errors import Unfinished
 from chainer_jo.experiments import method_sources, presets
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.paper import tables
 from chainer_jo.report.cells import Cell
 from chainer_jo.report.claims import Claims
 from chainer_jo.report.comparison_table import comparison_table
@@ -40,7 +40,7 @@ def tiny(monkeypatch):
 
 
 def table1(study):
-    return comparison_table(study, paper.TABLE1, "symmetric")
+    return comparison_table(study, tables.TABLE1, "symmetric")
 
 
 def run(build, folder, *flags, preset="tiny"):
@@ -161,7 +161,7 @@ def test_dry_run_lists_and_runs_nothing(tiny, tmp_path, capsys):
 
 def test_no_runs_shows_what_has_finished(tiny, tmp_path, capsys):
     def table2(study):
-        return comparison_table(study, paper.TABLE2, "asymmetric")
+        return comparison_table(study, tables.TABLE2, "asymmetric")
 
     both = [table1, table2]
     assert run(both, tmp_path, "--no-runs") == 0
@@ -296,7 +296,7 @@ def test_noise_rates_where_they_are_fixed(tiny, tmp_path, capsys):
     """Somebody who asks for 0.5 must not get, after hours, what is at 0.4."""
 
     def table6(study):
-        return sensitivity_table(study, paper.TABLE6)
+        return sensitivity_table(study, tables.TABLE6)
 
     for build in (table6, partial(Claims, builds=[table6])):
         assert run(build, tmp_path, "--dry-run", "--noise-rates", "0.5") == 2

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tiny import STUDY
 
-from chainer_jo import paper
 from chainer_jo.experiments.presets import CLOTHING1M_DIGITS, PAPER, REAL, Study
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.paper import tables
 from chainer_jo.paper.claims import CLAIMS, DOES_NOT_HOLD, HOLDS, NOT_RUN
 from chainer_jo.report.cells import Cell, best_of
 from chainer_jo.report.claims import Claims
@@ -36,7 +36,7 @@ def cells(table):
 
 @pytest.mark.parametrize("number", COMPUTED)
 def test_every_number_of_the_paper_has_its_cell(number):
-    printed = getattr(paper, f"TABLE{number}")
+    printed = getattr(tables, f"TABLE{number}")
     table = build(number)
     assert table.number == number
     assert table.caption == f"{printed.caption}; handwritten digits."
@@ -55,7 +55,7 @@ def test_every_number_of_the_paper_has_its_cell(number):
 @pytest.mark.parametrize("number", (6, 7, 8, 9))
 def test_the_bold_choice_is_the_run_of_tables_1_and_2(number):
     """So the middle of every sensitivity table is shared, and cannot differ from the tables."""
-    printed = getattr(paper, f"TABLE{number}")
+    printed = getattr(tables, f"TABLE{number}")
     study = Study(PAPER, "cifar10")
     expected = study.joint(printed.noise, printed.noise_rate, 0)
     chosen = [
@@ -82,12 +82,12 @@ def test_varied_parameters_reach_the_runs():
 def test_table4_is_the_appendix():
     table = build(4, Study(PAPER, "cifar10"))
     rows = {row[0]: row for row in table.rows}
-    for name, numbers in paper.TABLE4.items():
+    for name, numbers in tables.TABLE4.items():
         if name.startswith(("unit", "dense")):
             *widths, units = numbers if len(numbers) == 3 else (*numbers, 1)
             assert "→".join(map(str, widths)) in rows[name][1]
             assert name == "dense" or f"{units} pre-activation" in rows[name][1]
-    assert [name for name in rows if name != "total"] == list(paper.TABLE4)
+    assert [name for name in rows if name != "total"] == list(tables.TABLE4)
     assert rows["total"][3] == 1_861_162
     assert (rows["unit2a"][2], rows["unit3b"][2]) == ("64×16×16", "128×8×8")
 
@@ -96,8 +96,8 @@ def test_table5_is_the_paper():
     table = build(5, Study(PAPER, "cifar10"))
     for row in table.rows:
         parameter = row[0].replace(" ", "_")
-        for rate, value in zip(paper.TABLE5.keys("noise_rate"), row[1:], strict=True):
-            assert value == paper.TABLE5.value(parameter=parameter, noise_rate=rate)
+        for rate, value in zip(tables.TABLE5.keys("noise_rate"), row[1:], strict=True):
+            assert value == tables.TABLE5.value(parameter=parameter, noise_rate=rate)
 
 
 @pytest.fixture
@@ -312,7 +312,7 @@ def test_a_row_says_how_many_labels_are_right_before_any_method(store, number):
     table = build(number)
     label, row = table.blocks[0].rows[0]
     assert label == "Labels before any method"
-    rates = getattr(paper, f"TABLE{number}").keys("noise_rate")
+    rates = getattr(tables, f"TABLE{number}").keys("noise_rate")
     assert row[: len(rates)] == [None] * len(rates)
     assert [str(cell.number(store)) for cell in row[len(rates) :]] == ["60.0 ± 0.0"] * len(rates)
     origin = {"preset": "tiny", "data": "digits", "precision": "fp32"}

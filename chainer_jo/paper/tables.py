@@ -1,6 +1,6 @@
 """Tables 1 to 13 of the paper, drawn as printed there; a star marks what is in bold."""
 
-from chainer_jo.paper.table import SensitivityTable, Table, number, rows
+from chainer_jo.paper.printed import PrintedTable, SensitivityTable, number, rows
 
 METHODS = {
     "cross_entropy": "Cross Entropy Loss",
@@ -11,7 +11,7 @@ METHODS = {
 """The methods of Tables 1 to 3 and the names they have there."""
 
 
-def _comparison(table_number: int, label: str, caption: str, text: str) -> Table:
+def _comparison(table_number: int, label: str, caption: str, text: str) -> PrintedTable:
     """Tables 1 and 2: method and score down, accuracy and noise rate across."""
     header, *lines = rows(text)
     cells, bold = {}, set()
@@ -23,7 +23,7 @@ def _comparison(table_number: int, label: str, caption: str, text: str) -> Table
                 if (b, c) in line.starred:
                     bold.add(keys)
     names = ("method", "score", "accuracy", "noise_rate")
-    return Table(table_number, label, caption, names, cells, frozenset(bold))
+    return PrintedTable(table_number, label, caption, names, cells, frozenset(bold))
 
 
 TABLE1 = _comparison(
@@ -57,10 +57,10 @@ TABLE2 = _comparison(
 )
 
 
-def _clothing1m(text: str) -> Table:
+def _clothing1m(text: str) -> PrintedTable:
     """Table 3: one accuracy per method and score."""
     lines = [(tuple(line.head.split()), line) for line in rows(text)]
-    return Table(
+    return PrintedTable(
         3,
         "tab:cloth",
         "Test accuracy under the noise that labels from the web have, by method",
@@ -101,10 +101,10 @@ the convolution filters, size, padding and stride; of residual units channels in
 units; of the pooling height and width before and after; of the last layer inputs and outputs."""
 
 
-def _hyper_parameters(text: str) -> Table:
+def _hyper_parameters(text: str) -> PrintedTable:
     """Table 5: one value per parameter and noise rate."""
     header, *lines = rows(text)
-    return Table(
+    return PrintedTable(
         5,
         "tab:snhyper",
         "The first step's hyper parameters under symmetric noise, by noise rate",
@@ -259,7 +259,9 @@ TABLE11 = _epoch_sensitivity(
 )
 
 
-def _probability_ranges(table_number: int, label: str, noise: str, rate: float, text: str) -> Table:
+def _probability_ranges(
+    table_number: int, label: str, noise: str, rate: float, text: str
+) -> PrintedTable:
     """Tables 12 and 13: recovery accuracy and number of images per range of probability."""
     header, *lines = rows(text)
     caption = (
@@ -271,7 +273,7 @@ def _probability_ranges(table_number: int, label: str, noise: str, rate: float, 
         for line in lines
         for span, cell in zip(header.cells, line.cells, strict=True)
     }
-    return Table(table_number, label, caption, ("quantity", "range"), cells)
+    return PrintedTable(table_number, label, caption, ("quantity", "range"), cells)
 
 
 def probability_range(text: str) -> tuple[float, float]:

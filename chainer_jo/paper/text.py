@@ -7,7 +7,7 @@ next to its words. It is spelt as in the paper's LaTeX source, where a test find
 import re
 from dataclasses import dataclass
 
-from chainer_jo.paper.table import Number, number
+from chainer_jo.paper.printed import Number, number
 
 _MARK = re.compile(r"<(\w+): ([^<>]+)>")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from chainer_jo.datasets.labelled_data import class_index
 from chainer_jo.experiments.presets import REAL, Study
-from chainer_jo.paper import METHODS, TABLE3
+from chainer_jo.paper.tables import METHODS, TABLE3
 from chainer_jo.report.cells import Cell, score
 from chainer_jo.report.relabelled import RelabelledFigure
 from chainer_jo.report.relabelled_page import RelabelledPage

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
-from chainer_jo.paper.table import Table as PaperTable
+from chainer_jo.paper.printed import PrintedTable
 from chainer_jo.paper.tables import METHODS
 from chainer_jo.report.cells import Cell, noisy_labels_right, score
 from chainer_jo.report.table import Block, Table
@@ -17,7 +17,7 @@ Runs = dict[float, list[Experiment]]
 """By noise rate, one run per trial."""
 
 
-def comparison_table(study: Study, printed: PaperTable, noise: str) -> Table:
+def comparison_table(study: Study, printed: PrintedTable, noise: str) -> Table:
     """The table ``printed`` for one kind of noise, below a row of the labels it starts from."""
     rates = study.noise_rates or printed.keys("noise_rate")
     methods = printed.keys("method")
@@ -42,7 +42,7 @@ def _runs(study: Study, method: str, noise: str, rates: Sequence[float]) -> Runs
     return {rate: [study.baseline(method, noise, rate, t) for t in trials] for rate in rates}
 
 
-def _cells(printed: PaperTable, method: str, which: str, runs: Runs) -> Iterable[Cell]:
+def _cells(printed: PrintedTable, method: str, which: str, runs: Runs) -> Iterable[Cell]:
     for accuracy in ACCURACIES:
         for rate, experiments in runs.items():
             row = {"method": method, "score": which}

@@ -4,8 +4,8 @@ probability."""
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.paper import Table as PaperTable
-from chainer_jo.paper import probability_range
+from chainer_jo.paper.printed import PrintedTable
+from chainer_jo.paper.tables import probability_range
 from chainer_jo.report.cells import Cell, Quantity
 from chainer_jo.report.table import Block, Table
 from chainer_jo.report.words import images
@@ -30,7 +30,7 @@ def confidence(quantity: str, probabilities: str) -> Quantity:
     return read
 
 
-def confidence_table(study: Study, printed: PaperTable, noise: str, rate: float) -> Table:
+def confidence_table(study: Study, printed: PrintedTable, noise: str, rate: float) -> Table:
     """The table ``printed``, of the first step on this noise."""
     runs = [study.first_step(noise, rate, trial) for trial in study.sensitivity_trials()]
     ranges = printed.keys("range")

@@ -2,7 +2,7 @@
 stay."""
 
 from chainer_jo.experiments.presets import Study
-from chainer_jo.paper import SensitivityTable
+from chainer_jo.paper.printed import SensitivityTable
 from chainer_jo.report.cells import Cell, score
 from chainer_jo.report.table import Block, Table
 from chainer_jo.report.words import images, schedules

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import chainer
 import numpy as np
 
-from chainer_jo import paper
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.links import PreActResNet
+from chainer_jo.paper import tables
 from chainer_jo.report.grid import Grid, escape_latex
 from chainer_jo.report.output import Output, Page, as_csv
 from chainer_jo.report.words import images
@@ -95,7 +95,7 @@ def architecture_table(study: Study) -> StaticTable:
     rows.append(["total", "", "", sum(row[3] for row in rows)])
     return StaticTable(
         4,
-        f"{paper.TABLE4_CAPTION}; {images(study)}.",
+        f"{tables.TABLE4_CAPTION}; {images(study)}.",
         ("part", "what it is", "output shape", "parameters"),
         rows,
     )

@@ -6,7 +6,7 @@ from functools import partial
 from chainer_jo.paper import tables
 from chainer_jo.paper.claims.claim import Claim, Results
 from chainer_jo.paper.claims.decision import NOTABLE, Finding, exceeds, keeps_up
-from chainer_jo.paper.table import SensitivityTable
+from chainer_jo.paper.printed import SensitivityTable
 from chainer_jo.paper.trials import Trials
 
 LOW_RATE, HIGH_RATE = 0.01, 0.1

@@ -9,7 +9,7 @@ Number = int | float
 
 
 @dataclass(frozen=True)
-class Table:
+class PrintedTable:
     """The numbers of one table of the paper; ``caption`` says in our words what they are.
 
     ``names`` are the names of the keys that together address a cell, such as ``("method", "score",
@@ -63,7 +63,7 @@ class Table:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SensitivityTable(Table):
+class SensitivityTable(PrintedTable):
     """Validation accuracy (percent) as one parameter varies and the others stay (Tables 6 to 11).
 
     Cells are addressed by ``parameter`` and ``value``. ``chosen`` maps each varied parameter to its

@@ -1,0 +1,128 @@
+"""What is committed of every preset and data set: runs, tables, figures and claims."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from chainer_jo import files
+from chainer_jo.experiments import packed_runs
+from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.presets import PRESETS
+from chainer_jo.experiments.provenance import known
+
+#: The cells that stand for a preset in one line.
+SHOWN = {"score": "last", "accuracy": "test", "noise_rate": 0.5}
+#: Presets whose Table 1 the README shows: that of the first there is. They also come first.
+MOST_TELLING = ("paper", "half", "digits")
+#: Where in docs it is said what a data set is, if its name does not say it.
+DESCRIBED = {
+    "cifar10-jpeg": "checklist.md#cifar-10-as-jpeg",
+    "clothing1m-standin": "clothing1m.md#the-stand-in",
+}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What is committed of one preset and data set, below ``results`` and ``figures``."""
+
+    name: str
+    results: Path
+    figures: Path
+
+    @cached_property
+    def preset(self) -> str:
+        """The longest name of a preset that the folder's begins with."""
+        return max((p for p in PRESETS if self.name.startswith(p)), key=len)
+
+    @cached_property
+    def provenance(self) -> dict:
+        return known(self.results)
+
+    @cached_property
+    def claims(self) -> list[dict]:
+        path = self.results / "claims.json"
+        return files.read_json(path) if path.exists() else []
+
+    def parts(self, kind: str) -> dict[int, dict]:
+        """The tables or figures that there are, by number."""
+        found = map(files.read_json, self.results.glob(f"{kind}[0-9]*.json"))
+        return dict(sorted((part[kind], part) for part in found))
+
+    @cached_property
+    def data(self) -> str:
+        """Name of the data set."""
+        parts = [*self.parts("table").values(), *self.parts("figure").values()]
+        return parts[0]["data"] if parts else "?"
+
+    @cached_property
+    def precisions(self) -> str:
+        parts = [*self.parts("table").values(), *self.parts("figure").values()]
+        return ", ".join(sorted({part["precision"] for part in parts if "precision" in part}))
+
+    @cached_property
+    def labels_right(self) -> list[str]:
+        """Of the method's runs in Tables 1 and 2, how many labels were right before and after the
+        first step, in percent: ``symmetric 50 %: 55.0 > 97.3``."""
+        runs, found = packed_runs.read(self.results), {}
+        for number in (1, 2):
+            for cell in self.parts("table").get(number, {"cells": []})["cells"]:
+                for run in (runs[key] for key in cell["runs"] if key in runs):
+                    first = Experiment.from_dict(run["experiment"]).first_step
+                    if first and first.noise.rate and first.id in runs:
+                        found[first] = runs[first.id]["result"]
+        pairs = defaultdict(list)
+        for first, result in found.items():
+            if result["state"] == "finished":
+                pair = result["noisy_labels_right"], result["last"]["recovery"]
+                pairs[first.noise.kind, first.noise.rate].append(pair)
+        return [
+            f"{kind} {100 * rate:g} %: "
+            + " > ".join(
+                f"{100 * statistics.fmean(side):.1f}"
+                for side in zip(*pairs[kind, rate], strict=True)
+            )
+            for kind, rate in sorted(pairs, reverse=True)
+        ]
+
+    def shown(self, method: str) -> str:
+        """A method's cell of Table 1 that stands for all."""
+        for cell in self.parts("table").get(1, {"cells": []})["cells"]:
+            if {**cell["row"], **cell["column"]} == {"method": method, **SHOWN} and cell["trials"]:
+                spread = "" if cell["std"] is None else f" ± {cell['std']:.1f}"
+                return f"{cell['mean']:.1f}{spread}"
+        return "-"
+
+
+def references(results: Path, figures: Path) -> list[Reference]:
+    """What is committed, the most telling first."""
+    order = list(dict.fromkeys([*MOST_TELLING, *PRESETS]))
+    found = [
+        Reference(folder.name, folder, figures / folder.name)
+        for folder in results.iterdir()
+        if folder.is_dir()
+    ]
+    return sorted(found, key=lambda r: (order.index(r.preset), r.name))
+
+
+def described(data: str, docs: str) -> str:
+    """The name of a data set, with a link to where it is described below ``docs``."""
+    return f"[{data}]({docs}/{DESCRIBED[data]})" if data in DESCRIBED else data
+
+
+def trials(tables: Iterable[dict]) -> str:
+    """Of the cells that have any: ``6``, or ``1 to 6``."""
+    counts = {len(cell["trials"]) for table in tables for cell in table.get("cells", [])} - {0}
+    if not counts:
+        return ""
+    return f"{min(counts)} to {max(counts)}" if len(counts) > 1 else f"{max(counts)}"
+
+
+def slug(heading: str) -> str:
+    """The anchor that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

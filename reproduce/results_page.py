@@ -1,0 +1,133 @@
+"""The page results/README.md; its links are relative to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from committed import Reference, described, slug, trials
+
+from chainer_jo.experiments import packed_runs
+from chainer_jo.experiments.presets import PRESETS
+from chainer_jo.paper.claims import CLAIMS
+from chainer_jo.report.claims import summary
+
+
+def page(found: Sequence[Reference]) -> str:
+    """The page ``results/README.md``; links are relative to it."""
+    lines = [
+        "# What has been computed, and what came out",
+        "",
+        "Written by `reproduce/overview.py` from what is committed here. What scripts compute goes "
+        "elsewhere, and `reproduce/compare.py` holds it against this.",
+        "",
+    ]
+    for r in found:
+        lines += _section(r)
+    return "\n".join([*lines, *_claims([r for r in found if r.claims]), ""])
+
+
+def _section(r: Reference) -> list[str]:
+    origin, here, drawn = r.provenance, f"reference/{r.name}", f"../figures/reference/{r.name}"
+    seeds = origin["seeds"]
+    facts = [
+        f"{origin['runs']} runs, {origin['hours']:g} hours of computing",
+        f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}",
+        ", ".join(origin["devices"]),
+        f"engine {', '.join(origin['engines'])}",
+        f"precision {r.precisions}" if r.precisions else "",
+        f"commit {', '.join(str(commit or 'unknown') for commit in origin['commits'])}",
+    ]
+    tables = [
+        f"[{number}]({here}/table{number}.md){_filled(table)}"
+        for number, table in r.parts("table").items()
+    ]
+    figures = [
+        f"[{number}]({here}/figure{number}.md) ([image]({drawn}/figure{number}.png))"
+        for number in r.parts("figure")
+    ] + [
+        f"{path.stem.removeprefix('figure')} ([image]({drawn}/{path.name}))"
+        for path in sorted(r.figures.glob("figure*.png"))
+        if not (r.results / f"{path.stem}.md").exists()  # of Clothing1M, which are images alone
+    ]
+    more = [
+        f"[{title}]({here}/{file})"
+        for title, file in (
+            ("report", "report.html"),
+            ("claims", "claims.md"),
+            ("relabelled images", "relabelled.html"),
+            ("every run: description, result, log", packed_runs.NAME),
+        )
+        if (r.results / file).exists()
+    ]
+    about = PRESETS[r.preset].summary if r.name == r.preset else ""
+    return [
+        f"## {r.name}",
+        "",
+        (f"{about[0].upper()}{about[1:]}. " if about else "")
+        + f"Data: {described(r.data, '../docs')}.",
+        "",
+        "; ".join(filter(None, facts)) + ".",
+        "",
+        *(f"- {name}: {', '.join(items)}" for name, items in
+          (("Tables (trials)", tables), ("Figures", figures),
+           ("Labels that are right, in percent, before and after the first step", r.labels_right),
+           ("Besides", more)) if items),
+        "",
+    ]  # fmt: skip
+
+
+def _filled(table: dict) -> str:
+    """How many trials a table has; where some settings have none, also how many have any."""
+    cells = [cell for cell in table.get("cells", []) if cell["runs"]]  # others are quoted
+    settings = {tuple(cell["runs"]): bool(cell["trials"]) for cell in cells}
+    number, done = trials([table]), sum(settings.values())
+    if not number:
+        return ""
+    return (
+        f" ({number})"
+        if done == len(settings)
+        else f" ({number}; {done} of {len(settings)} settings)"
+    )
+
+
+def _claims(found: Sequence[Reference]) -> list[str]:
+    """Every claim and its verdict in each preset, side by side."""
+    paper = [] if any(r.preset == "paper" for r in found) else ["paper"]
+    names = [*(r.name for r in found), *paper]
+    lines = [
+        "## Claims",
+        "",
+        "What the paper says, in words of this project, and what the runs say: the verdict, how "
+        "many comparisons bear it out, and their differences in the claim's own unit, from the "
+        "least to the most favourable. The verdict leads to all numbers.",
+        "",
+        f"| | {' | '.join(summary(r.claims) for r in found)} |{' not run |' * len(paper)}",
+    ]
+    lines.insert(-1, f"| claim | {' | '.join(names)} |")
+    lines.insert(-1, "|---" * (len(names) + 1) + "|")
+    verdicts = [{claim["id"]: claim for claim in r.claims} for r in found]
+    said_by = {claim.id: claim.statement for claim in CLAIMS}
+    for key, claim in {k: c for known_ in reversed(verdicts) for k, c in known_.items()}.items():
+        cells = [
+            _verdict(r, by_id[key]) if key in by_id else "not judged"
+            for r, by_id in zip(found, verdicts, strict=True)
+        ]
+        said = said_by.get(key) or claim.get("statement") or key
+        cells += ["not run"] * len(paper)
+        lines.append(f"| {said} ({claim['place']}) | {' | '.join(cells)} |")
+    return lines
+
+
+def _verdict(r: Reference, claim: dict) -> str:
+    label = claim.get("label") or claim["verdict"]
+    anchor = slug(f"{label}: {claim['id']}")
+    text = f"[{label}](reference/{r.name}/claims.md#{anchor})"
+    findings = claim.get("findings", [])
+    borne_out = sum(finding["outcome"] == "supports" for finding in findings)
+    if len(findings) > 1:
+        text += f", {borne_out} of {len(findings)}"
+    differences = [f["difference"] for f in findings if f.get("difference") is not None]
+    if differences:
+        least, most = min(differences), max(differences)
+        text += f", {least:+.3g}" + (f" to {most:+.3g}" if len(differences) > 1 else "")
+    return text
