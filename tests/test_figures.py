@@ -6,7 +6,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import paper_source
 import pytest
 from matplotlib.figure import Figure as Canvas
 from tiny import STUDY
@@ -128,11 +127,6 @@ def test_drawn_again_only_changes_with_the_data(store, runs, tmp_path):
     log(store, runs[0], [0.5, 0.6])
     after = drawn()
     assert all(after[name] != content for name, content in first.items())
-
-
-@pytest.mark.parametrize("number", range(1, 7))
-def test_captions_are_our_own(number):
-    paper_source.assert_own_words(figure_of(number).caption)
 
 
 @pytest.mark.parametrize("number", range(2, 7))

@@ -7,6 +7,7 @@ import paper_source
 import pytest
 
 from chainer_jo.paper import settings, tables, text
+from chainer_jo.paper.claims import CLAIMS
 from chainer_jo.paper.printed import number, rows
 
 TABLES = {i: getattr(tables, f"TABLE{i}") for i in (1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13)}
@@ -291,15 +292,12 @@ class TestAgainstTheSource:
         found = re.search(IN_THE_SOURCE[name], paper_source.places()[sentence.place])
         assert found and found.groupdict() == sentence.printed
 
-    @pytest.mark.parametrize("name", text.SENTENCES)
-    def test_the_sentences_are_our_own(self, name):
-        paper_source.assert_own_words(
-            re.sub(r"<\w+: ([^<>]+)>", r"\1", text.SENTENCES[name].marked)
-        )
-
-    @pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: f"Table {table.number}")
-    def test_the_captions_are_our_own(self, table):
-        paper_source.assert_own_words(table.caption)
+    def test_the_words_are_our_own(self):
+        sentences = [sentence.marked for sentence in text.SENTENCES.values()]
+        said = [re.sub(r"<\w+: ([^<>]+)>", r"\1", sentence) for sentence in sentences]
+        said += [table.caption for table in TABLES.values()]
+        for words in said + [words for claim in CLAIMS for words in (claim.statement, claim.check)]:
+            paper_source.assert_own_words(words)
 
     def test_rates_in_the_text_are_those_of_the_tables(self):
         for place, table in [("Section 5.5", tables.TABLE1), ("Section 5.6", tables.TABLE2)]:
