@@ -9,7 +9,7 @@ from chainer import FunctionNode, Variable
 from chainer import functions as F
 
 from chainer_jo.functions import providers
-from chainer_jo.functions.once import OnceBackward
+from chainer_jo.functions.function_nodes import OnceBackward
 
 
 def batch_norm_relu(

@@ -8,7 +8,7 @@ import chainer
 from chainer import Variable
 
 from chainer_jo.functions import providers
-from chainer_jo.functions.once import OnceBackward
+from chainer_jo.functions.function_nodes import OnceBackward
 
 
 def conv2d(x: Any, W: Any, stride: int = 1, pad: int = 0, residual: Any | None = None) -> Variable:

@@ -15,7 +15,7 @@ import numpy
 from chainer import Variable
 
 from chainer_jo.functions import providers
-from chainer_jo.functions.once import OnceBackward
+from chainer_jo.functions.function_nodes import OnceBackward
 
 
 def replayed(function: Callable[[Any], Variable], link: chainer.Link, x: Any) -> Variable:

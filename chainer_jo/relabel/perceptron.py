@@ -9,7 +9,7 @@ import chainer
 import numpy as np
 from chainer import Variable, backend
 
-from chainer_jo.functions.once import OnceBackward
+from chainer_jo.functions.function_nodes import OnceBackward
 
 
 def perceptron(

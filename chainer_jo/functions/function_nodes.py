@@ -1,11 +1,12 @@
-"""What functions have in common whose backward pass runs once."""
+"""Function nodes whose gradients are arrays without a graph."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import chainer
-from chainer import FunctionNode
+from chainer import FunctionNode, Variable
 
 
 class OnceBackward(FunctionNode):
@@ -36,3 +37,29 @@ class OnceBackward(FunctionNode):
             )
         kept, self._kept = self._kept, None
         return kept
+
+
+class ByProvider(FunctionNode):
+    """A function of a provider that keeps nothing of its inputs.
+
+    Parameters
+    ----------
+    function : gives the result, of the input arrays.
+    gradients : for each input a callable that gives its gradient, of the result's.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], gradients: Sequence[Callable[[Any], Any]]
+    ) -> None:
+        super().__init__()
+        self._function = function
+        self._gradients = gradients
+
+    def forward(self, inputs: tuple) -> tuple:
+        self.retain_inputs(())
+        return (self._function(*inputs),)
+
+    def backward(self, target_input_indexes, grad_outputs) -> tuple:
+        gy = grad_outputs[0].array
+        gradients = (self._gradients[i](gy) for i in target_input_indexes)
+        return tuple(Variable(gradient, requires_grad=False) for gradient in gradients)

@@ -1,0 +1,43 @@
+"""Where a network begins and ends: images in, one float32 vector per image and scores out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import chainer
+from chainer import Variable
+
+from chainer_jo.functions import providers
+from chainer_jo.functions.function_nodes import ByProvider
+
+
+def as_activation(x: Any) -> Variable:
+    """x (n, c, h, w), float32, in the dtype and the memory layout that the provider computes in."""
+    provider = providers.current()
+    if provider is None:
+        return chainer.as_variable(x)
+    return ByProvider(provider.as_activation, [provider.to_float32]).apply((x,))[0]
+
+
+def spatial_mean(x: Any) -> Variable:
+    """Global average pooling of an activation (n, c, h, w): float32 (n, c)."""
+    provider = providers.current()
+    if provider is None:
+        return chainer.functions.mean(x, axis=(2, 3))
+    shape = x.shape
+    gradients = [lambda gy: provider.spatial_mean_grad(gy, shape)]
+    return ByProvider(provider.spatial_mean, gradients).apply((x,))[0]
+
+
+def linear(x: Any, W: Any, b: Any) -> Variable:
+    """x W^T + b for x (n, c), W (o, c), b (o,), float32 in every precision."""
+    provider = providers.current()
+    if provider is None:
+        return chainer.functions.linear(x, W, b)
+    rows, weights = (chainer.as_array(v) for v in (x, W))
+    gradients = [
+        lambda gy: provider.matmul(gy, weights),
+        lambda gy: provider.matmul(gy.T, rows),
+        lambda gy: gy.sum(axis=0),
+    ]
+    return ByProvider(lambda x, W, b: provider.matmul(x, W.T) + b, gradients).apply((x, W, b))[0]
