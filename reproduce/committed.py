@@ -1,4 +1,4 @@
-"""What is committed of every preset and data set: runs, tables, figures and claims."""
+"""The committed results of every preset and data set: runs, tables, figures and claims."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import PRESETS
 from chainer_jo.experiments.provenance import known
 
-#: The cells that stand for a preset in one line.
+#: The cells of Table 1 that stand for a preset in the README.
 SHOWN = {"score": "last", "accuracy": "test", "noise_rate": 0.5}
 #: Presets whose Table 1 the README shows: that of the first there is. They also come first.
 MOST_TELLING = ("paper", "half", "digits")
-#: Where in docs it is said what a data set is, if its name does not say it.
+#: The place in docs that describes a data set.
 DESCRIBED = {
     "cifar10-jpeg": "checklist.md#cifar-10-as-jpeg",
     "clothing1m-standin": "clothing1m.md#the-stand-in",
@@ -29,7 +29,7 @@ DESCRIBED = {
 
 @dataclass(frozen=True)
 class Reference:
-    """What is committed of one preset and data set, below ``results`` and ``figures``."""
+    """The committed results of one preset and data set, below ``results`` and ``figures``."""
 
     name: str
     results: Path
@@ -100,7 +100,7 @@ class Reference:
 
 
 def references(results: Path, figures: Path) -> list[Reference]:
-    """What is committed, the most telling first."""
+    """All committed results, the most telling first."""
     order = list(dict.fromkeys([*MOST_TELLING, *PRESETS]))
     found = [
         Reference(folder.name, folder, figures / folder.name)

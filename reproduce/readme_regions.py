@@ -1,4 +1,4 @@
-"""What results say in README.md and docs/checklist.md: the regions between two comments."""
+"""Regions of README.md and docs/checklist.md, between two comments, that are made from results."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _part(cells: Sequence[dict], preset: str) -> str:
 
 
 def script_costs(measured: dict) -> str:
-    """What ``benchmarks/script_costs.py`` has measured, and where."""
+    """The measurements of ``benchmarks/script_costs.py``, and their machine."""
     lines = [
         "| script | runs | processor minutes | MB per process | MB on disk |",
         "|---|---|---|---|---|",

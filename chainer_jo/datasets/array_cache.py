@@ -1,5 +1,4 @@
-"""What is made once and kept in Chainer's data set folder: decoded images, memory-mapped from there
-ever after, among others."""
+"""A cache in Chainer's data set folder: decoded images, for example, which are memory-mapped."""
 
 from __future__ import annotations
 
@@ -24,14 +23,14 @@ Made = TypeVar("Made")
 
 
 def decoded_once(name: str, key: str, decode: Callable[[], ImageData]) -> ImageData:
-    """What `decode` gives, from the cache if it is there; see `made_once`."""
+    """The cached result of `decode`; see `made_once`."""
     return made_once(
         f"{name}-{key[:16]}", lambda folder: _write(decode(), folder), lambda f: _read(name, f)
     )
 
 
 def made_once(name: str, write: Callable[[Path], None], read: Callable[[Path], Made]) -> Made:
-    """What `read` finds in a folder of the cache, which `write` fills if it is not there.
+    """The result of `read` on a folder of the cache. `write` fills the folder if it is not there.
 
     Processes that ask for the same at once make it once, and share its pages in memory.
 
@@ -99,6 +98,6 @@ def _write(data: ImageData, folder: Path) -> None:
 
 
 def to_disk(file: IO) -> None:
-    """Waits until what was written to a file is there, whatever happens to the machine."""
+    """Waits until a file is on the disk."""
     file.flush()
     os.fsync(file.fileno())

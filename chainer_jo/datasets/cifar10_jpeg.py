@@ -77,7 +77,7 @@ def write(data: ImageData, path: Path) -> int:
 
 
 def differing(data: ImageData, other: ImageData) -> int:
-    """How many images of `other`, which was read from such a tar, are not what `data` become.
+    """How many images of `other`, read from such a tar, differ from the JPEGs of `data`.
 
     Raises UserError if classes or numbers of images differ.
     """

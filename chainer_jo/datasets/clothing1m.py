@@ -47,7 +47,7 @@ PUBLISHED_COUNTS = {  # noisy and clean images, as Section 5.1 rounds them
 
 @dataclass(frozen=True)
 class Lists:
-    """What the list files say: the classes, and the images of each key list."""
+    """The content of the list files: the classes, and the images of each key list."""
 
     class_names: tuple[str, ...]
     splits: dict[str, Labelled]
@@ -93,7 +93,7 @@ def load(root: str | Path, name: str | None = None) -> LabelledData:
 
 
 def parse(root: Path, problems: Problems) -> Lists:
-    """What `load` does with the problems gathered; the result is whole only if there are none."""
+    """Parses the list files and gathers all problems; without any, the result is whole."""
     class_names = _read_class_names(root, problems)
     labels = {name: _read_labels(root, name, problems) for name in (NOISY_LABELS, CLEAN_LABELS)}
     keys = {name: _read_keys(root, name, problems) for name in KEY_LISTS}

@@ -21,7 +21,7 @@ from chainer_jo.datasets.clothing1m import CLASS_NAMES
 from chainer_jo.errors import UserError
 
 LABEL_ACCURACY = 0.6154
-VERSION = 1  # of what `write` draws by default: to be counted up when that changes
+VERSION = 1  # part of the folder's name: increment it when `write` draws something else
 CONFUSED = (
     ("Knitwear", "Sweater"),
     ("T-shirt", "Hoodie"),

@@ -1,5 +1,5 @@
-"""From an image file to pixels: what is opened, how what is odd about it is seen, the square that
-a network gets (Section 5.2)."""
+"""From an image file to pixels: accepted formats, unusual modes, and the square that a network gets
+(Section 5.2)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from chainer_jo.errors import UserError
 
-#: What is opened, by content, whatever a file is called. Others have decoders of many kinds: for
-#: PostScript, say, Pillow starts a program.
+#: Accepted formats. The content decides, not the name. Decoders of other formats do more than
+#: decode: for PostScript, Pillow starts a program.
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
-#: To be counted up when the same file gives other pixels than before: caches ask for it.
+#: Part of the key of caches. Increment it when the same file gives other pixels.
 VERSION = 1
 _GREY = ("1", "L", "LA")
 _SIXTEEN_BITS = ("I;16", "I;16L", "I;16B", "I;16N")
@@ -80,7 +80,7 @@ def open_rgb(path: str | Path) -> Image.Image:
 
 
 def reason(error: Exception) -> str:
-    """What a decoder complains of, in one line."""
+    """A decoder's error message, in one line."""
     if isinstance(error, UnidentifiedImageError):  # its own words name objects of Python
         return "content of another kind"
     return " ".join(str(error).split()) or type(error).__name__

@@ -74,7 +74,7 @@ class ImageData:
     def subset(
         self, train_per_class: int | None = None, test_per_class: int | None = None
     ) -> ImageData:
-        """The data with the first so many images of every class; see `first`."""
+        """The data with only the first images of every class; see `first`."""
         train = self.first("train", train_per_class)
         test = self.first("test", test_per_class)
         return replace(
@@ -86,7 +86,9 @@ class ImageData:
         )
 
     def first(self, part: str, per_class: int | None) -> np.ndarray | slice:
-        """Where the first so many images per class of ``train`` or ``test`` are; all for None.
+        """Indices of the first ``per_class`` images of every class; None: all.
+
+        ``part`` is ``train`` or ``test``.
 
         Raises UserError if a class has fewer images than asked for.
         """

@@ -58,7 +58,7 @@ def _list(root: Path) -> list[Path]:
 
 
 def _digest_of_listing(files: list[Path], root: Path) -> str:
-    """Changes when a file comes, goes or is written, which shows without reading them."""
+    """A digest of names, sizes and times: it changes when a file is added, removed or written."""
     digest = hashlib.sha256()
     for file in files:
         status = file.stat()
@@ -79,7 +79,7 @@ def _folder_contents(files: list[Path], root: Path) -> Iterator[tuple[str, bytes
 
 
 def _tar_contents(path: Path) -> Iterator[tuple[str, bytes]]:
-    """What the files of a tar contain, links to files in it among them.
+    """The contents of a tar's files, and of links to files in the tar.
 
     Twice from beginning to end: in a compressed tar, going back for a link's target decompresses
     everything before it again.

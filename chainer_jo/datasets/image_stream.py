@@ -58,7 +58,7 @@ class ImageStream:
         self._reading: Iterator[Any] | None = None
 
     def is_reading(self, batches: Iterator[Any] | None) -> bool:
-        """Whether these batches can be had still: no others have been begun since."""
+        """Whether these batches can still be read: no other sequence has begun since."""
         return batches is not None and batches is self._reading
 
     def batches(self, paths: Iterable[Sequence[str]]) -> Iterator[Any]:
@@ -115,7 +115,7 @@ class ImageStream:
             worker.begin((slot, first, count, list(paths[first::count])))
 
     def _finish(self) -> list[str]:
-        """Wait until every worker has done its part of the oldest batch; what they complain of."""
+        """Waits for every worker's part of the oldest batch; returns their complaints."""
         return [complaint for worker in self._workers if (complaint := worker.finish())]
 
 
@@ -200,6 +200,6 @@ class _Upload:
         return array
 
     def wait(self, slot: int) -> None:
-        """Until the slot's last copy is done, so that it may be written again."""
+        """Waits until the slot's last copy is done and the slot may be written again."""
         if slot in self._copied:
             self._copied.pop(slot).synchronize()

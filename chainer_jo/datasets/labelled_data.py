@@ -1,4 +1,4 @@
-"""Images with the labels that they come with, right or wrong: what every run is made of."""
+"""Images with the labels that they come with, right or wrong: the data of every run."""
 
 from __future__ import annotations
 

@@ -103,8 +103,8 @@ class NoiseModel:
     matrix: Callable[[float, Sequence[str]], np.ndarray]
 
 
-#: The noise that is put into true labels, by name. One of one's own is added under a name of its
-#: own, which becomes part of the description of a run.
+#: Noise models by name; the name becomes part of the description of a run. Add your own under a new
+#: name.
 MODELS = {
     "symmetric": NoiseModel(
         "sn",
@@ -127,5 +127,5 @@ def _check_rate(rate: float) -> None:
 
 
 def _count(rate: float, n: int) -> int:
-    """ceil(rate * n), not misled by rounding (0.07 * 100 is a little over 7 in binary)."""
+    """ceil(rate * n), safe from rounding: 0.07 * 100 is a little over 7 in binary."""
     return math.ceil(round(rate * n, 6))

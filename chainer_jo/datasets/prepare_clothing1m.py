@@ -31,7 +31,7 @@ from chainer_jo.datasets.progress import Progress
 from chainer_jo.errors import UserError
 
 JPEG_QUALITY = 95
-#: Images that a process takes at a time, and finishes if all is interrupted.
+#: Images per task of a process; an interrupted process finishes its task.
 CHUNK = 32
 
 
@@ -91,7 +91,7 @@ def prepare(
 def _each_image(
     root: Path, keys: Iterator[str], small: Path | None, size: int, processes: int | None
 ) -> Iterator[tuple[str, str] | None]:
-    """For every key None or (what is wrong, the key), in order."""
+    """In order, for every key: None, or (problem, key)."""
     work = partial(_check_image, root, small, size)
     if processes == 1:
         yield from map(work, keys)
@@ -99,7 +99,7 @@ def _each_image(
     context = get_context("spawn")
     pool = ProcessPoolExecutor(processes, context, initializer=_end_with_parent)
     try:
-        # Ctrl-C is this process's to handle: those that begin now never hear it.
+        # Only this process handles Ctrl-C: processes that start now ignore it.
         heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             complaints = pool.map(work, keys, chunksize=CHUNK)
@@ -111,7 +111,7 @@ def _each_image(
 
 
 def _end_with_parent() -> None:
-    """Has this process end when its parent is killed: nothing would tell it."""
+    """Ends this process when its parent is killed."""
 
     def wait() -> None:
         parent_process().join()

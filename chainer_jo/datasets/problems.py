@@ -1,4 +1,4 @@
-"""All that is wrong with an input, said in one line."""
+"""All problems of an input, in one line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from chainer_jo.errors import UserError
 
 
 class Problems:
-    """What is wrong with a data set, kind by kind: a million bad lines still make a short text."""
+    """Problems of a data set by kind: a million bad lines still make a short text."""
 
     EXAMPLES = 3
 
@@ -33,6 +33,6 @@ class Problems:
         return lines
 
     def raise_if_any(self, where: str) -> None:
-        """Raises UserError with all of them in one line, which begins with where they are."""
+        """Raises UserError with all of them in one line; the line begins with their place."""
         if self._counts:
             raise UserError(f"{where}: " + "; ".join(self.lines()))

@@ -21,7 +21,7 @@ RESTARTS = 30
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """What is clustered.
+    """Features of the training images, to be clustered.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What --data can name: a data set known by name, or a path to one."""
+"""Finds the data set that --data names: by name, or by path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chainer_jo.datasets.image_data import ImageData
 from chainer_jo.datasets.unpacked_tar import DAMAGED
 from chainer_jo.errors import UserError
 
-#: Data sets known by name, and what loads them. One of one's own is added under a name of its own.
+#: Functions that load a data set, by its name. Add your own under a new name.
 BY_NAME: dict[str, Callable[[], ImageData]] = {
     digits.NAME: digits.load,
     cifar10.NAME: cifar10.load,
@@ -25,7 +25,7 @@ TAR_ENDING = re.compile(r"\.(tar(\.\w+)?|t[a-z]z2?)$", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Source:
-    """Where data come from: their name, and what loads them."""
+    """A data set's name, and the function that loads it."""
 
     name: str
     load: Callable[[], ImageData]

@@ -54,8 +54,8 @@ def _extract(path: Path, folder: Path) -> None:
 
 
 def check_end(archive: tarfile.TarFile) -> None:
-    """Raises ReadError unless the archive, read to its last member, has its end, and what its
-    decompressor raises if not all is as it was compressed."""
+    """Raises ReadError unless the archive, which has been read to its last member, ends there. A
+    damaged compressed archive raises what its decompressor raises."""
     # tarfile takes a cut or garbled header for the end; the real end is two zero blocks.
     if archive.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
         raise tarfile.ReadError("its end is missing")
@@ -64,7 +64,7 @@ def check_end(archive: tarfile.TarFile) -> None:
 
 
 def _whole(folder: Path) -> Path:
-    """The content, if nobody has taken files away."""
+    """The content; OSError if a file is missing."""
     if int((folder / _COUNT).read_text()) != _count(folder / _CONTENT):
         raise ValueError("files are gone")
     return folder / _CONTENT

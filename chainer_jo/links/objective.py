@@ -1,4 +1,4 @@
-"""What every objective has in common."""
+"""The base class of all objectives."""
 
 import chainer
 import chainer.functions as F

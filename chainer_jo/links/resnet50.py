@@ -20,7 +20,7 @@ STAGES = (("res2", 3, 64), ("res3", 4, 128), ("res4", 6, 256), ("res5", 3, 512))
 
 @dataclass(frozen=True)
 class Variant:
-    """What the forms differ in, and how their images are prepared.
+    """How the two forms differ, and how their images are prepared.
 
     Attributes
     ----------

@@ -18,7 +18,7 @@ from chainer_jo.errors import UserError
 from chainer_jo.links.resnet50 import FEATURES, ResNet50, Variant
 from chainer_jo.links.resnet50_weights import load_resnet50, variant_of
 
-#: Images per forward pass, and per file of the cache: what an interrupted extraction loses at most.
+#: Images per forward pass, and per file of the cache: an interrupted extraction loses one file.
 BATCH = 50
 BLOCK = 500
 

@@ -18,7 +18,7 @@ HOW_TO_GET = (
 
 IMAGENET_CLASSES = 1000
 
-#: Kind of file, by its ending, and the variant it is for unless told otherwise.
+#: By the ending of a file of weights: its kind, and the variant that it is usually for.
 VARIANT_OF = {".npz": "original", ".safetensors": "torchvision"}
 
 _BATCH_NORMALISATION = (

@@ -87,7 +87,7 @@ SENSITIVITY_TRIALS = 3
 
 
 def hyper_parameters(noise: str, noise_rate: float | None = None) -> HyperParameters:
-    """What the paper uses in the first step on CIFAR-10.
+    """The paper's hyper parameters of the first step on CIFAR-10.
 
     Parameters
     ----------

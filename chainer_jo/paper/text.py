@@ -14,7 +14,7 @@ _MARK = re.compile(r"<(\w+): ([^<>]+)>")
 
 @dataclass(frozen=True)
 class Sentence:
-    """What the paper states at one place, and the numbers in it; ``sentence["name"]`` is a number.
+    """A statement of the paper, and the numbers in it; ``sentence["name"]`` is a number.
 
     ``place`` is where the paper has it: "Section 5.1", "Appendix B" or "Figure 2" for a caption.
     """

@@ -1,4 +1,4 @@
-"""A number per trial, and what the trials tell of its mean."""
+"""A number per trial, and the mean with its confidence interval."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Trials:
 
     @property
     def done(self) -> int:
-        """Trials that will not go on."""
+        """Trials that have ended."""
         return len(self.numbers) + self.empty
 
     @property

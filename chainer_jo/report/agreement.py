@@ -21,10 +21,11 @@ from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.paper.trials import Trials
 
-#: How often a faithful repetition may be told that it differs, whatever the number of cells.
+#: The share of faithful repetitions that may be told that they differ, for any number of cells.
 ERROR_RATE = 0.01
-#: Degrees of freedom that the typical scatter counts for in each cell. Six trials of Tables 1 and 2
-#: on the digits, held against each other, bear one or two: unstable cells scatter ten times as far.
+#: The weight of the typical scatter in each cell, in degrees of freedom. Six trials of Tables 1 and
+#: 2 on the digits, held against each other, justify one or two: unstable cells scatter ten times
+#: as far.
 TYPICAL_WEIGHT = 2
 
 WITHIN, DIFFERS = "within scatter", "differs"
@@ -53,7 +54,7 @@ class Pair:
 
     @property
     def degrees(self) -> int:
-        """Degrees of freedom of the variance that both sides' trials tell together."""
+        """Degrees of freedom of the variance over both sides' trials."""
         return sum(max(0, len(side.finished) - 1) for side in (self.here, self.reference))
 
     @property
@@ -64,7 +65,7 @@ class Pair:
 
     @property
     def comparable(self) -> bool:
-        """Whether both sides have a number, and the trials tell how far such numbers scatter."""
+        """Whether both sides have a number, and there are trials enough for a variance."""
         there = self.reference and self.here.finished and self.reference.finished
         return bool(there) and self.degrees > 0
 
@@ -79,7 +80,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Judged:
-    """A pair, its verdict, and from which difference on it would have been another."""
+    """A pair, its verdict, and the smallest difference that would be noticed."""
 
     pair: Pair
     verdict: str
@@ -151,7 +152,7 @@ def in_words(side: Trials) -> str:
 
 
 def _name(cell: dict) -> str:
-    """What addresses a cell, in words: ``joint last test noise rate 0.5``."""
+    """A cell's row and column in words: ``joint last test noise rate 0.5``."""
     return " ".join(
         value if isinstance(value, str) else f"{'' if key == 'value' else key} {value:g}".strip()
         for key, value in {**cell["row"], **cell["column"]}.items()
@@ -213,7 +214,7 @@ def _limit(pair: Pair, typical: float | None, error_rate: float) -> float:
 
 
 def _variance(pair: Pair, typical: float | None) -> float:
-    """Of one trial of a cell, drawn towards the typical one if there is such a thing."""
+    """The variance of one trial, drawn towards the typical one if there is one."""
     if typical is None:
         return pair.squares / pair.degrees
     return (pair.squares + TYPICAL_WEIGHT * typical) / (pair.degrees + TYPICAL_WEIGHT)

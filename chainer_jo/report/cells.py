@@ -21,7 +21,7 @@ class Cell:
 
     Parameters
     ----------
-    row, column : what addresses it, as in the table's JSON.
+    row, column : its place, as in the table's JSON.
     experiments : one per trial.
     quantity : (store, experiment) -> the trial's number, in percent unless the table says
         otherwise, or None if there is nothing to count; called only when the run and its first
@@ -43,7 +43,7 @@ class Cell:
 
     @property
     def keys(self) -> dict:
-        """What addresses it, row and column together."""
+        """Row and column together."""
         return {**self.row, **self.column}
 
     def trials(self, store: RunStore) -> Trials:

@@ -1,4 +1,4 @@
-"""Curves of a figure: what the runs of one curve have logged so far, epoch by epoch."""
+"""Curves of a figure, from the epochs that their runs have logged so far."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Curve:
         return max(experiment.optimization.epochs for experiment in self.experiments)
 
     def read(self, store: RunStore, key: str) -> Series:
-        """What has been logged under ``key``, one of `QUANTITIES`, in the unit of its axis.
+        """The logged values of ``key``, one of `QUANTITIES`, in the unit of its axis.
 
         Trials that have diverged are counted and left out, as they are in tables.
         """
@@ -100,7 +100,7 @@ class Series:
 
     @property
     def state(self) -> str:
-        """What a legend has to add; empty if every trial has finished."""
+        """A note for the legend; empty if every trial has finished."""
         if self.diverged:
             return f"{self.diverged} of {self.planned} diverged"
         if self.complete:

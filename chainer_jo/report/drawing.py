@@ -15,7 +15,7 @@ class Drawing(Output):
 
     Parameters
     ----------
-    description : what is seen, for those who do not see it.
+    description : the alternative text.
     """
 
     number: int

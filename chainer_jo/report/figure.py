@@ -31,7 +31,7 @@ class Figure(Output):
     curves : in the legend's order.
     conditions : the noise and whatever else the paper leaves open, as printed under the axes.
     beside : numbers that the paper's text states along with the figure; their runs are needed too.
-    missing : what could not be shown for want of an input, in one line; empty if nothing.
+    missing : one line if a part cannot be shown because an input is missing; otherwise empty.
     study : what its runs are of; with it, the page says what the paper's figure shows and whether
         the runs bear that out.
     """
@@ -65,7 +65,7 @@ class Figure(Output):
         return sorted({drop for drops in schedules for drop in drops})
 
     def footnote(self, origin: dict) -> str:
-        """What the curves are of, which is printed under the axes."""
+        """The note under the axes: preset, data, conditions and trials."""
         trials = max(len(curve.experiments) for curve in self.curves)
         parts = [
             f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}",

@@ -41,7 +41,7 @@ class Report:
     missing: str = ""
 
     def text(self, store: RunStore, origin: dict) -> str:
-        """What the page has, in one line."""
+        """The contents of the page, in one line."""
         found = self._found(store, origin, store.root)
         return (
             f"report of {len(found.tables)} tables, {len(found.figures)} figures and "
@@ -214,7 +214,7 @@ def _caption(part: _Part) -> str:
 
 
 def _in_words(data: dict) -> str:
-    """What is seen, for those who do not see it."""
+    """The alternative text of a figure."""
     if "description" in data:
         return data["description"]
     ends = [

@@ -1,4 +1,4 @@
-"""What tables, figures and other outputs have in common: what they say, and how it is written."""
+"""The base class of tables and figures: their text, their data and their files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chainer_jo.report.grid import Grid
 
 @dataclass(frozen=True)
 class Page:
-    """What a table or figure says: ``name`` ("Table 1"), caption, notes, its grids, and a list of
+    """The text of a table or figure: ``name`` ("Table 1"), caption, notes, its grids, and a list of
     ``points`` under a heading."""
 
     name: str
@@ -42,14 +42,14 @@ class Page:
 
 
 class Output:
-    """A table or figure of the paper: the runs that it needs, and what it says of those that have
-    finished.
+    """A table or figure of the paper: the runs that it needs, and its text and data from those that
+    have finished.
 
     Attributes
     ----------
     kind, number : "table" or "figure", and its number in the paper.
     experiments : every run it needs, each once, in reading order.
-    missing : what could not be shown for want of an input, in one line; empty if nothing.
+    missing : one line if a part cannot be shown because an input is missing; otherwise empty.
     """
 
     kind: str
@@ -66,11 +66,11 @@ class Output:
         return f"{self.kind.capitalize()} {self.number}"
 
     def page(self, store: RunStore, origin: dict) -> Page:
-        """What it says of the runs in ``store``; ``origin`` names preset, data and precision."""
+        """Its text, from the runs in ``store``; ``origin`` names preset, data and precision."""
         raise NotImplementedError
 
     def data(self, store: RunStore, origin: dict) -> dict:
-        """The same for programs."""
+        """The content of its JSON file."""
         raise NotImplementedError
 
     def text(self, store: RunStore, origin: dict) -> str:
@@ -78,8 +78,7 @@ class Output:
         return self.page(store, origin).markdown()
 
     def further(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
-        """What else is written, by the endings of the files: a table's CSV and LaTeX, the drawing
-        of a figure and the numbers behind it."""
+        """Its other files by their endings: a table's CSV and LaTeX, a figure's drawing and CSV."""
         raise NotImplementedError
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:

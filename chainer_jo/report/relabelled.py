@@ -21,7 +21,7 @@ from chainer_jo.report.grid import Grid
 from chainer_jo.report.output import Output, Page, as_csv, write_all
 from chainer_jo.report.plot import images as drawings
 
-#: How many images a figure shows from either end.
+#: Images that a figure shows from either end.
 ENDS = 2
 #: Why there is nothing to show of a first step that has finished.
 LOST = "as it was; the labels that the first step ended with are not in this folder"

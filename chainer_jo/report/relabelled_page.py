@@ -22,7 +22,7 @@ from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report.relabelled import LOST, Relabelled
 
-#: Up to so many bytes of images go into the page itself; more are referred to where they are.
+#: Bytes: if the images take no more, they are in the page itself; otherwise the page links to them.
 EMBEDDED = 8 << 20
 
 
@@ -89,15 +89,15 @@ def moved(relabelled: Relabelled) -> dict[str, np.ndarray]:
 
 
 def base(root: Path, folder: Path) -> str:
-    """Where the images are that a page refers to, found wherever both are moved together."""
+    """The relative path from the page to the images: both can be moved together."""
     return quote(Path(os.path.relpath(root, folder)).as_posix()) + "/"
 
 
 def listing(
     relabelled: Relabelled, pairs: dict[str, np.ndarray], source: Callable[[str], str] = str
 ) -> dict:
-    """What the page's script shows: classes, counts, and the images of each pair, as a source and a
-    probability."""
+    """The data of the page's script: classes, counts, and source and probability of each pair's
+    images."""
     keys, probability = relabelled.images.keys, relabelled.probability
     return {
         "classes": relabelled.class_names,
@@ -133,12 +133,12 @@ def page(title: str, about: str, sections: str, content: dict, sheets: Sequence[
         "content": text,
         "sheets": pictures,
     }
-    # In one go: what is put in is not looked at again.
+    # In one go, so that inserted text is not searched for places again.
     return re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], template)
 
 
 def _fits(sizes) -> bool:
-    """Whether images of these sizes may be embedded; stops to look as soon as they may not."""
+    """Whether images of these sizes may be embedded; stops reading as soon as they may not."""
     total = 0
     return all((total := total + size) <= EMBEDDED for size in sizes)
 

@@ -1,4 +1,4 @@
-"""What the claims read: the cells of tables and the curves of figures."""
+"""The results that claims are held against: cells of tables and curves of figures."""
 
 from __future__ import annotations
 

@@ -18,9 +18,11 @@ class Block:
     """A grid of cells: a header for every column, labels for every row; ``None`` where there is no
     cell.
 
-    ``groups`` are headings above the columns, each with the number of columns that it spans;
-    ``best``: of what the best cells are bold, "column", "row" or nothing; ``marked``: headers of
-    columns that the paper prints in bold.
+    Parameters
+    ----------
+    groups : headings above the columns, each with the number of columns that it spans.
+    best : whether the best of every "column", of every "row" or nothing is bold.
+    marked : headers of the columns that the paper prints in bold.
     """
 
     headers: Sequence[str]
@@ -35,7 +37,7 @@ class Block:
         return [cell for _, cells in self.rows for cell in cells if cell]
 
     def grid(self, store: RunStore) -> Grid:
-        """What its cells come to."""
+        """The numbers of its cells."""
         best = {id(cell) for cell in self.best_cells(store)}
         rows = [
             (label, [cell.number(store, id(cell) in best) if cell else Number() for cell in cells])
@@ -59,7 +61,7 @@ class Table(Output):
     number : as in the paper.
     caption : what it shows, and of which images.
     blocks : the grids it consists of.
-    note : what a reader of these numbers has to know besides preset and data set.
+    note : further remarks for the reader.
     """
 
     number: int
@@ -132,7 +134,7 @@ class Table(Output):
             ]
 
     def _origin_line(self, store: RunStore, origin: dict) -> str:
-        """What the numbers are of, and what their signs mean."""
+        """The note below the caption: preset, data, trials, and the meaning of the signs."""
         computed = [cell.trials(store) for cell in self.cells if cell.experiments]
         parts = [_over_trials(computed)]
         if any(found.done for found in computed) and not all(f.complete for f in computed):
@@ -152,7 +154,7 @@ class Table(Output):
 
 
 def _over_trials(computed: Sequence[Trials]) -> str:
-    """What the numbers are over."""
+    """How many trials the numbers are means over."""
     done = {len(found.finished) for found in computed}
     most = max(done, default=0)
     if not most:

@@ -23,7 +23,7 @@ class Images(ABC):
     def __len__(self) -> int: ...
 
     def fetch(self, batch: Batch) -> tuple[Any, ...]:
-        """What of a batch is not on the device yet, as arrays on it; called once a step."""
+        """Moves the parts of a batch that are not on the device yet; called once a step."""
         return ()
 
     @abstractmethod
@@ -37,7 +37,7 @@ class Images(ABC):
 
 
 class ImagesInMemory(Images):
-    """Those on the device; `NetworkInput` is the paper's."""
+    """Images on the device; `NetworkInput` prepares them as the paper does."""
 
     @abstractmethod
     def plain(self, part: slice) -> Any:

@@ -108,7 +108,7 @@ class BatchIterator(chainer.dataset.Iterator):
         self._plans = self._draw(0)
 
     def _draw(self, epoch: int) -> list[Batch]:
-        """The whole of one epoch, as one batch for each shard."""
+        """One epoch, as one batch for each shard."""
         seed, step = self._draws
         plans, first = [], 0
         for shard in self._shards.of_rank():

@@ -132,7 +132,7 @@ def most_disagreeing(store: LabelStore, mean) -> None:
 
 
 def _own_share(values, top: int, ranks: Ranks) -> int:
-    """How many of the ``top`` smallest values (n,), of all ranks', are this rank's."""
+    """How many of all ranks' ``top`` smallest values (n,) this rank has."""
     smallest = np.sort(backend.CpuDevice().send(values))[:top]
     parts = ranks.gather(smallest)
     if parts is not None:
@@ -146,9 +146,9 @@ def _one_hot(classes, like):
     return backend.get_array_module(like).eye(like.shape[-1], dtype=np.float32)[classes]
 
 
-#: How a store's labels (n, c) are replaced by the mean (n, c) of past epochs' probabilities, both
-#: float32 on one device: in place, as what reads them may hold on to the array. A rule of one's own
-#: is added under a name of its own, which becomes part of the description of a run.
+#: Label rules by name; the name becomes part of the description of a run. A rule replaces labels
+#: (n, c) by the mean (n, c) of past epochs' probabilities, both float32 on one device. It works in
+#: place: readers may hold on to the array. Add your own under a new name.
 RULES: dict[str, Callable[[LabelStore, np.ndarray], None]] = {
     "soft": soft,
     "hard": hard,

@@ -1,5 +1,5 @@
-"""What more than one rank adds: the ranks and their exchange, shards of the images, one optimizer
-for all. A process alone is one rank with one shard."""
+"""Training on many ranks: their exchange, shards of the images, and one optimizer for all. A process
+alone is one rank with one shard."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Ranks:
         raise SystemExit(code)
 
 
-#: What a run has where nothing else is said.
+#: The default.
 ALONE = Ranks()
 
 

@@ -14,7 +14,7 @@ from chainer_jo.training import device
 
 #: Elements updated at a time on a CPU: all five operands of the update stay in a core's cache.
 CHUNK = 1 << 15
-#: Elements that the address of a parameter is a multiple of where that matters.
+#: Where alignment matters, addresses of parameters are multiples of this many elements.
 ALIGNED = 4
 
 
@@ -96,7 +96,7 @@ class FlatMomentumSGD(chainer.Optimizer):
 
     @property
     def _loss_scale(self) -> float | None:
-        """What gradients are multiplied with until `update`; None: nothing."""
+        """The factor of the gradients until `update`; None: 1."""
         provider = providers.current()
         return None if provider is None or provider.loss_scale == 1 else provider.loss_scale
 

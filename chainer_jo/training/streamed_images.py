@@ -82,7 +82,7 @@ class StreamedImages(Images):
                 map(self._note, chain([now], self._order.upcoming()))
             )
         pixels, expected = next(self._pixels), self._expected.popleft()
-        # On a GPU to look at the indices would mean to wait for it.
+        # Looking at the indices on a GPU would wait for the GPU.
         if isinstance(batch.indices, np.ndarray) and not np.array_equal(expected, batch.indices):
             raise RuntimeError("batch asked for out of the order that was announced")
         return (pixels,)

@@ -32,7 +32,7 @@ VERDICTS = (
 
 
 class Results(Protocol):
-    """What the claims read: finished runs of one preset, under the names that the paper gives them.
+    """Finished runs of one preset, under the names that the paper gives them.
 
     Learning rates, noise rates, hyper parameters, epochs and the k of top-k are the paper's, also
     where a preset scales them. Numbers and curves come by the trial's seed. A diverged run has
@@ -84,7 +84,7 @@ class Results(Protocol):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What comes out of a claim's comparisons.
+    """The result of a claim's comparisons.
 
     ``outcomes`` has one of `decision`'s words per finding, taken together. In the order of
     `verdict`, a claim without its premise says nothing. Else one comparison refutes it, all of them
@@ -96,7 +96,7 @@ class Verdict:
 
     @property
     def counts(self) -> Counter:
-        """How many comparisons say what."""
+        """The number of comparisons with each outcome."""
         return Counter(self.outcomes)
 
     @property
@@ -141,7 +141,7 @@ class Verdict:
 
     @property
     def label(self) -> str:
-        """The verdict with what belongs to it: "a tie in 1 of 5 within 0.6 points", "undecided
+        """The verdict with its numbers: "a tie in 1 of 5 within 0.6 points", "undecided
         after 6 trials"."""
         verdict, (fewest, most) = self.verdict, self.trials
         if verdict == TIE:
@@ -154,7 +154,7 @@ class Verdict:
 
     @property
     def reason(self) -> str:
-        """How many comparisons say what, and which ones keep the claim from holding."""
+        """How many comparisons have each outcome, and which ones keep the claim from holding."""
         counts, n = self.counts, len(self.findings)
         parts = [f"{counts[decision.SUPPORTS]} of {n} comparisons support it"]
         for outcome, words in _WORDS.items():

@@ -72,7 +72,7 @@ class Finding:
 
     @cached_property
     def outcome(self) -> str:
-        """What this comparison says, taken for itself."""
+        """The outcome of this comparison alone."""
         if not (self.a.given or self.a.numbers) or not (self.b.given or self.b.numbers):
             return NOT_RUN
         difference = self.difference
@@ -87,7 +87,7 @@ class Finding:
 
     @property
     def close(self) -> str:
-        """What it says if it neither supports nor refutes: whether the interval makes it a tie."""
+        """The outcome if it neither supports nor refutes: a tie, or undecided."""
         low, high = self.difference.interval
         return TIES if self.ties and low > -TIE and high < TIE else UNDECIDED
 
@@ -133,7 +133,7 @@ def keeps_up(what: str, a: Trials, b: Trials) -> Finding:
 
 
 def together(findings: Sequence[Finding]) -> list[str]:
-    """What each of a claim's comparisons says when all are looked at together.
+    """The outcomes of all of a claim's comparisons, taken together.
 
     Some comparison of many lies on the wrong side by chance alone, so `REFUTES` has to pass Holm's
     step-down rule: of m comparisons the one with the smallest `chance` refutes if that is under

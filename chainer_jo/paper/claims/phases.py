@@ -10,7 +10,7 @@ Curves = Mapping[int, Curve | None]
 
 
 def _span(epochs: int) -> int:
-    """How many epochs a phase is averaged over: a twentieth of the training."""
+    """The length of a phase in epochs: a twentieth of the training."""
     return max(1, epochs // 20)
 
 

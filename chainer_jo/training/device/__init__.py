@@ -1,4 +1,4 @@
-"""What training does in its own way on a GPU: CUDA kernels, and a step that is a CUDA graph."""
+"""Training on a GPU: CUDA kernels, and a training step as a CUDA graph."""
 
 from chainer import backends
 

@@ -7,7 +7,7 @@ from chainer import serializers, training
 
 
 class BestEpoch(training.Extension):
-    """Remembers the first epoch with the highest validation accuracy, and the model as it was then.
+    """Keeps the first epoch with the highest validation accuracy, and that epoch's model.
 
     Attributes
     ----------

@@ -13,7 +13,7 @@ from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.training.many_ranks import ALONE, Ranks, Shards
 
-#: What each rank has of its own images, one row each; everything else is the same on all ranks.
+#: Arrays with one row for each image of a rank. Everything else is the same on all ranks.
 _OF_IMAGES = "updater/labels/"
 _SHARDS = "updater/iterator:main/shards"
 _DATA = "data"

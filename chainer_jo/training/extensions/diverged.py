@@ -1,4 +1,4 @@
-"""Ends a run whose loss is no number any more."""
+"""Ends a run whose loss is NaN or infinite."""
 
 import math
 

@@ -1,5 +1,4 @@
-"""log.json, for epochs that may be very short, and what Chainer shows of it on a terminal or in a
-file."""
+"""log.json, written now and then as epochs may be very short, and Chainer's table of it."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class JointUpdater(StandardUpdater):
         optimizer.update()
 
     def _sum(self, name: str, like):
-        """Where a term of the loss is summed up over the epoch."""
+        """The array that sums up a term of the loss over the epoch."""
         if name not in self._sums:
             self._sums[name] = backend.get_array_module(like).zeros((), like.dtype)
         return self._sums[name]
