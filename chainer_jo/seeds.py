@@ -3,7 +3,7 @@
 import numpy as np
 
 #: Position is the spawn key: append only, or every result changes.
-NAMES = ("split", "noise", "weights", "order", "augmentation", "clusters")
+NAMES = ("split", "noise", "weights", "order", "augmentation", "clusters", "audit")
 
 
 def child(seed: int, name: str, *keys: int) -> np.random.SeedSequence:

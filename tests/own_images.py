@@ -75,6 +75,6 @@ def run(*arguments):
 
 def one_line(capsys):
     lines = capsys.readouterr().err.splitlines()
-    error = [line for line in lines if not line.startswith(("note:", "Decoding:"))]
+    error = [line for line in lines if not line.startswith(("note:", "Decoding:", "Training:"))]
     assert len(error) == 1, error
     return error[0]

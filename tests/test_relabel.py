@@ -90,20 +90,16 @@ def test_the_report_has_every_changed_image(which, request):
     assert "{{" not in text
     start = text.index('id="content">') + len('id="content">')
     content = json.loads(text[start : text.index("</script>", start)])
-    shown = {
-        source: (content["classes"][int(a)], content["classes"][int(b)])
-        for pair, images in content["pairs"].items()
-        for a, b in [pair.split(",")]
-        for source, _ in images
-    }
-    changed = {
-        row["path"]: (row["given"], row["new"])
-        for row in read(out / "labels.csv")
-        if row["changed"] == "yes"
-    }
-    assert shown == changed
-    sheets = [text.count(f'id="sheet{i}"') for i in range(len(content["pairs"]))]
-    assert sheets == [1] * len(content["pairs"])
+    names, rows = content["classes"], content["rows"]
+    listed = {row[0]: (names[row[1]], names[row[2]]) for row in rows[: content["listed"]]}
+    table = {row["path"]: row for row in read(out / "labels.csv")}
+    for path, row in table.items():
+        worth_a_look = "yes" in (row["changed"], row["wrong"])
+        assert (listed.get(path) == (row["given"], row["new"])) == worth_a_look
+    audited = {rows[i][0] for i in content["audit"]}
+    assert len(audited) == 50 and audited | set(listed) == {row[0] for row in rows}
+    sheets = [text.count(f'id="sheet{i}"') for i in range(3)]
+    assert sheets == [1, 0, 0] and content["cells"] >= len(rows)
 
 
 def test_wrong_labels_are_found(by_features, data):
@@ -237,7 +233,7 @@ def test_probabilities_of_any_model(data, tmp_path, capsys):
     assert run("relabel", data / "labels.csv", "--out", out, *words, "--epochs", "3") == 2
     assert "--probabilities: expected without --epochs" in one_line(capsys)
     np.savez(tmp_path / "p.npz", probabilities=seen[:, :2], paths=paths)
-    assert run("relabel", data / "labels.csv", "--out", out, *words) == 2
+    assert run("relabel", data / "labels.csv", "--out", tmp_path / "other", *words) == 2
     assert "2 columns for classes" in one_line(capsys)
 
 
@@ -321,7 +317,7 @@ def test_a_full_disk_at_the_end_costs_nothing(data, tmp_path, monkeypatch, capsy
             patch.setattr(os, "replace", replace)
             there = {p.name for p in (tmp_path / "out").iterdir() if p.is_file()}
             before = itertools.takewhile(lambda name, full=full: name != full, names)
-            assert there == {"data.json", *before}
+            assert there == {"data.json", "results.json", *before}
             assert run(*command) == 0
         for name in ("labels.csv", "report.html"):
             assert (tmp_path / "out" / name).read_bytes() == complete[name]

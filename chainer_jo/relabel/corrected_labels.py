@@ -3,26 +3,62 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from chainer_jo import files
 from chainer_jo.datasets.labelled_data import UNKNOWN
+from chainer_jo.relabel.label_errors import COLUMNS as SAID
 from chainer_jo.relabel.label_errors import LabelErrors
 from chainer_jo.relabel.labelled_images import LabelledImages
 
-COLUMNS = ("path", "given", "new", "probability_given", "probability_new", "changed")
+COLUMNS = ("path", *SAID, "reviewed")
 
 
 @dataclass(frozen=True, eq=False)
 class CorrectedLabels:
-    """n images, and what is thought of their labels."""
+    """n images, what is thought of their labels, and what the labels become.
+
+    Attributes
+    ----------
+    reviewed : int (n,), the labels that somebody has judged by eye, UNKNOWN (-1) for the others;
+        what was judged counts, whatever the method says.
+    least : a new label is taken if it is more probable than this.
+    """
 
     images: LabelledImages
     errors: LabelErrors
+    reviewed: np.ndarray | None = None
+    least: float = 0.0
+
+    @cached_property
+    def new(self) -> np.ndarray:
+        """What the labels become, int (n,)."""
+        errors = self.errors
+        new = np.where(errors.probability_new > self.least, errors.new, errors.given)
+        return new if self.reviewed is None else np.where(self.judged, self.reviewed, new)
+
+    @property
+    def changed(self) -> np.ndarray:
+        """Whose label is another now, bool (n,)."""
+        return self.new != self.errors.given
+
+    @property
+    def judged(self) -> np.ndarray:
+        """Which labels somebody has judged by eye, bool (n,)."""
+        if self.reviewed is None:
+            return np.zeros(len(self.images), bool)
+        return self.reviewed != UNKNOWN
+
+    @property
+    def unsure(self) -> np.ndarray:
+        """Which labels stay as they were given though they are called wrong, bool (n,)."""
+        return self.errors.wrong & ~self.changed & ~self.judged
 
     def scores(self) -> dict[str, Scores]:
         """How right it is to call labels wrong, by rule; empty without true labels."""
@@ -30,47 +66,70 @@ class CorrectedLabels:
         known = true != UNKNOWN
         if not known.any():
             return {}
-        errors = self.errors
-        wrong = (errors.given != true)[known]
-        right_after = float((errors.new == true)[known].mean())
-        rules = {"it is changed": errors.changed, "it is called wrong": errors.wrong}
+        wrong = (self.errors.given != true)[known]
+        right_after = float((self.new == true)[known].mean())
+        rules = {"it is changed": self.changed, "it is called wrong": self.errors.wrong}
         return {
             rule: Scores.of(called[known], wrong, right_after) for rule, called in rules.items()
         }
 
-    def write_table(self, path: Path) -> None:
+    def table(self) -> str:
         """``labels.csv``: a row for every image, in the order they came in, with every column that
         came in. A column that has the name of one of `COLUMNS` gets ``given:`` before it."""
-        names = self.images.class_names
+        names, said = self.images.class_names, self.errors
         others = {
             f"given:{name}" if name in COLUMNS else name: values
             for name, values in self.images.columns.items()
         }
+        columns = {
+            "path": self.images.paths,
+            "given": (names[k] for k in said.given),
+            "new": (names[k] for k in self.new),
+            # Enough digits to sort by: the surest errors differ in what is next to nothing.
+            "probability_given": (f"{p:.9g}" for p in said.probability_given),
+            "probability_new": (f"{p:.9g}" for p in self._probability_new()),
+            "changed": map(_yes_or_no, self.changed),
+            "wrong": map(_yes_or_no, said.wrong),
+            "rank": said.rank,
+            "network": (names[k] for k in said.network),
+            "reviewed": map(_yes_or_no, self.judged),
+        }
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow([*COLUMNS, *others])
-        writer.writerows(
-            zip(
-                self.images.paths,
-                (names[k] for k in self.errors.given),
-                (names[k] for k in self.errors.new),
-                (f"{p:.6f}" for p in self.errors.probability_given),
-                (f"{p:.6f}" for p in self.errors.probability_new),
-                ("yes" if changed else "no" for changed in self.errors.changed),
-                *others.values(),
-                strict=True,
-            )
-        )
-        files.write_text(path, out.getvalue())
+        rows = zip(*(columns[name] for name in COLUMNS), *others.values(), strict=True)
+        writer.writerows(rows)
+        return out.getvalue()
 
     def write_probabilities(self, path: Path) -> None:
-        """``soft_labels.npz``: `paths`, `labels` (n, c) and `class_names`."""
+        """``soft_labels.npz``: `paths`, `labels` (n, c), `class_names`, `network` (n, c), what the
+        network says before the given label counts, `confusion` (c, c), `share_wrong` and
+        `share_wrong_by_class` (c,)."""
+        said = self.errors
         arrays = {
             "paths": np.array(list(self.images.paths)),
-            "labels": self.errors.probabilities.astype(np.float32),
+            "labels": said.probabilities.astype(np.float32),
             "class_names": np.array(self.images.class_names),
+            "network": said.predicted.astype(np.float32),
+            "confusion": said.confusion,
+            "share_wrong": np.float64(said.share_wrong),
+            "share_wrong_by_class": said.share_wrong_by_class,
         }
         files.write(path, lambda file: np.savez_compressed(file, **arrays))
+
+    def _probability_new(self) -> np.ndarray:
+        return self.errors.probabilities[np.arange(len(self.new)), self.new]
+
+    @property
+    def digest(self) -> str:
+        """16 hexadecimal digits that follow from the data and what the labels become."""
+        digest = hashlib.sha256(self.images.fingerprint.encode())
+        digest.update(self.new.astype(np.int64))
+        return digest.hexdigest()[:16]
+
+
+def _yes_or_no(flag: bool) -> str:
+    return "yes" if flag else "no"
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import os
 import shutil
 import unicodedata
 from pathlib import Path, PurePosixPath
+
+import numpy as np
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
@@ -15,7 +18,13 @@ from chainer_jo.relabel.label_table import LABEL, PATH
 from chainer_jo.relabel.labelled_images import LabelledImages, LabelledSets
 
 
-def write(labels: CorrectedLabels, sets: LabelledSets, destination: Path, copy: bool) -> None:
+def write(
+    labels: CorrectedLabels,
+    sets: LabelledSets,
+    destination: Path,
+    copy: bool,
+    drop_unsure: bool = False,
+) -> None:
     """Writes the set to a new folder; the source is only read.
 
     A table becomes ``labels.csv`` with the images beside it under their paths. Class
@@ -25,6 +34,7 @@ def write(labels: CorrectedLabels, sets: LabelledSets, destination: Path, copy: 
     ----------
     sets : of which `labels` corrects the training part.
     copy : whether images are copied; else they are linked to where that works.
+    drop_unsure : whether to leave out the images of `CorrectedLabels.unsure`.
 
     Raises
     ------
@@ -36,16 +46,23 @@ def write(labels: CorrectedLabels, sets: LabelledSets, destination: Path, copy: 
     if images.lines is None and destination.resolve().is_relative_to(source.resolve()):
         raise UserError(f"folder {str(destination)!r}: lies in the data, expected one elsewhere")
     position = _class_position(images)
+    kept = ~labels.unsure if drop_unsure else np.ones(len(images), bool)
+    end = Path(os.path.realpath(destination))
     with files.new_folder(destination) as whole:
+
+        def place(path: str, target: str) -> None:
+            _place(source / path, whole / target, None if copy else end / target)
+
         if position is None:
-            for path in images.paths:
-                _place(source / path, whole / path, copy)
-            _write_table(labels, whole / "labels.csv")
+            for i in np.flatnonzero(kept):
+                place(images.paths[i], images.paths[i])
+            _write_table(labels, kept, whole / "labels.csv")
             return
-        for path, target in zip(images.paths, _in_class_folders(labels, position), strict=True):
-            _place(source / path, whole / target, copy)
+        targets = _in_class_folders(labels, position)
+        for i in np.flatnonzero(kept):
+            place(images.paths[i], targets[i])
         for path in sets.others:
-            _place(source / path, whole / path, copy)
+            place(path, path)
 
 
 def _class_position(images: LabelledImages) -> int | None:
@@ -70,9 +87,7 @@ def _in_class_folders(labels: CorrectedLabels, position: int) -> list[str]:
         folders[given] = PurePosixPath(path).parts[position]
     taken = set(labels.images.paths)
     targets = []
-    for path, given, new in zip(
-        labels.images.paths, labels.errors.given, labels.errors.new, strict=True
-    ):
+    for path, given, new in zip(labels.images.paths, labels.errors.given, labels.new, strict=True):
         if given == new:
             targets.append(path)
             continue
@@ -89,11 +104,13 @@ def _in_class_folders(labels: CorrectedLabels, position: int) -> list[str]:
     return targets
 
 
-def _place(source: Path, target: Path, copy: bool) -> None:
+def _place(source: Path, target: Path, end: Path | None) -> None:
+    """Copies an image, or links to it so that the link works where it ends up: relative, for both
+    folders may be moved together, or be seen from a container."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    if not copy:
+    if end is not None:
         try:
-            os.symlink(source.resolve(), target)
+            os.symlink(os.path.relpath(source.resolve(), end.parent), target)
             return
         except OSError:  # a file system without links
             if target.is_symlink():
@@ -101,10 +118,11 @@ def _place(source: Path, target: Path, copy: bool) -> None:
     shutil.copyfile(source, target)
 
 
-def _write_table(labels: CorrectedLabels, path: Path) -> None:
+def _write_table(labels: CorrectedLabels, kept: np.ndarray, path: Path) -> None:
     images = labels.images
     with open(path, "w", newline="", encoding="utf-8") as text:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([PATH, LABEL, *images.columns])
-        names = (images.class_names[k] for k in labels.errors.new)
-        writer.writerows(zip(images.paths, names, *images.columns.values(), strict=True))
+        names = (images.class_names[k] for k in labels.new)
+        rows = zip(images.paths, names, *images.columns.values(), strict=True)
+        writer.writerows(itertools.compress(rows, kept))

@@ -6,6 +6,7 @@ import argparse
 import math
 from pathlib import Path
 
+from chainer_jo import files
 from chainer_jo.commands.command_line import Parser, at_least
 from chainer_jo.commands.flags import add_computing_flags, resolve_computing_flags
 from chainer_jo.errors import UserError
@@ -28,6 +29,15 @@ examples:
   chainer-jo relabel digits/labels.csv --out corrected
   chainer-jo relabel photos/ --out corrected --features embeddings.npz --apply photos-corrected
 """
+
+
+#: Flags without which, or with other values, the labels would be others; those that name files.
+DECIDING = ("size", "flip", "alpha", "beta", "learning_rate", "epochs", "prior", "seed")
+DECIDING_FILES = {
+    "features": "features",
+    "probabilities": "probabilities",
+    "weights": "resnet50-weights",
+}
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -87,11 +97,23 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--seed", type=int, default=0, help="of everything random; default: 0")
     add("--baseline", action="store_true", help="also train on the labels as given, and compare on "
         "the images of --validation and --test")  # fmt: skip
+    review = parser.add_argument_group("what the eye says")
+    add = review.add_argument
+    add("--audit", type=int, default=50, metavar="N", help="images drawn at random, to be judged "
+        "in report.html for a share of wrong labels beside the estimate; default: 50")  # fmt: skip
+    add("--accept", metavar="FILE", help="reviewed.csv of the report, or another table of paths "
+        "and labels: these labels are taken, whatever the method says")  # fmt: skip
     after = parser.add_argument_group("afterwards")
     add = after.add_argument
+    add("--min-probability", type=float, default=0.0, metavar="P", help="take a new label only if "
+        "it is more probable than this; 1: only what was reviewed; default: 0")  # fmt: skip
     add("--apply", type=Path, metavar="DEST",
         help="also write the set with corrected labels, as links to the images")  # fmt: skip
     add("--copy", action="store_true", help="with --apply: copies of the images, not links")
+    add("--drop-unsure", action="store_true", help="with --apply: without the images whose label "
+        "is called wrong and stays")  # fmt: skip
+    add("--despite-doubt", action="store_true", help="with --apply: also where the result is in "
+        "doubt")  # fmt: skip
     how = parser.add_argument_group("how it is computed")
     add_computing_flags(how.add_argument)
     how.add_argument("--dry-run", action="store_true",
@@ -102,6 +124,18 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     form = TableForm.of(flags.path_column, flags.label_column, flags.images)
     flags.own = OwnData(flags.data, flags.validation, flags.test, form)
     return flags
+
+
+def deciding(flags: argparse.Namespace) -> dict[str, object]:
+    """The flags that decide what the labels become, by name; of a file what tells its content.
+
+    Raises UserError for a file that cannot be read.
+    """
+    values = {name.replace("_", "-"): getattr(flags, name) for name in DECIDING}
+    for name, flag in DECIDING_FILES.items():
+        file = getattr(flags, name)
+        values[flag] = file if file in (None, "auto") else files.digest(file)
+    return values
 
 
 def _check(flags: argparse.Namespace) -> None:
@@ -115,8 +149,13 @@ def _check(flags: argparse.Namespace) -> None:
     rate = flags.learning_rate
     if rate is not None and not 0 < rate < math.inf:
         raise UserError(f"--learning-rate {rate:g}: expected a finite positive number")
-    if flags.copy and flags.apply is None:
-        raise UserError("--copy: expected with --apply DEST, the set whose images are copied")
+    at_least(0, "audit", flags.audit)
+    if not 0 <= flags.min_probability <= 1:
+        raise UserError(f"--min-probability {flags.min_probability:g}: expected 0 to 1")
+    for flag in ("copy", "drop_unsure", "despite_doubt"):
+        if getattr(flags, flag) and flags.apply is None:
+            name = flag.replace("_", "-")
+            raise UserError(f"--{name}: expected with --apply DEST, the set that is written")
     if flags.features != "auto" and (flags.size or flags.flip or flags.weights):
         raise UserError("--features: expected without --size, --flip and --resnet50-weights")
     if flags.baseline and not (flags.validation or flags.test):

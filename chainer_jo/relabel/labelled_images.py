@@ -189,9 +189,9 @@ def _name(spec: str) -> str:
     return name if name != path.name else path.stem
 
 
-def true_labels(file: str, images: LabelledImages, form: TableForm = USUAL) -> LabelledImages:
-    """The images with true labels from a table of this form, or of the usual one; those that it
-    does not name stay unknown.
+def labels_of(file: str, images: LabelledImages, form: TableForm = USUAL) -> np.ndarray:
+    """What a table of this form, or of the usual one, says of the images, int32 (n,); UNKNOWN for
+    those that it does not name.
 
     Raises
     ------
@@ -215,7 +215,12 @@ def true_labels(file: str, images: LabelledImages, form: TableForm = USUAL) -> L
             f"data {file!r}: no image of {images.source!r}, expected paths such as "
             f"{images.paths[0]!r}, found such as {table.paths[0]!r}"
         )
-    return replace(images, true_labels=known)
+    return known
+
+
+def true_labels(file: str, images: LabelledImages, form: TableForm = USUAL) -> LabelledImages:
+    """The images with true labels from a table; see `labels_of`."""
+    return replace(images, true_labels=labels_of(file, images, form))
 
 
 @dataclass(frozen=True, eq=False)

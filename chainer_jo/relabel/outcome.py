@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.relabel.audit import ByEye
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.labelled_images import LabelledImages
 from chainer_jo.relabel.report import RelabelReport
@@ -18,6 +21,10 @@ from chainer_jo.report.plot import plot
 
 #: Standard errors that a difference has to have.
 CERTAIN = 2.0
+#: Rows of the tables: classes in the terminal, confusions, groups of duplicates.
+MOST_CLASSES, MOST_CONFUSED, MOST_DUPLICATES = 10, 10, 50
+#: The least share of a class that is shown as confused with another.
+SHOWN = 0.005
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,7 @@ class Outcome:
     network : the one trained on the new labels; None if none is.
     curves : runs whose validation accuracy is drawn, by what they are called.
     about : how it was computed, in lines of a name and a value.
+    audit : rows of the images that were drawn to be judged by eye.
     """
 
     labels: CorrectedLabels
@@ -47,15 +55,20 @@ class Outcome:
     accuracies: Sequence[Accuracy]
     about: dict[str, str]
     curves: dict[str, Experiment] = field(default_factory=dict)
+    audit: np.ndarray = field(default_factory=lambda: np.arange(0))
 
     @property
     def doubt(self) -> str:
         """What has to be said before the new labels are used; empty if nothing has."""
         return self.labels.errors.doubt or doubt(self.accuracies)
 
-    def with_true_labels(self, images: LabelledImages) -> Outcome:
-        """The same for the same images, of which true labels are known."""
-        return replace(self, labels=replace(self.labels, images=images))
+    @property
+    def by_eye(self) -> ByEye | None:
+        """What was found in the images that were drawn; None if nobody has judged any."""
+        labels = self.labels
+        judged = self.audit[labels.judged[self.audit]]
+        wrong = labels.new[judged] != labels.errors.given[judged]
+        return ByEye(len(judged), int(wrong.sum())) if len(judged) else None
 
 
 def doubt(accuracies: Sequence[Accuracy]) -> str:
@@ -114,13 +127,61 @@ def right(labels: CorrectedLabels) -> str:
     )
 
 
+def estimated(labels: CorrectedLabels) -> str:
+    """How many labels as given are thought to be wrong, in words."""
+    return f"estimated: {_percent(labels.errors.share_wrong)} of the labels as given are wrong"
+
+
+def class_rows(labels: CorrectedLabels, most: int | None = None) -> list[list[str]]:
+    """A table of text, header first: the classes with the largest shares of wrong labels first.
+
+    Parameters
+    ----------
+    most : of so many classes at most; None: of all.
+    """
+    names, errors = labels.images.class_names, labels.errors
+    shares = errors.share_wrong_by_class
+    count = np.bincount(errors.given, minlength=len(names))
+    rows = [["label as given", "images", "estimated wrong", "changed"]]
+    for k in np.argsort(-shares, kind="stable")[:most]:
+        changed = int((labels.changed & (errors.given == k)).sum())
+        rows.append([names[k], f"{count[k]:,}", _percent(shares[k]), f"{changed:,}"])
+    return rows
+
+
+def confusion_rows(labels: CorrectedLabels) -> list[list[str]]:
+    """A table of text, header first: which classes are given the labels of which, the most frequent
+    confusions first."""
+    names, confusion = labels.images.class_names, labels.errors.confusion
+    apart = np.where(np.eye(len(names), dtype=bool), 0, confusion)
+    rows = [["what it is", "labelled as", "estimated share"]]
+    for flat in np.argsort(-apart, axis=None, kind="stable")[:MOST_CONFUSED]:
+        true, given = np.unravel_index(flat, apart.shape)
+        if apart[true, given] >= SHOWN:
+            rows.append([names[true], names[given], _percent(apart[true, given])])
+    return rows
+
+
 def summary(outcome: Outcome) -> list[str]:
-    """What came of it, in lines for the terminal."""
-    labels = outcome.labels
-    number, changed = len(labels.images), int(labels.errors.changed.sum())
-    lines = [f"{changed:,} of {number:,} labels changed ({100 * changed / number:.1f} %)"]
+    """What came of it, in lines for the terminal; a doubt is the last."""
+    labels, by_eye = outcome.labels, outcome.by_eye
+    lines = [_changed(labels), estimated(labels)]
+    if by_eye:
+        lines.append(by_eye.in_words(labels.errors.share_wrong))
+    elif len(outcome.audit):
+        lines.append(
+            f"audit: {len(outcome.audit)} images drawn at random wait in the report to be judged "
+            "by eye; errors that follow the looks of images show nowhere else"
+        )
+    if duplicates := labels.errors.duplicates:
+        images = labels.images
+        shown = ", ".join(repr(images.paths[i]) for i in duplicates[0][:3])
+        lines.append(f"{len(duplicates):,} groups of images are (nearly) the same, such as {shown}")
     if known := right(labels):
         lines += [known, "", *aligned(score_rows(labels))]
+    lines += ["", *aligned(class_rows(labels, MOST_CLASSES))]
+    if len(confused := confusion_rows(labels)) > 1:
+        lines += ["", *aligned(confused)]
     if outcome.accuracies:
         lines += ["", *aligned(accuracy_rows(outcome.accuracies))]
     return [*lines, "", doubtful] if (doubtful := outcome.doubt) else lines
@@ -129,9 +190,9 @@ def summary(outcome: Outcome) -> list[str]:
 def report(outcome: Outcome, name: str, store: RunStore) -> RelabelReport:
     """The same for a browser."""
     labels = outcome.labels
-    number, changed = len(labels.images), int(labels.errors.changed.sum())
     tiles = [
-        (f"{changed:,}", f"of {number:,} labels changed ({100 * changed / number:.1f} %)"),
+        (f"{int(labels.changed.sum()):,}", f"of {len(labels.images):,} labels changed"),
+        (_percent(labels.errors.share_wrong), "of the labels as given estimated to be wrong"),
         *(
             (
                 " → ".join(_percent(p) for p in (a.before, a.after) if p is not None),
@@ -140,7 +201,9 @@ def report(outcome: Outcome, name: str, store: RunStore) -> RelabelReport:
             for a in outcome.accuracies
         ),
     ]
-    tables = {}
+    tables = {"Labels by class": class_rows(labels)}
+    if len(confused := confusion_rows(labels)) > 1:
+        tables["Classes confused most"] = confused
     if outcome.accuracies:
         tables["Accuracy of a network trained on them"] = accuracy_rows(outcome.accuracies)
     for rule, scores in list(labels.scores().items())[-1:]:
@@ -150,9 +213,15 @@ def report(outcome: Outcome, name: str, store: RunStore) -> RelabelReport:
             (_percent(scores.f1), f"F1 of wrong labels found: {rule}"),
         ]
         tables = {"Wrong labels found": score_rows(labels), **tables}
+    if duplicates := labels.errors.duplicates:
+        tables["The same images, or nearly"] = _duplicate_rows(labels.images, duplicates)
+    about = f"{len(labels.images):,} images of {len(labels.images.class_names)} classes."
+    if by_eye := outcome.by_eye:
+        about += f" {by_eye.in_words(labels.errors.share_wrong)}"
     return RelabelReport(
         f"Corrected labels: {name}",
-        _about(outcome),
+        about,
+        outcome.doubt,
         tiles,
         tables,
         _plot(outcome.curves, store) if outcome.curves else None,
@@ -160,12 +229,23 @@ def report(outcome: Outcome, name: str, store: RunStore) -> RelabelReport:
     )
 
 
-def _about(outcome: Outcome) -> str:
-    labels = outcome.labels
-    about = f"{len(labels.images):,} images of {len(labels.images.class_names)} classes."
-    if doubtful := outcome.doubt:
-        about += f" {doubtful}"
-    return about
+def _changed(labels: CorrectedLabels) -> str:
+    number, changed = len(labels.images), int(labels.changed.sum())
+    words = f"{changed:,} of {number:,} labels changed ({100 * changed / number:.1f} %)"
+    judged = int(labels.judged.sum())
+    return words + (f", {judged:,} were judged by eye" if judged else "")
+
+
+def _duplicate_rows(images: LabelledImages, groups: Sequence[np.ndarray]) -> list[list[str]]:
+    rows = [["images", "labels as given"]]
+    for group in groups[:MOST_DUPLICATES]:
+        rows.append(
+            [
+                ", ".join(images.paths[i] for i in group[:3]) + (", ..." if len(group) > 3 else ""),
+                ", ".join(dict.fromkeys(images.class_names[images.labels[i]] for i in group)),
+            ]
+        )
+    return rows
 
 
 def _percent(share: float) -> str:

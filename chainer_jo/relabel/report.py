@@ -1,20 +1,27 @@
-"""report.html of ``chainer-jo relabel``: what was changed, how right that may be, every image."""
+"""report.html of ``chainer-jo relabel``: what was changed, how right that may be, every image that
+is worth a look, to be judged."""
 
 from __future__ import annotations
 
 import base64
+import html
+import json
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
+from importlib import resources
 from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
 
 from chainer_jo import files
 from chainer_jo.relabel import thumbnails
-from chainer_jo.report import relabelled_page
-from chainer_jo.report.relabelled import Relabelled
+from chainer_jo.relabel.corrected_labels import CorrectedLabels
 
 NAME = "report.html"
-#: Relabelled images up to which all are in the page; of more it shows those on disk.
+#: Images up to which all are in the page; of more it shows those on disk.
 EMBEDDED = 100_000
 
 
@@ -25,6 +32,7 @@ class RelabelReport:
     Attributes
     ----------
     title, about : the heading, and a sentence under it.
+    doubt : why the new labels may be no better; empty if nothing says so.
     tiles : numbers to be seen first, with what they are.
     tables : rows of text, header first, by their headings.
     plot : a PNG of curves, with what it shows; None if there are none.
@@ -33,43 +41,57 @@ class RelabelReport:
 
     title: str
     about: str
+    doubt: str
     tiles: Sequence[tuple[str, str]]
     tables: dict[str, list[list[str]]]
     plot: tuple[bytes, str] | None
     facts: dict[str, str]
 
-    def write(self, folder: Path, relabelled: Relabelled, usual_size: int) -> Path:
+    def write(
+        self, folder: Path, labels: CorrectedLabels, audit: np.ndarray, usual_size: int
+    ) -> Path:
         """Writes the page; returns its path.
 
         Parameters
         ----------
+        audit : rows of the images to be judged that were drawn at random.
         usual_size : of the images, in pixels.
         """
-        path = folder / NAME
-        pairs = relabelled_page.moved(relabelled)
-        content = relabelled_page.listing(relabelled, pairs)
+        path, images = folder / NAME, labels.images
+        listed = to_look_at(labels)
+        rows = np.concatenate([listed, np.setdiff1d(audit, listed)])
+        content = _content(labels, rows, len(listed), audit)
         sheets: list[str] = []
-        number = sum(map(len, pairs.values()))
-        if number > EMBEDDED:
-            content["base"] = relabelled_page.base(relabelled.images.root, folder)
+        if len(rows) > EMBEDDED:
+            content["base"] = quote(Path(os.path.relpath(images.root, folder)).as_posix()) + "/"
         else:
-            side = thumbnails.side_for(number, usual_size)
-            first = {}
-            for name, indices in pairs.items():
-                first[name] = len(sheets)
-                sheets += thumbnails.sheets(relabelled.images.paths(indices), side)
-            content |= {
-                "cells": thumbnails.CELLS,
-                "columns": thumbnails.COLUMNS,
-                "side": side,
-                "sheets": first,
-            }
-        about, sections = escape(self.about), self._sections()
-        text = relabelled_page.page(self.title, about, sections, content, sheets)
-        files.write_text(path, text)
+            side = thumbnails.side_for(len(rows), usual_size)
+            sheets += thumbnails.sheets(images.files(rows), side)
+            content |= {"cells": thumbnails.CELLS, "columns": thumbnails.COLUMNS, "side": side}
+        files.write_text(path, self._page(content, sheets))
         return path
 
+    def _page(self, content: dict, sheets: Sequence[str]) -> str:
+        template = resources.files("chainer_jo.relabel").joinpath("report.html").read_text()
+        # In the script that holds the data, "</script" would end it and "<!--<script" hide its end.
+        text = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
+        pictures = "\n".join(
+            f'<script type="text/plain" id="sheet{i}">{sheet}</script>'
+            for i, sheet in enumerate(sheets)
+        )
+        doubt = f'<p class="doubt">{html.escape(self.doubt)}</p>\n' if self.doubt else ""
+        parts = {
+            "title": html.escape(self.title),
+            "about": f"{doubt}<p>{html.escape(self.about)}</p>",
+            "sections": self._sections(),
+            "content": text,
+            "sheets": pictures,
+        }
+        # In one go: what is put in is not looked at again.
+        return re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], template)
+
     def _sections(self) -> str:
+        escape = html.escape
         tiles = "".join(f"<li><b>{escape(n)}</b> {escape(what)}</li>" for n, what in self.tiles)
         parts = [_section(heading, _table(rows)) for heading, rows in self.tables.items()]
         if self.plot:
@@ -82,15 +104,48 @@ class RelabelReport:
         return f'<ul class="tiles">{tiles}</ul>\n<div class="columns">{"".join(parts)}</div>'
 
 
+def to_look_at(labels: CorrectedLabels) -> np.ndarray:
+    """Rows of the images whose label was changed or is called wrong, the surest errors first."""
+    errors = labels.errors
+    rows = np.flatnonzero(labels.changed | errors.changed | errors.wrong)
+    return rows[np.argsort(errors.rank[rows])]
+
+
+def _content(labels: CorrectedLabels, rows: np.ndarray, listed: int, audit: np.ndarray) -> dict:
+    """What the page's script shows: of each image its path, given label, what the method says, and
+    the probabilities of both; first the ``listed`` ones, then those that are audited besides."""
+    images, errors = labels.images, labels.errors
+    place = {row: i for i, row in enumerate(rows.tolist())}
+    return {
+        "key": images.fingerprint,
+        "classes": list(images.class_names),
+        "rows": [
+            [
+                images.paths[i],
+                int(errors.given[i]),
+                int(errors.new[i]),
+                float(f"{errors.probability_given[i]:.3g}"),
+                float(f"{errors.probability_new[i]:.3g}"),
+            ]
+            for i in rows.tolist()
+        ],
+        "listed": listed,
+        "audit": [place[row] for row in audit.tolist()],
+        "estimate": errors.share_wrong,
+    }
+
+
 def _section(heading: str, content: str) -> str:
-    return f"<section><h2>{escape(heading)}</h2>{content}</section>\n"
+    return f"<section><h2>{html.escape(heading)}</h2>{content}</section>\n"
 
 
 def _table(rows: list[list[str]]) -> str:
     head, *body = rows
-    cells = "".join(f"<th>{escape(text)}</th>" for text in head)
-    lines = ["<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in body]
+    cells = "".join(f"<th>{html.escape(text)}</th>" for text in head)
+    lines = [
+        "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in body
+    ]
     return (
-        f'<div class="wide"><table class="text"><thead><tr>{cells}</tr></thead>'
+        f'<div class="wide high" tabindex="0"><table class="text"><thead><tr>{cells}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"
     )

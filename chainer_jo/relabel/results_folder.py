@@ -1,0 +1,149 @@
+"""The folder that ``chainer-jo relabel`` writes to: whose data its results are of, by which flags
+they were made, and what in it somebody has changed since."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from chainer_jo import files
+from chainer_jo.errors import UserError
+
+#: Whose data the results are of; how they were made and what was written.
+BOUND, MADE = "data.json", "results.json"
+LABELS, SOFT_LABELS, REPORT, MODEL = "labels.csv", "soft_labels.npz", "report.html", "model.npz"
+WRITTEN = (LABELS, SOFT_LABELS, REPORT, MODEL)
+#: Folders of what training has come to.
+COMPUTED = ("runs",)
+
+
+class ResultsFolder:
+    """One ``--out``.
+
+    Parameters
+    ----------
+    fingerprints : of the data, by the use of each set.
+    flags : those that decide what the labels become, by name.
+    """
+
+    def __init__(self, path: Path, fingerprints: Mapping[str, str], flags: Mapping) -> None:
+        self.path = path
+        self._fingerprints = dict(fingerprints)
+        self._flags = dict(flags)
+        made = path / MADE
+        self._made = files.read_json(made) if made.exists() else {}
+
+    def check(self) -> None:
+        """That its results are of these data and flags, and nothing in it is somebody's own.
+
+        Raises UserError otherwise.
+        """
+        if not (self.path / BOUND).exists():
+            for name in WRITTEN:
+                if (self.path / name).exists():
+                    raise UserError(
+                        f"--out {self.path}: has a {name} of its own, expected another folder"
+                    )
+            return
+        there = [name for name in (*COMPUTED, *WRITTEN) if (self.path / name).exists()]
+        bound = files.read_json(self.path / BOUND)
+        if there and bound != self._fingerprints:
+            raise UserError(
+                f"{self.path / BOUND}: the results there are of data with fingerprints "
+                f"{_shown(bound)}, these have {_shown(self._fingerprints)}; expected the same "
+                "images and labels, or another --out folder"
+            )
+        if not self._made:
+            return
+        for name, value in self._flags.items():
+            before = self._made["flags"].get(name)
+            if before != value:
+                raise UserError(
+                    f"--out {self.path}: its results were made with --{name} {_default(before)}, "
+                    f"now it is {_default(value)}; expected the same, or another --out folder"
+                )
+        labels = self.path / LABELS
+        if labels.exists() and _digest(labels.read_bytes()) not in self._made["labels"]:
+            raise UserError(
+                f"{labels}: was changed since it was written, and would be written anew; expected "
+                "it under another name, or another --out folder"
+            )
+
+    def bind(self) -> None:
+        """Says that what is computed here from now on is of these data."""
+        path = self.path / BOUND
+        if not path.exists() or files.read_json(path) != self._fingerprints:
+            files.write_json(path, self._fingerprints)
+
+    def write_labels(self, table: str) -> None:
+        """Writes ``labels.csv``; keeps by which flags it was made, and what tells it from one that
+        somebody has changed: first, with what told the one before, for either may be there if the
+        disk is full."""
+        text = table.encode()
+        told = [_digest(text), *self._made.get("labels", [])][:2]
+        self._made = {**self._made, "flags": self._flags, "labels": told}
+        files.write_json(self.path / MADE, self._made)
+        files.write(self.path / LABELS, lambda file: file.write(text))
+
+    def check_apply(self, apply: Path) -> None:
+        """That a corrected set would be written to a place of its own, or has been already.
+
+        Raises UserError otherwise.
+        """
+        if self.path.resolve().is_relative_to(apply.resolve()):
+            raise UserError(
+                f"--apply {apply}: --out {self.path} is or lies in it, expected another"
+            )
+        for name in (BOUND, MADE, *COMPUTED, *WRITTEN):
+            if apply.resolve().is_relative_to((self.path / name).resolve()):
+                raise UserError(
+                    f"--apply {apply}: is kept for the results, expected another folder"
+                )
+        empty = not apply.exists() or apply.is_dir() and not any(apply.iterdir())
+        if not empty and self._key(apply) not in self._made.get("applied", {}):
+            raise UserError(f"--apply {apply}: not empty, expected a folder to be made")
+
+    def applied(self, apply: Path, labels: str) -> bool:
+        """Whether this corrected set has been written there.
+
+        Parameters
+        ----------
+        labels : what tells the set from others.
+
+        Raises
+        ------
+        UserError
+            if another one has.
+        """
+        before = self._made.get("applied", {}).get(self._key(apply))
+        if before is None or not apply.exists() or not any(apply.iterdir()):
+            return False
+        if before != labels:
+            raise UserError(
+                f"--apply {apply}: has the set with other labels, expected a folder to be made"
+            )
+        return True
+
+    def keep_applied(self, apply: Path, labels: str) -> None:
+        """Keeps that it has."""
+        applied = {**self._made.get("applied", {}), self._key(apply): labels}
+        self._made = {**self._made, "applied": applied}
+        files.write_json(self.path / MADE, self._made)
+
+    def _key(self, apply: Path) -> str:
+        """The same wherever both folders are moved together."""
+        return os.path.relpath(apply.resolve(), self.path.resolve())
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _default(value) -> str:
+    return "left out" if value is None else str(value)
+
+
+def _shown(fingerprints: dict) -> str:
+    return ", ".join(f"{use} {value}" for use, value in fingerprints.items())

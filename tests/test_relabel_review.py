@@ -1,0 +1,166 @@
+"""What the eye says, and that nothing of a user's is lost: audits, reviews, edited results."""
+
+import csv
+import json
+import os
+import re
+
+import numpy as np
+import pytest
+from own_images import BY_FEATURES, DARK, LIGHT, files_below, one_line, read, read_only, run, write
+
+from chainer_jo.relabel.results_folder import MADE
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("review")
+    with read_only(folder / "set", folder / "cache") as root:
+        yield root
+
+
+@pytest.fixture
+def relabel(data, tmp_path, capsys):
+    """The command on the set by features; what it printed."""
+
+    def call(*flags, code=0):
+        words = ("--features", data / "features.npz", "--out", tmp_path / "out", *BY_FEATURES)
+        assert run("relabel", data / "labels.csv", *words, *flags) == code
+        return one_line(capsys) if code else capsys.readouterr().out
+
+    return call
+
+
+def content(page):
+    found = re.search(r'id="content">(.*?)</script>', page.read_text(encoding="utf-8"), re.S)
+    return json.loads(found[1])
+
+
+def test_estimates_are_in_the_terminal_the_report_and_the_arrays(relabel, tmp_path):
+    said = relabel()
+    with np.load(tmp_path / "out" / "soft_labels.npz") as arrays:
+        share, by_class = float(arrays["share_wrong"]), arrays["share_wrong_by_class"]
+        np.testing.assert_allclose(arrays["confusion"].sum(axis=1), 1)
+        np.testing.assert_allclose(arrays["network"].sum(axis=1), 1, rtol=1e-5)
+    assert f"estimated: {100 * share:.1f} % of the labels as given are wrong" in said
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert f"{100 * share:.1f} %" in page and f"{100 * by_class.max():.1f} %" in page
+    assert content(tmp_path / "out" / "report.html")["estimate"] == share
+
+
+def test_the_table_can_be_sorted_by_how_sure_an_error_is(relabel, tmp_path):
+    relabel()
+    rows = read(tmp_path / "out" / "labels.csv")
+    by_rank = sorted(rows, key=lambda row: int(row["rank"]))
+    assert [int(row["rank"]) for row in by_rank] == list(range(1, 61))
+    given = [float(row["probability_given"]) for row in by_rank]
+    assert given == sorted(given)
+    listed = content(tmp_path / "out" / "report.html")
+    called = [row["path"] for row in by_rank if "yes" in (row["changed"], row["wrong"])]
+    assert [row[0] for row in listed["rows"][: listed["listed"]]] == called
+
+
+def test_a_review_counts_whatever_the_method_says(relabel, data, tmp_path):
+    relabel()
+    before = read(tmp_path / "out" / "labels.csv")
+    swapped = next(row for row in before if row["changed"] == "yes")
+    kept = next(row for row in before if row["changed"] == "no" and row["given"] == DARK)
+    reviewed = [(swapped["path"], swapped["given"]), (kept["path"], LIGHT)]
+    write(tmp_path / "reviewed.csv", [("path", "label"), *reviewed])
+    assert "2 were judged by eye" in relabel("--accept", tmp_path / "reviewed.csv")
+    after = {row["path"]: row for row in read(tmp_path / "out" / "labels.csv")}
+    for path, label in reviewed:
+        assert after[path]["new"] == label and after[path]["reviewed"] == "yes"
+    others = [row for row in before if row["path"] not in dict(reviewed)]
+    assert all(after[row["path"]]["new"] == row["new"] for row in others)
+    relabel("--accept", tmp_path / "reviewed.csv", "--min-probability", "1")
+    after = {row["path"]: row for row in read(tmp_path / "out" / "labels.csv")}
+    changed = {path for path, row in after.items() if row["changed"] == "yes"}
+    assert changed == {kept["path"]}
+    write(tmp_path / "reviewed.csv", [("path", "label"), (kept["path"], "zebra")])
+    assert "zebra" in relabel("--accept", tmp_path / "reviewed.csv", code=2)
+
+
+def test_an_audit_is_counted_beside_the_estimate(relabel, data, tmp_path):
+    assert "audit: 20 images drawn at random" in relabel("--audit", "20")
+    page = content(tmp_path / "out" / "report.html")
+    paths = [page["rows"][i][0] for i in page["audit"]]
+    assert len(set(paths)) == 20
+    true = {row["path"]: row["label"] for row in read(data / "true.csv")}
+    given = {row["path"]: row["label"] for row in read(data / "labels.csv")}
+    judged = [(path, true[path]) for path in paths[:15]]
+    write(tmp_path / "reviewed.csv", [("path", "label"), *judged])
+    wrong = sum(true[path] != given[path] for path in paths[:15])
+    said = relabel("--audit", "20", "--accept", tmp_path / "reviewed.csv")
+    assert f"by eye: {wrong} of 15 labels drawn at random are wrong" in said
+
+
+def test_what_somebody_changed_is_not_overwritten(relabel, tmp_path):
+    relabel()
+    labels = tmp_path / "out" / "labels.csv"
+    relabel()
+    labels.write_text(labels.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    before = files_below(tmp_path / "out")
+    assert "labels.csv: was changed since it was written" in relabel(code=2)
+    assert files_below(tmp_path / "out") == before
+    labels.rename(tmp_path / "mine.csv")
+    relabel()
+
+
+def test_results_of_other_flags_are_not_overwritten(relabel, tmp_path):
+    relabel()
+    before = files_below(tmp_path / "out")
+    assert "made with --seed 0, now it is 7" in relabel("--seed", "7", code=2)
+    assert "--alpha left out, now it is 1.0" in relabel("--alpha", "1", code=2)
+    assert files_below(tmp_path / "out") == before
+
+
+def test_a_corrected_set_is_written_once_and_found_again(relabel, data, tmp_path):
+    apply = ("--apply", tmp_path / "sets" / "fixed", "--despite-doubt")
+    relabel(*apply)
+    images = tmp_path / "sets" / "fixed" / "images"
+    links = {path.name: os.readlink(path) for path in images.iterdir()}
+    assert len(links) == 60 and not any(map(os.path.isabs, links.values()))
+    assert all((images / name).read_bytes() for name in links)
+    before = files_below(tmp_path / "sets")
+    relabel(*apply)
+    assert files_below(tmp_path / "sets") == before
+    path = read(tmp_path / "out" / "labels.csv")[2]["path"]
+    write(tmp_path / "reviewed.csv", [("path", "label"), (path, "é")])
+    words = relabel(*apply, "--accept", tmp_path / "reviewed.csv", code=2)
+    assert "has the set with other labels" in words
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    assert "not empty" in relabel("--apply", tmp_path / "other", code=2)
+
+
+def test_no_set_is_written_while_its_labels_are_in_doubt(data, tmp_path, capsys):
+    paths = [row["path"] for row in read(data / "labels.csv")]
+    noise = np.random.default_rng(0).normal(size=(60, 4))
+    np.savez(tmp_path / "noise.npz", features=noise, paths=paths)
+    words = ["relabel", data / "labels.csv", "--features", tmp_path / "noise.npz", *BY_FEATURES]
+    words += ["--out", tmp_path / "out", "--apply", tmp_path / "set"]
+    assert run(*words) == 2
+    out, error = capsys.readouterr()
+    assert "may be no better" in out and error.splitlines()[-1].startswith("error: --apply")
+    assert "--despite-doubt" in error and not (tmp_path / "set").exists()
+    assert (tmp_path / "out" / "labels.csv").exists()
+    assert run(*words, "--despite-doubt") == 0 and (tmp_path / "set" / "labels.csv").exists()
+
+
+def test_images_with_unsure_labels_are_left_out(relabel, tmp_path):
+    flags = "--min-probability", "1", "--apply", tmp_path / "set", "--despite-doubt"
+    relabel(*flags, "--drop-unsure")
+    rows = read(tmp_path / "out" / "labels.csv")
+    unsure = {row["path"] for row in rows if row["wrong"] == "yes" and row["changed"] == "no"}
+    assert unsure
+    with open(tmp_path / "set" / "labels.csv", newline="", encoding="utf-8") as file:
+        kept = {row["path"] for row in csv.DictReader(file)}
+    assert kept == {row["path"] for row in rows} - unsure
+    assert not any((tmp_path / "set" / path).exists() for path in unsure)
+
+
+def test_results_from_before_there_was_a_record_are_taken(relabel, tmp_path):
+    relabel()
+    (tmp_path / "out" / MADE).unlink()
+    relabel()
