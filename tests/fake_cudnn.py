@@ -297,37 +297,30 @@ class Graph:
 
 
 def _windows(x, kernel, padding, stride):
-    """For each kernel position (i, j), the view of padded x that it is multiplied with."""
-    (ph, pw), (sh, sw) = padding, stride
-    x = np.pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw)))
-    h, w = ((s - k) // t + 1 for s, k, t in zip(x.shape[2:], kernel, stride, strict=True))
-    for i in range(kernel[0]):
-        for j in range(kernel[1]):
-            yield i, j, x[:, :, i : i + sh * h : sh, j : j + sw * w : sw], x
+    """The parts of padded x that a kernel is multiplied with, (n, c, h, w, kh, kw); a view."""
+    x = np.pad(x, ((0, 0), (0, 0), *((p, p) for p in padding)))
+    windows = np.lib.stride_tricks.sliding_window_view(x, kernel, (2, 3))
+    return windows[:, :, :: stride[0], :: stride[1]]
 
 
 def conv(x, W, padding, stride):
-    return sum(np.einsum("nchw,oc->nohw", view, W[:, :, i, j])
-               for i, j, view, _ in _windows(x, W.shape[2:], padding, stride))  # fmt: skip
+    windows = _windows(x, W.shape[2:], padding, stride)
+    return np.tensordot(windows, W, ((1, 4, 5), (1, 2, 3))).transpose(0, 3, 1, 2)
 
 
 def wgrad(x, gy, W_dim, padding, stride):
-    gW = np.zeros(W_dim)
-    for i, j, view, _ in _windows(x, W_dim[2:], padding, stride):
-        gW[:, :, i, j] = np.einsum("nohw,nchw->oc", gy, view)
-    return gW
+    return np.tensordot(gy, _windows(x, W_dim[2:], padding, stride), ((0, 2, 3), (0, 2, 3)))
 
 
 def dgrad(gy, W, x_dim, padding, stride):
-    (ph, pw), (h, w) = padding, x_dim[2:]
-    n, c = x_dim[:2]
-    padded = np.zeros((n, c, h + 2 * ph, w + 2 * pw))
+    (ph, pw), (n, c, h, w) = padding, x_dim
+    padded = np.zeros((n, h + 2 * ph, w + 2 * pw, c))
     for i in range(W.shape[2]):
         for j in range(W.shape[3]):
             rows = slice(i, i + stride[0] * gy.shape[2], stride[0])
             columns = slice(j, j + stride[1] * gy.shape[3], stride[1])
-            padded[:, :, rows, columns] += np.einsum("nohw,oc->nchw", gy, W[:, :, i, j])
-    return padded[:, :, ph : ph + h, pw : pw + w]
+            padded[:, rows, columns] += np.tensordot(gy, W[:, :, i, j], (1, 0))
+    return padded[:, ph : ph + h, pw : pw + w].transpose(0, 3, 1, 2)
 
 
 class HostArrays:

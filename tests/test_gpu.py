@@ -3,23 +3,30 @@
 import os
 import shutil
 import sys
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import chainer
 import numpy as np
 import pytest
+import small_project
 from chainer import functions as F
 from chainer import training
 from fake_cudnn import conv, dgrad, wgrad
 from processes import run
+from tiny import STUDY
 
-from chainer_jo.datasets import augmentation
+from chainer_jo.datasets import augmentation, digits
+from chainer_jo.experiments.run import Run, Settings
+from chainer_jo.experiments.store import RunStore
 from chainer_jo.functions import providers
-from chainer_jo.functions.providers import Unavailable, cudnn_choices, cudnn_library
+from chainer_jo.functions.providers import Unavailable, cudnn_library
 from chainer_jo.functions.providers.cudnn import FUSIONS, load
 from chainer_jo.links import Classifier, JointObjective, PreActResNet
 from chainer_jo.training import extensions
 from chainer_jo.training.device import kernels
+from chainer_jo.training.extensions import Paused
 from chainer_jo.training.images import NetworkInput
 from chainer_jo.training.iterator import Batch, BatchIterator
 from chainer_jo.training.labels import LabelStore
@@ -44,8 +51,9 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(OBSTACLE), reason=OBSTACL
 cupy = chainer.backends.cuda.cupy
 #: Relative norm of the difference from float64.
 TOLERANCE = {"fp32": 1e-4, "tf32": 3e-3, "mixed": 2e-2}
-#: The paper's network on so many images; float64 NumPy takes a second or two for each step on them.
-IMAGES = 16
+#: The paper's network on 16 images; float64 NumPy takes a second or two for each step on them. At
+#: the eighth step a class has a mean probability of 3e-41, zero on a GPU.
+IMAGES, STEPS = 16, 5
 SHAPES = [
     ((2, 8, 7, 5), (16, 8, 3, 3), 1, 1),
     ((1, 1, 7, 5), (3, 1, 3, 3), 2, 1),
@@ -60,15 +68,23 @@ def host(array):
     return np.asarray(chainer.backend.CpuDevice().send(array), np.float64)
 
 
-def difference(ours, reference):
+def assert_close(name, ours, reference, tolerance):
+    """In norm, relative to the reference's; one that is all zeros is met exactly."""
     ours, reference = host(ours), host(reference)
-    assert ours.shape == reference.shape and np.isfinite(ours).all()
-    return np.linalg.norm(ours - reference) / np.linalg.norm(reference)
+    assert ours.shape == reference.shape, name
+    off, norm = np.linalg.norm(ours - reference), np.linalg.norm(reference)
+    worst = np.unravel_index(np.abs(ours - reference).argmax(), ours.shape)
+    assert off <= tolerance * norm, (
+        f"{name} {ours.shape}: off by {off:.3g} of {norm:.3g}, allowed {tolerance * norm:.3g}; "
+        f"at {tuple(map(int, worst))} {ours[worst]:.6g} for {reference[worst]:.6g}; "
+        f"{np.isfinite(ours).mean():.2%} finite"
+    )
 
 
 @pytest.fixture
 def rng():
-    return np.random.default_rng(int.from_bytes(os.urandom(4)))
+    """The same draws in every run: a failure on a machine on loan can be looked at afterwards."""
+    return np.random.default_rng(0)
 
 
 @pytest.fixture(params=[FUSIONS, ()], ids=["fused", "unfused"])
@@ -96,21 +112,18 @@ def test_convolution_and_gradients(provider, rng, x_shape, W_shape, stride, pad)
     y = conv(host(x), host(W), *geometry)
     residual, gy = (activation(provider, rng, *y.shape) for _ in range(2))
     accumulate = activation(provider, rng, *x_shape)
-    plain = provider.conv2d(x, W, stride, pad, None)
-    assert difference(plain, y) < tolerance
-    assert difference(provider.conv2d(x, W, stride, pad, residual), y + host(residual)) < tolerance
     gx = dgrad(host(gy), host(W), x_shape, *geometry)
-    assert difference(provider.conv2d_grad_input(gy, W, x_shape, stride, pad, None), gx) < tolerance
-    assert (
-        difference(
-            provider.conv2d_grad_input(gy, W, x_shape, stride, pad, accumulate),
-            gx + host(accumulate),
-        )
-        < tolerance
-    )
+    for name, there, expected in (("y", None, y), ("y + residual", residual, y + host(residual))):
+        assert_close(name, provider.conv2d(x, W, stride, pad, there), expected, tolerance)
+    for name, there, expected in (
+        ("gx", None, gx),
+        ("gx + there", accumulate, gx + host(accumulate)),
+    ):
+        ours = provider.conv2d_grad_input(gy, W, x_shape, stride, pad, there)
+        assert_close(name, ours, expected, tolerance)
     raw = provider.conv2d_grad_weight(x, gy, W_shape, stride, pad)
     gW = provider.gradient_of(W, raw, None)
-    assert difference(gW, wgrad(host(x), host(gy), W_shape, *geometry)) < tolerance
+    assert_close("gW", gW, wgrad(host(x), host(gy), W_shape, *geometry), tolerance)
     assert gW.dtype == np.float32 and gW.flags.c_contiguous
 
 
@@ -129,13 +142,13 @@ def test_batch_norm_relu_and_gradients(provider, rng, shape):
     out.grad = host(gy)
     out.backward()
     expected = (
-        (y, out.array), (tested, out.array),
-        (mean, host(x).mean(axis=(0, 2, 3))), (var, host(x).var(axis=(0, 2, 3))),
-        (gx, operands[0].grad + host(accumulate)),
-        (ggamma, operands[1].grad), (gbeta, operands[2].grad),
+        ("y", y, out.array), ("y in test mode", tested, out.array),
+        ("mean", mean, host(x).mean(axis=(0, 2, 3))), ("var", var, host(x).var(axis=(0, 2, 3))),
+        ("gx", gx, operands[0].grad + host(accumulate)),
+        ("ggamma", ggamma, operands[1].grad), ("gbeta", gbeta, operands[2].grad),
     )  # fmt: skip
-    for ours, reference in expected:
-        assert difference(ours, reference) < tolerance
+    for name, ours, reference in expected:
+        assert_close(name, ours, reference, tolerance)
 
 
 def paper_model(dtype=np.float32):
@@ -169,37 +182,39 @@ def inputs(steps):
 
 @pytest.fixture(scope="module")
 def float64():
-    """Logits and gradient of the first step, and parameters after 20, in float64 NumPy."""
-    x, labels = (a.astype(np.float64) for a in inputs(20))
+    """Logits and gradient of the first step, and parameters after STEPS, in float64 NumPy."""
+    x, labels = (a.astype(np.float64) for a in inputs(STEPS))
     with chainer.using_config("jo_provider", None), chainer.using_config("dtype", np.float64):
         model = paper_model(np.float64)
         optimizer = chainer.optimizers.MomentumSGD(0.05, 0.9).setup(model)
         optimizer.add_hook(chainer.optimizer_hooks.WeightDecay(1e-4))
         logits = model.predictor(x[0]).array
-        for step in range(20):
+        for step in range(STEPS):
             loss = model(x[step], labels[step])
             model.cleargrads()
             loss.backward()
             if step == 0:
                 gradients = flat(model, "grad")
             optimizer.update()
-    return logits, gradients, flat(model, "array")
+    parameters = flat(model, "array")
+    assert np.isfinite(loss.array) and np.isfinite(parameters).all()
+    return logits, gradients, parameters
 
 
-def test_the_papers_network_and_20_updates(provider, float64):
+def test_the_papers_network_and_its_first_updates(provider, float64):
     tolerance = TOLERANCE[provider.precision]
-    x, labels = map(cupy.asarray, inputs(20))
+    x, labels = map(cupy.asarray, inputs(STEPS))
     model = paper_model()
     model.to_device("@cupy:0")
     optimizer = FlatMomentumSGD(0.05, 0.9, 1e-4).setup(model)
     with chainer.using_config("jo_provider", provider):
-        assert difference(model.predictor(x[0]).array, float64[0]) < tolerance
-        for step in range(20):
+        assert_close("logits", model.predictor(x[0]).array, float64[0], tolerance)
+        for step in range(STEPS):
             optimizer.update(model, x[step], labels[step])
             if step == 0:
                 gradients = flat(model, "grad", 1 / provider.loss_scale)
-                assert difference(gradients, float64[1]) < tolerance
-    assert difference(flat(model, "array"), float64[2]) < tolerance
+                assert_close("gradients", gradients, float64[1], tolerance)
+    assert_close("parameters", flat(model, "array"), float64[2], tolerance)
 
 
 def test_network_input_is_the_hosts(rng):
@@ -241,6 +256,10 @@ def test_the_kernels_of_labels_and_optimizer_are_the_hosts(rng):
     assert np.array_equal(*updated)
 
 
+#: What `train` ends with.
+TRAINED = "parameters", "velocity", "labels", "probabilities"
+
+
 def train(folder, precision, graph, epochs=4):
     """A small run with a label update and a drop of the learning rate: what it ends with."""
     rng = np.random.default_rng(1)
@@ -273,25 +292,21 @@ def train(folder, precision, graph, epochs=4):
     )
     with chainer.using_config("jo_provider", load(precision)):
         trainer.run()
+    assert bool(updater.replays) == graph
     updater_state = updater.get_optimizer("main")
     arrays = updater_state.parameters, updater_state.velocity, store.labels, store.probabilities
     return [a.get() for a in arrays], reports
 
 
 @pytest.mark.parametrize("precision", TOLERANCE)
-def test_graph_and_calls_agree_bit_for_bit(tmp_path, precision):
+def test_calls_and_replays_and_replays_again_agree_bit_for_bit(tmp_path, precision):
     called, reports = train(tmp_path / "called", precision, False)
-    replayed, same_reports = train(tmp_path / "replayed", precision, True)
-    for ours, theirs in zip(replayed, called, strict=True):
-        assert np.isfinite(ours).all() and np.array_equal(ours, theirs)
-    assert reports == same_reports
-
-
-@pytest.mark.parametrize("precision", TOLERANCE)
-def test_the_same_seed_gives_the_same_run(tmp_path, precision):
-    first, _ = train(tmp_path / "first", precision, True)
-    second, _ = train(tmp_path / "second", precision, True)
-    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+    assert all(np.isfinite(array).all() for array in called)
+    for name in ("replayed", "again"):
+        replayed, same_reports = train(tmp_path / name, precision, True)
+        for what, ours, theirs in zip(TRAINED, replayed, called, strict=True):
+            assert np.array_equal(ours, theirs), f"{name}: {what} off by {abs(ours - theirs).max()}"
+        assert reports == same_reports
 
 
 def test_memory_stays_flat_over_many_replays(tmp_path):
@@ -301,26 +316,58 @@ def test_memory_stays_flat_over_many_replays(tmp_path):
     for turn in range(5):
         train(tmp_path / str(turn), "mixed", True)
     cupy.get_default_memory_pool().free_all_blocks()
-    assert free - cupy.cuda.runtime.memGetInfo()[0] < 64 << 20
+    assert free - cupy.cuda.runtime.memGetInfo()[0] < 16 << 20
 
 
-def test_a_script_trains_on_the_gpu_with_and_without_graphs(tmp_path):
-    root = Path(__file__).resolve().parent.parent
-    results = []
-    graph, calls = tmp_path / "graph", tmp_path / "calls"
-    for folder, flags in ((graph, ()), (calls, ("--no-graph",))):
-        for plans in graph.rglob(str(cudnn_choices.NAME)):  # two processes would measure twice
-            same = calls / plans.relative_to(graph)
-            same.parent.mkdir(parents=True)
-            shutil.copy(plans, same)
-        command = [
-            sys.executable, root / "reproduce" / "table1.py", "--preset", "digits",
-            "--noise-rates", "0.5", "--trials", "1", "--device", "cuda",
-            "--results", folder, "--figures", folder / "figures", *flags,
-        ]  # fmt: skip
-        run(command)
-        results.append(sorted(path.read_bytes() for path in folder.rglob("labels.npz")))
-    assert results[0] and results[0] == results[1]
+def trained(root, *settings):
+    """The log of a small run that pauses after each epoch, with these settings in turn."""
+    store, experiment, pauses = RunStore(root), STUDY.first_step("symmetric", 0.5, 0), 0
+    while True:
+        now = replace(settings[pauses % len(settings)], deadline=0.0)
+        with store.lock(experiment), suppress(Paused):
+            Run(experiment, digits.load(), store, now).finish()
+            return store.log(experiment)
+        pauses += 1
+
+
+def test_a_run_may_change_its_device_after_any_epoch(tmp_path):
+    """But for rounding nothing changes: 4e-7 of the losses, where the velocity of other elements
+    made 3e-3 of it."""
+    on_gpu, called, on_cpu = (
+        Settings("cuda"), Settings("cuda", graph=False), Settings("cpu", engine="stock")
+    )  # fmt: skip
+    logs = [
+        [{k: v for k, v in entry.items() if k != "elapsed_time"} for entry in log]
+        for log in (
+            trained(tmp_path / "gpu", on_gpu),
+            trained(tmp_path / "called", called),
+            trained(tmp_path / "both", on_gpu, on_cpu),
+        )
+    ]
+    whole, same, mixed = logs
+    assert whole == same
+    for expected, entry in zip(whole, mixed, strict=True):
+        assert entry["loss"] == pytest.approx(expected["loss"], rel=1e-5), entry["epoch"]
+
+
+def test_a_small_session_on_this_gpu(tmp_path):
+    """All of gpu_session.sh: the smoke test, Table 1 by two processes, a part of the benchmark, a
+    test."""
+    small_project.project(tmp_path / "project")
+    small_project.reference(tmp_path / "project")
+    variables = {
+        "PYTHON": sys.executable, "OUT": tmp_path / "out", "DATA": "digits", "RESERVE": 10,
+        "SMOKE": 900, "JOBS": 2, "RUNS": "reproduce/table1.py --noise-rates 0.5 --trials 1",
+        "BENCHMARK": "--only chainer_jo/mixed-graph chainer_jo/fp32-graph --rounds 1",
+        "TESTS": "tests/test_gpu.py::test_network_input_is_the_hosts",
+    }  # fmt: skip
+    command = [tmp_path / "project" / "benchmarks" / "gpu_session.sh", 30]
+    env = {**os.environ, **{name: str(value) for name, value in variables.items()}}
+    said = run(command, env=env, timeout=1800).stdout
+    summary = (tmp_path / "out" / "summary.txt").read_text()
+    assert "results with --precision mixed\n" in summary, said[-6000:]
+    for step in ("smoke", "table1", "benchmark", "tests"):
+        assert f"{step}: exit code 0" in summary, said[-6000:]
 
 
 @pytest.mark.skipif(not shutil.which("compute-sanitizer"), reason="needs compute-sanitizer")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import chainer
 import pytest
+import small_project
 from cuda_on_cpu import needs_compiler
 from gpu_standin_environment import STANDIN, environment
 from processes import run
@@ -26,46 +27,13 @@ pytestmark = needs_compiler
 ROOT = Path(__file__).resolve().parent.parent
 #: Not on a borrowed machine until their wheels are installed, or not at all.
 ABSENT = ("chainer", "__editable__", "onednn", "cupy", "torch", "nvidia")
-SMALL = {
-    "chainer_jo/experiments/presets.py": """
-        from dataclasses import replace
-        PAPER = replace(
-            DIGITS, name="paper", network=Network((1,), (4,)), train_images=180,
-            train_per_class=20, test_per_class=5, time_scale=0.05, average=3, trials=(2, 1, 1),
-        )
-        PRESETS["paper"] = PAPER
-    """,
-    "benchmarks/workload.py": """
-        NETWORKS["paper"] = ((1,), (4,), (8, 8, 1), 4)
-        EPOCH = 400
-    """,
-    "benchmarks/machine_cuda.py": """
-        SIDE, COPIED, REPEATS = 64, 1 << 16, 3
-    """,
-}
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """The machine on loan: a folder with the project, `bin/python`, `wheels`, `lib` (a driver)."""
     place = tmp_path_factory.mktemp("loan")
-    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    tracked = run(listed, None, cwd=ROOT).stdout
-    if not tracked:
-        pytest.skip("needs the repository, to know which files are the project's")
-    for name in filter(None, tracked.split("\0")):
-        if (ROOT / name).is_file() and not name.startswith(("results/", "figures/")):
-            target = place / "project" / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, target)
-    for name, lines in SMALL.items():
-        with open(place / "project" / name, "a") as file:
-            file.write("\n" + "\n".join(line[8:] for line in lines.splitlines()))
-    smoke = place / "project" / "benchmarks" / "gpu_smoke.py"
-    text = smoke.read_text()
-    assert text.count("PART = 500, 100") == 1
-    smoke.write_text(text.replace("PART = 500, 100", "PART = 100, 5"))  # run as it is read
-
+    small_project.project(place / "project")
     run([sys.executable, "-m", "venv", "--without-pip", place / "bare"])
     (bare,) = (place / "bare" / "lib").glob("python*/site-packages")
     installed = Path(chainer.__file__).parent.parent
@@ -111,14 +79,8 @@ def session(place, folder, minutes, **variables):
     return done.stdout, (folder / "out" / "summary.txt").read_text()
 
 
-@pytest.fixture(scope="module")
-def reference(place):
-    """The smoke test's, of the small preset on the CPU, in the precision that every CPU has."""
-    flags = ("--device", "cpu", "--data", "digits", "--only", "fp32")
-    run([sys.executable, "benchmarks/gpu_smoke.py", *flags], cwd=place / "project")
-
-
-def test_two_calls_end_with_a_table_that_has_cells(place, reference, tmp_path):
+def test_two_calls_end_with_a_table_that_has_cells(place, tmp_path):
+    small_project.reference(place / "project")
     bare = [place / "bare" / "bin" / "python", "-c", "import cupy, chainer"]
     missing = run(bare, 1, env=environment(place / "lib")).stderr
     assert "No module named 'chainer'" in missing

@@ -52,6 +52,9 @@ class FakeCuPy:
             def free_all_blocks(self):
                 fake.events.append("free")
 
+            def total_bytes(self):
+                return 0
+
         @contextmanager
         def using_allocator(allocator):
             fake.allocator = allocator

@@ -13,6 +13,9 @@ from typing import Any
 #: Eager runs before the capture: kernels are compiled, cuDNN's plans made, memory taken.
 WARM_UP = 3
 
+#: Pools of steps that are gone, some of whose memory was still in use then.
+_dropped: list[Any] = []
+
 _logger = logging.getLogger(__name__)
 
 
@@ -53,8 +56,7 @@ class GraphStep:
         # A blocking stream: it and the default stream, which all else runs on, wait for each other.
         self._stream = cupy.cuda.Stream()
         self._pool = cupy.cuda.MemoryPool()
-        # A pool of CuPy's that is dropped keeps its free blocks for as long as the process lives.
-        weakref.finalize(self, self._pool.free_all_blocks)
+        weakref.finalize(self, _give_back, self._pool).atexit = False
         self._capturable = True
         self.replays = 0
         self._captures: dict[tuple, _Capture] = {}
@@ -113,3 +115,15 @@ class GraphStep:
 
     def _own_memory(self) -> AbstractContextManager:
         return self._cupy.cuda.using_allocator(self._pool.malloc)
+
+
+def _give_back(pool: Any) -> None:
+    """Frees a pool's memory, and that of pools before it which has become free since.
+
+    CuPy's pools do not when they go; and in a web of references that is collected whole, a step
+    goes before the arrays that it made.
+    """
+    _dropped.append(pool)
+    for each in _dropped:
+        each.free_all_blocks()
+    _dropped[:] = [each for each in _dropped if each.total_bytes()]
