@@ -1,5 +1,5 @@
-"""Training on many ranks: their exchange, shards of the images, and one optimizer for all. A process
-alone is one rank with one shard."""
+"""Training on many ranks: their exchange, shards of the images, and one optimizer for all.
+A process alone is one rank with one shard."""
 
 from __future__ import annotations
 
