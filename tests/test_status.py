@@ -54,3 +54,15 @@ def test_time_left_by_epochs_that_are_seen_now_and_then(monkeypatch, capsys):
     now[0] = 50.0
     shown.show(Event(unseen, "finished", RESULT))
     assert "about 10 s left" in capsys.readouterr().out
+
+
+def test_without_a_terminal_a_line_every_minute(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr(status.time, "monotonic", lambda: now[0])
+    (run,) = runs(100)
+    shown = Status(1, None, 1, True, {run: "a"}.__getitem__, {run: 0})
+    for epoch in range(1, 16):
+        now[0] += 10
+        shown.show(Event(run, epoch))
+    said = capsys.readouterr().out.splitlines()
+    assert said == ["0/1 | a 6/100 | about 16 min left", "0/1 | a 12/100 | about 15 min left"]

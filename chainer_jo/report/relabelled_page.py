@@ -76,7 +76,7 @@ def _page(relabelled: Relabelled, origin: dict, folder: Path) -> str:
     )
     where = "" if embedded else base(images.root, folder)
     listed = listing(relabelled, pairs, source)
-    return page("Relabelled images", html.escape(about), "", {**listed, "base": where})
+    return _filled("Relabelled images", html.escape(about), {**listed, "base": where})
 
 
 def moved(relabelled: Relabelled) -> dict[str, np.ndarray]:
@@ -109,31 +109,13 @@ def listing(
     }
 
 
-def page(title: str, about: str, sections: str, content: dict, sheets: Sequence[str] = ()) -> str:
-    """The page.
-
-    Parameters
-    ----------
-    about, sections : HTML, under the title and before the images.
-    content : `listing`, with ``base``, the folder of the images; or with ``cells``, ``columns`` and
-        ``rows``, of sheets, and ``sheets``, the first sheet of each pair.
-    sheets : data URIs.
-    """
+def _filled(title: str, about: str, content: dict) -> str:
+    """The page: HTML under the title, and `listing` with ``base``, the folder of the images."""
     template = resources.files("chainer_jo.report").joinpath("relabelled.html").read_text()
     # In the script that holds the data, "</script" would end it and "<!--<script" hide its end.
     text = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
-    pictures = "\n".join(
-        f'<script type="text/plain" id="sheet{i}">{sheet}</script>'
-        for i, sheet in enumerate(sheets)
-    )
-    parts = {
-        "title": html.escape(title),
-        "about": about,
-        "sections": sections,
-        "content": text,
-        "sheets": pictures,
-    }
-    # In one go, so that inserted text is not searched for places again.
+    parts = {"title": html.escape(title), "about": about, "content": text}
+    # In one go: what is put in is not looked at again.
     return re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], template)
 
 

@@ -1,4 +1,5 @@
-"""How far the runs are: a line for each that ends, and on a terminal one more that moves."""
+"""How far the runs are: a line for each that ends; between them one that moves on a terminal, and
+one every minute where there is none."""
 
 from __future__ import annotations
 
@@ -9,6 +10,9 @@ from collections.abc import Callable, Mapping
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.scheduling.cost import Cost, duration
 from chainer_jo.scheduling.scheduler import Event
+
+#: Seconds between two lines where the output is no terminal.
+INTERVAL = 60.0
 
 
 class Status:
@@ -41,6 +45,7 @@ class Status:
         self._name = name or (lambda experiment: experiment.id)
         self._short = name or (lambda experiment: f"{experiment.kind} {experiment.noise.short}")
         self._live = live and sys.stdout.isatty()
+        self._next = self.started + INTERVAL
         self._epochs: dict[Experiment, int] = {}
         self._begun = begun
         self._counted = dict(begun or {})
@@ -93,14 +98,20 @@ class Status:
         return f"about {duration(elapsed / here * left)} left" if left and here else ""
 
     def _draw(self) -> None:
-        if self._live and self._epochs:
-            parts = [
-                f"{self._short(e)} {epoch}/{e.optimization.epochs}"
-                for e, epoch in self._epochs.items()
-            ]
-            if self._begun is not None:
-                parts.append(self._left())
-            print(f"\r\x1b[K{self.done}/{self.total} | " + " | ".join(parts), end="", flush=True)
+        due = time.monotonic() >= self._next
+        if not self._epochs or not (self._live or due):
+            return
+        parts = [
+            f"{self._short(e)} {epoch}/{e.optimization.epochs}" for e, epoch in self._epochs.items()
+        ]
+        if self._begun is not None and (left := self._left()):
+            parts.append(left)
+        line = f"{self.done}/{self.total} | " + " | ".join(parts)
+        if self._live:
+            print(f"\r\x1b[K{line}", end="", flush=True)
+        else:
+            print(line, flush=True)
+            self._next = time.monotonic() + INTERVAL
 
     def _clear(self) -> None:
         if self._live:
