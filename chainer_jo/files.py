@@ -53,8 +53,8 @@ def write(path: Path, save: Callable[[IO[bytes]], None]) -> None:
 
 @contextlib.contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """Gives a folder beside ``folder``, to be filled, which is renamed to it at the end; if it is
-    the working directory, which has to stay the same one, what is in it is moved there.
+    """Gives a folder to be filled, which is renamed to ``folder`` at the end. The working directory
+    cannot be renamed: there the content is moved.
 
     Raises
     ------

@@ -36,11 +36,11 @@ from chainer_jo.training.many_ranks import ALONE, Ranks, connect
 
 _logger = logging.getLogger(__name__)
 
-#: Guessed seconds of computing from which on a few iterations are tried first, on a CPU.
+#: Guessed seconds of computing from which on a few iterations are tried first.
 WORTH_A_PROBE = 1800.0
-#: How much of the time that runs take may go into bringing tables and figures up to date meanwhile.
+#: Share of the time that may go into updating tables and figures while runs are computed.
 REFRESH_SHARE = 0.02
-#: Seconds that other ranks give the first to say what is wrong with what all were given.
+#: Seconds for the first rank to report an error that all ranks meet.
 PATIENCE = 3
 
 
@@ -120,7 +120,7 @@ def _after(flags: argparse.Namespace | None) -> str:
 
 
 def go_on(fresh: bool = False) -> str:
-    """What continues a command that was stopped; with --fresh it would forget everything again."""
+    """How to continue a command that was stopped; with --fresh it would begin anew."""
     command = "the same command without --fresh" if fresh else "the same command"
     return f"{command} continues where this one stopped"
 
@@ -200,7 +200,7 @@ class App:
             raise UserError(missing[0])
 
     def _check_precision(self) -> None:
-        """That this machine can compute what is to be computed; where it is planned, a note."""
+        """Raises UserError if this machine cannot compute the runs; a plan of them notes it."""
         flags = self.flags
         waiting = self.experiments if flags.fresh else pending(self.experiments, self.store)
         if not (waiting and flags.runs and self._lacking):
@@ -224,7 +224,7 @@ class App:
         return ""
 
     def _check_noise_rates(self) -> None:
-        """That something here is of the noise rates that were asked for, and of no others."""
+        """Raises UserError unless an output here is of the noise rates asked for, and no others."""
         asked = self.study.noise_rates
         if not asked:
             return
@@ -235,7 +235,7 @@ class App:
             )
 
     def _to_show(self) -> list[Output]:
-        """All, or with ``--no-runs`` those of which there is anything to show."""
+        """All outputs, or with ``--no-runs`` those with a finished run."""
         if self.flags.runs:
             return self.outputs
         done = {e.id for e in self.experiments if self.store.result(e)}
@@ -246,9 +246,9 @@ class App:
         ]
 
     def _cheapest_first(self, outputs: Sequence[Output]) -> list[Output]:
-        """In the order of their epochs, so that as much as possible is there early.
+        """Outputs by the epochs of their runs, so that the first are there early.
 
-        What needs no runs is written from what the others have written, and comes last.
+        Those without runs are made of what the others have written, and come last.
         """
 
         def epochs(output: Output) -> float:
@@ -373,7 +373,7 @@ class App:
         return Cluster(flags.cluster, *what, flags.threads)
 
     def _on_event(self, event: Event) -> None:
-        """Shows what happened, and now and then brings up to date what it concerned."""
+        """Shows an event, and now and then updates the outputs that it concerns."""
         self.status.show(event)
         self._stale |= self._concerned[event.experiment]
         now = time.monotonic()

@@ -1,4 +1,4 @@
-"""What ``--dry-run`` prints: runs and what they cost, one by one or script by script."""
+"""The lines of ``--dry-run``: runs and their cost, one by one or script by script."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _hours(seconds: float) -> str:
 
 
 def machines_line(waiting: Sequence[Experiment], machines: int, jobs: int, cost: Cost) -> str:
-    """How long what is to do takes on so many machines, and what bounds it."""
+    """The time that the runs to do take on ``machines``, and the least on any number."""
     steps, chain = makespan(waiting, machines * jobs), longest_chain(waiting)
     busy = sum(map(epochs, waiting)) / (machines * jobs * steps) if steps else 1.0
     one = cost.iterations_per_epoch * cost.seconds_per_iteration

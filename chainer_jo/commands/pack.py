@@ -12,7 +12,8 @@ from chainer_jo.experiments import packed_runs
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.functions.providers import cudnn_choices
 
-#: What runs go by beside their descriptions: the data, and on a GPU cuDNN's plans.
+#: Files that results depend on beside the descriptions of runs: the data and, on a GPU, cuDNN's
+#: plans.
 BESIDE = ("data.json", cudnn_choices.NAME)
 
 
@@ -47,7 +48,7 @@ def pack(description: str, argv: list[str] | None = None) -> bool:
 
 
 def _check_data(here: Path, there: Path) -> None:
-    """That what both folders say of their data is the same."""
+    """Raises UserError if the two folders are of different data."""
     ours, theirs = here / "data.json", there / "data.json"
     if not (ours.exists() and theirs.exists()):
         return

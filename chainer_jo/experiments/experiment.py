@@ -22,7 +22,8 @@ PRIORS = (None, "uniform")
 
 @dataclass(frozen=True)
 class Data:
-    """Which images: all of the data set ``name``, or the first so many of every class.
+    """Which images: all of the data set ``name``, or the first ``train_per_class`` and
+    ``test_per_class`` of every class.
 
     Images of many sizes are resized to a square of ``resize`` pixels, whose centre of ``crop``
     pixels is used. Those of one size may be shrunk: every square of ``shrink`` x ``shrink`` pixels

@@ -12,7 +12,7 @@ import chainer_jo
 from chainer_jo.datasets import noise
 from chainer_jo.training import labels
 
-#: What computes, below the package; the rest decides what is computed, and shows it.
+#: Folders and files that compute; the rest of the package chooses runs and shows results.
 PARTS = (
     "datasets",
     "functions",

@@ -1,4 +1,4 @@
-"""Where a number comes from: code, versions, device."""
+"""The origin of numbers: code, versions, device."""
 
 import functools
 import json

@@ -30,9 +30,8 @@ class PseudoSource:
     device: str = "@numpy"
 
     def name(self, data_name: str) -> str | None:
-        """What is recorded with a run: which features; None if there are none for this data set.
-
-        For people the file's name without its ending, for the run's id a digest of its content.
+        """The features as a run records them: the file's name without its ending, and a digest of
+        its content; None if this data set has none.
 
         Raises UserError if the file cannot be read.
         """

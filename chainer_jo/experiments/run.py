@@ -259,7 +259,7 @@ class Run:
         return result
 
     def _train(self) -> dict:
-        """What came of it; weights and labels are saved if the run did not diverge."""
+        """The outcome; saves weights and labels unless the run diverged."""
         try:
             self.trainer.run(show_loop_exception_msg=False)
         except extensions.Diverged as diverged:

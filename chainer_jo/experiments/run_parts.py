@@ -1,5 +1,5 @@
-"""What a run is put together from: the network and the objective that its description asks for, and
-images as that network wants them."""
+"""The parts of a run: the network and the objective of its description, and images as that network
+takes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run that has ended is judged by, on all ranks together."""
+"""Accuracies of a run that has ended, over all ranks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 
 from chainer_jo.training.many_ranks import Ranks, counts
 
-#: What the paper's analysis of soft labels divides them by (Tables 12 and 13): lower bounds of the
-#: highest probability.
+#: Lower bounds of the highest probability, by which Tables 12 and 13 divide soft labels.
 CONFIDENCE_BOUNDS = (0.99, 0.95, 0.9, 0.0)
 
 

@@ -54,7 +54,7 @@ class RunStore:
         return folder
 
     def result(self, experiment: Experiment) -> dict | None:
-        """What a finished run came to, or None; ``state`` is ``finished`` or ``diverged``."""
+        """The result of an ended run, or None; its ``state`` is ``finished`` or ``diverged``."""
         path = self.folder(experiment) / "result.json"
         if not path.exists():
             return packed_runs.read(self.root).get(experiment.id, {}).get("result")

@@ -15,7 +15,7 @@ from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.training.many_ranks import ALONE, Ranks, Shards
 
-#: Of so many images on disk the mean colour is taken.
+#: Images on disk that the mean colour is taken of.
 SAMPLE = 500
 
 

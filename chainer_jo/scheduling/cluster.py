@@ -31,11 +31,11 @@ from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.scheduling import worker
 
-#: Seconds that workers have at the start to say whether they are fit; slower ones join later.
+#: Seconds that workers have at the start to load the data; slower ones join later.
 PATIENCE = 30.0
 #: Seconds between two looks at which workers there are.
 LOOK = 1.0
-#: What `prepare` returns when it is the data that is missing.
+#: The answer of `prepare` where only the data are missing.
 NO_DATA = "it cannot load the data, or other data are there"
 
 _logger = logging.getLogger(__name__)
@@ -107,9 +107,9 @@ class Cluster:
             ) from None
 
     def _hold_probe(self, stack: ExitStack) -> Path:
-        """A locked file in the results folder, by which workers tell whether they share it.
+        """A locked file in the results folder, which shows workers whether they share the folder.
 
-        No other script has the same: one on a worker's own machine says nothing about this.
+        Its name is this script's own: the lock of another script would prove nothing.
         """
         path = self.store.root / f"lock-{secrets.token_hex(8)}"
         try:
@@ -246,7 +246,7 @@ def prepare(
     threads: int | None,
     data: ImageData | LabelledData | None,
 ) -> str:
-    """Has a worker load the data and take runs, if it is fit for them.
+    """Makes a worker load the data and take runs, unless something is against it.
 
     Parameters
     ----------

@@ -1,5 +1,4 @@
-"""What runs cost: judged by those that have finished, or by a few iterations that are tried; and
-how long many of them take on many machines."""
+"""Seconds of runs, known from finished ones or from a few iterations, and on many machines."""
 
 from __future__ import annotations
 
@@ -159,7 +158,7 @@ def _synchronize(run: Run) -> None:
 
 
 def epochs(experiment: Experiment) -> int:
-    """What a run takes: all are of one network and data, and so are their epochs."""
+    """The cost of a run, in epochs: all runs have one network and one data set."""
     return experiment.optimization.epochs
 
 

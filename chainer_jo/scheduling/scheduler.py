@@ -16,7 +16,7 @@ from chainer_jo.errors import Unfinished
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
 
-#: Seconds between two looks at how far runs are, and before one that others hold is tried again.
+#: Seconds between two looks at the runs' progress, and before a run that others hold is retried.
 POLL = 2.0
 
 
@@ -33,8 +33,8 @@ class Event:
 class Pool(AbstractContextManager, Protocol):
     """An Executor of runs, entered while there is work; left by an exception, it stops them.
 
-    ``submit`` gives the Future of what `chainer_jo.scheduling.worker.execute` returns. So many as
-    there are ``places`` may be handed out at a time; the number may change.
+    ``submit`` gives the Future of what `chainer_jo.scheduling.worker.execute` returns. At most
+    ``places`` runs are handed out at a time; the number may change.
     """
 
     places: int
@@ -51,8 +51,8 @@ def with_first_steps(experiments: Sequence[Experiment]) -> list[Experiment]:
 def pending(experiments: Sequence[Experiment], store: RunStore) -> list[Experiment]:
     """What is left to do: those (with first steps) that have no result yet.
 
-    A finished first step is done again if its labels are needed but gone; nothing is left to do
-    after a first step that diverged.
+    A finished first step runs again if a second step needs its labels and they are gone. A first
+    step that diverged has no second step.
     """
     missing = {
         e
@@ -65,11 +65,11 @@ def pending(experiments: Sequence[Experiment], store: RunStore) -> list[Experime
 
 
 class Queue:
-    """Hands out runs, second steps when their first has ended; false if it has none that is not
-    waiting for another.
+    """Hands out runs, second steps after their first; false when every run left waits for its first
+    step.
 
-    They come in their order, until what is left would be over before the longest of them (with its
-    second step) even if that began now: then it comes first.
+    Runs come in their order. The longest one, with its second step, comes first as soon as it takes
+    longer than everything that is left would take on all places.
     """
 
     def __init__(self, experiments: Sequence[Experiment]) -> None:
@@ -91,7 +91,7 @@ class Queue:
         return bool(self._ready or self._later)
 
     def next(self, places: int) -> Experiment | None:
-        """Takes out a run that can begin now, when so many can be under way."""
+        """Takes out a run that can begin now, where ``places`` runs can be under way."""
         while self._later and self._later[0][0] <= time.monotonic():
             insort(self._ready, heappop(self._later)[1])
         if not self._ready:
@@ -158,7 +158,7 @@ class Scheduler:
                 raise Unfinished("a worker process was killed or broke down") from None
 
     def _tidy(self, experiments: Sequence[Experiment]) -> None:
-        """Does what a kill just after a result was saved has left undone."""
+        """Removes the snapshots of runs that were killed just after their result was saved."""
         for experiment in with_first_steps(experiments):
             if self.store.result(experiment) is not None and self.store.folder(experiment).exists():
                 with self.store.lock(experiment) as mine:

@@ -15,7 +15,7 @@ from chainer_jo.experiments.store import RunStore
 from chainer_jo.training.extensions import Paused
 from chainer_jo.training.many_ranks import ALONE, Ranks
 
-#: What this process has loaded, by the pickled loader; others may put there what they send.
+#: The data sets of this process, by the pickled function that loads them, or was sent with them.
 loaded: dict[bytes, ImageData | LabelledData] = {}
 
 
