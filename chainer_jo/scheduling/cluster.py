@@ -274,7 +274,7 @@ def prepare(
     if data is not None:
         worker.loaded[load_data] = data
     with contextlib.suppress(UserError):
-        if worker.load(load_data).fingerprint() == fingerprint:
+        if worker.loaded_by(load_data).fingerprint() == fingerprint:
             this = get_worker()
             sync(this.loop, this.set_resources, **{place: 1})
             return ""

@@ -15,11 +15,12 @@ from chainer_jo.experiments.store import RunStore
 from chainer_jo.training.extensions import Paused
 from chainer_jo.training.many_ranks import ALONE, Ranks
 
-#: The data sets of this process, by the pickled function that loads them, or was sent with them.
+#: The data sets of this process, by the pickled function that loads them; `prepare` of a cluster
+#: puts those here that were sent.
 loaded: dict[bytes, ImageData | LabelledData] = {}
 
 
-def load(load_data: bytes) -> ImageData | LabelledData:
+def loaded_by(load_data: bytes) -> ImageData | LabelledData:
     """The data that a pickled loader gives, loaded when this process first asks for them."""
     if load_data not in loaded:
         loaded[load_data] = pickle.loads(load_data)()
@@ -53,7 +54,7 @@ def execute(
         what stands in its way.
     """
     if isinstance(data, bytes):
-        data = load(data)
+        data = loaded_by(data)
     with store.lock(experiment) as mine:
         if not mine:
             return "busy", None
