@@ -196,6 +196,7 @@ class Study:
     features : what pseudo labels are clustered from, as recorded with the run.
     load : gives the data set, where relabelled images are shown.
     classes : the pair whose relabelled images figures show; None: the figures' own.
+    left_out, prior : see `Data` and `Experiment`.
     """
 
     preset: Preset
@@ -207,6 +208,8 @@ class Study:
     features: str | None = None
     load: Callable[[], LabelledData] | None = None
     classes: tuple[str, str] | None = None
+    left_out: int | None = None
+    prior: str | None = None
 
     def comparison_trials(self) -> range:
         """The trials of Tables 1 to 3."""
@@ -357,6 +360,7 @@ class Study:
             preset.resize,
             preset.crop,
             preset.shrink,
+            self.left_out,
         )
         return Experiment(
             data,
@@ -366,6 +370,7 @@ class Study:
             objective,
             self.seed + trial,
             precision=self.precision or self.preset.precision,
+            prior=self.prior,
             **fields,
         )
 

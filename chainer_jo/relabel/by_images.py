@@ -19,6 +19,7 @@ from chainer_jo.cores import usable_cores
 from chainer_jo.datasets import augmentation
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.presets import REAL, Study
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.functions import providers
@@ -33,7 +34,7 @@ from chainer_jo.relabel.folds import folds, same_files
 from chainer_jo.relabel.label_errors import find_label_errors
 from chainer_jo.relabel.labelled_images import LabelledImages
 from chainer_jo.relabel.outcome import Accuracy, Outcome
-from chainer_jo.relabel.study import CROP, FOLDS, RESIZE, RelabelStudy, large_images, small_images
+from chainer_jo.relabel.presets import FOLDS, large_images, small_images
 from chainer_jo.relabel.trained_network import Member, TrainedNetwork
 from chainer_jo.scheduling.cost import MEASURED, Cost, duration, probe
 from chainer_jo.scheduling.local_pool import LocalPool
@@ -89,21 +90,20 @@ class ByImages:
             f"--resnet50-weights FILE, --features FILE, or --size {SMALL} or less to shrink them"
         )
 
-    def _study(self) -> RelabelStudy:
-        flags, fields = self.flags, {"seed": self.flags.seed}
-        fields["prior"] = "uniform" if flags.prior == "uniform" else None
-        name, epochs = own_data.NAME, flags.epochs
-        number = len(self.sets.train) * (FOLDS - 1) // FOLDS
+    def _study(self) -> Study:
+        flags, number = self.flags, len(self.sets.train) * (FOLDS - 1) // FOLDS
         if self.side is None:
-            study = large_images(name, flags.weights, number, epochs, **fields)
+            preset = large_images(flags.weights, number, flags.epochs)
         else:
-            study = small_images(name, self.side, number, epochs, flags.flip, **fields)
+            preset = small_images(self.side, number, flags.epochs, flags.flip)
         given = {
             field: value
             for field in ("alpha", "beta", "learning_rate")
             if (value := getattr(flags, field)) is not None
         }
-        return replace(study, parameters=replace(study.parameters, **given))
+        preset = replace(preset, real_noise=replace(preset.real_noise, **given))
+        prior = "uniform" if flags.prior == "uniform" else None
+        return Study(preset, own_data.NAME, seed=flags.seed, prior=prior)
 
     @functools.cached_property
     def parts(self) -> np.ndarray:
@@ -120,23 +120,27 @@ class ByImages:
     @property
     def about(self) -> dict[str, str]:
         """How it is computed."""
-        study, sgd, parameters = self.study, self.study.second_step_sgd, self.study.parameters
+        preset, (first, second) = self.study.preset, self.steps[0]
+        parameters, updates = preset.real_noise, first.relabelling
         if self.side is None:
-            seen = f"resized to {RESIZE} pixels, the centre of {CROP}: ResNet-50 from weights"
+            seen = (
+                f"resized to {preset.resize} pixels, the centre of {preset.crop}: ResNet-50 from "
+                "weights"
+            )
         else:
             stages = ", ".join(
                 f"{units} of {width}"
-                for units, width in zip(study.network.units, study.network.widths, strict=True)
+                for units, width in zip(preset.network.units, preset.network.widths, strict=True)
             )
             seen = f"{self.side} x {self.side} pixels: PreAct ResNet, units and filters {stages}"
         return {
             "images": seen,
-            "training": f"{study.epochs} epochs with labels updated from epoch {study.start} on, "
-            f"then {sgd.epochs} epochs on the new labels; without one part of {FOLDS}, for each "
-            f"part; batches of {sgd.batch_size}",
+            "training": f"{updates.stop} epochs with labels updated from epoch {updates.start} on, "
+            f"then {second.optimization.epochs} epochs on the new labels; without one part of "
+            f"{FOLDS}, for each part; batches of {preset.batch_size}",
             "settings": f"alpha {parameters.alpha:g}, beta {parameters.beta:g}, learning rate "
             f"{parameters.learning_rate:g}",
-            "device": f"{self.flags.device}, {study.precision}",
+            "device": f"{self.flags.device}, {first.precision}",
             "photographs": "features of them by any model (--features) take seconds, and find far "
             "more than a network from scratch",
         }
@@ -191,13 +195,22 @@ class ByImages:
 
     @functools.cached_property
     def steps(self) -> list[tuple[Experiment, Experiment]]:
-        """The two steps without each part."""
-        return [self.study.steps(part) for part in range(FOLDS)]
+        """Training with label updates (Section 4.1), and afresh on the labels that this ends with,
+        both without one part of the images, for each part."""
+        seconds = [study.joint(*REAL, 0) for study in self._studies]
+        return [(second.first_step, second) for second in seconds]
 
     @functools.cached_property
     def baselines(self) -> list[Experiment]:
         """Networks on the labels as given, if they were asked for."""
-        return [self.study.baseline(part) for part in range(FOLDS) if self.flags.baseline]
+        if not self.flags.baseline:
+            return []
+        return [study.baseline("cross_entropy", *REAL, 0) for study in self._studies]
+
+    @property
+    def _studies(self) -> list[Study]:
+        """Those without each part."""
+        return [replace(self.study, left_out=part) for part in range(FOLDS)]
 
     @functools.cached_property
     def names(self) -> dict[Experiment, str]:
@@ -253,7 +266,7 @@ class ByImages:
 
     def _cost(self, experiments: Sequence[Experiment]) -> Cost:
         images = len(self.sets.train) * (FOLDS - 1) / FOLDS
-        batches = images / self.study.second_step_sgd.batch_size
+        batches = images / self.study.preset.batch_size
         return Cost.of(self.store, experiments, batches, None)
 
     def _tried(self, experiment: Experiment) -> float | None:
@@ -265,12 +278,12 @@ class ByImages:
     def _network(self, experiment: Experiment) -> TrainedNetwork:
         classes = self.sets.class_names
         description, look = experiment.network, {}
-        about = {"classes": classes, "resize": RESIZE, "crop": CROP}
+        about = {"classes": classes, "resize": self.study.preset.resize}
+        about["crop"] = self.study.preset.crop
         if description.weights:
             about["variant"] = description.weights.partition("-")[0]
             network = ResNet50(len(classes), about["variant"])
         else:
-            about |= {"resize": self.side, "crop": self.side}
             about |= {"units": description.units, "widths": description.widths}
             network = PreActResNet(3, len(classes), description.units, description.widths)
             trained_on = self.data.without(experiment.data.left_out).train
@@ -288,7 +301,7 @@ class ByImages:
 
     def _use_device(self) -> None:
         self.device.use()
-        provider = providers.choose(self.device, self.study.precision)
+        provider = providers.choose(self.device, self.study.preset.precision)
         if provider is not None:
             provider.keep_choices(self.store.root)
         providers.use(provider)

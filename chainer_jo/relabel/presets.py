@@ -1,0 +1,88 @@
+"""Presets for people's own images: the paper's two steps, as long and as large as the images call
+for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chainer_jo.experiments.experiment import Network
+from chainer_jo.experiments.presets import CLOTHING1M_PAPER, DIGITS, PAPER, Preset, pretrained
+from chainer_jo.paper import settings as paper
+from chainer_jo.relabel.own_data import NAME
+
+#: New labels of a shortened first step are averaged over this part of it, and over at most the
+#: paper's ten epochs: 5 of 70, as in the presets.
+AVERAGED = 1 / 14
+#: Parts that images are divided into, each classified by a network trained on the others.
+FOLDS = 3
+#: The largest power of two, up to the paper's, that leaves FEWEST_BATCHES batches an epoch, but at
+#: least SMALLEST_BATCH: batch statistics of fewer are too noisy.
+FEWEST_BATCHES, SMALLEST_BATCH = 20, 16
+#: Units and widths by the number of training images from which they are taken: the paper's, those
+#: of the preset ``half``, and for few images a unit a stage, as in ``digits``, and half the widths.
+SIZES = (
+    (30_000, (5, 5, 5), (32, 64, 128)),
+    (10_000, (2, 2, 2), (32, 64, 128)),
+    (0, (1, 1, 1), (16, 32, 64)),
+)
+#: Images of fewer pixels are halved once instead of twice, as in the preset ``digits``: after that
+#: there would be less than 4 x 4 left.
+HALVED_ONCE_BELOW = 16
+
+
+def small_images(side: int, number: int, epochs: int | None = None, flip: bool = False) -> Preset:
+    """The paper's method on CIFAR-10, for ``number`` training images of ``side`` x ``side`` pixels.
+
+    Noise is unknown, so parameters are what the paper has for the middle of its range, half of the
+    labels.
+
+    Parameters
+    ----------
+    epochs : of the first step; the other lengths keep their relation to it.
+    flip : whether images are mirrored in training, as the paper's are. A mirrored digit is none, so
+        this has to be asked for.
+    """
+    whole = PAPER.first_step
+    scale = epochs / whole.epochs if epochs else DIGITS.time_scale
+    units, widths = next(size[1:] for size in SIZES if number >= size[0])
+    if side < HALVED_ONCE_BELOW:
+        units, widths = units[:2], (widths[0], 3 * widths[0])
+    return replace(
+        PAPER,
+        name=NAME,
+        network=Network(units, widths),
+        train_images=number,
+        image_shape=(side, side, 3),
+        resize=side,
+        crop=side,
+        time_scale=scale,
+        average=max(1, min(round(AVERAGED * max(1, round(scale * whole.epochs))), PAPER.average)),
+        batch_size=batch_size(number, PAPER.batch_size),
+        pad=side // 8,
+        flip=flip,
+        real_noise=paper.hyper_parameters("symmetric", 0.5),
+    )
+
+
+def large_images(weights: str, number: int, epochs: int | None = None) -> Preset:
+    """The paper's method on Clothing1M: ResNet-50 from a file of ``weights``, for ``number``
+    training images.
+
+    Parameters are those of `small_images`. Raises UserError if there is no such file.
+    """
+    return replace(
+        CLOTHING1M_PAPER,
+        name=NAME,
+        network=pretrained(weights),
+        train_images=number,
+        time_scale=epochs / CLOTHING1M_PAPER.first_step.epochs if epochs else 1.0,
+        batch_size=batch_size(number, CLOTHING1M_PAPER.batch_size),
+    )
+
+
+def batch_size(number: int, largest: int) -> int:
+    """Images per batch, of ``number`` training images."""
+    batch = largest
+    while batch > SMALLEST_BATCH and number < FEWEST_BATCHES * batch:
+        batch //= 2
+    return min(batch, number)
