@@ -152,6 +152,9 @@ def _profile_lines(entry: dict, peaks: dict) -> list[str]:
     ]
     rest = profile["seconds"] - sum(o["seconds"] for o in operations.values())
     ordered = sorted(operations.items(), key=lambda item: -item[1]["seconds"])
+    if profile.get("recorded_s"):
+        recorded = profile["recorded_s"] * 1e3
+        lines.append(f"    (called one by one; as recorded they take {recorded:.2f} ms together)")
     for name, o in [*ordered, ("Chainer, NumPy, the rest", {"seconds": rest})]:
         line = (
             f"    {name:<26}{o['seconds'] * 1e3:>9.2f} ms {o['seconds'] / profile['seconds']:>6.1%}"

@@ -279,6 +279,7 @@ class Choices:
         (("brg_fwd:avx2+brgconv:avx2", "jit_1x1:avx2"), "jit_1x1:avx2"),
         (("brgconv:avx512_core", "brgconv:avx2", "jit:avx2"), "brgconv:avx512_core"),
         (("brgconv:avx512_core", "jit:avx2"), "brgconv:avx512_core"),
+        (("brgconv:avx512_core",) * 2 + ("jit:avx512_core",), "jit:avx512_core"),
         (("brgconv:avx512_core_amx", "jit:avx512_core_amx"), "jit:avx512_core_amx"),
         (("brgconv:avx512_core_amx", "jit:avx512_core"), "brgconv:avx512_core_amx"),
         (("jit:avx512_core", "x64:gemm:jit"), "jit:avx512_core"),
@@ -302,8 +303,8 @@ def test_no_kernel_of_one_pixel_for_a_part_of_a_block_with_a_stride(name, channe
 
 
 class Machine:
-    def __init__(self, amx, data_type=dnnl.F32):
-        self.amx, self.data_type = amx, data_type
+    def __init__(self, amx, data_type=dnnl.F32, avx512=True):
+        self.amx, self.data_type, self.avx512 = amx, data_type, avx512
 
 
 @pytest.mark.parametrize(
@@ -313,13 +314,25 @@ class Machine:
         (Machine(False), False, 8, (64, 64, 3, 3), 1, True),
         (Machine(False), False, 16, (64, 32, 3, 3), 2, False),
         (Machine(True), False, 8, (64, 64, 3, 3), 1, False),
-        (Machine(True), False, 16, (32, 32, 3, 3), 1, True),
+        (Machine(True), False, 16, (32, 32, 3, 3), 1, False),
+        (Machine(True), False, 8, (16, 16, 3, 3), 1, True),
+        (Machine(True), False, 4, (48, 48, 3, 3), 1, False),
+        (Machine(True), True, 4, (48, 48, 3, 3), 1, True),
+        (Machine(True), False, 8, (16, 16, 1, 1), 1, False),
         (Machine(True), True, 16, (32, 32, 3, 3), 1, False),
         (Machine(True), True, 4, (128, 64, 3, 3), 2, False),
         (Machine(True), True, 8, (64, 32, 3, 3), 2, True),
         (Machine(True, dnnl.BF16), True, 8, (16, 16, 3, 3), 1, False),
         (Machine(True, dnnl.BF16), True, 4, (128, 64, 1, 1), 2, True),
-        (Machine(True, dnnl.BF16), True, 16, (64, 32, 1, 1), 2, False),
+        (Machine(True, dnnl.BF16), True, 16, (64, 32, 1, 1), 2, True),
+        (Machine(True, dnnl.BF16), False, 8, (64, 32, 1, 1), 2, False),
+        (Machine(True, dnnl.BF16), False, 8, (64, 32, 3, 3), 2, True),
+        (Machine(True, dnnl.BF16), False, 4, (128, 64, 3, 3), 2, False),
+        (Machine(True, dnnl.BF16), True, 32, (32, 32, 3, 3), 1, True),
+        (Machine(False, avx512=False), False, 4, (48, 48, 3, 3), 1, False),
+        (Machine(False, avx512=False), True, 8, (64, 64, 3, 3), 1, True),
+        (Machine(False, avx512=False), True, 4, (48, 48, 3, 3), 1, False),
+        (Machine(False, avx512=False), False, 4, (48, 16, 1, 1), 2, True),
     ],
 )
 def test_which_kernel_by_shape_and_instructions(machine, gradient, width, W_shape, stride, direct):

@@ -59,6 +59,11 @@ class Recording:
         self._backward: list[Callable[[], object]] = []
         self._latest: Callable[[], Replay | None] = lambda: None
 
+    @property
+    def calls(self) -> list[Callable[[], object]]:
+        """What is repeated."""
+        return [*self._forward, *self._backward]
+
     def is_of_these_arrays(self) -> bool:
         """Whether parameters and running statistics are where they were."""
         return all(getattr(owner, name) is array for owner, name, array in self._arrays)

@@ -61,7 +61,6 @@ class OneDNN(Provider):
             library,
             self.buffers,
             dnnl.F32 if precision == "fp32" else dnnl.BF16,
-            bool(library.instructions() & dnnl.AMX_INSTRUCTIONS),
         )
         self._plans: dict[tuple, Any] = {}
         self._lock = threading.Lock()

@@ -30,13 +30,14 @@ _NORMALIZE = dnnl.USE_SCALE | dnnl.USE_SHIFT | dnnl.FUSE_RELU
 
 class Planner:
     """What all plans of a provider share: `data_type` (dnnl.F32 or BF16) is that of activations,
-    `amx` whether the processor has these instructions."""
+    `avx512` and `amx` whether the processor has these instructions."""
 
-    def __init__(self, library: Library, buffers: Buffers, data_type: int, amx: bool) -> None:
+    def __init__(self, library: Library, buffers: Buffers, data_type: int) -> None:
         self.library = library
         self.buffers = buffers
         self.data_type = data_type
-        self.amx = amx
+        self.avx512 = bool(library.instructions() & dnnl.AVX512_INSTRUCTIONS)
+        self.amx = bool(library.instructions() & dnnl.AMX_INSTRUCTIONS)
 
     def activation(self, shape: Shape, data_type: int | None = None) -> c_void_p:
         """Descriptor of channels-last memory of the logical shape (n, c, h, w)."""
@@ -313,14 +314,24 @@ def direct_is_faster(
     """
     width, pairs, float32 = y_shape[3], W_shape[0] * W_shape[1], planner.data_type == dnnl.F32
     small = width <= SMALL_WIDTH
+    one_pixel = W_shape[2:] == (1, 1)
+    if not planner.avx512:
+        if stride > 1:
+            return gradient or one_pixel
+        return gradient and not one_pixel and width > SMALL_WIDTH // 2
     if not planner.amx:
         return gradient and stride > 1 or small and pairs <= 64 * 64
     if stride == 1:
-        few_channels = small and pairs <= 48 * 48
-        return float32 and (few_channels or not gradient and width <= 16 and pairs <= 32 * 32)
-    if W_shape[2:] == (1, 1):
-        return small or gradient and float32
-    return pairs <= 32 * 64 and (small or float32)
+        if one_pixel:
+            return False
+        if float32:
+            return small and pairs <= (48 * 48 if gradient else 32 * 32)
+        return not small and pairs <= 32 * 32
+    if one_pixel:
+        return gradient or float32 and small
+    if float32 or gradient:
+        return pairs <= 32 * 64 and (small or float32)
+    return width > SMALL_WIDTH // 2
 
 
 def _describe(library: Library, direct: bool, *arguments) -> c_void_p:
@@ -330,9 +341,12 @@ def _describe(library: Library, direct: bool, *arguments) -> c_void_p:
     if direct:
         other = library.describe(*arguments)
         instructions = library.implementation(first).rpartition(":")[2]
-        if library.move_on(other):
+        # A choice comes twice where a primitive of it has been made before.
+        while library.move_on(other):
             kernel, _, others = library.implementation(other).rpartition(":")
-            if kernel.startswith("jit") and others == instructions:
+            if others != instructions:
+                break
+            if kernel.startswith("jit"):
                 return other
     return first
 
