@@ -60,8 +60,8 @@ def _not_run(found: Sequence[Reference]) -> list[str]:
     versions = [version for r in found for version in r.provenance["versions"]]
     if not any(name.startswith("cupy") for version in versions for name in version):
         lines.append(
-            "- anything on a GPU: the code for it is tested against stand-ins alone, and there are "
-            "no times ([docs/gpu.md](docs/gpu.md#state));"
+            "- anything on a GPU: the code for it has run on an emulated device alone, and there "
+            "are no times ([docs/gpu.md](docs/gpu.md#state));"
         )
     lines.append(
         "- the conda environment: a test holds its versions against pip's, none creates it."
