@@ -342,11 +342,11 @@ class Study:
             epochs,
             learning_rate,
             drops,
-            preset.batch_size,
-            preset.momentum,
-            preset.weight_decay,
-            preset.pad,
-            preset.flip,
+            batch_size=preset.batch_size,
+            momentum=preset.momentum,
+            weight_decay=preset.weight_decay,
+            pad=preset.pad,
+            flip=preset.flip,
         )
 
     def _experiment(
@@ -355,12 +355,12 @@ class Study:
         preset = self.preset
         data = Data(
             self.data,
-            preset.train_per_class,
-            preset.test_per_class,
-            preset.resize,
-            preset.crop,
-            preset.shrink,
-            self.left_out,
+            train_per_class=preset.train_per_class,
+            test_per_class=preset.test_per_class,
+            resize=preset.resize,
+            crop=preset.crop,
+            shrink=preset.shrink,
+            left_out=self.left_out,
         )
         return Experiment(
             data,

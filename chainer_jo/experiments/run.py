@@ -131,21 +131,21 @@ class Run:
         labels = LabelStore(
             task.labels(self.store),
             task.num_classes,
-            relabelling and relabelling.rule,
-            relabelling and relabelling.top,
-            relabelling and relabelling.average,
-            self.device.xp,
-            self.ranks,
+            rule=relabelling and relabelling.rule,
+            top=relabelling and relabelling.top,
+            average=relabelling and relabelling.average,
+            xp=self.device.xp,
+            ranks=self.ranks,
         )
         iterator = BatchIterator(
             task.shards.images,
             optimization.batch_size,
             experiment.seed,
             step,
-            optimization.pad,
-            optimization.flip,
-            send,
-            task.shards,
+            pad=optimization.pad,
+            flip=optimization.flip,
+            send=send,
+            shards=task.shards,
         )
         self.inputs = Inputs(task, network, self.device, self.settings.workers)
         self.train_images = self.inputs.images(task.train, iterator)
@@ -156,10 +156,10 @@ class Run:
             labels,
             send(task.train.labels),
             send(task.train.true_labels),
-            self.device,
-            self.graph,
-            len(task.shards.of_rank()),
-            self.ranks,
+            device=self.device,
+            graph=self.graph,
+            parts=len(task.shards.of_rank()),
+            ranks=self.ranks,
         )
         self.trainer = training.Trainer(self.updater, (optimization.epochs, "epoch"), self.folder)
         self._extend()
@@ -212,9 +212,9 @@ class Run:
                 this_code(),
                 task.shards,
                 ranks,
-                settings.snapshot_seconds,
-                settings.snapshot_steps,
-                settings.deadline,
+                seconds=settings.snapshot_seconds,
+                steps=settings.snapshot_steps,
+                deadline=settings.deadline,
             ),
             name="Checkpoint",
         )
