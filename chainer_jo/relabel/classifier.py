@@ -1,0 +1,51 @@
+"""A classifier with the conventions of scikit-learn that corrects labels before it learns them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from chainer_jo.relabel import training
+from chainer_jo.relabel.arrays import matrix, training_arrays
+from chainer_jo.relabel.features import FeatureInput
+
+
+class RelabelClassifier(ClassifierMixin, BaseEstimator):
+    """Finds wrong labels as `relabel` does, then learns from the new ones.
+
+    Parameters
+    ----------
+    seed : of everything random.
+
+    Attributes
+    ----------
+    classes_ : (c,), sorted.
+    errors_ : `LabelErrors` of what it was fitted to.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def fit(self, X: Any, y: Any) -> RelabelClassifier:
+        """X (n, d), y (n,) with wrong labels among them. Raises UserError as `relabel` does."""
+        data, given, self.classes_, _ = training_arrays(X, y)
+        settings = training.Settings()
+        self.n_features_in_ = data.features.shape[1]
+        self.errors_ = training.judge(data, given, self.classes_, settings, self.seed)
+        labels = self.errors_.probabilities.astype(np.float32)
+        self._look = data.look
+        self._model = training.second_step(data, labels, settings, self.seed)
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities (m, c) float32 of features (m, d)."""
+        check_is_fitted(self)
+        features = matrix("X", X, self.n_features_in_).astype(np.float32)
+        return training.predict(self._model, FeatureInput(features, *self._look))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Classes (m,) of features (m, d)."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
