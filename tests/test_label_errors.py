@@ -78,6 +78,7 @@ def test_errors_are_found_and_mended(kind, rate):
     "images,spread,rate,expected",
     [
         (100, 0.6, 0.3, "^The new labels may .* 100 images of 4 classes are few, expected 160"),
+        (800, 1e3, 0.3, "^The new labels may .* seen by hardly tells their labels"),
         (800, 3.0, 0.3, "^The new labels may .* expects to be right in [345]. % of them, expected"),
         (800, 1.2, 0.0, r"^The new labels may .* [0-4]\.. % are estimated to be wrong, few next"),
         (800, 0.6, 0.3, "^$"),
@@ -89,6 +90,13 @@ def test_doubt(images, spread, rate, expected):
     probabilities = training.out_of_fold(FeatureSet(features), given, C, Settings(), 0)
     errors = find_label_errors(probabilities, given)
     assert re.search(expected, errors.doubt), errors.doubt
+
+
+def test_two_classes_and_features_that_say_nothing_are_in_doubt():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(1200, 5)).astype(np.float32)
+    errors = training.judge(FeatureSet(features), rng.integers(0, 2, 1200), "ab", Settings(), 0)
+    assert "hardly tells their labels" in errors.doubt
 
 
 def test_what_is_estimated_is_of_the_given_labels():

@@ -24,8 +24,9 @@ COLUMNS = (
     "network",
 )
 #: There is `doubt` about fewer images a class; about a network that expects to be right in less
-#: than this share of images; about wrong labels fewer than this part of the network's own errors.
-FEWEST, WEAK, SMALL = 40, 0.6, 0.3
+#: than this share of images; about a larger share of wrong labels; about wrong labels fewer than
+#: this part of the network's own errors.
+FEWEST, WEAK, MOST, SMALL = 40, 0.6, 0.6, 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,6 +161,14 @@ def doubt(errors: LabelErrors) -> str:
     may = "The new labels may be no better than those given: "
     if n < FEWEST * c:
         return f"{may}{n:,} images of {c} classes are few, expected {FEWEST * c:,} or more."
+    guessed = (errors.predicted @ errors.confusion).argmax(axis=1) == errors.given
+    usual = np.bincount(errors.given).max() / n
+    if guessed.mean() - usual < 2 * np.sqrt(usual * (1 - usual) / n) or wrong > MOST:
+        return (
+            f"{may}what the images are seen by hardly tells their labels, "
+            f"{100 * guessed.mean():.1f} % are foretold, {100 * usual:.1f} % are the most frequent "
+            f"one; {100 * wrong:.0f} % are estimated to be wrong."
+        )
     if 1 - errs < WEAK:
         return (
             f"{may}a network that has not seen an image's label expects to be right in "
