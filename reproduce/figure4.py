@@ -8,7 +8,7 @@ from chainer_jo.report.cells import Cell, score
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
 from chainer_jo.report.table import Block
-from chainer_jo.report.words import images
+from chainer_jo.report.words import images, of_the_paper
 
 CAPTION = (
     "Recovery accuracy of the first step with soft labels, and with hard ones of which all or only "
@@ -42,7 +42,8 @@ def figure(study: Study) -> Figure:
         ]
         rows.append((label, cells))
     headers = ("test accuracy (%), second step", "recovery accuracy (%), first step")
-    beside = Block(headers, rows, "In the text beside it, at the last epoch [the paper's]")
+    paper = " [the paper's]" if of_the_paper(study.data) else ""
+    beside = Block(headers, rows, f"In the text beside it, at the last epoch{paper}")
     conditions = f"first step on symmetric noise r = {FIGURE4_NOISE_RATE:g}"
     caption = f"{CAPTION}; {images(study)}."
     return Figure(4, caption, "recovery", curves, conditions, beside, study=study)

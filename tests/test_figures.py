@@ -211,7 +211,7 @@ def test_figure4_counts_labels_and_names_the_papers_numbers(store):
         for run, scores in ((experiment, {"test": 0.5}), (experiment.first_step, {})):
             result = {"state": "finished", "last": {**scores, "recovery": 0.25}}
             store.save_result(run, {"id": run.id, **result})
-    text = figure.text(store, ORIGIN)
+    text = figure.text(store, {**ORIGIN, "data": "cifar10"})
     assert "50.0 ± 0.0 [85.7]" in text
     assert "25.0 ± 0.0 [85.9]" in text
 

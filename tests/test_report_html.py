@@ -19,7 +19,7 @@ from chainer_jo.report.figure import Figure
 from chainer_jo.report.grid import Grid, Number
 from chainer_jo.report.html import Report
 
-ORIGIN = {"preset": "tiny", "data": "digits", "precision": "fp32"}
+ORIGIN = {"preset": "tiny", "data": "cifar10", "precision": "fp32"}
 PROVENANCE = {
     "commits": ["0123456789ab"], "versions": [{"chainer": "7.8.1", "numpy": "2.4.0"}],
     "devices": ["A <fast> processor"], "engines": ["stock"], "runs": 7, "hours": 1.5,
@@ -143,7 +143,7 @@ def test_numbers_stand_next_to_the_papers(html):
 
 def test_says_what_these_results_are(html):
     text = Page(html).text
-    assert "Preset tiny on data set digits" in text
+    assert "Preset tiny on data set cifar10" in text
     assert "Not the paper’s setting" in text
     assert "Still without all of their runs: Table 1, Figure 2." in text
     assert "A <caption>." in text

@@ -227,7 +227,7 @@ def test_unfinished_and_diverged_cells_say_so(tmp_path):
 
 def test_a_table_says_how_many_trials_it_rests_on(tmp_path):
     store, table = RunStore(tmp_path), build(2)
-    origin = {"preset": "tiny", "data": "digits", "precision": "fp32"}
+    origin = {"preset": "tiny", "data": "cifar10", "precision": "fp32"}
     assert "fp32; no trial has finished yet, [the paper's number]" in table.text(store, origin)
     scores = {"test": 0.5, "recovery": 0.5}
     result = {"state": "finished", "best": scores, "last": scores, "noisy_labels_right": 0.5}
@@ -247,7 +247,7 @@ def test_a_table_says_how_many_trials_it_rests_on(tmp_path):
     assert "…" not in table.text(store, origin)
     (store.folder(experiment) / "result.json").unlink()
     text = table.text(store, origin)
-    assert ", …: still to be run, [" in text
+    assert ", …: still to be run, [the paper" in text
     assert "over 2 trials where nothing else is said," in text
     assert "50.0 (1 of 2 trials …)" in text
 
@@ -268,28 +268,26 @@ def finished(tmp_path):
     return store
 
 
-def test_bold_is_the_best_and_what_trials_cannot_tell_from_it(finished):
-    best, close, worse = of_trials(80, 70, 60), of_trials(79.5, 70.2, 58), of_trials(79, 69.1, 59)
-    outside = of_trials(90, 90, 90, competes=False)
-    cells = [worse, best, close, outside]
-    assert best_of(cells, finished) == [best, close]  # 1 point in every trial tells `worse`
-    rows = [("a", [worse, best]), ("b", [close, outside]), ("c", [None, outside])]
-    for best_in, bold in (("column", {"80", "69.2"}), ("row", set()), ("", set())):
-        grid = Block(["x", "y"], rows, best=best_in).grid(finished)
-        shown = [[number.best for number in numbers] for _, numbers in grid.rows]
-        expected = {
-            "column": [[True, True], [True, False], [False, False]],
-            "row": [[False, True], [True, False], [False, False]],
-            "": [[False, False]] * 3,
-        }[best_in]
-        assert shown == expected, bold
+def test_bold_is_the_highest_mean_as_printed(finished):
+    best, equal = of_trials(80, 70, 60), of_trials(80.02, 70, 60.04)
+    close, outside = of_trials(80, 70, 59), of_trials(90, 90, 90, competes=False)
+    assert best_of([close, best, equal, outside], finished) == [best, equal]
+    assert best_of([best], RunStore(finished.root / "empty")) == []
+    rows = [("a", [close, best]), ("b", [best, outside]), ("c", [None, outside])]
+    for best_in, expected in (
+        ("column", [[False, True], [True, False], [False, False]]),
+        ("row", [[False, True], [True, False], [False, False]]),
+        ("", [[False, False]] * 3),
+    ):
+        grid = Block(["x", "y"], rows, best=best_in).grid(finished, "cifar10")
+        assert [[number.best for number in numbers] for _, numbers in grid.rows] == expected
 
 
-def test_one_trial_tells_any_difference_that_is_shown(tmp_path, finished):
-    a, b = of_trials(80), of_trials(79.9)
-    assert best_of([a, b], finished) == [a]
-    assert best_of([a, of_trials(80.04)], finished)[1:]
-    assert best_of([a], RunStore(tmp_path / "empty")) == []
+@pytest.mark.parametrize("data", ["cifar10", "cifar10-jpeg", "digits", "clothing1m-standin"])
+def test_the_papers_numbers_stand_beside_the_papers_data_alone(finished, data):
+    block = Block(["x"], [("a", [of_trials(80, 70, 60, paper=91.5)])])
+    shown = block.grid(finished, data).markdown()[2]
+    assert ("[91.5]" in shown) == data.startswith("cifar10")
 
 
 def test_nothing_is_the_best_while_another_has_no_trial(finished):

@@ -50,8 +50,8 @@ class Cell:
         """The numbers of the trials that have ended."""
         return trials(store, self.experiments, self.quantity)
 
-    def number(self, store: RunStore, best: bool = False) -> Number:
-        """As it is printed, bold if it is the ``best``, next to the paper's."""
+    def number(self, store: RunStore, best: bool = False, beside_paper: bool = True) -> Number:
+        """As it is printed, bold if it is the ``best``; ``beside_paper``: next to the paper's."""
         found = self.trials(store)
         counted, mean, spread, state = len(found.finished), "", "", []
         if counted:
@@ -65,7 +65,8 @@ class Cell:
             state.append(f"({found.done} of {found.planned} trials …)" if found.done else "…")
         elif found.empty and counted:
             state.append(f"({counted} of {found.planned} trials)")
-        paper = "" if self.paper is None else f"{self.paper:.{self.digits}f}"
+        shown = beside_paper and self.paper is not None
+        paper = f"{self.paper:.{self.digits}f}" if shown else ""
         return Number(mean, spread, " ".join(state), best, paper, self.paper_bold)
 
 
@@ -84,27 +85,13 @@ def trials(store: RunStore, experiments: Sequence[Experiment], quantity: Quantit
 
 
 def best_of(cells: Sequence[Cell], store: RunStore) -> list[Cell]:
-    """The cells with the highest mean, and those that the trials cannot tell from it; none while
-    one of them has no trial yet.
-
-    Trials tell a difference if its 95 % confidence interval, trial by trial, lies above 0, as for
-    claims; fewer than two common trials tell any difference that is shown.
-    """
+    """The cells with the highest mean as printed; none while one of them has no trial yet."""
     competing = [(cell, cell.trials(store)) for cell in cells if cell.competes]
-    if not all(found.done for _, found in competing):
+    means = [(cell, round(t.mean, cell.digits)) for cell, t in competing if t.finished]
+    if not means or not all(found.done for _, found in competing):
         return []
-    means = [(cell, found) for cell, found in competing if found.finished]
-    if not means:
-        return []
-    highest = max((found for _, found in means), key=lambda found: found.mean)
-    return [cell for cell, found in means if not _surely_above(highest, found, cell.digits)]
-
-
-def _surely_above(a: Trials, b: Trials, digits: int) -> bool:
-    difference = a - b
-    if difference.interval is None:
-        return round(a.mean, digits) > round(b.mean, digits)
-    return difference.interval[0] > 0
+    highest = max(mean for _, mean in means)
+    return [cell for cell, mean in means if mean == highest]
 
 
 def state(store: RunStore, experiment: Experiment) -> str | None:

@@ -14,7 +14,7 @@ from chainer_jo.report.table import Block, Table
 from chainer_jo.report.words import data_set
 
 QUOTED = "quoted"
-NOTE = "#1 and #2 are what the paper quotes, [so], and not computed here; #3 and #4 are."
+NOTE = "#1 and #2 are quoted by the paper, of Clothing1M itself, and not computed here."
 
 
 def table3(study: Study) -> Table:

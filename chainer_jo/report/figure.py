@@ -90,7 +90,7 @@ class Figure(Output):
             rows.append((curve.label, [ending, f"{series.epochs} of {series.length}", done]))
         grids = [Grid([f"last {quantity.axis}", "epochs", "trials"], rows)]
         if self.beside:
-            grids.append(self.beside.grid(store))
+            grids.append(self.beside.grid(store, origin["data"]))
         points = [
             f"{v['statement']} Here: {v['label']}; "
             + "; ".join(f"{f['what']}: {f['numbers']}" for f in v["findings"])

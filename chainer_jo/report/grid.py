@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import accumulate
 
 _NUMBER = re.compile(r"(-?[\d.]+)?")
 
@@ -26,13 +27,6 @@ class Number:
         """``91.2 ± 0.3``; ``…`` marks what is unfinished, ``diverged`` what ended so, ``–`` where
         there was nothing to count. Fewer trials than planned are counted."""
         return " ".join(filter(None, (self.mean, self.spread, self.state)))
-
-    def marked(self, bold: str, text: str) -> str:
-        """``text``, the number as it is printed here, and [the paper's], with ``bold`` as in
-        ``**{}**`` around what is bold."""
-        text = bold.format(text) if self.best else text
-        paper = bold.format(self.paper) if self.paper_bold else self.paper
-        return f"{text} [{paper}]" if self.paper else text
 
 
 Entry = Number | str
@@ -70,26 +64,34 @@ class Grid:
         return [*title, *aligned([[self.corner, *headers], *shown]), ""]
 
     def latex(self) -> list[str]:
-        """The lines of its ``tabular``; columns of words are aligned to the left."""
-        columns = zip(*(entries for _, entries in self.rows), strict=True)
+        """The lines of one ``tabular`` for each group of columns, scaled to the width of the text
+        if it is wider. Columns of words are aligned to the left; below a row stand the paper's
+        numbers."""
+        ends = list(accumulate(span for _, span in self.groups)) or [len(self.headers)]
+        names = [name for name, _ in self.groups] or [""]
+        lines = []
+        for name, start, end in zip(names, [0, *ends], ends, strict=False):
+            title = escape_latex(self.title or name)
+            lines += [rf"\par {title}\par"] if title else []
+            rows = [(label, entries[start:end]) for label, entries in self.rows]
+            rows = [row for row in rows if any(map(str, row[1]))]
+            lines += [_FITTED, *self._tabular(self.headers[start:end], rows), "}"]
+        return lines
+
+    def _tabular(
+        self, headers: Sequence[str], rows: Sequence[tuple[str, Sequence[Entry]]]
+    ) -> list[str]:
+        columns = zip(*(entries for _, entries in rows), strict=True)
         align = "".join("c" if any(isinstance(e, Number) for e in c) else "l" for c in columns)
-        lines = [rf"\par {escape_latex(self.title)}\par"] if self.title else []
-        lines.append(rf"\begin{{tabular}}{{l{align}}}\hline")
-        if self.groups:
-            over = [
-                rf"\multicolumn{{{span}}}{{c}}{{{escape_latex(name)}}}"
-                for name, span in self.groups
-            ]
-            lines.append(" & ".join(["", *over]) + r"\\")
-        headers = [
+        shown = [
             _BOLD.format(escape_latex(h)) if h in self.marked else escape_latex(h)
-            for h in (self.corner, *self.headers)
+            for h in (self.corner, *headers)
         ]
-        lines.append(" & ".join(headers) + r"\\ \hline")
-        lines += [
-            " & ".join([escape_latex(label), *map(_latex, entries)]) + r"\\"
-            for label, entries in self.rows
-        ]
+        lines = [rf"\begin{{tabular}}{{l{align}}}\hline", _row(shown) + r" \hline"]
+        for label, entries in rows:
+            lines.append(_row([escape_latex(label), *map(_latex, entries)]))
+            papers = [_paper(entry) for entry in entries]
+            lines += [_row([r"\quad in the paper", *papers])] if any(papers) else []
         return [*lines, r"\hline", r"\end{tabular}"]
 
     def html(self) -> str:
@@ -127,15 +129,33 @@ class Grid:
 
 
 _BOLD = r"\textbf{{{}}}"
+#: Begins a box that is as wide as the text at most.
+_FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 
 
 def _markdown(entry: Entry) -> str:
-    return entry if isinstance(entry, str) else entry.marked("**{}**", str(entry))
+    """The number, bold if it is the best, and [the paper's], bold where that is."""
+    if isinstance(entry, str):
+        return entry
+    text = f"**{entry}**" if entry.best else str(entry)
+    paper = f"**{entry.paper}**" if entry.paper_bold else entry.paper
+    return f"{text} [{paper}]" if entry.paper else text
+
+
+def _row(cells: Sequence[str]) -> str:
+    return " & ".join(cells) + r"\\"
 
 
 def _latex(entry: Entry) -> str:
     text = escape_latex(str(entry))
-    return text if isinstance(entry, str) else entry.marked(_BOLD, text)
+    return _BOLD.format(text) if isinstance(entry, Number) and entry.best else text
+
+
+def _paper(entry: Entry) -> str:
+    """The paper's number as LaTeX, if there is one."""
+    if isinstance(entry, str):
+        return ""
+    return _BOLD.format(entry.paper) if entry.paper_bold and entry.paper else entry.paper
 
 
 def _number(entry: Entry) -> Entry:
@@ -160,7 +180,7 @@ def _cell(entry: Entry, left: bool) -> str:
     spread = f' <span class="std">{entry.spread}</span>' if entry.spread else ""
     state = f' <span class="state">{escape(entry.state)}</span>' if entry.state else ""
     paper = f"<b>{entry.paper}</b>" if entry.paper_bold else entry.paper
-    if paper:
+    if entry.paper:
         paper = f' <span class="paper"><span class="hidden">paper </span>[{paper}]</span>'
     return f'<td><span class="ours">{mean}{spread}{state}</span>{paper}</td>'
 

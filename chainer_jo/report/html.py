@@ -21,6 +21,7 @@ from chainer_jo.report.claims import RULE
 from chainer_jo.report.grid import prose
 from chainer_jo.report.html_claims import claim_html, overview_html
 from chainer_jo.report.output import Output, Page, write_all
+from chainer_jo.report.words import of_the_paper
 
 TITLE = "Joint Optimization Framework for Learning with Noisy Labels"
 
@@ -149,10 +150,11 @@ def _summary(study: Study, found: _Found) -> str:
     if preset.name == "paper" and study.data == preset.reference_data:
         scope = "These are the paper’s own data and schedules."
     else:
+        beside = ", in [brackets] throughout," if of_the_paper(study.data) else ""
         scope = (
-            "<strong>Not the paper’s setting.</strong> The paper’s numbers, in [brackets] "
-            "throughout, are of all of CIFAR-10, its full network and schedules: what rises and "
-            "falls can be compared, the size of the numbers cannot."
+            f"<strong>Not the paper’s setting.</strong> The paper’s numbers{beside} are of all of "
+            "CIFAR-10, its full network and schedules: what rises and falls can be compared, the "
+            "size of the numbers cannot."
         )
     counts = Counter(claim["verdict"] for claim in found.claims)
     unfinished = [

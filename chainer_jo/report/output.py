@@ -37,8 +37,8 @@ class Page:
     def latex(self, caption: str) -> str:
         """The grids as one ``table``."""
         grids = [line for grid in self.grids for line in grid.latex()]
-        head = [r"\begin{table}", rf"\caption{{{caption}}}"]
-        return "\n".join([*head, *grids, r"\end{table}", ""])
+        head = ["% \\usepackage{graphicx}", r"\begin{table}", rf"\caption{{{caption}}}"]
+        return "\n".join([*head, r"\centering", *grids, r"\end{table}", ""])
 
 
 class Output:

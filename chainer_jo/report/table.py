@@ -11,6 +11,7 @@ from chainer_jo.paper.trials import Trials
 from chainer_jo.report.cells import Cell, best_of
 from chainer_jo.report.grid import Grid, Number, escape_latex
 from chainer_jo.report.output import Output, Page, as_csv
+from chainer_jo.report.words import of_the_paper
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,14 @@ class Block:
     def cells(self) -> list[Cell]:
         return [cell for _, cells in self.rows for cell in cells if cell]
 
-    def grid(self, store: RunStore) -> Grid:
-        """The numbers of its cells."""
-        best = {id(cell) for cell in self.best_cells(store)}
+    def grid(self, store: RunStore, data: str) -> Grid:
+        """The numbers of its cells, next to the paper's if the data set is the paper's."""
+        best, beside = {id(cell) for cell in self.best_cells(store)}, of_the_paper(data)
         rows = [
-            (label, [cell.number(store, id(cell) in best) if cell else Number() for cell in cells])
+            (
+                label,
+                [c.number(store, id(c) in best, beside) if c else Number() for c in cells],
+            )
             for label, cells in self.rows
         ]
         return Grid(self.headers, rows, self.title, self.groups, self.marked)
@@ -82,7 +86,7 @@ class Table(Output):
 
     def page(self, store: RunStore, origin: dict) -> Page:
         """Caption, what the numbers are of, and the grids."""
-        grids = [block.grid(store) for block in self.blocks]
+        grids = [block.grid(store, origin["data"]) for block in self.blocks]
         return Page(self.title, self.caption, [self._origin_line(store, origin)], grids)
 
     def data(self, store: RunStore, origin: dict) -> dict:
@@ -114,7 +118,8 @@ class Table(Output):
     def further(self, store: RunStore, origin: dict) -> dict[str, str]:
         """One row of CSV per cell, and LaTeX."""
         page = self.page(store, origin)
-        caption = escape_latex(f"{page.caption} {page.notes[0]}")
+        note = page.notes[0].replace("[the paper's number]", "below it the paper's number")
+        caption = escape_latex(f"{page.caption} {note}")
         return {".csv": as_csv(self._rows(store, origin)), ".tex": page.latex(caption)}
 
     def _rows(self, store: RunStore, origin: dict) -> Iterator[list]:
@@ -139,16 +144,11 @@ class Table(Output):
         parts = [_over_trials(computed)]
         if any(found.done for found in computed) and not all(f.complete for f in computed):
             parts.append("…: still to be run")
-        if any(cell.paper is not None for cell in self.cells):
+        if of_the_paper(origin["data"]) and any(cell.paper is not None for cell in self.cells):
             parts.append("[the paper's number]")
         best = next((block.best for block in self.blocks if block.best_cells(store)), "")
         if best:
-            several = any(len(found.finished) > 1 for found in computed)
-            parts.append(
-                f"bold: the best of its {best}, and what trials cannot tell from it"
-                if several
-                else f"bold: the highest of its {best}, which one trial cannot tell from the others"
-            )
+            parts.append(f"bold: the highest of its {best}")
         line = f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}"
         return f"{line}; {', '.join(parts)}. {self.note}".strip()
 

@@ -16,6 +16,12 @@ def data_set(name: str) -> str:
     return _DATA.get(name, name)
 
 
+def of_the_paper(data: str) -> bool:
+    """Whether a data set is one of the paper's, so that the paper's numbers can stand beside its
+    own. Stand-ins are not."""
+    return data.startswith("cifar10") or data == "clothing1m"
+
+
 def images(study: Study) -> str:
     """Which images a study trains on: "CIFAR-10 at 1/2 of its resolution"."""
     data = data_set(study.data)
