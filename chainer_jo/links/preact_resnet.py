@@ -146,11 +146,10 @@ class PreActResNet(chainer.Chain):
 
     def forward(self, x: chainer.Variable) -> chainer.Variable:
         """Maps images (n, in_channels, h, w) float32 to logits (n, num_classes) float32."""
-        return linear(replayed(self._features, self, x), self.dense.W, self.dense.b)
+        return replayed(self._layers, self, x)
 
-    def _features(self, x: chainer.Variable) -> chainer.Variable:
-        """(n, widths[-1]) float32, the input of the dense layer."""
+    def _layers(self, x: chainer.Variable) -> chainer.Variable:
         h = self.conv(as_activation(x))
         for unit in self.stages:
             h = unit(h)
-        return spatial_mean(self.pool(h))
+        return linear(spatial_mean(self.pool(h)), self.dense.W, self.dense.b)

@@ -165,6 +165,14 @@ class Provider(abc.ABC):
         """The product (m, n) of float32 a (m, k) and b (k, n), any of which may be transposed."""
         return a.dot(b)
 
+    def linear(self, x: Any, W: Any, b: Any) -> Any:
+        """x W^T + b for float32 x (n, c), W (o, c), b (o,)."""
+        return self.matmul(x, W.T) + b
+
+    def sum_of_rows(self, a: Any) -> Any:
+        """The sum (n,) of the rows of float32 a (m, n)."""
+        return a.sum(axis=0)
+
     def add(self, a: Any, b: Any) -> Any:
         """Sum of two activations."""
         return a + b

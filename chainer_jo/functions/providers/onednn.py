@@ -167,6 +167,21 @@ class OneDNN(Provider):
             plan.backward(*map(_address, (x, gy, gamma, mean, var, mask, gx, ggamma, gbeta)))
             return self._accumulate(gx, accumulate), ggamma, gbeta
 
+    def matmul(self, a, b):
+        product = self._gradients.empty((len(a), b.shape[1]), FLOAT32)
+        self._perform(numpy.matmul, a, b, out=product)
+        return product
+
+    def linear(self, x, W, b):
+        y = self.matmul(x, W.T)
+        self._perform(numpy.add, y, b, out=y)
+        return y
+
+    def sum_of_rows(self, a):
+        total = self._gradients.empty(a.shape[1:], FLOAT32)
+        self._perform(numpy.sum, a, axis=0, out=total)
+        return total
+
     def move_averages(self, running_mean, running_var, mean, var, decay, samples):
         moving = super().move_averages
         self._perform(moving, running_mean, running_var, mean, var, decay, samples)

@@ -308,7 +308,8 @@ def direct_is_faster(
     """Whether oneDNN's direct kernel beats its first choice, a sum of small matrix products, for a
     convolution or its `gradient` with respect to the input.
 
-    As measured on one processor with AMX (a Xeon) and one without (an EPYC). The choice depends on
+    As measured on one processor with AMX (a Xeon), on the same held back to AVX2, and on one with
+    AVX-512 alone (an EPYC). The choice depends on
     nothing but the shape and the instructions, so that a run that is continued adds up in the same
     order.
     """
