@@ -309,9 +309,8 @@ def direct_is_faster(
     convolution or its `gradient` with respect to the input.
 
     As measured on one processor with AMX (a Xeon), on the same held back to AVX2, and on one with
-    AVX-512 alone (an EPYC). The choice depends on
-    nothing but the shape and the instructions, so that a run that is continued adds up in the same
-    order.
+    AVX-512 alone (an EPYC). The choice depends on nothing but the shape and the instructions, so
+    that a run that is continued adds up in the same order.
     """
     width, pairs, float32 = y_shape[3], W_shape[0] * W_shape[1], planner.data_type == dnnl.F32
     small = width <= SMALL_WIDTH
