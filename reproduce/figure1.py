@@ -1,6 +1,7 @@
 """Figure 1: the loop of training and relabelling, drawn by hand.
 
-The drawing is figure1.svg; figure1.png, at 200 dots an inch, and figure1.pdf are made from it.
+Its PNG, at 200 dots an inch, and its PDF lie beside this script; figure1.svg is the same drawing,
+to be edited.
 """
 
 from pathlib import Path
