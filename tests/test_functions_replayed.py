@@ -139,3 +139,16 @@ def test_a_recording_goes_with_its_network():
     del net
     gc.collect()
     assert recording() is None
+
+
+def test_memory_of_networks_that_are_gone_is_given_back():
+    chosen, allocated = provider("fp32"), []
+    with chainer.using_config("jo_provider", chosen):
+        for _ in range(3):
+            net = network()
+            net.itself = net  # as a trainer and its extensions refer to each other
+            backward(net(IMAGES[0]))
+            recorder = chosen.recordings[net]._recorder
+            allocated.append(weakref.ref(recorder.buffers))
+            del net, recorder
+    assert [memory() is None for memory in allocated] == [True, True, False]

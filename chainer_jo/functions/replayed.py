@@ -5,6 +5,7 @@ On a small network what Chainer, NumPy and ctypes do around the arithmetic takes
 
 from __future__ import annotations
 
+import gc
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,6 +37,9 @@ def replayed(function: Callable[[Any], Variable], link: chainer.Link, x: Any) ->
         return function(x)
     recording = provider.recordings.get(link)
     if recording is None or not recording.is_of_these_arrays():
+        recording = None
+        provider.recordings.pop(link, None)
+        gc.collect()  # frees networks that nobody trains any more, and with them their recordings
         recording = provider.recordings[link] = Recording(provider.recorder(), link, x.shape)
     x = chainer.as_variable(x)
     if not config.enable_backprop or x.requires_grad or not recording.is_for(x):

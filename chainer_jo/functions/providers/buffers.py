@@ -31,6 +31,11 @@ class Buffers:
         self._free: dict[int, list[_Block]] = defaultdict(list)
         self._leases: dict[int, type] = {}
 
+    def __del__(self) -> None:
+        # The types of leases have these lists, and only the garbage collector frees a type.
+        for blocks in self._free.values():
+            blocks.clear()
+
     def empty(self, shape: tuple[int, ...], dtype: numpy.dtype) -> numpy.ndarray:
         """An array with undefined contents."""
         size = dtype.itemsize
