@@ -140,7 +140,7 @@ def add_computing_flags(add: Callable[..., Any]) -> None:
     add(
         "--threads",
         type=int,
-        help="threads of each run on a CPU; default: the cores divided by the jobs",
+        help="threads of each run on a CPU; default: the cores divided by the jobs, for digits one",
     )
     add(
         "--time-budget",
@@ -192,6 +192,7 @@ def _check(flags: argparse.Namespace, images: ImageSource) -> None:
         raise UserError("--fresh: it does runs again, --no-runs does none; expected one of them")
     if flags.fewer and flags.runs:
         raise UserError("--fewer: expected --no-runs with it")
+    asked = flags.threads
     resolve_computing_flags(flags, flags.cluster is None, flags.machines is None)
     name = flags.preset
     if name == "auto":
@@ -199,6 +200,8 @@ def _check(flags: argparse.Namespace, images: ImageSource) -> None:
     if name not in images.presets:
         raise UserError(f"--preset {name}: expected auto, {', '.join(images.presets)}")
     flags.preset = images.presets[name]
+    if flags.threads and not asked and flags.preset.threads:
+        flags.threads = min(flags.threads, flags.preset.threads)
     flags.data = flags.data or flags.preset.default_data
     if flags.precision == "auto":
         flags.precision = flags.preset.precision

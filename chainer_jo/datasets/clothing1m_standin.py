@@ -9,11 +9,10 @@ to whole images of every class.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw
-from sklearn.datasets import load_digits
-from sklearn.utils import Bunch
 
 from chainer_jo import files
 from chainer_jo.datasets import clothing1m
@@ -118,6 +117,8 @@ def noisy_labels(labels: np.ndarray, label_accuracy: float, rng: np.random.Gener
 def _write(
     root: Path, counts: dict[str, int], size: int, label_accuracy: float, rng: np.random.Generator
 ) -> None:
+    from sklearn.datasets import load_digits  # a second, for whoever imports this module
+
     digits = load_digits()
     clean, noisy = [], []
     for part, (name, per_class) in enumerate(counts.items()):
@@ -140,7 +141,7 @@ def _key_values(keys: list[str], labels: np.ndarray) -> list[str]:
     return [f"{key} {label}\n" for key, label in zip(keys, labels, strict=True)]
 
 
-def _glyph(digits: Bunch, label: int, part: int, rng: np.random.Generator) -> np.ndarray:
+def _glyph(digits: Any, label: int, part: int, rng: np.random.Generator) -> np.ndarray:
     """Ink of a real digit for classes 0 to 9, of a shape for the rest; `part` keeps them apart."""
     if label < len(digits.target_names):
         writings = digits.images[digits.target == label] / digits.images.max()

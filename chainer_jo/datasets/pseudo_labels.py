@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from chainer_jo import files
@@ -68,6 +66,8 @@ def pseudo_labels(
         features = _pixels(data)
     _check_rows(features.values, data, features.source)
     # Elkan's bounds give the same clusters as Lloyd's passes, about three times as fast here.
+    from sklearn.cluster import KMeans  # a second, for whoever imports this module
+
     kmeans = KMeans(
         data.num_classes,
         init="k-means++",
@@ -91,6 +91,8 @@ def name_clusters(clusters: np.ndarray, true_labels: np.ndarray, num_classes: in
     """Labels (n,) int32: each cluster gets one class, all different, for the best agreement."""
     agreement = np.zeros((num_classes, num_classes), np.int64)
     np.add.at(agreement, (clusters, true_labels), 1)
+    from scipy.optimize import linear_sum_assignment
+
     _, class_of_cluster = linear_sum_assignment(agreement, maximize=True)
     return class_of_cluster[clusters].astype(np.int32)
 

@@ -60,26 +60,29 @@ def _package() -> str:
 
 
 def _code(source: bytes) -> str:
-    return "".join(_tokens(ast.parse(source)))
+    parts: list[str] = []
+    _write(ast.parse(source), parts.append)
+    return "".join(parts)
 
 
-def _tokens(node) -> Iterator[str]:
-    """The syntax tree as text. Fields that say nothing are left out: later versions of Python have
-    more of them."""
+def _write(node, add: Callable[[str], None]) -> None:
+    """Adds the syntax tree as text. Fields that say nothing are left out: later versions of Python
+    have more of them."""
     if isinstance(node, list):
         for item in node:
-            yield from _tokens(item)
+            _write(item, add)
     elif isinstance(node, ast.AST):
-        yield f"({type(node).__name__}"
-        for name, value in ast.iter_fields(node):
+        add(f"({type(node).__name__}")
+        for name in node._fields:
+            value = getattr(node, name, None)
             if name == "body" and _is_docstring(value):
                 value = value[1:]
             if value is not None and value != []:
-                yield f" {name}="
-                yield from _tokens(value)
-        yield ")"
+                add(f" {name}=")
+                _write(value, add)
+        add(")")
     else:
-        yield repr(node)
+        add(repr(node))
 
 
 def _is_docstring(body) -> bool:

@@ -51,6 +51,7 @@ class Preset:
     exchanged_classes : the two that asymmetric noise exchanges with each other: cat and dog.
     seconds_per_iteration : on one core of a current CPU; what estimates start from.
     precision : what ``auto`` means, on every machine.
+    threads : of a run on a CPU, where the network is too small for more; None: all there are.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Preset:
     flip: bool = True
     seconds_per_iteration: float = 1.5
     precision: str = "fp32"
+    threads: int | None = None
     real_noise: paper.HyperParameters | None = None
     trials: tuple[int, int, int] = (
         paper.COMPARISON_TRIALS,
@@ -127,6 +129,7 @@ DIGITS = Preset(
     flip=False,
     trials=(3, 2, 1),
     seconds_per_iteration=0.0065,
+    threads=1,
 )
 PRESETS = {preset.name: preset for preset in (PAPER, HALF, DIGITS)}
 

@@ -6,9 +6,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
 
 from chainer_jo import files, seeds
 from chainer_jo.errors import UserError
@@ -92,6 +89,9 @@ def near_duplicates(features: np.ndarray) -> list[np.ndarray]:
     pairs = [rows[_near_pairs(features[rows])]] if len(rows) > 2 else []
     pairs += [np.stack([np.broadcast_to(g[:1], len(g) - 1), g[1:]], axis=1) for g in equal]
     joined = np.concatenate([*pairs, np.empty((0, 2), np.int64)])
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
     graph = coo_matrix((np.ones(len(joined)), tuple(joined.T)), (n, n))
     found = [np.sort(group) for group in same(connected_components(graph, directed=False)[1])]
     return [group for group in found if len(group) <= max(2, LARGEST_GROUP * n)]
@@ -108,6 +108,8 @@ def _near_pairs(features: np.ndarray) -> np.ndarray:
     squares[np.arange(len(rows)), rows] = np.inf  # of an image from itself
     limit = NEAR * np.median(np.sqrt(squares.min(axis=1).clip(0)))
     directions = np.linalg.svd(sample, full_matrices=False)[2][:DIRECTIONS]
+    from scipy.spatial import cKDTree
+
     pairs = cKDTree(centred @ directions.T).query_pairs(limit, output_type="ndarray")
     near = [
         np.linalg.norm(centred[i] - centred[j], axis=1) < limit

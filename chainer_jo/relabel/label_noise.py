@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 #: The mean log likelihood that an iteration has to gain for another one to be made.
 TOLERANCE = 1e-6
@@ -96,6 +95,8 @@ def calibrate(probabilities: np.ndarray, given: np.ndarray) -> Calibrated:
         return -objective
 
     bounds = tuple(np.log(EXPONENTS))
+    from scipy.optimize import minimize_scalar
+
     found = minimize_scalar(badness, bounds=bounds, method="bounded", options={"xatol": 0.03})
     exponent = float(np.exp(found.x))
     s, start = _power(log_s, exponent), state["confusion"]

@@ -17,7 +17,6 @@ from chainer_jo.relabel.report import RelabelReport
 from chainer_jo.relabel.trained_network import TrainedNetwork
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.grid import aligned
-from chainer_jo.report.plot import plot
 
 #: Standard errors that a difference has to have.
 CERTAIN = 2.0
@@ -253,6 +252,8 @@ def _percent(share: float) -> str:
 
 
 def _plot(runs: dict[str, Experiment], store: RunStore) -> tuple[bytes, str]:
+    from chainer_jo.report.plot import plot  # matplotlib: only where something is drawn
+
     curves = [Curve(name, [experiment]) for name, experiment in runs.items()]
     series = [curve.read(store, "validation") for curve in curves]
     picture = plot("validation", curves, series, (), "")[".png"]

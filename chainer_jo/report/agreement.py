@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
@@ -209,7 +209,7 @@ def _limit(pair: Pair, typical: float | None, error_rate: float) -> float:
     """The largest difference that is within scatter."""
     degrees = pair.degrees + (0 if typical is None else TYPICAL_WEIGHT)
     spread = 1 / len(pair.here.finished) + 1 / len(pair.reference.finished)
-    quantile = float(stats.t.ppf(1 - error_rate / 2, degrees))
+    quantile = float(stdtrit(degrees, 1 - error_rate / 2))
     return quantile * math.sqrt(_variance(pair, typical) * spread)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import site
 import sysconfig
@@ -84,6 +85,9 @@ class Library:
     """
 
     def __init__(self, path: str) -> None:
+        # Threads that spin while they wait take from each other, on a busy machine, what they wait
+        # for. GNU's OpenMP reads this once, as it is loaded.
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         try:
             self._lib = ctypes.CDLL(path)
             # These return at once: cheaper without giving up the interpreter's lock in between.
