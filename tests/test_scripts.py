@@ -88,7 +88,7 @@ def test_table_from_nothing_and_again(tiny, tmp_path, capsys):
     assert joint["paper"] == 89.8
     rows = list(csv.DictReader((folder / "table1.csv").open()))
     assert len(rows) == 9 and float(rows[0]["mean"]) == pytest.approx(data["cells"][0]["mean"])
-    assert "89.8" in (folder / "table1.md").read_text()
+    assert "89.8" not in (folder / "table1.md").read_text()  # of other images than these
     assert r"\textbf" in (folder / "table1.tex").read_text()
     started = time.monotonic()
     assert run(table1, tmp_path, "--noise-rates", "0.5") == 0
