@@ -1,12 +1,14 @@
 """What --data takes, and the names it gives."""
 
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import environment, run
 
-from chainer_jo.datasets import cifar10, data_name, load, source
+from chainer_jo.datasets import cifar10, data_name, digits, load, source
 from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
 
@@ -101,3 +103,19 @@ def test_cifar10_as_jpeg_can_be_named_but_not_loaded(tmp_path, monkeypatch):
     (tmp_path / "cifar10-jpeg").mkdir()  # a folder of that name is meant, and has nothing in it
     with pytest.raises(UserError, match="unknown folder"):
         source.find("cifar10-jpeg")
+
+
+def test_digits_are_decoded_once_and_wherever_nothing_can_be_kept(tmp_path, monkeypatch):
+    """A worker that finds them decoded starts without scikit-learn, which takes a second."""
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "file" / "cache"))
+    kept_nowhere = digits.load().fingerprint()
+    monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "cache"))
+    assert digits.load().fingerprint() == kept_nowhere
+    said = run(
+        [sys.executable, "-c", "import sys; from chainer_jo.datasets import digits; "
+         "from chainer_jo.scheduling import worker; print(digits.load().fingerprint(), "
+         "'sklearn' in sys.modules)"],
+        env=environment(CHAINER_DATASET_ROOT=tmp_path / "cache"),
+    ).stdout  # fmt: skip
+    assert said.split() == [kept_nowhere, "False"]
