@@ -17,7 +17,15 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import chainer_jo  # noqa: E402, F401  (before any test imports chainer: see chainer_jo._compat)
+# Before any test imports chainer: see chainer_jo._compat.
+from chainer_jo.functions import providers  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def engine_as_before():
+    """A run makes its engine that of the process; the next test has none that it did not choose."""
+    yield
+    providers.use(None)
 
 
 @pytest.fixture(params=["subnormals", "flushed"])
