@@ -18,8 +18,9 @@ PIP          := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 table1: $(STAMP)
 	$(BIN)/python reproduce/table1.py $(ARGS)
 
+# A file's tests stay together: they share what is made for them.
 test: $(STAMP)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/python -m ruff check .
