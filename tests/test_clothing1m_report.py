@@ -214,8 +214,9 @@ def test_top_and_bottom_of_a_pair(data, tmp_path):
         labels[i, [shirt, hoodie]] = probability, 1 - probability
     store = first_step_ended(study, tmp_path, labels)
     figure = figure7(study)
-    rows, total = figure._rows(store)
-    assert total == len(members)
+    content = figure.data(store, {"preset": "digits", "data": "tiny", "precision": "fp32"})
+    rows = content["images"]
+    assert content["complete"] and content["moved"] == len(members)
     expected = [members[-1], members[-2], members[0]]
     assert [row["key"] for row in rows] == [loaded.train.images.keys[i] for i in expected]
     assert [row["end"] for row in rows] == ["top", "top", "bottom"]
@@ -229,6 +230,7 @@ def test_before_the_first_step_has_finished(data, tmp_path):
     origin = {"preset": "digits", "data": "tiny", "precision": "fp32"}
     store = RunStore(tmp_path)
     paths = figure7(study).write(store, origin, tmp_path, tmp_path)
+    assert {path.suffix for path in paths} == {".png", ".pdf", ".csv", ".md", ".json"}
     assert all(path.stat().st_size for path in paths)
     assert "not finished" in figure7(study).text(store, origin)
     text = table3(study).text(store, origin)

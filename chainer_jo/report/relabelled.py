@@ -18,7 +18,7 @@ from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report import figure_style as style
 from chainer_jo.report.grid import Grid
-from chainer_jo.report.output import Output, Page, as_csv, write_all
+from chainer_jo.report.output import Output, Page, as_csv
 from chainer_jo.report.plot import images as drawings
 
 #: Images that a figure shows from either end.
@@ -105,20 +105,19 @@ class RelabelledFigure(Output):
         )
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
-        """Writes ``figure<number>.{png,pdf,csv}``; returns their paths. Where the labels that the
-        first step ended with are not here, what is there stays."""
-        if store.lost_labels(self.first_step):
-            return []
-        rows, total = self._rows(store)
-        table = [["preset", "data", "end", "key", "before", "after", "probability"]]
-        table += [[origin["preset"], origin["data"], *row.values()] for row in rows]
-        images = self._draw(rows, self._footnote(origin, total))
-        return write_all(figures / self.name, {**images, ".csv": as_csv(table)})
+        """As any figure; where the labels that the first step ended with are not here, what is
+        there stays."""
+        lost = store.lost_labels(self.first_step)
+        return [] if lost else super().write(store, origin, folder, figures)
 
     def text(self, store: RunStore, origin: dict) -> str:
         """As Markdown, for the terminal too."""
         if store.lost_labels(self.first_step):
             return f"{self.title}: {LOST}."
+        return super().text(store, origin)
+
+    def page(self, store: RunStore, origin: dict) -> Page:
+        """The images shown and their probabilities."""
         rows, total = self._rows(store)
         shown = [(row["end"], [row["key"], f"{row['probability']:.3f}"]) for row in rows]
         paper = (
@@ -126,8 +125,27 @@ class RelabelledFigure(Output):
             "labels right and the unsure ones wrong, by eye."
         )
         notes = [self._footnote(origin, total), paper]
-        grid = Grid(["image", "probability"], shown)
-        return Page(self.title, self.caption, notes, [grid]).markdown().rstrip("\n")
+        return Page(self.title, self.caption, notes, [Grid(["image", "probability"], shown)])
+
+    def data(self, store: RunStore, origin: dict) -> dict:
+        """The images shown, and how many were moved from one class to the other."""
+        rows, total = self._rows(store)
+        return {
+            "figure": self.number,
+            **origin,
+            "complete": total is not None,
+            "caption": self.caption,
+            "moved": total,
+            "images": rows,
+        }
+
+    def further(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
+        """The drawing, and the images shown as CSV."""
+        rows, total = self._rows(store)
+        table = [["preset", "data", "end", "key", "before", "after", "probability"]]
+        table += [[origin["preset"], origin["data"], *row.values()] for row in rows]
+        images = self._draw(rows, self._footnote(origin, total))
+        return {**images, ".csv": as_csv(table)}
 
     def _rows(self, store: RunStore) -> tuple[list[dict], int | None]:
         """What is shown, from left to right, and how many images moved; None before the run."""
