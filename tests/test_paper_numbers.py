@@ -60,7 +60,6 @@ IN_THE_SOURCE = {  # the numbers of every sentence, between the few words that t
     "FIGURE3": r"for (?P<epochs>\d+) epochs. We commenced .*? learning rate of "
     r"(?P<learning_rate>[\d.]+) and divided it by (?P<divisor>\d+) after (?P<drop1>\d+) and "
     r"(?P<drop2>\d+) epochs",
-    "FIGURE3_NOISE": r"noise rate was high \(for \\eg, \$r=(?P<noise_rate>[\d.]+)\$",
     "FIGURE4": r"noise rate \$r=(?P<noise_rate>[\d.]+)\$\) for (?P<epochs>\d+) epochs",
     "FIGURE4_RULES": r"top (?P<few>\d+), (?P<some>\d+), (?P<many>\d+), or all",
     "FIGURE4_HARD": r"updating (?P<top>\d+) labels .*? is (?P<test_accuracy>[\d.]+)\\%",

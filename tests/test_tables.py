@@ -146,13 +146,19 @@ class Recorded(OutputResults):
 
 
 def test_claims_find_their_cells_and_curves(store):
-    study = replace(STUDY, features="pixels")
+    study = replace(STUDY, data="cifar10", features="pixels")
     results = Recorded(study, [build(study) for build in OUTPUTS], store)
     decided = [claim for claim in CLAIMS if results.decides(claim)]
     assert len(decided) == len(CLAIMS) - 1  # but for Clothing1M's
     for claim in decided:
         claim.decide(results)
     assert results.absent == []
+
+
+@pytest.mark.parametrize("data, judged", [("cifar10-jpeg", True), ("digits", False)])
+def test_digits_have_neither_cats_nor_dogs(store, data, judged):
+    results = results_of(replace(STUDY, data=data), store)
+    assert judged == ("cat-and-dog-are-why" in {c.id for c in CLAIMS if results.decides(c)})
 
 
 def test_claims_read_curves_and_classes(store):

@@ -122,7 +122,6 @@ FIGURE3 = Sentence(
     "<epochs: 600> epochs from a learning rate of <learning_rate: 0.2>, divided by <divisor: 10> "
     "after epochs <drop1: 200> and <drop2: 400>.",
 )
-FIGURE3_NOISE = Sentence("Section 5.3", "A high noise rate that is fitted: <noise_rate: 0.9>.")
 FIGURE4 = Sentence(
     "Section 5.4", "The first step at a noise rate of <noise_rate: 0.7>, for <epochs: 1500> epochs."
 )

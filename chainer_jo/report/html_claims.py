@@ -82,6 +82,6 @@ def _numbers(finding: Mapping) -> str:
 
 
 def _words(identifier: str) -> str:
-    """``table6-breaks-down`` as "Table 6 breaks down"."""
+    """``table6-insensitive`` as "Table 6 insensitive"."""
     words = re.sub(r"\btable(\d+)", r"table \1", identifier.replace("-", " "))
     return words[0].upper() + words[1:]

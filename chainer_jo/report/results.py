@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from chainer_jo.datasets.clothing1m import NAME as CLOTHING1M
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
@@ -13,9 +12,7 @@ from chainer_jo.paper.trials import Trials
 from chainer_jo.report.cells import noisy_labels_right, trials
 from chainer_jo.report.curves import QUANTITIES
 from chainer_jo.report.output import Output
-
-#: Of Clothing1M; the others are of CIFAR-10, or of what stands in for it.
-TABLE3 = "table3"
+from chainer_jo.report.words import of_the_paper
 
 
 class OutputResults:
@@ -28,10 +25,9 @@ class OutputResults:
         self.store = store
 
     def decides(self, claim: Claim) -> bool:
-        """Whether these runs are what the claim is about. The paper's number for Forward is of
-        Clothing1M itself, so it is held against that data set alone."""
+        """Whether these runs are what the claim is about."""
         shown = not self.outputs.keys().isdisjoint(claim.shown_in)
-        return shown and (TABLE3 not in claim.shown_in or self.study.data == CLOTHING1M)
+        return shown and (not claim.own_images or of_the_paper(self.study.data))
 
     def trials(self, kind: str, **keys) -> Trials:
         """By trial, one number in percent; None for one that diverged."""

@@ -191,7 +191,8 @@ class Claim:
     """A statement of the paper, where it stands there, and how results are held against it.
 
     ``statement`` says in words of our own what stands at ``place``; ``check`` what ``findings``
-    compares; ``shown_in`` names the tables and figures that its numbers are in.
+    compares; ``shown_in`` names the tables and figures that its numbers are in. A claim with
+    ``own_images`` is about what a stand-in lacks: classes of CIFAR-10, numbers of Clothing1M.
     """
 
     id: str
@@ -200,6 +201,7 @@ class Claim:
     check: str
     findings: Callable[[Results], Iterable[Finding]]
     shown_in: tuple[str, ...]
+    own_images: bool = False
 
     def decide(self, results: Results) -> Verdict:
         """Holds the claim against `results`."""
