@@ -25,8 +25,7 @@ from chainer_jo.datasets.image_stream import ImageStream
 from chainer_jo.datasets.prepare_clothing1m import JPEG_QUALITY
 from chainer_jo.experiments.provenance import device_name
 from chainer_jo.functions import providers
-from chainer_jo.links.classifier import Classifier
-from chainer_jo.links.joint_objective import JointObjective
+from chainer_jo.links.objectives import Classifier, JointObjective
 from chainer_jo.links.resnet50 import ResNet50
 from chainer_jo.training.optimizers import FlatMomentumSGD
 from chainer_jo.training.streamed_images import Preparation

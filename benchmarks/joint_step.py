@@ -21,7 +21,7 @@ from workload import (
 from chainer_jo.errors import UserError
 from chainer_jo.functions import providers
 from chainer_jo.links import JointObjective, PreActResNet
-from chainer_jo.links.classifier import Classifier
+from chainer_jo.links.objectives import Classifier
 from chainer_jo.training.images import NetworkInput
 from chainer_jo.training.iterator import BatchIterator
 from chainer_jo.training.labels import LabelStore

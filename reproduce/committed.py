@@ -11,10 +11,10 @@ from functools import cached_property
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.experiments import packed_runs
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import PRESETS
 from chainer_jo.experiments.provenance import known
+from chainer_jo.experiments.store import read_packed
 
 #: The cells of Table 1 that stand for a preset in the README.
 SHOWN = {"score": "last", "accuracy": "test", "noise_rate": 0.5}
@@ -69,7 +69,7 @@ class Reference:
     def labels_right(self) -> list[str]:
         """Of the method's runs in Tables 1 and 2, how many labels were right before and after the
         first step, in percent: ``symmetric 50 %: 55.0 > 97.3``."""
-        runs, found = packed_runs.read(self.results), {}
+        runs, found = read_packed(self.results), {}
         for number in (1, 2):
             for cell in self.parts("table").get(number, {"cells": []})["cells"]:
                 for run in (runs[key] for key in cell["runs"] if key in runs):

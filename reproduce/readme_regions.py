@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from committed import MOST_TELLING, SHOWN, Reference, described, slug, trials
 
-from chainer_jo.experiments import packed_runs
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import PRESETS
+from chainer_jo.experiments.store import read_packed
 from chainer_jo.paper.tables import TABLE1
 from chainer_jo.report.claims import summary
 
@@ -90,7 +90,7 @@ def _has_own(cell: str) -> bool:
 
 def _made_by(r: Reference) -> str:
     """The command for a preset's Table 1, and what its runs took; nothing if they are not there."""
-    packed = packed_runs.read(r.results)
+    packed = read_packed(r.results)
     cells = r.parts("table")[1]["cells"]
     keys = {key for cell in cells for key in cell["runs"]}
     shown = [packed[key] for key in keys & packed.keys()]

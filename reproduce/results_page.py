@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from committed import Reference, described, slug, trials
 
-from chainer_jo.experiments import packed_runs
 from chainer_jo.experiments.presets import PRESETS
+from chainer_jo.experiments.store import PACKED
 from chainer_jo.paper.claims import CLAIMS
 from chainer_jo.report.claims import summary
 
@@ -55,7 +55,7 @@ def _section(r: Reference) -> list[str]:
             ("report", "report.html"),
             ("claims", "claims.md"),
             ("relabelled images", "relabelled.html"),
-            ("every run: description, result, log", packed_runs.NAME),
+            ("every run: description, result, log", PACKED),
         )
         if (r.results / file).exists()
     ]

@@ -4,20 +4,19 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from chainer_jo.relabel import audit
-from chainer_jo.relabel.audit import ByEye
+from chainer_jo.relabel.corrected_labels import ByEye, Z, drawn_to_judge
 
 
 def test_each_image_is_drawn_as_often_and_none_twice():
     counts = np.zeros(20)
     for seed in range(2000):
-        rows = audit.drawn(5, 20, seed)
+        rows = drawn_to_judge(5, 20, seed)
         assert len(set(rows.tolist())) == 5
         counts[rows] += 1
     assert abs(counts - 500).max() < 5 * np.sqrt(500)
-    np.testing.assert_array_equal(audit.drawn(5, 20, 3), audit.drawn(5, 20, 3))
-    assert audit.drawn(50, 20, 0).tolist() == list(range(20))
-    assert len(audit.drawn(0, 20, 0)) == 0
+    np.testing.assert_array_equal(drawn_to_judge(5, 20, 3), drawn_to_judge(5, 20, 3))
+    assert drawn_to_judge(50, 20, 0).tolist() == list(range(20))
+    assert len(drawn_to_judge(0, 20, 0)) == 0
 
 
 @pytest.mark.parametrize("judged, wrong", [(50, 4), (50, 0), (50, 50), (7, 3)])
@@ -25,7 +24,7 @@ def test_the_interval_has_the_shares_that_a_score_test_does_not_reject(judged, w
     found = wrong / judged
 
     def beyond(share):
-        return (found - share) ** 2 - audit.Z**2 * share * (1 - share) / judged
+        return (found - share) ** 2 - Z**2 * share * (1 - share) / judged
 
     low, high = ByEye(judged, wrong).interval
     assert low == pytest.approx(brentq(beyond, 0, found - 1e-6) if wrong else 0)

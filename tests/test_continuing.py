@@ -18,7 +18,7 @@ from processes import HERE
 from tiny import STUDY
 
 from chainer_jo.datasets import digits
-from chainer_jo.experiments import method_sources, provenance
+from chainer_jo.experiments import provenance
 from chainer_jo.experiments.provenance import collect, other_code
 from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
@@ -153,7 +153,7 @@ def test_paused_by_a_time_budget(tmp_path):
 def paused_under_other_code(store, experiment, monkeypatch):
     """After its first epoch."""
     with monkeypatch.context() as patch, store.lock(experiment), pytest.raises(Paused):
-        patch.setattr(method_sources, "digest", lambda: "another")
+        patch.setattr(provenance, "sources_digest", lambda: "another")
         patch.setattr(provenance, "COMMIT", "c1")
         Run(experiment, digits.load(), store, Settings(deadline=0.0)).finish()
 
@@ -166,9 +166,9 @@ def test_a_run_that_other_code_began_is_noted(tmp_path, monkeypatch):
         Run(experiment, digits.load(), store, Settings(deadline=0.0)).finish()
     mixed = finish(store)
     assert "1 of 1" in other_code([mixed]) and "(commit c1)" in other_code([mixed])
-    assert collect(tmp_path)["sources"] == sorted([method_sources.digest(), "another"])
+    assert collect(tmp_path)["sources"] == sorted([provenance.sources_digest(), "another"])
     assert "c1" in collect(tmp_path)["commits"]
-    monkeypatch.setattr(method_sources, "digest", lambda: "another")
+    monkeypatch.setattr(provenance, "sources_digest", lambda: "another")
     assert "1 of 1" in other_code([mixed])
 
 

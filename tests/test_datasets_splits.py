@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 
-from chainer_jo.datasets import digits, splits
+from chainer_jo.datasets import digits
 from chainer_jo.errors import UserError
+from chainer_jo.experiments.task import split
 
 
 def test_cifar10_sizes_per_class():
     labels = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 5000)).astype(np.int32)
 
-    train, validation = splits.split(labels, 10, np.random.default_rng(1))
+    train, validation = split(labels, 10, np.random.default_rng(1))
 
     assert np.bincount(labels[train]).tolist() == [4500] * 10
     assert np.bincount(labels[validation]).tolist() == [500] * 10
@@ -20,7 +21,7 @@ def test_cifar10_sizes_per_class():
 def test_sorted_disjoint_and_complete():
     labels = digits.load().train_labels
 
-    train, validation = splits.split(labels, 10, np.random.default_rng(1), validation_fraction=0.2)
+    train, validation = split(labels, 10, np.random.default_rng(1), validation_fraction=0.2)
 
     assert (np.diff(train) > 0).all() and (np.diff(validation) > 0).all()
     np.testing.assert_array_equal(
@@ -34,14 +35,14 @@ def test_every_image_is_as_likely_to_be_held_back():
     labels = np.repeat([0, 1], 20)
     times = np.zeros(40)
     for seed in range(2000):
-        times[splits.split(labels, 2, np.random.default_rng(seed), 0.25)[1]] += 1
+        times[split(labels, 2, np.random.default_rng(seed), 0.25)[1]] += 1
     # Expected 500 times each, standard deviation sqrt(2000 * 0.25 * 0.75) = 19.4.
     assert np.abs(times - 500).max() < 5 * 19.4
 
 
 def test_the_seed_decides():
     labels = digits.load().train_labels
-    one, two, other = (splits.split(labels, 10, np.random.default_rng(s))[1] for s in (1, 1, 2))
+    one, two, other = (split(labels, 10, np.random.default_rng(s))[1] for s in (1, 1, 2))
     np.testing.assert_array_equal(one, two)
     assert one.tolist() != other.tolist()
 
@@ -51,15 +52,15 @@ def test_class_too_small_to_hold_one_back():
     with pytest.raises(
         UserError, match="class 1 has 4 images, 0 of them for validation.*at least one"
     ):
-        splits.split(labels, 2, np.random.default_rng(0))
+        split(labels, 2, np.random.default_rng(0))
 
 
 def test_class_without_images():
     with pytest.raises(UserError, match="class 2 has 0 images"):
-        splits.split(np.repeat([0, 1], 20), 3, np.random.default_rng(0))
+        split(np.repeat([0, 1], 20), 3, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("fraction", [0.0, 1.0, -0.1, float("nan")])
 def test_fraction_outside_0_1(fraction):
     with pytest.raises(UserError, match=f"validation fraction {fraction}"):
-        splits.split(np.repeat([0, 1], 20), 2, np.random.default_rng(0), fraction)
+        split(np.repeat([0, 1], 20), 2, np.random.default_rng(0), fraction)

@@ -7,9 +7,9 @@ from PIL import Image
 from chainer_jo.datasets import decoding
 from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
-from chainer_jo.relabel import decoded_images
-from chainer_jo.relabel.decoded_images import decoded, usual_size
+from chainer_jo.relabel import own_data
 from chainer_jo.relabel.labelled_images import load
+from chainer_jo.relabel.own_data import decoded, usual_size
 
 
 @pytest.fixture(autouse=True)
@@ -35,13 +35,12 @@ def folders(cache):
     return [path for path in cache.glob("*") if path.is_dir()]
 
 
-@pytest.mark.parametrize("crop", [None, 10])
-def test_all_images_in_order(table, monkeypatch, crop):
-    monkeypatch.setattr(decoded_images, "CHUNK", 5)
+def test_all_images_in_order(table, monkeypatch):
+    monkeypatch.setattr(own_data, "CHUNK", 5)
     images = load(str(table)).train
-    array = decoded(images, 16, crop)
-    assert array.shape == (12, crop or 16, crop or 16, 3) and array.dtype == np.uint8
-    expected = [decoding.decode(file, 16, crop or 16) for file in images.files()]
+    array = decoded(images, 16)
+    assert array.shape == (12, 16, 16, 3) and array.dtype == np.uint8
+    expected = [decoding.decode(file, 16, 16) for file in images.files()]
     np.testing.assert_array_equal(array, expected)
     with pytest.raises(ValueError, match="read-only"):
         array[0] = 0
@@ -82,7 +81,7 @@ def test_a_full_disk_leaves_nothing(table, cache, monkeypatch):
     def full(file):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(decoded_images, "to_disk", full)
+    monkeypatch.setattr(own_data, "to_disk", full)
     with pytest.raises(UserError, match="No space left on device.*CHAINER_DATASET_ROOT"):
         decoded(load(str(table)).train, 16)
     assert folders(cache) == []

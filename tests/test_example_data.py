@@ -8,8 +8,8 @@ import pytest
 from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import example
-from chainer_jo.relabel.decoded_images import decoded
 from chainer_jo.relabel.labelled_images import load, true_labels
+from chainer_jo.relabel.own_data import decoded
 
 
 def test_the_example_is_read_and_thirty_percent_of_its_labels_are_wrong(tmp_path, monkeypatch):

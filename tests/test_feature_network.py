@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from chainer import gradient_check
 
-from chainer_jo.relabel.feature_network import FeatureNetwork
-from chainer_jo.relabel.perceptron import perceptron
+from chainer_jo.relabel.feature_network import FeatureNetwork, perceptron
 
 N, D, H, C = 7, 5, 4, 3
 

@@ -6,7 +6,7 @@ from engines import provider
 
 from chainer_jo.errors import UserError
 from chainer_jo.functions.forward_correction import forward_correction_loss
-from chainer_jo.links.forward_correction import ForwardCorrection
+from chainer_jo.links.objectives import ForwardCorrection
 
 pytestmark = pytest.mark.usefixtures("arithmetic")
 

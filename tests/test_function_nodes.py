@@ -7,7 +7,7 @@ import pytest
 from engines import provider
 
 from chainer_jo.functions import as_activation, batch_norm_relu, conv2d
-from chainer_jo.relabel.perceptron import perceptron
+from chainer_jo.relabel.feature_network import perceptron
 
 RNG = np.random.default_rng(0)
 W, GAMMA, BETA = (RNG.standard_normal(s, np.float32) for s in ((4, 4, 3, 3), 4, 4))

@@ -9,7 +9,7 @@ from chainer import serializers
 
 from chainer_jo.datasets import noise
 from chainer_jo.errors import UserError
-from chainer_jo.links.joint_objective import JointObjective
+from chainer_jo.links.objectives import JointObjective
 from chainer_jo.relabel import label_noise, training
 from chainer_jo.relabel.features import FeatureSet
 from chainer_jo.relabel.folds import folds, near_duplicates, same_files

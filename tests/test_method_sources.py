@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from chainer_jo.datasets import noise
-from chainer_jo.experiments import method_sources
+from chainer_jo.experiments import provenance
 from chainer_jo.experiments.provenance import other_code
 from chainer_jo.training import labels
 
@@ -21,13 +21,13 @@ def digest(monkeypatch):
     """The digest, had the package these sources besides."""
 
     def compute(*sources):
-        monkeypatch.setattr(method_sources, "_SOURCES", [("a.py", s.encode()) for s in sources])
-        method_sources._package.cache_clear()
-        return method_sources.digest()
+        monkeypatch.setattr(provenance, "_SOURCES", [("a.py", s.encode()) for s in sources])
+        provenance._package.cache_clear()
+        return provenance.sources_digest()
 
     yield compute
     monkeypatch.undo()
-    method_sources._package.cache_clear()
+    provenance._package.cache_clear()
 
 
 def test_code_counts_and_words_about_it_do_not(digest):
@@ -40,7 +40,7 @@ def test_code_counts_and_words_about_it_do_not(digest):
 
 
 def test_all_parts_are_read():
-    names = {name for name, _ in method_sources._SOURCES}
+    names = {name for name, _ in provenance._SOURCES}
     assert {"training/labels.py", "datasets/noise.py", "seeds.py", "experiments/run.py"} <= names
     assert "training/updaters/joint_updater.py" in names
     assert not any(name.startswith(("commands", "report")) for name in names)
@@ -57,9 +57,9 @@ def test_what_is_added_counts(tmp_path, monkeypatch, registry):
         else:
             model = noise.NoiseModel("mn", space["rule"], np.eye)
             monkeypatch.setitem(noise.MODELS, "mine", model)
-        return method_sources.digest()
+        return provenance.sources_digest()
 
-    plain = method_sources.digest()
+    plain = provenance.sources_digest()
     mine = digest_with(SOURCE)
     assert len({plain, mine, digest_with(SOURCE.replace("2", "3"))}) == 3
     assert digest_with(SOURCE) == mine
@@ -71,7 +71,7 @@ def result(sources, commit="abc"):
 
 
 def test_results_of_other_code_are_one_line():
-    mine = result(method_sources.digest())
+    mine = result(provenance.sources_digest())
     assert other_code([]) == other_code([mine, mine]) == ""
     note = other_code([mine, result("other", "c1"), result(None, None)])
     assert note.startswith("2 of 3 finished runs were made by other code")

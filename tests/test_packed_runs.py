@@ -12,9 +12,8 @@ from chainer_jo import files
 from chainer_jo.commands import pack
 from chainer_jo.datasets import digits
 from chainer_jo.errors import UserError
-from chainer_jo.experiments import packed_runs
 from chainer_jo.experiments.run import Settings
-from chainer_jo.experiments.store import RunStore
+from chainer_jo.experiments.store import PACKED, RunStore, read_packed
 from chainer_jo.scheduling.local_pool import LocalPool
 from chainer_jo.scheduling.scheduler import Scheduler, pending, with_first_steps
 
@@ -74,11 +73,11 @@ def test_a_run_done_again_counts(packed):
 
 def test_packing_again_gives_the_same_file(packed):
     store, other = packed
-    before = (other.root / packed_runs.NAME).read_bytes()
+    before = (other.root / PACKED).read_bytes()
     assert store.pack(other.root) == (2, 0)
-    assert (other.root / packed_runs.NAME).read_bytes() == before
+    assert (other.root / PACKED).read_bytes() == before
     assert other.pack(store.root) == (2, 2)
-    assert (store.root / packed_runs.NAME).read_bytes() == before
+    assert (store.root / PACKED).read_bytes() == before
 
 
 def flags(store, other):
@@ -104,13 +103,13 @@ def test_runs_on_other_data_are_not_packed_together(packed, capsys):
     store, other = packed
     found = {"data": "digits", "fingerprint": "another"}
     (store.root / "data.json").write_text(json.dumps(found))
-    before = (other.root / packed_runs.NAME).read_bytes()
+    before = (other.root / PACKED).read_bytes()
     with pytest.raises(SystemExit) as end:
         pack.main("test", flags(store, other))
     error = capsys.readouterr().err
     assert end.value.code == 2 and error.count("\n") == 1
     assert error.startswith(f"error: {other.root}/data.json: the runs packed there are of")
-    assert (other.root / packed_runs.NAME).read_bytes() == before
+    assert (other.root / PACKED).read_bytes() == before
     assert (other.root / "data.json").read_text() == "{}"
 
 
@@ -123,7 +122,7 @@ def test_runs_with_a_noise_of_ones_own_are_packed_too(packed):
     for name, value in (("experiment", description), ("result", result)):
         files.write_json(store.root / "runs" / run_id / f"{name}.json", value)
     assert pack.pack("test", flags(store, other))
-    assert packed_runs.read(other.root)[run_id] == {
+    assert read_packed(other.root)[run_id] == {
         "experiment": description, "result": result, "log": [],
     }  # fmt: skip
 
@@ -143,7 +142,7 @@ def test_work_beside_packed_runs_leaves_them_packed(packed):
     b"no xz", lzma.compress(b"no json\n"), lzma.compress(b"{}\n"), lzma.compress(b'{"a": 1}')[:-9],
 ])  # fmt: skip
 def test_a_damaged_file_is_named(tmp_path, content):
-    (tmp_path / packed_runs.NAME).write_bytes(content)
+    (tmp_path / PACKED).write_bytes(content)
     with pytest.raises(UserError, match="not readable as packed runs"):
         RunStore(tmp_path).results()
 

@@ -13,10 +13,9 @@ from processes import run
 from chainer_jo.commands import flags
 from chainer_jo.commands.image_sources import InMemory
 from chainer_jo.datasets import clothing1m, clothing1m_standin
-from chainer_jo.experiments import packed_runs
 from chainer_jo.experiments.presets import CLOTHING1M_DIGITS, PRESETS, Study
 from chainer_jo.experiments.presets import CLOTHING1M_STANDIN as STANDIN
-from chainer_jo.experiments.store import RunStore
+from chainer_jo.experiments.store import PACKED, RunStore, read_packed
 from chainer_jo.report.claims import Claims
 from chainer_jo.report.clothing1m import table3
 
@@ -26,7 +25,7 @@ committed, readme_regions, results_page = map(
     __import__, ("committed", "readme_regions", "results_page")
 )
 REFERENCE = ROOT / "results" / "reference"
-PACKED = [name for name in PRESETS if (REFERENCE / name / packed_runs.NAME).exists()]
+PACKED = [name for name in PRESETS if (REFERENCE / name / PACKED).exists()]
 
 
 def git(*words: str) -> subprocess.CompletedProcess:
@@ -50,7 +49,7 @@ def study_of(preset, table):
     """The study that a committed table of cells was made in."""
     cells = table["cells"]
     rates = {cell["column"].get("noise_rate", -1) for cell in cells}
-    runs = packed_runs.read(REFERENCE / preset).values()
+    runs = read_packed(REFERENCE / preset).values()
     features = {run["experiment"]["noise"].get("features") for run in runs} - {None}
     return Study(
         PRESETS[preset],

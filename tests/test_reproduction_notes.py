@@ -8,8 +8,8 @@ from statistics import mean
 import pytest
 
 from chainer_jo import files
-from chainer_jo.experiments import packed_runs
 from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.store import read_packed
 from chainer_jo.paper.claims import phases
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,7 +36,7 @@ def logs(preset: str) -> Iterator[list[dict]]:
     """Those of the trials at the high learning rate of Figure 2."""
     drawn = files.read_json(REFERENCE / preset / "figure2.json")["curves"]
     (curve,) = [c for c in drawn if c["label"] == "lr=0.2"]
-    runs = packed_runs.read(REFERENCE / preset)
+    runs = read_packed(REFERENCE / preset)
     return (runs[run]["log"] for run in curve["runs"])
 
 
@@ -115,7 +115,7 @@ def few_are_replaced() -> str:
 
 def forward_does_not_fall() -> str:
     """Table 2 of the digits at r = 0.4, mean over trials epoch by epoch."""
-    runs, found = packed_runs.read(REFERENCE / "digits"), []
+    runs, found = read_packed(REFERENCE / "digits"), []
     for method in ("cross_entropy", "forward"):
         where = {"method": method, "score": "last", "accuracy": "test", "noise_rate": 0.4}
         trials = [runs[run]["log"] for run in the_cell("digits", 2, **where)["runs"]]
@@ -168,7 +168,7 @@ def lost(table: int, parameter: str, value: float, default: float) -> float:
 
 def first_steps(table: int, parameter: str, value: float) -> Iterator[list[dict]]:
     """The logs of those that the trials of one cell of the digits rest on."""
-    runs = packed_runs.read(REFERENCE / "digits")
+    runs = read_packed(REFERENCE / "digits")
     for run in the_cell("digits", table, parameter=parameter, value=value)["runs"]:
         yield runs[Experiment.from_dict(runs[run]["experiment"]).first_step.id]["log"]
 

@@ -20,7 +20,7 @@ from tiny import TINY
 from chainer_jo.commands import app, compare, flags, main
 from chainer_jo.commands.image_sources import InMemory
 from chainer_jo.errors import Unfinished
-from chainer_jo.experiments import method_sources, presets
+from chainer_jo.experiments import presets, provenance
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper import tables
@@ -103,7 +103,7 @@ def test_results_of_other_code_are_noted(tiny, tmp_path, caplog, monkeypatch):
     for _ in range(2):
         assert run(table1, tmp_path, *flags) == 0
     assert not caplog.messages
-    monkeypatch.setattr(method_sources, "digest", lambda: "another")
+    monkeypatch.setattr(provenance, "sources_digest", lambda: "another")
     assert run(table1, tmp_path, *flags) == 0
     (note,) = caplog.messages
     assert note.startswith("3 of 3 finished runs were made by other code than this (commit ")

@@ -9,8 +9,7 @@ from chainer import Reporter, links, serializers
 from thread_ranks import ThreadRanks
 
 from chainer_jo.errors import UserError
-from chainer_jo.links.classifier import Classifier
-from chainer_jo.links.joint_objective import JointObjective
+from chainer_jo.links.objectives import Classifier, JointObjective
 from chainer_jo.training.iterator import BatchIterator
 from chainer_jo.training.labels import LabelStore
 from chainer_jo.training.many_ranks import (

@@ -8,8 +8,7 @@ from pathlib import Path
 from chainer_jo import files
 from chainer_jo.commands.command_line import end_with, reference_parser
 from chainer_jo.errors import UserError
-from chainer_jo.experiments import packed_runs
-from chainer_jo.experiments.store import RunStore
+from chainer_jo.experiments.store import PACKED, RunStore
 from chainer_jo.functions.providers import cudnn_choices
 
 #: Files that results depend on beside the descriptions of runs: the data and, on a GPU, cuDNN's
@@ -42,7 +41,7 @@ def pack(description: str, argv: list[str] | None = None) -> bool:
         if (here / name).exists() and here != there:
             (there / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(here / name, there / name)
-    path = there / packed_runs.NAME
+    path = there / PACKED
     print(f"{path}: {number:,} runs, {new:,} of them new, in {path.stat().st_size / 1e6:.2f} MB")
     return True
 

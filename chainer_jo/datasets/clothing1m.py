@@ -16,8 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chainer_jo.datasets.image_files import ImageFiles, as_keys
-from chainer_jo.datasets.labelled_data import UNKNOWN, Labelled, LabelledData
+from chainer_jo.datasets.labelled_data import UNKNOWN, ImageFiles, Labelled, LabelledData, as_keys
 from chainer_jo.datasets.problems import Problems
 
 NAME = "clothing1m"

@@ -14,7 +14,7 @@ import numpy as np
 from chainer_jo.datasets import decoding
 from chainer_jo.datasets.array_cache import decoded_once
 from chainer_jo.datasets.image_data import ImageData
-from chainer_jo.datasets.natural_order import by_value
+from chainer_jo.datasets.labelled_data import by_value
 from chainer_jo.datasets.progress import Progress
 from chainer_jo.datasets.unpacked_tar import DAMAGED, check_end
 from chainer_jo.errors import UserError

@@ -1,11 +1,13 @@
-"""The origin of numbers: code, versions, device."""
+"""The origin of numbers: commit, a digest of the code that they follow from, versions, device."""
 
+import ast
 import functools
+import hashlib
 import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -14,9 +16,10 @@ import numpy as np
 
 import chainer_jo
 from chainer_jo import files
-from chainer_jo.experiments import method_sources
+from chainer_jo.datasets import noise
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.functions.providers import Provider
+from chainer_jo.training import labels
 
 
 def _commit() -> str | None:
@@ -52,15 +55,15 @@ COMMIT = _commit()
 
 def code() -> str:
     """Which code this process runs, in words; workers elsewhere are asked whether it is theirs."""
-    scripts = ", ".join(sorted(path.name for path in method_sources.added()))
+    scripts = ", ".join(sorted(path.name for path in added()))
     with_scripts = f" with {scripts}" if scripts else ""
-    digest = method_sources.digest()
+    digest = sources_digest()
     return f"chainer_jo {chainer_jo.__version__}, commit {COMMIT}, code {digest}{with_scripts}"
 
 
 def this_code() -> dict:
     """The commit and the digest of the method's sources, as JSON values."""
-    return {"commit": COMMIT, "sources": method_sources.digest()}
+    return {"commit": COMMIT, "sources": sources_digest()}
 
 
 @functools.cache
@@ -126,7 +129,7 @@ def _codes(origin: dict) -> list[dict]:
 def other_code(results: Sequence[dict]) -> str:
     """One line about those results that were made by other code than this, wholly or in part; empty
     if none was."""
-    mine = method_sources.digest()
+    mine = sources_digest()
     by_result = [_codes(result.get("provenance", {})) for result in results]
     others = [
         found
@@ -170,7 +173,7 @@ def provenance(
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    others = [code for code in codes if code.get("sources") != method_sources.digest()]
+    others = [code for code in codes if code.get("sources") != sources_digest()]
     return {
         **this_code(),
         "versions": versions,
@@ -179,3 +182,95 @@ def provenance(
         **({"choices": provider.choices} if provider and provider.choices else {}),
         **({"other_code": others} if others else {}),
     }
+
+
+#: Folders and files that compute; the rest of the package chooses runs and shows results.
+PARTS = (
+    "datasets",
+    "functions",
+    "links",
+    "training",
+    "seeds.py",
+    "experiments/pseudo.py",
+    "experiments/run.py",
+    "experiments/run_parts.py",
+    "experiments/task.py",
+)
+ROOT = Path(chainer_jo.__file__).parent
+
+
+def _read() -> list[tuple[str, bytes]]:
+    """Names and contents of the package's sources."""
+    paths = [
+        path
+        for part in (ROOT / name for name in PARTS)
+        for path in (sorted(part.rglob("*.py")) if part.is_dir() else [part])
+    ]
+    return [(path.relative_to(ROOT).as_posix(), path.read_bytes()) for path in paths]
+
+
+#: Read as the code is loaded: when a run ends, the source tree may be another one.
+_SOURCES = _read()
+
+
+def sources_digest() -> str:
+    """12 hexadecimal digits of the package's code, without comments, docstrings and layout, and of
+    the files that rules and noises were added from."""
+    codes = sorted(_code(path.read_bytes()) for path in added() if path.exists())
+    return hashlib.sha256("\0".join([_package(), *codes]).encode()).hexdigest()[:12]
+
+
+def added() -> set[Path]:
+    """The files that rules and noises were added from."""
+    return {Path(function.__code__.co_filename) for function in _added()}
+
+
+@functools.cache
+def _package() -> str:
+    return "\0".join(f"{name}\0{_code(source)}" for name, source in _SOURCES)
+
+
+def _code(source: bytes) -> str:
+    parts: list[str] = []
+    _write(ast.parse(source), parts.append)
+    return "".join(parts)
+
+
+def _write(node, add: Callable[[str], None]) -> None:
+    """Adds the syntax tree as text. Fields that say nothing are left out: later versions of Python
+    have more of them."""
+    if isinstance(node, list):
+        for item in node:
+            _write(item, add)
+    elif isinstance(node, ast.AST):
+        add(f"({type(node).__name__}")
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if name == "body" and _is_docstring(value):
+                value = value[1:]
+            if value is not None and value != []:
+                add(f" {name}=")
+                _write(value, add)
+        add(")")
+    else:
+        add(repr(node))
+
+
+def _is_docstring(body) -> bool:
+    """Whether a body begins with a string that nothing is done with."""
+    return (
+        isinstance(body, list)
+        and bool(body)
+        and isinstance(body[0], ast.Expr)
+        and isinstance(body[0].value, ast.Constant)
+        and isinstance(body[0].value.value, str)
+    )
+
+
+def _added() -> Iterator[Callable]:
+    """Functions in the registries whose code is not the package's."""
+    models = (f for model in noise.MODELS.values() for f in (model.draw, model.matrix))
+    for function in (*labels.RULES.values(), *models):
+        code = getattr(function, "__code__", None)
+        if code and ROOT not in Path(code.co_filename).parents:
+            yield function

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import chainer
@@ -13,7 +13,6 @@ from chainer.serializers import save_npz
 from chainer_jo import files, seeds
 from chainer_jo.datasets import ImageData
 from chainer_jo.datasets.labelled_data import LabelledData
-from chainer_jo.experiments import scores
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.provenance import provenance, this_code
 from chainer_jo.experiments.pseudo import PseudoSource
@@ -21,7 +20,7 @@ from chainer_jo.experiments.run_parts import Inputs, make_network, make_objectiv
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.experiments.task import Task
 from chainer_jo.functions import providers
-from chainer_jo.links.classifier import Classifier
+from chainer_jo.links.objectives import Classifier
 from chainer_jo.training import extensions
 from chainer_jo.training.extensions.checkpoint import shards_of
 from chainer_jo.training.images import Images
@@ -30,6 +29,9 @@ from chainer_jo.training.labels import LabelStore
 from chainer_jo.training.many_ranks import ALONE, Ranks, SharedMomentumSGD
 from chainer_jo.training.optimizers import FlatMomentumSGD
 from chainer_jo.training.updaters import JointUpdater
+
+#: Lower bounds of the highest probability, by which Tables 12 and 13 divide soft labels.
+CONFIDENCE_BOUNDS = (0.99, 0.95, 0.9, 0.0)
 
 
 @dataclass(frozen=True)
@@ -271,7 +273,7 @@ class Run:
             labels = self._final_labels
             if self.task.noisy_labels_right is not None:
                 truth = self.task.train.true_labels
-                outcome["confidence"] = scores.confidence(labels, truth, self.ranks)
+                outcome["confidence"] = _confidence(labels, truth, self.ranks)
             parts = self.ranks.gather(labels)
             if self.ranks.is_first:
                 whole = self.task.shards.join(parts)
@@ -286,7 +288,7 @@ class Run:
         """Accuracies in [0, 1] at the best epoch and at the last; by class at the last."""
         task, ranks = self.task, self.ranks
         log = ranks.broadcast(self.store.log(self.experiment) if ranks.is_first else None)
-        found = scores.of_epochs(log, best=self.best.epoch, last=len(log))
+        found = _of_epochs(log, best=self.best.epoch, last=len(log))
         if "test" in self.evaluation_sets:
             images, labels = self.evaluation_sets["test"]
             predicted = extensions.predict(self.model, images)
@@ -294,11 +296,11 @@ class Run:
         if self._recovers_by_prediction:
             images, truth = self._with_known_truth()
             predicted = extensions.predict(self.model, images)
-            found["last"]["recovery"] = scores.accuracy(predicted, truth, ranks)
+            found["last"]["recovery"] = extensions.accuracy(predicted, truth, ranks)
             found["last"]["recovery_by_class"] = self._by_class(predicted, truth)
             self.best.restore()
             predicted = extensions.predict(self.model, images)
-            found["best"]["recovery"] = scores.accuracy(predicted, truth, ranks)
+            found["best"]["recovery"] = extensions.accuracy(predicted, truth, ranks)
         elif self.experiment.relabelling and task.noisy_labels_right is not None:
             predicted = self._final_labels.argmax(axis=1)
             by_class = self._by_class(predicted, task.train.true_labels)
@@ -315,7 +317,7 @@ class Run:
         return self.inputs.images(train), train.true_labels
 
     def _by_class(self, predicted: np.ndarray, labels: np.ndarray) -> list[float | None]:
-        return scores.by_class(predicted, labels, self.task.num_classes, self.ranks)
+        return extensions.by_class(predicted, labels, self.task.num_classes, self.ranks)
 
 
 def _device(name: str, ranks: Ranks) -> chainer.backend.Device:
@@ -324,3 +326,27 @@ def _device(name: str, ranks: Ranks) -> chainer.backend.Device:
         return chainer.get_device("@numpy")
     number = ranks.local_rank if ranks.size > 1 else int(name.partition(":")[2] or 0)
     return chainer.get_device(f"@cupy:{number}")
+
+
+def _of_epochs(log: Sequence[dict], **epochs: int) -> dict[str, dict]:
+    """Accuracies in [0, 1] as they were logged, at each of the named epochs, counted from 1."""
+    keys = ("epoch", "validation", "test", "recovery")
+    return {
+        name: {key: log[epoch - 1][key] for key in keys if key in log[epoch - 1]}
+        for name, epoch in epochs.items()
+    }
+
+
+def _confidence(labels: np.ndarray, true_labels: np.ndarray, ranks: Ranks) -> list[dict]:
+    """Tables 12 and 13: number and accuracy of labels (n, c) by their highest probability, highest
+    first; of those whose true label is known."""
+    known = true_labels >= 0
+    highest = labels[known].max(axis=1)
+    right = labels[known].argmax(axis=1) == true_labels[known]
+    rows, upper = [], np.inf
+    for lower in CONFIDENCE_BOUNDS:
+        inside = (highest >= lower) & (highest < upper)
+        number, of_them = ranks.sum(np.array([inside.sum(), right[inside].sum()]))
+        rows.append({"from": lower, "number": int(number), "right": int(of_them)})
+        upper = lower
+    return rows

@@ -6,12 +6,11 @@ from __future__ import annotations
 import chainer
 import numpy as np
 
-from chainer_jo.datasets.image_files import ImageFiles
 from chainer_jo.datasets.image_stream import ImageStream
-from chainer_jo.datasets.labelled_data import Labelled
+from chainer_jo.datasets.labelled_data import ImageFiles, Labelled
 from chainer_jo.experiments.task import Task
 from chainer_jo.links import CNNCRF, ForwardCorrection, JointObjective
-from chainer_jo.links.objective import Objective
+from chainer_jo.links.objectives import Objective
 from chainer_jo.links.preact_resnet import PreActResNet
 from chainer_jo.links.resnet50_weights import load_resnet50
 from chainer_jo.training.images import Images, NetworkInput

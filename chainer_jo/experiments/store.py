@@ -2,22 +2,29 @@
 
 import contextlib
 import fcntl
+import functools
 import hashlib
+import json
+import lzma
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
-from chainer_jo.experiments import packed_runs
 from chainer_jo.experiments.experiment import Experiment
+
+#: Finished runs in one compressed file, beside the folder ``runs``: what is committed in its place.
+#: One line of JSON per run: ``experiment`` (its description), ``result`` and ``log``. Labels and
+#: weights are left out; ``labels_sha256`` in the result tells whether others are the same.
+PACKED = "runs.jsonl.xz"
 
 
 class RunStore:
     """The runs below ``root/runs``: ``<id>/experiment.json``, ``log.json``, ``result.json``,
-    ``labels.npz``. Where there is none, a run may be among the packed ones (`packed_runs`).
+    ``labels.npz``. Where there is none, a run may be among the packed ones (`read_packed`).
 
     Any number of processes may use one store: a run belongs to whoever holds its lock, and the
     operating system gives the lock back when its holder dies.
@@ -57,7 +64,7 @@ class RunStore:
         """The result of an ended run, or None; its ``state`` is ``finished`` or ``diverged``."""
         path = self.folder(experiment) / "result.json"
         if not path.exists():
-            return packed_runs.read(self.root).get(experiment.id, {}).get("result")
+            return read_packed(self.root).get(experiment.id, {}).get("result")
         result = files.read_json(path)
         if result.get("id") != experiment.id:
             raise UserError(f"{path}: result of {result.get('id')}, expected {experiment.id}")
@@ -81,12 +88,12 @@ class RunStore:
         """The epochs so far, one dict each; empty before the first."""
         path = self.folder(experiment) / "log.json"
         if not path.exists():
-            return packed_runs.read(self.root).get(experiment.id, {}).get("log", [])
+            return read_packed(self.root).get(experiment.id, {}).get("log", [])
         return files.read_json(path)
 
     def results(self) -> list[dict]:
         """The results of all finished runs, by id."""
-        found = {run_id: run["result"] for run_id, run in packed_runs.read(self.root).items()}
+        found = {run_id: run["result"] for run_id, run in read_packed(self.root).items()}
         for path in (self.root / "runs").glob("*/result.json"):
             found[path.parent.name] = files.read_json(path)
         return [found[run_id] for run_id in sorted(found)]
@@ -97,8 +104,8 @@ class RunStore:
 
         Descriptions are taken as they are: what they name may be known to a script alone.
         """
-        before = packed_runs.read(root)
-        runs = {**before, **packed_runs.read(self.root)}
+        before = read_packed(root)
+        runs = {**before, **read_packed(self.root)}
         for path in (self.root / "runs").glob("*/result.json"):
             folder, result = path.parent, files.read_json(path)
             if result.get("id") != folder.name:
@@ -111,7 +118,7 @@ class RunStore:
                 "result": result,
                 "log": files.read_json(log) if log.exists() else [],
             }
-        packed_runs.write(root, runs.values())
+        write_packed(root, runs.values())
         return len(runs), len(runs.keys() - before.keys())
 
     def labels(self, experiment: Experiment) -> np.ndarray | None:
@@ -168,9 +175,9 @@ class RunStore:
         UserError
             if another process is at the run, or it is a packed one.
         """
-        if experiment.id in packed_runs.read(self.root):
+        if experiment.id in read_packed(self.root):
             raise UserError(
-                f"run {experiment.id}: packed in {self.root / packed_runs.NAME}, which nothing "
+                f"run {experiment.id}: packed in {self.root / PACKED}, which nothing "
                 "forgets; expected another --results folder"
             )
         folder = self.folder(experiment)
@@ -198,3 +205,36 @@ def _labels(folder: Path) -> np.ndarray | None:
 def _digest(labels: np.ndarray) -> str:
     """SHA-256 of labels, in the order of the training images, as little-endian float32."""
     return hashlib.sha256(np.ascontiguousarray(labels, "<f4").tobytes()).hexdigest()
+
+
+def read_packed(root: Path) -> dict[str, dict]:
+    """By id, the packed runs of a results folder; none if it has no such file.
+
+    Raises
+    ------
+    UserError
+        if the file is damaged.
+    """
+    path = root / PACKED
+    return _read_packed(path, path.stat().st_mtime_ns) if path.exists() else {}
+
+
+@functools.lru_cache(maxsize=1)
+def _read_packed(path: Path, changed: int) -> dict[str, dict]:
+    try:
+        with lzma.open(path, "rt", encoding="utf-8") as lines:
+            runs = [json.loads(line) for line in lines]
+        return {run["result"]["id"]: run for run in runs}
+    except (OSError, EOFError, lzma.LZMAError, ValueError, KeyError) as error:
+        raise UserError(f"{path}: not readable as packed runs ({error})") from None
+
+
+def write_packed(root: Path, runs: Iterable[dict]) -> None:
+    """Packs runs, each a dict of ``experiment``, ``result`` and ``log``.
+
+    The same runs give the same file, in whatever order they come.
+    """
+    ordered = sorted(runs, key=lambda run: run["result"]["id"])
+    lines = "".join(json.dumps(run, separators=(",", ":")) + "\n" for run in ordered)
+    packed = lzma.compress(lines.encode(), preset=9 | lzma.PRESET_EXTREME)
+    files.write(root / PACKED, lambda file: file.write(packed))

@@ -10,8 +10,7 @@ from chainer_jo.functions.crf import (
     e_step,
     joint_probabilities,
 )
-from chainer_jo.links.forward_correction import check_transition
-from chainer_jo.links.objective import Objective, is_prior
+from chainer_jo.links.objectives import Objective, check_transition, is_prior
 
 
 class CNNCRF(Objective):

@@ -1,4 +1,5 @@
-"""Relabelling by features that any model has computed of the images: seconds, in this process."""
+"""Relabelling by what any model has said of the images, features or probabilities: seconds, in this
+process."""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ from chainer_jo.datasets.progress import Progress
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import training
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
-from chainer_jo.relabel.feature_table import read_features
+from chainer_jo.relabel.feature_table import read_features, read_rows
 from chainer_jo.relabel.features import FeatureInput, FeatureSet
+from chainer_jo.relabel.label_errors import find_label_errors
 from chainer_jo.relabel.labelled_images import LabelledSets
 from chainer_jo.relabel.outcome import Accuracy, Outcome
 from chainer_jo.relabel.trained_network import Member, TrainedNetwork
@@ -122,3 +124,36 @@ def _check_paths(file: str, sets: LabelledSets) -> None:
                     f"features {file!r}: {path!r} is in the {other} and in the {use} set, expected "
                     "paths that tell them apart"
                 )
+
+
+class ByProbabilities:
+    """One invocation; nothing is trained."""
+
+    def __init__(self, flags: argparse.Namespace) -> None:
+        self.images = images = flags.own.sets.train
+        file, classes = flags.probabilities, images.class_names
+        self.probabilities, names = read_rows(file, images, "probabilities")
+        names = classes if names is None else names
+        width = self.probabilities.shape[1]
+        if sorted(names) != sorted(classes) or width != len(classes):
+            raise UserError(
+                f"probabilities {file!r}: {width} columns for classes {', '.join(names[:5])}, "
+                f"expected one for each of the {len(classes)} of the labels; an array "
+                "'class_names' says their order"
+            )
+        self.probabilities = self.probabilities[:, [names.index(name) for name in classes]]
+
+    @property
+    def about(self) -> dict[str, str]:
+        """How it is computed."""
+        return {"images": "by probabilities that came in; no network is trained"}
+
+    def plan(self) -> None:
+        """Says what would be run."""
+        print("nothing is trained")
+
+    def work(self) -> Outcome:
+        """Everything."""
+        images = self.images
+        errors = find_label_errors(self.probabilities, images.labels, images.class_names)
+        return Outcome(CorrectedLabels(images, errors), None, [], self.about)

@@ -23,17 +23,16 @@ from chainer_jo.experiments.presets import REAL, Study
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.functions import providers
-from chainer_jo.links.classifier import Classifier
-from chainer_jo.links.joint_objective import JointObjective
+from chainer_jo.links.objectives import Classifier, JointObjective
 from chainer_jo.links.preact_resnet import PreActResNet
 from chainer_jo.links.resnet50 import ResNet50
 from chainer_jo.relabel import own_data
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
-from chainer_jo.relabel.decoded_images import usual_size
 from chainer_jo.relabel.folds import folds, same_files
 from chainer_jo.relabel.label_errors import find_label_errors
 from chainer_jo.relabel.labelled_images import LabelledImages
 from chainer_jo.relabel.outcome import Accuracy, Outcome
+from chainer_jo.relabel.own_data import usual_size
 from chainer_jo.relabel.presets import FOLDS, large_images, small_images
 from chainer_jo.relabel.trained_network import Member, TrainedNetwork
 from chainer_jo.scheduling.cost import MEASURED, Cost, duration, probe

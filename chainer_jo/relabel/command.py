@@ -9,14 +9,13 @@ from pathlib import Path
 from chainer_jo.commands import app
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.relabel import audit, corrected_set, labelled_images
-from chainer_jo.relabel.by_features import ByFeatures
+from chainer_jo.relabel import corrected_set, labelled_images
+from chainer_jo.relabel.by_features import ByFeatures, ByProbabilities
 from chainer_jo.relabel.by_images import ByImages
-from chainer_jo.relabel.by_probabilities import ByProbabilities
-from chainer_jo.relabel.corrected_labels import CorrectedLabels
-from chainer_jo.relabel.decoded_images import usual_size
+from chainer_jo.relabel.corrected_labels import CorrectedLabels, drawn_to_judge
 from chainer_jo.relabel.flags import deciding, parse
 from chainer_jo.relabel.outcome import Outcome, report, summary
+from chainer_jo.relabel.own_data import usual_size
 from chainer_jo.relabel.results_folder import LABELS, SOFT_LABELS, ResultsFolder
 from chainer_jo.training.many_ranks import Ranks
 
@@ -64,7 +63,7 @@ def relabel(flags: argparse.Namespace, ranks: Ranks) -> None:
         print(f"time is up; {app.go_on()}")
         return
     labels = CorrectedLabels(images, outcome.labels.errors, reviewed, flags.min_probability)
-    drawn = audit.drawn(flags.audit, len(images), flags.seed)
+    drawn = drawn_to_judge(flags.audit, len(images), flags.seed)
     _write(flags, folder, replace(outcome, labels=labels, audit=drawn))
 
 

@@ -14,9 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from chainer_jo.datasets.image_files import ImageFiles, as_keys, digest_keys
-from chainer_jo.datasets.labelled_data import UNKNOWN, Labelled
-from chainer_jo.datasets.natural_order import by_value
+from chainer_jo.datasets.labelled_data import (
+    UNKNOWN,
+    ImageFiles,
+    Labelled,
+    as_keys,
+    by_value,
+    digest_keys,
+)
 from chainer_jo.datasets.problems import Problems
 from chainer_jo.datasets.source import TAR_ENDING
 from chainer_jo.datasets.unpacked_tar import DAMAGED, unpack

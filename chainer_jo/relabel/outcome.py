@@ -10,8 +10,7 @@ import numpy as np
 
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.relabel.audit import ByEye
-from chainer_jo.relabel.corrected_labels import CorrectedLabels
+from chainer_jo.relabel.corrected_labels import ByEye, CorrectedLabels
 from chainer_jo.relabel.labelled_images import LabelledImages
 from chainer_jo.relabel.report import RelabelReport
 from chainer_jo.relabel.trained_network import TrainedNetwork

@@ -5,24 +5,38 @@ from __future__ import annotations
 
 import base64
 import html
+import io
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
+from PIL import Image
 
 from chainer_jo import files
-from chainer_jo.relabel import thumbnails
+from chainer_jo.cores import usable_cores
+from chainer_jo.datasets import decoding
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
 
 NAME = "report.html"
 #: Images up to which all are in the page; of more it shows those on disk.
 EMBEDDED = 100_000
+#: Small pictures, a hundred in one file: a page of thousands opens at once.
+COLUMNS, ROWS = 12, 10
+#: Images on a sheet.
+CELLS = COLUMNS * ROWS
+#: Sides to choose from, in pixels.
+SIDES = (96, 64, 48, 32, 24)
+#: All sheets together take BYTES at most, if a pixel of a JPEG takes PER_PIXEL bytes.
+BYTES, PER_PIXEL = 24 << 20, 0.35
+#: Up to this side sheets are PNGs: such images are looked at pixel by pixel.
+LOSSLESS = 16
 
 
 @dataclass(frozen=True)
@@ -61,14 +75,14 @@ class RelabelReport:
         listed = to_look_at(labels)
         rows = np.concatenate([listed, np.setdiff1d(audit, listed)])
         content = _content(labels, rows, len(listed), audit)
-        sheets: list[str] = []
+        pictures: list[str] = []
         if len(rows) > EMBEDDED:
             content["base"] = quote(Path(os.path.relpath(images.root, folder)).as_posix()) + "/"
         else:
-            side = thumbnails.side_for(len(rows), usual_size)
-            sheets += thumbnails.sheets(images.files(rows), side)
-            content |= {"cells": thumbnails.CELLS, "columns": thumbnails.COLUMNS, "side": side}
-        files.write_text(path, self._page(content, sheets))
+            side = side_for(len(rows), usual_size)
+            pictures += sheets(images.files(rows), side)
+            content |= {"cells": CELLS, "columns": COLUMNS, "side": side}
+        files.write_text(path, self._page(content, pictures))
         return path
 
     def _page(self, content: dict, sheets: Sequence[str]) -> str:
@@ -149,3 +163,44 @@ def _table(rows: list[list[str]]) -> str:
         f'<div class="wide high" tabindex="0"><table class="text"><thead><tr>{cells}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"
     )
+
+
+def side_for(number: int, usual_size: int) -> int:
+    """Pixels of a side, for so many images of this usual size: no more than they have, and fewer
+    where there are many."""
+    fits = (side for side in SIDES if number * side**2 * PER_PIXEL <= BYTES)
+    return min(next(fits, SIDES[-1]), usual_size)
+
+
+def sheets(paths: Sequence[str], side: int) -> Iterator[str]:
+    """The images on sheets of `CELLS` each, row by row, as data URIs; the last may have fewer rows,
+    or be one row alone, no longer than it has to be.
+
+    An image that cannot be opened leaves its cell empty.
+    """
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        for start in range(0, len(paths), CELLS):
+            cells = pool.map(lambda path: _cell(path, side), paths[start : start + CELLS])
+            yield _sheet(list(cells), side)
+
+
+def _cell(path: str, side: int) -> Image.Image | None:
+    try:
+        image = decoding.read(path, enough=side).convert("RGB")
+    except Exception:  # a picture less is no reason to lose a report
+        return None
+    image.thumbnail((side, side), Image.Resampling.BILINEAR)
+    return image
+
+
+def _sheet(cells: list[Image.Image | None], side: int) -> str:
+    columns = min(COLUMNS, len(cells))
+    sheet = Image.new("RGB", (columns * side, -(-len(cells) // columns) * side), "#888")
+    for i, image in enumerate(cells):
+        if image is not None:
+            left, top = i % columns * side, i // columns * side
+            margin = (side - image.width) // 2, (side - image.height) // 2
+            sheet.paste(image, (left + margin[0], top + margin[1]))
+    out, kind = io.BytesIO(), "png" if side <= LOSSLESS else "jpeg"
+    sheet.save(out, kind, quality=80, optimize=True)
+    return f"data:image/{kind};base64," + base64.b64encode(out.getvalue()).decode()

@@ -15,8 +15,7 @@ from chainer.training.triggers import ManualScheduleTrigger
 
 from chainer_jo import seeds
 from chainer_jo.errors import UserError
-from chainer_jo.links.classifier import Classifier
-from chainer_jo.links.joint_objective import JointObjective
+from chainer_jo.links.objectives import Classifier, JointObjective
 from chainer_jo.relabel.features import FeatureInput, FeatureSet
 from chainer_jo.relabel.folds import folds, near_duplicates
 from chainer_jo.relabel.label_errors import LabelErrors, find_label_errors

@@ -11,8 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 
 from chainer_jo.datasets.decoding import open_rgb
-from chainer_jo.datasets.image_files import ImageFiles
-from chainer_jo.datasets.labelled_data import LabelledData, class_index
+from chainer_jo.datasets.labelled_data import ImageFiles, LabelledData, class_index
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore

@@ -22,8 +22,7 @@ from distributed import Client, Future, KilledWorker, get_worker
 from distributed.utils import sync
 
 from chainer_jo.datasets import ImageData
-from chainer_jo.datasets.image_files import ImageFiles
-from chainer_jo.datasets.labelled_data import LabelledData
+from chainer_jo.datasets.labelled_data import ImageFiles, LabelledData
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.experiments import provenance
 from chainer_jo.experiments.experiment import Experiment

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from chainer import backend
 
-from chainer_jo.datasets.image_files import ImageFiles
 from chainer_jo.datasets.image_stream import ImageStream
+from chainer_jo.datasets.labelled_data import ImageFiles
 from chainer_jo.training.images import Images
 from chainer_jo.training.iterator import Batch, BatchIterator
 

@@ -1,10 +1,13 @@
 """Trainer extensions: label averaging, evaluation, best/last bookkeeping, saving and stopping."""
 
-from chainer_jo.training.extensions.best import BestEpoch
 from chainer_jo.training.extensions.checkpoint import Checkpoint, Paused
-from chainer_jo.training.extensions.diverged import Diverged, StopWhenDiverged
-from chainer_jo.training.extensions.evaluation import Evaluation, predict
-from chainer_jo.training.extensions.label_update import LabelUpdate
+from chainer_jo.training.extensions.epoch_end import (
+    BestEpoch,
+    Diverged,
+    LabelUpdate,
+    StopWhenDiverged,
+)
+from chainer_jo.training.extensions.evaluation import Evaluation, accuracy, by_class, predict
 from chainer_jo.training.extensions.log_report import LogReport, extend_log
 
 __all__ = [
@@ -16,6 +19,8 @@ __all__ = [
     "LogReport",
     "Paused",
     "StopWhenDiverged",
+    "accuracy",
+    "by_class",
     "extend_log",
     "predict",
 ]

@@ -1,4 +1,5 @@
-"""Accuracy on validation and test images after each epoch."""
+"""What a model says of images, and how often it is right: after each epoch, and of a run that has
+ended."""
 
 from collections.abc import Mapping
 
@@ -7,7 +8,7 @@ import numpy as np
 from chainer import backend, training
 from chainer.backends import cuda
 
-from chainer_jo.links.classifier import Classifier
+from chainer_jo.links.objectives import Classifier
 from chainer_jo.training.device import GraphStep
 from chainer_jo.training.images import Images
 from chainer_jo.training.many_ranks import ALONE, Ranks, counts
@@ -50,6 +51,19 @@ def predict(model: Classifier, images: Images) -> np.ndarray:
     return Predictor(model)(images)
 
 
+def accuracy(predicted: np.ndarray, labels: np.ndarray, ranks: Ranks) -> float | None:
+    """The share of right predictions (n,) among those whose label is known, if any is."""
+    right, known = ranks.sum(counts(predicted, labels))
+    return float(right / known) if known else None
+
+
+def by_class(
+    predicted: np.ndarray, labels: np.ndarray, classes: int, ranks: Ranks
+) -> list[float | None]:
+    """`accuracy` of the images of each class."""
+    return [accuracy(predicted[labels == k], labels[labels == k], ranks) for k in range(classes)]
+
+
 class Evaluation(training.Extension):
     """Reports, for each named set, the share of its images that the model classifies correctly.
 
@@ -80,8 +94,9 @@ class Evaluation(training.Extension):
 
     def __call__(self, trainer: training.Trainer) -> None:
         self.ranks.average_statistics(self.model)
-        chainer.report({name: self._accuracy(*part) for name, part in self.sets.items()})
-
-    def _accuracy(self, images: Images, labels: np.ndarray) -> float:
-        right, known = self.ranks.sum(counts(self._predict(images), labels))
-        return float(right / known)
+        chainer.report(
+            {
+                name: accuracy(self._predict(images), labels, self.ranks)
+                for name, (images, labels) in self.sets.items()
+            }
+        )

@@ -10,7 +10,7 @@ from chainer import backend
 from chainer.backends import cuda
 from chainer.training import StandardUpdater
 
-from chainer_jo.links.classifier import Classifier
+from chainer_jo.links.objectives import Classifier
 from chainer_jo.training.device import GraphStep
 from chainer_jo.training.images import Images
 from chainer_jo.training.iterator import Batch
