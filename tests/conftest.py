@@ -18,6 +18,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 # Before any test imports chainer: see chainer_jo._compat.
+from chainer_jo.datasets.array_cache import download  # noqa: E402
 from chainer_jo.functions import providers  # noqa: E402
 
 
@@ -26,6 +27,13 @@ def engine_as_before():
     """A run makes its engine that of the process; the next test has none that it did not choose."""
     yield
     providers.use(None)
+
+
+@pytest.fixture
+def cache(monkeypatch, tmp_path):
+    """A data set folder of the test's own; gives that of the package in it."""
+    monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "chainer_jo"
 
 
 @pytest.fixture(params=["subnormals", "flushed"])

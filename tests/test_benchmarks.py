@@ -1,12 +1,10 @@
 """benchmarks/train_step.py: runs, compares, reports, and says what it left out."""
 
-import argparse
 import json
 import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from chainer_jo.experiments import presets
@@ -31,15 +29,6 @@ def test_the_network_is_the_papers():
         tuple(paper.image_shape),
         paper.batch_size,
     )
-
-
-def test_the_input_is_the_images_without_their_mean():
-    import workload
-
-    data = workload.load("digits", 2)
-    assert data.images.shape == (20, 8, 8, 1)
-    assert data.inputs.shape == (20, 1, 8, 8)
-    np.testing.assert_allclose(data.inputs.mean(axis=0), 0, atol=1e-6)
 
 
 def test_a_run(tmp_path, capsys):
@@ -89,50 +78,6 @@ def test_ratios_take_the_fastest_of_the_others():
     assert train_step.ratios(goals, entries)[0]["processor_ratio"] == 4.0
 
 
-def test_flop_of_a_convolution():
-    """One 3x3 convolution of 2 images 4x4 from 5 to 7 channels: 2 x 2 x 16 x 7 x 5 x 9."""
-    from profile_step import _flop
-
-    x, y, W = np.empty((2, 5, 4, 4)), np.empty((2, 7, 4, 4)), np.empty((7, 5, 3, 3))
-    expected = 2 * 2 * 16 * 7 * 5 * 9
-    assert _flop("conv2d", (x, W, 1, 1, None), (y,)) == expected
-    assert _flop("conv2d_grad_input", (y, W, x.shape, 1, 1, None), (x,)) == expected
-    assert _flop("conv2d_grad_weight", (x, y, W.shape, 1, 1), (W,)) == expected
-
-
-def test_an_unknown_engine_is_the_users_to_mend(capsys):
-    import train_step
-
-    assert train_step.main(["--only", "tensorflow"]) == 2
-    assert "--only tensorflow: expected one of chainer" in capsys.readouterr().err
-
-
-def test_engines_are_built_where_they_are_missing(monkeypatch):
-    """A package that is not installed leaves its engine out, by name."""
-    import engines_cpu
-    import workload
-
-    monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "torch_network", raising=False)
-    with pytest.raises(workload.Missing, match="torch"):
-        engines_cpu.ENTRIES["torch/fp32-nchw"](workload.load("digits", 2))
-
-
-def test_left_out_engines_are_said(monkeypatch):
-    import train_step
-    from workload import Missing
-
-    def worker(engines, name, *options):
-        raise Missing("torch is not installed")
-
-    monkeypatch.setattr(train_step, "Worker", worker)
-    options = argparse.Namespace(network="digits", batch=2, threads=1, rounds=1)
-    assert train_step.measure("engines_cpu", ["torch/fp32-nchw"], options) == (
-        [],
-        {"torch/fp32-nchw": "torch is not installed"},
-    )
-
-
 def test_seconds_per_epoch(tmp_path, capsys):
     import full_epoch
 
@@ -145,48 +90,6 @@ def test_seconds_per_epoch(tmp_path, capsys):
     assert result["iterations_per_epoch"] == pytest.approx(1348 / 128, abs=0.5)
     assert full_epoch.main(["--data", "nowhere"]) == 2
     assert "nowhere" in capsys.readouterr().err
-
-
-def table_of(**trials):
-    """A Table 1 with one cell per method."""
-    return {
-        "cells": [
-            {
-                "row": {"method": method, "score": "last"},
-                "column": {"accuracy": "test", "noise_rate": 0.5},
-                "trials": numbers,
-            }
-            for method, numbers in trials.items()
-        ]
-    }
-
-
-def test_engines_agree_within_the_scatter_alone():
-    import same_learning
-
-    rows = same_learning.compare(
-        {
-            "stock": table_of(joint=[50.0, 52.0, 51.0], cross_entropy=[40.0, 42.0, 41.0]),
-            "fp32": table_of(joint=[51.0, 51.0, 52.0], cross_entropy=[30.0, 32.1, 31.0]),
-            "mixed": table_of(joint=[50.5], cross_entropy=[]),
-        }
-    )
-    assert len(rows) == 1, "cross entropy is missing in one of them"
-    engines = rows[0]["engines"]
-    assert engines["fp32"]["agrees"] is True
-    assert engines["mixed"]["agrees"] is None
-    rows = same_learning.compare(
-        {"stock": table_of(joint=[40.0, 42.0]), "fp32": table_of(joint=[30.0, 32.1])}
-    )
-    assert rows[0]["engines"]["fp32"]["agrees"] is False
-    assert "(-9.9, differs)" in same_learning.markdown(rows)
-
-
-def test_what_a_table_refuses_ends_the_comparison(tmp_path, capfd):
-    import same_learning
-
-    assert same_learning.main(["--folder", str(tmp_path), "--data", "nowhere"]) == 2
-    assert "nowhere" in capfd.readouterr().err
 
 
 def test_what_a_script_costs_is_that_of_all_its_processes():

@@ -11,11 +11,7 @@ from chainer_jo.datasets import cifar10, cifar10_jpeg, image_folder
 from chainer_jo.datasets.image_data import ImageData
 
 NAMES = ("cat", "dog", "frog")
-
-
-@pytest.fixture(autouse=True)
-def cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("CHAINER_DATASET_ROOT", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 def smooth(n, seed):

@@ -89,22 +89,6 @@ def test_into_a_pipe_goes_a_table_and_nothing_for_terminals(written):
     assert "\x1b" not in output and "iters/sec" not in output
 
 
-def test_several_trials_and_what_they_cost(data, tmp_path):
-    done = script("table3", *flags(data, tmp_path, "--trials", "2", "--dry-run"))
-    assert "6 runs, 6 to do" in done and "a guess until the first run" in done
-    assert done.count("-s1-") == 3
-
-
-def test_labels_are_whole(written, data):
-    where, _ = written
-    (path,) = (where / "results/digits-tiny/runs").glob("first-step-real-*/labels.npz")
-    with np.load(path) as archive:
-        labels = archive["labels"]
-    assert labels.shape == (3 * len(NAMES), len(NAMES))
-    np.testing.assert_allclose(labels.sum(axis=1), 1, atol=1e-5)
-    assert not list((where / "results").rglob("snapshot.npz")), "only while a run goes on"
-
-
 def test_figures_and_their_data(written):
     where, _ = written
     for number in (7, 8):

@@ -10,17 +10,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import corrected_set
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.label_errors import LabelErrors
 from chainer_jo.relabel.labelled_images import load
 
-
-@pytest.fixture(autouse=True)
-def cache(monkeypatch, tmp_path):
-    monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 @pytest.fixture

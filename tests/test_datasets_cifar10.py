@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from chainer_jo.datasets import cifar10, data_name, load
-from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
 
 NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 PER_BATCH = 20
+
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 class Python2Pickler(pickle._Pickler):
@@ -56,12 +57,6 @@ def batch(seed):
 BATCHES = {f"data_batch_{i}": batch(i) for i in range(1, 6)} | {"test_batch": batch(6)}
 FILES = {name: dump(content) for name, content in BATCHES.items()}
 FILES["batches.meta"] = dump({"num_cases_per_batch": PER_BATCH, "label_names": NAMES})
-
-
-@pytest.fixture(autouse=True)
-def cache(monkeypatch, tmp_path):
-    monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "cache"))
-    return tmp_path / "cache"
 
 
 @pytest.fixture
@@ -117,12 +112,6 @@ def test_archive(archive):
     check(load(str(archive)))
 
 
-def test_archive_is_decoded_once(archive, monkeypatch):
-    first = load(str(archive))
-    monkeypatch.setattr(cifar10, "_from_archive", lambda path: pytest.fail("decoded again"))
-    assert load(str(archive)).fingerprint() == first.fingerprint()
-
-
 def test_download(archive, monkeypatch):
     monkeypatch.setattr(cifar10, "URL", archive.as_uri())
     check(load("cifar10"))
@@ -146,19 +135,6 @@ def test_no_connection(tmp_path, monkeypatch):
         load("cifar10")
 
 
-def test_unwritable_cache(archive, cache, monkeypatch):
-    monkeypatch.setattr(cifar10, "URL", archive.as_uri())
-    cache.mkdir()
-    (cache / "_dl_cache").write_text("a file where the folder should be")
-    with pytest.raises(UserError, match="_dl_cache.*CHAINER_DATASET_ROOT"):
-        load("cifar10")
-
-
-def test_the_official_archive():
-    assert cifar10.URL == "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
-    assert cifar10.MD5 == "c58f30108f718f92721af3b95e74349a"
-
-
 def test_name_without_loading(folder, archive, cache):
     names = [data_name(str(spec)) for spec in ("cifar10", folder, folder.parent, archive)]
     assert names == ["cifar10"] * 4
@@ -169,19 +145,13 @@ def test_damaged_archive(archive, cache):
     archive.write_bytes(archive.read_bytes()[:-100])
     with pytest.raises(UserError, match=r"cifar-10-python\.tar\.gz': md5 .*damaged"):
         load(str(archive))
-    assert not (cache / "chainer_jo").exists()
+    assert not cache.exists()
 
 
 @pytest.mark.parametrize("name", ["data_batch_3", "test_batch", "batches.meta"])
 def test_missing_file(folder, name):
     (folder / name).unlink()
     with pytest.raises(UserError, match=f"{name} is missing"):
-        load(str(folder))
-
-
-def test_truncated_file(folder):
-    (folder / "data_batch_2").write_bytes(FILES["data_batch_2"][:30_000])
-    with pytest.raises(UserError, match="data_batch_2 cannot be read"):
         load(str(folder))
 
 
@@ -196,18 +166,6 @@ def test_truncated_file(folder):
 def test_file_with_other_content(folder, change):
     (folder / "test_batch").write_bytes(dump(batch(6) | change))
     with pytest.raises(UserError, match="test_batch cannot be read"):
-        load(str(folder))
-
-
-def test_labels_outside_the_classes(folder):
-    (folder / "test_batch").write_bytes(dump(batch(6) | {"labels": [10] * PER_BATCH}))
-    with pytest.raises(UserError, match=r"labels range over 10\.\.10, expected 0\.\.9"):
-        load(str(folder))
-
-
-def test_labels_of_another_number(folder):
-    (folder / "test_batch").write_bytes(dump(batch(6) | {"labels": [1]}))
-    with pytest.raises(UserError, match=r"labels are int32 \(1,\), expected int32 \(20,\)"):
         load(str(folder))
 
 

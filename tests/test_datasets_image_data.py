@@ -22,12 +22,6 @@ def small(**changes):
     return ImageData(**(fields | changes))
 
 
-def test_what_it_says_about_itself():
-    data = small()
-    assert data.num_classes == 3
-    assert data.image_shape == (4, 5, 3)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -75,16 +69,6 @@ def test_shrunk_pixels_are_the_rounded_means_of_squares():
     assert data.test_images[..., 0].tolist() == [[[0, 0]], [[251, 1]]]
     with pytest.raises(UserError, match=r"images of 4 x 5 pixels shrunk by 2, expected a divisor"):
         small().shrunk(2)
-
-
-def test_subset_of_uneven_order():
-    data = small(train_labels=np.array([0, 0, 0, 0, 1, 2, 1, 2, 0, 1, 2, 2], np.int32))
-    few = data.subset(train_per_class=2)
-
-    np.testing.assert_array_equal(few.train_images, data.train_images[[0, 1, 4, 5, 6, 7]])
-    assert few.test_images is data.test_images or np.shares_memory(
-        few.test_images, data.test_images
-    )
 
 
 @pytest.mark.parametrize("per_class", [0, 5])

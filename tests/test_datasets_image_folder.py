@@ -1,23 +1,18 @@
 """Folders and tars of images: what is read, in which order, and what is refused."""
 
-import io
 import tarfile
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import EpsImagePlugin, Image
+from PIL import Image
 
 from chainer_jo.datasets import data_name, image_folder, load
 from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
 
-
-@pytest.fixture(autouse=True)
-def cache(monkeypatch, tmp_path):
-    monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "chainer_jo"
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 def picture(seed, shape=(5, 7, 3)):
@@ -64,22 +59,6 @@ def test_folder(folder):
 def test_tar(folder, tmp_path, ending, prefix):
     mode = {"tar": "w", "tgz": "w:gz"}.get(ending, f"w:{ending[4:]}")
     check(load(str(pack(folder, tmp_path / f"toys.{ending}", mode, prefix))))
-
-
-def test_jpeg_and_palette(tmp_path):
-    smooth = np.add.outer(np.arange(8), np.arange(8)).astype(np.uint8)[..., np.newaxis] * np.uint8(
-        10
-    )
-    colours = np.concatenate([smooth, 255 - smooth, smooth // 2], axis=2)
-    for part in ("train", "test"):
-        save(tmp_path / "toys" / part / "a" / "1.jpg", colours)
-        save(tmp_path / "toys" / part / "a" / "2.JPEG", colours)
-    Image.fromarray(colours).quantize(64).save(tmp_path / "toys/train/a/3.png")
-
-    data = load(str(tmp_path / "toys"))
-
-    assert data.train_images.shape == (3, 8, 8, 3)
-    assert np.abs(data.train_images.astype(int) - colours).mean() < 12
 
 
 def test_grey_images_have_one_channel(tmp_path):
@@ -222,50 +201,6 @@ def test_undecodable_image(folder, cache, content):
     refuse(folder, "image 'train/10/2.png' in .*expected a whole png or jpg", cache)
 
 
-def test_of_sixteen_bits_the_upper_eight_are_kept(tmp_path):
-    values = picture(0, (5, 7)).astype(np.uint16)
-    for part in ("train", "test"):
-        save(tmp_path / "toys" / part / "a" / "1.png", values * 256 + 99)
-
-    np.testing.assert_array_equal(load(str(tmp_path / "toys")).train_images[0, :, :, 0], values)
-
-
-def test_transparent_pixels_are_white(folder):
-    colours = picture(0, (5, 7, 4))
-    colours[..., 3] = 255
-    colours[0, :, 3] = 0
-    save(folder / "train/9/1.png", colours)
-
-    image = load(str(folder)).train_images[0]
-
-    assert (image[0] == 255).all()
-    np.testing.assert_array_equal(image[1:], colours[1:, :, :3])
-
-
-def test_images_are_turned_by_their_exif_orientation(folder):
-    exif = Image.Exif()
-    exif[0x0112] = 6  # the top of the scene is at the right of the file
-    Image.fromarray(np.rot90(picture(9))).save(folder / "train/9/1.png", exif=exif)
-
-    np.testing.assert_array_equal(load(str(folder)).train_images[0], picture(9))
-
-
-def test_postscript_called_jpg_is_not_run(folder, cache, monkeypatch):
-    started = []
-    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *args: started.append(args))
-    (folder / "train/10/1.jpg").write_text(
-        "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n%%EOF\n"
-    )
-    refuse(folder, "image 'train/10/1.jpg' .*content of another kind", cache)
-    assert not started
-
-
-def test_decompression_bomb(folder, cache):
-    Image.new("1", (20_000, 20_000)).save(folder / "train/10/1.png")
-    assert (folder / "train/10/1.png").stat().st_size < 100_000
-    refuse(folder, "image 'train/10/1.png' .*decompression bomb", cache)
-
-
 def test_other_kind_of_file(folder, cache):
     (folder / "test/9/notes.txt").write_text("x")
     refuse(folder, r"file 'test/9/notes.txt' in .*expected \.png, \.jpg, \.jpeg", cache)
@@ -291,11 +226,6 @@ def test_part_without_a_class(folder, cache, part):
     refuse(folder, rf"none under {part}/, expected {part}/<class>/", cache)
 
 
-def test_part_missing(folder, cache):
-    (folder / "test").rename(folder / "tests")
-    refuse(folder, "none under test/", cache)
-
-
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
 @pytest.mark.parametrize("part", [0.3, 0.7, 0.95])
 def test_tar_cut_short(folder, tmp_path, cache, mode, part):
@@ -313,14 +243,6 @@ def test_tar_whose_checksum_is_wrong(folder, tmp_path, cache):
     content[-6] ^= 255
     path.write_bytes(content)
     refuse(path, "toys.tar' is damaged .CRC check failed", cache)
-
-
-def test_tar_cut_between_two_files(folder, tmp_path, cache):
-    path = pack(folder, tmp_path / "toys.tar", "w")
-    with tarfile.open(path) as tar:
-        last = tar.getmembers()[-1]
-    path.write_bytes(path.read_bytes()[: last.offset])
-    refuse(path, "toys.tar' is damaged", cache)
 
 
 def link(tar, name, target, kind=tarfile.SYMTYPE):
@@ -405,13 +327,6 @@ def test_links_in_a_folder_are_followed(folder, tmp_path):
     (folder / "train/9").rename(tmp_path / "nine")
     (folder / "train/9").symlink_to(tmp_path / "nine")
     check(load(str(folder)))
-
-
-def test_tar_without_images(tmp_path, cache):
-    path = tmp_path / "toys.tar"
-    with tarfile.open(path, "w") as tar:
-        tar.addfile(tarfile.TarInfo("train/a/"), io.BytesIO())
-    refuse(path, "none under train/", cache)
 
 
 def test_name_without_loading(folder, tmp_path, cache):

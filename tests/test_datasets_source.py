@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from processes import environment, run
 
-from chainer_jo.datasets import cifar10, data_name, digits, load, source
+from chainer_jo.datasets import data_name, digits, load, source
 from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
 
@@ -24,11 +24,6 @@ def test_digits_by_name_and_by_default():
     assert data_name(None) == data_name("digits") == "digits"
 
 
-def test_another_default():
-    assert data_name(None, default="cifar10") == "cifar10"
-    assert data_name("digits", default="cifar10") == "digits"
-
-
 @pytest.mark.parametrize("function", [load, data_name])
 def test_path_that_is_not_there(function):
     with pytest.raises(
@@ -42,11 +37,6 @@ def test_file_that_is_no_tar(tmp_path, content):
     (tmp_path / "file").write_bytes(content)
     with pytest.raises(UserError, match="file': "):
         load(str(tmp_path / "file"))
-
-
-def test_unknown_folder(tmp_path):
-    with pytest.raises(UserError, match="unknown folder, expected 'digits'"):
-        data_name(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -68,11 +58,6 @@ def test_folder_named_by_the_way_to_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "pets")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert data_name(".") == data_name("../pets/") == data_name("~/pets") == "pets"
-
-
-def test_incomplete_cifar10_folder_is_known_as_such(tmp_path):
-    (tmp_path / "data_batch_1").write_bytes(b"")
-    assert data_name(str(tmp_path)) == cifar10.NAME
 
 
 @needs_cifar10_jpeg

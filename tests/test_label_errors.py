@@ -92,13 +92,6 @@ def test_doubt(images, spread, rate, expected):
     assert re.search(expected, errors.doubt), errors.doubt
 
 
-def test_two_classes_and_features_that_say_nothing_are_in_doubt():
-    rng = np.random.default_rng(0)
-    features = rng.normal(size=(1200, 5)).astype(np.float32)
-    errors = training.judge(FeatureSet(features), rng.integers(0, 2, 1200), "ab", Settings(), 0)
-    assert "hardly tells their labels" in errors.doubt
-
-
 def test_what_is_estimated_is_of_the_given_labels():
     features, true = blobs()
     given = given_labels(true)  # 0 is called 1, and 2 is called 3, two times in five
@@ -220,17 +213,6 @@ def test_files_of_the_same_content(tmp_path):
     paths = [str(tmp_path / name) for name in "abcd"]
     (found,) = same_files(paths, np.array([2, 2, 2, 1]))
     assert found.tolist() == [0, 2]
-
-
-def test_same_seed_same_probabilities():
-    features, true = blobs(240)
-    given, settings = given_labels(true), Settings(epochs=2, quiet=0, average=2)
-    a, b, c = (
-        training.out_of_fold(FeatureSet(features), given, C, settings, seed) for seed in (0, 0, 1)
-    )
-    np.testing.assert_array_equal(a, b)
-    assert not np.array_equal(a, c)
-    np.testing.assert_allclose(a.sum(axis=1), 1, rtol=1e-5)
 
 
 def test_training_that_diverges_is_said():

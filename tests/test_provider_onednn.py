@@ -129,28 +129,6 @@ def test_onednn_says_what_it_is_kept_from():
         assert int(run([sys.executable, "-c", command], env=env).stdout) == instructions
 
 
-def test_stock_chainer_has_fp32_alone():
-    assert providers.choose("cpu", "fp32", "stock") is None
-    with pytest.raises(UserError, match="precision: 'mixed' needs the onednn engine"):
-        providers.choose("cpu", "mixed", "stock")
-
-
-def test_a_process_has_one_provider_per_precision():
-    fp32 = provider("fp32")
-    assert providers.choose("@numpy", "fp32") is fp32
-    assert providers.choose("cpu", "fp32", "onednn") is fp32
-    assert provider("mixed") is not fp32
-
-
-def test_use_sets_the_provider_of_the_process():
-    chosen, before = provider("fp32"), providers.current()
-    providers.use(chosen)
-    try:
-        assert providers.current() is chosen
-    finally:
-        providers.use(before)
-
-
 @pytest.mark.parametrize("name", ["fp32", "mixed"])
 def test_what_a_provider_has_made_ends_with_it(name):
     """Memory is flat over 60 providers that each train a network for a step."""

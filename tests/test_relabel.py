@@ -175,18 +175,6 @@ def test_features_of_two_sets_with_one_path_are_refused(use, data, tmp_path, cap
     assert f"'images/00, é.png' is in the train and in the {use} set, expected" in one_line(capsys)
 
 
-def test_features_that_say_nothing_are_doubted(data, tmp_path, capsys):
-    paths = [row["path"] for row in read(data / "labels.csv")]
-    noise = np.random.default_rng(0).normal(size=(60, 4))
-    np.savez(tmp_path / "noise.npz", features=noise, paths=paths)
-    words = ("--features", tmp_path / "noise.npz", *BY_FEATURES)
-    assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *words) == 0
-    said = capsys.readouterr().out
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "The new labels may be no better" in said.splitlines()[-3]
-    assert "The new labels may be no better" in page
-
-
 @pytest.mark.parametrize("way", ["images", "features"])
 def test_a_network_on_the_labels_as_given_is_asked_for(way, data, tmp_path, capsys):
     other = make(tmp_path / "other", wrong=0)

@@ -72,13 +72,6 @@ def posterior(probabilities: np.ndarray, given: np.ndarray, confusion: np.ndarra
     return joint / joint.sum(axis=1, keepdims=True)
 
 
-def log_likelihood(
-    probabilities: np.ndarray, given: np.ndarray, confusion: np.ndarray
-) -> np.ndarray:
-    """log p(given | x) of every image, (n,), in nats."""
-    return np.log((probabilities * confusion.T[given]).sum(axis=1))
-
-
 def calibrate(probabilities: np.ndarray, given: np.ndarray) -> Calibrated:
     """The exponent and the confusion of the largest likelihood of the given labels, together; then
     the confusion once more, with `PRIOR_IMAGES` of the average class in every row.
