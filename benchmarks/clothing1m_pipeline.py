@@ -27,8 +27,8 @@ from chainer_jo.experiments.provenance import device_name
 from chainer_jo.functions import providers
 from chainer_jo.links.objectives import Classifier, JointObjective
 from chainer_jo.links.resnet50 import ResNet50
+from chainer_jo.training.images import Preparation
 from chainer_jo.training.optimizers import FlatMomentumSGD
-from chainer_jo.training.streamed_images import Preparation
 
 CLASSES = 14
 FILES = 256

@@ -17,9 +17,9 @@ from processes import finish, start
 
 from chainer_jo.datasets import clothing1m, clothing1m_standin
 from chainer_jo.datasets.clothing1m import load, parse
+from chainer_jo.datasets.input_problems import Problems
 from chainer_jo.datasets.labelled_data import UNKNOWN, ImageFiles, as_keys, class_index, digest_keys
 from chainer_jo.datasets.prepare_clothing1m import main, prepare
-from chainer_jo.datasets.problems import Problems
 from chainer_jo.errors import UserError
 
 

@@ -9,13 +9,17 @@ import tarfile
 import numpy as np
 import pytest
 
-from chainer_jo.datasets import cifar10, data_name, load
+from chainer_jo.datasets import cifar10, source
 from chainer_jo.errors import UserError
 
 NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 PER_BATCH = 20
 
 pytestmark = pytest.mark.usefixtures("cache")
+
+
+def load(spec):
+    return source.find(spec).load()
 
 
 class Python2Pickler(pickle._Pickler):
@@ -136,7 +140,7 @@ def test_no_connection(tmp_path, monkeypatch):
 
 
 def test_name_without_loading(folder, archive, cache):
-    names = [data_name(str(spec)) for spec in ("cifar10", folder, folder.parent, archive)]
+    names = [source.find(str(spec)).name for spec in ("cifar10", folder, folder.parent, archive)]
     assert names == ["cifar10"] * 4
     assert not cache.exists()
 

@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from chainer_jo.datasets import data_name, image_folder, load
+from chainer_jo.datasets import image_folder, source
 from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("cache")
+
+
+def load(path):
+    return source.find(path).load()
 
 
 def picture(seed, shape=(5, 7, 3)):
@@ -331,5 +335,5 @@ def test_links_in_a_folder_are_followed(folder, tmp_path):
 
 def test_name_without_loading(folder, tmp_path, cache):
     for path in (folder, pack(folder, tmp_path / "toys.tar.xz", "w:xz")):
-        assert data_name(str(path)) == "toys"
+        assert source.find(str(path)).name == "toys"
     assert not cache.exists()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from processes import environment, run
 
-from chainer_jo.datasets import data_name, digits, load, source
+from chainer_jo.datasets import digits, source
 from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
 
@@ -18,25 +18,22 @@ needs_cifar10_jpeg = pytest.mark.skipif(
 )
 
 
-def test_digits_by_name_and_by_default():
-    prints = {load(spec).fingerprint() for spec in ("digits", None)}
-    assert len(prints) == 1
-    assert data_name(None) == data_name("digits") == "digits"
+def data_name(spec):
+    return source.find(spec).name
 
 
-@pytest.mark.parametrize("function", [load, data_name])
-def test_path_that_is_not_there(function):
+def test_path_that_is_not_there():
     with pytest.raises(
         UserError, match="data 'no/such': No such file .*expected 'digits', 'cifar10'"
     ):
-        function("no/such")
+        source.find("no/such")
 
 
 @pytest.mark.parametrize("content", [b"", b"no tar", bytes(2000)])
 def test_file_that_is_no_tar(tmp_path, content):
     (tmp_path / "file").write_bytes(content)
     with pytest.raises(UserError, match="file': "):
-        load(str(tmp_path / "file"))
+        source.find(str(tmp_path / "file")).load()
 
 
 @pytest.mark.parametrize(
@@ -65,7 +62,7 @@ def test_real_cifar10_images(tmp_path, monkeypatch):
     monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "cache"))
 
     assert data_name(str(CIFAR10_JPEG)) == "cifar10-jpeg"
-    data = load(str(CIFAR10_JPEG))
+    data = source.find(str(CIFAR10_JPEG)).load()
 
     assert data.name == "cifar10-jpeg"
     assert data.class_names[0] == "airplane" and data.class_names[9] == "truck"

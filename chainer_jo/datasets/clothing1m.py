@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from chainer_jo.datasets.input_problems import Problems
 from chainer_jo.datasets.labelled_data import UNKNOWN, ImageFiles, Labelled, LabelledData, as_keys
-from chainer_jo.datasets.problems import Problems
 
 NAME = "clothing1m"
 

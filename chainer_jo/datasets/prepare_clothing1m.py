@@ -26,7 +26,7 @@ from chainer_jo import files
 from chainer_jo.datasets import clothing1m
 from chainer_jo.datasets.clothing1m import LAYOUT, Lists
 from chainer_jo.datasets.decoding import open_resized
-from chainer_jo.datasets.problems import Problems
+from chainer_jo.datasets.input_problems import Problems
 from chainer_jo.datasets.progress import Progress
 from chainer_jo.errors import UserError
 

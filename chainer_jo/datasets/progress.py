@@ -15,15 +15,13 @@ class Progress:
     ----------
     what : what is going on, first on the line.
     unit : what is counted, e.g. "images".
-    total : the count at the end, or None where it is not known beforehand.
-    scale : how many make one of the unit, e.g. 10**6 for bytes shown as "MB".
+    total : the count at the end.
     """
 
-    def __init__(self, what: str, unit: str, total: int | None = None, scale: int = 1) -> None:
+    def __init__(self, what: str, unit: str, total: int) -> None:
         self._what = what
         self._unit = unit
         self.total = total
-        self._scale = scale
         self._live = sys.stderr.isatty()
         self._interval = 0.1 if self._live else 10.0
         self._next = time.monotonic() + self._interval
@@ -41,13 +39,9 @@ class Progress:
             print(file=sys.stderr)
 
     def _show(self, done: int) -> None:
-        line = f"{self._what}: {done // self._scale:,}"
-        if self.total:
-            part = min(done / self.total, 1)
-            line += f" of {self.total // self._scale:,} {self._unit}"
-            line += f" [{'#' * int(part * _WIDTH):.<{_WIDTH}}] {part:.0%}"
-        else:
-            line += f" {self._unit}"
+        part = min(done / max(self.total, 1), 1)
+        line = f"{self._what}: {done:,} of {self.total:,} {self._unit}"
+        line += f" [{'#' * int(part * _WIDTH):.<{_WIDTH}}] {part:.0%}"
         if self._live:
             print(f"\r{line}\033[K", end="", file=sys.stderr, flush=True)
         else:

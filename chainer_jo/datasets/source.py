@@ -60,16 +60,6 @@ def _expected() -> str:
     )
 
 
-def load(spec: str | None, default: str = digits.NAME) -> ImageData:
-    """The data that `spec` names, or `default` where it is None; UserError if there are none."""
-    return find(spec or default).load()
-
-
-def data_name(spec: str | None, default: str = digits.NAME) -> str:
-    """The name that `load` would give the data, without loading or downloading them."""
-    return find(spec or default).name
-
-
 def _in_folder(path: Path) -> Source:
     for folder in (path, path / cifar10.FOLDER):
         if cifar10.is_unpacked(folder):

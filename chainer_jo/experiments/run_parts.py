@@ -13,9 +13,8 @@ from chainer_jo.links import CNNCRF, ForwardCorrection, JointObjective
 from chainer_jo.links.objectives import Objective
 from chainer_jo.links.preact_resnet import PreActResNet
 from chainer_jo.links.resnet50_weights import load_resnet50
-from chainer_jo.training.images import Images, NetworkInput
+from chainer_jo.training.images import Images, NetworkInput, Preparation, StreamedImages
 from chainer_jo.training.iterator import BatchIterator
-from chainer_jo.training.streamed_images import Preparation, StreamedImages
 
 
 def make_network(

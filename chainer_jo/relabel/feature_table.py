@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from chainer_jo import files
-from chainer_jo.datasets.problems import Problems
+from chainer_jo.datasets.input_problems import Problems
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import label_table
 from chainer_jo.relabel.labelled_images import LabelledImages

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from chainer_jo.datasets.problems import Problems
+from chainer_jo.datasets.input_problems import Problems
 from chainer_jo.errors import UserError
 
 PATH, LABEL = "path", "label"

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from chainer_jo.datasets.input_problems import Problems
 from chainer_jo.datasets.labelled_data import (
     UNKNOWN,
     ImageFiles,
@@ -22,7 +23,6 @@ from chainer_jo.datasets.labelled_data import (
     by_value,
     digest_keys,
 )
-from chainer_jo.datasets.problems import Problems
 from chainer_jo.datasets.source import TAR_ENDING
 from chainer_jo.datasets.unpacked_tar import DAMAGED, unpack
 from chainer_jo.errors import UserError

@@ -135,7 +135,7 @@ def class_rows(labels: CorrectedLabels, most: int | None = None) -> list[list[st
 
     Parameters
     ----------
-    most : of so many classes at most; None: of all.
+    most : the number of classes shown; None: all.
     """
     names, errors = labels.images.class_names, labels.errors
     shares = errors.share_wrong_by_class

@@ -15,8 +15,8 @@ from PIL import Image
 from chainer_jo.cores import usable_cores
 from chainer_jo.datasets import decoding
 from chainer_jo.datasets.array_cache import made_once, to_disk
+from chainer_jo.datasets.input_problems import Problems
 from chainer_jo.datasets.labelled_data import UNKNOWN, Labelled, LabelledData
-from chainer_jo.datasets.problems import Problems
 from chainer_jo.datasets.progress import Progress
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import labelled_images
@@ -55,8 +55,7 @@ class OwnData:
 
         Parameters
         ----------
-        side : all images are resized to so many pixels, and decoded at once; None: they stay on
-            disk.
+        side : pixels that all images are resized to, and decoded at once; None: they stay on disk.
         parts : the fold (n,) of each image.
         """
         images = self.sets.train

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from chainer import backend, training
+from chainer import training
 
 from chainer_jo.relabel import label_noise
 from chainer_jo.training.labels import LabelStore
@@ -27,19 +27,17 @@ class PosteriorLabels(LabelStore):
     ----------
     given : (n,) int, the labels that the images come with; (n, k) for k networks side by side, each
         of which has a confusion of its own.
-    num_classes, average, xp : as in `LabelStore`; the confusion is computed in NumPy.
+    num_classes, average : as in `LabelStore`.
     """
 
-    def __init__(
-        self, given: np.ndarray, num_classes: int, average: int | None = 10, xp=np
-    ) -> None:
-        super().__init__(given, num_classes, "soft", None, average, xp)
+    def __init__(self, given: np.ndarray, num_classes: int, average: int | None = 10) -> None:
+        super().__init__(given, num_classes, "soft", average=average)
         self.given = np.asarray(given)
         self.confusion = np.zeros((*self.given.shape[1:], num_classes, num_classes))
 
     def update(self) -> None:
         """Moves the confusion towards its estimate, then replaces the labels."""
-        mean = backend.CpuDevice().send(self.mean_probabilities())
+        mean = self.mean_probabilities()
         labels = np.empty_like(mean)
         for network in np.ndindex(self.given.shape[1:]):  # of a single one, ()
             every = slice(None), *network
@@ -47,7 +45,7 @@ class PosteriorLabels(LabelStore):
             start = confusion if confusion.any() else None
             confusion[...] = label_noise.estimate_confusion(s, given, start, STEPS)
             labels[every] = label_noise.posterior(s, given, confusion)
-        self.labels[...] = backend.get_array_module(self.labels).asarray(labels)
+        self.labels[...] = labels
 
     def serialize(self, serializer) -> None:
         super().serialize(serializer)

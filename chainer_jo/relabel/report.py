@@ -166,7 +166,7 @@ def _table(rows: list[list[str]]) -> str:
 
 
 def side_for(number: int, usual_size: int) -> int:
-    """Pixels of a side, for so many images of this usual size: no more than they have, and fewer
+    """Pixels of a side, for ``number`` images of this usual size: no more than they have, and fewer
     where there are many."""
     fits = (side for side in SIDES if number * side**2 * PER_PIXEL <= BYTES)
     return min(next(fits, SIDES[-1]), usual_size)

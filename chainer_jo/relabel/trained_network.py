@@ -23,7 +23,7 @@ from chainer_jo.links.preact_resnet import PreActResNet
 from chainer_jo.links.resnet50 import ResNet50
 from chainer_jo.relabel.feature_network import FeatureNetwork
 from chainer_jo.relabel.features import FeatureInput
-from chainer_jo.training.streamed_images import Preparation
+from chainer_jo.training.images import Preparation
 
 #: The file below the folder of results.
 NAME = "model.npz"

@@ -34,7 +34,7 @@ FEWEST_BATCHES, SMALLEST_BATCH = 12, 16
 #: Seeds that probabilities are averaged over: SEEDS, but MANY_SEEDS of fewer images than FEW, where
 #: one division into folds is as much luck as skill.
 SEEDS, MANY_SEEDS, FEW = 3, 10, 1000
-#: Networks are trained side by side while their labels are at most so many numbers.
+#: Networks are trained side by side while their labels are LARGEST_LABELS numbers at most.
 LARGEST_LABELS = 2**22
 
 
