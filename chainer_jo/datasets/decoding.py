@@ -37,8 +37,8 @@ def read(
     """The image as a person sees it, of mode "L" if it is grey and "RGB" otherwise.
 
     It is turned by its EXIF orientation, transparent pixels are laid over white, of 16 bits the
-    upper 8 are kept, of an animation the first picture. If ``enough`` pixels a side are left, a large
-    JPEG is decoded at a fraction of its size, in a fraction of the time.
+    upper 8 are kept, of an animation the first picture. A large JPEG is decoded at a fraction of
+    its size, in a fraction of the time, if ``enough`` pixels a side are left.
 
     Raises whatever Pillow does, on damaged files anything, SyntaxError included; ValueError for
     pixels of 32 bits.
