@@ -14,7 +14,7 @@ from chainer_jo.errors import UserError
 from chainer_jo.relabel import corrected_set
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.label_errors import LabelErrors
-from chainer_jo.relabel.labelled_images import load
+from chainer_jo.relabel.labelled_images import read_sets
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -63,7 +63,7 @@ def below(folder):
 
 @pytest.mark.parametrize("copy", [False, True])
 def test_class_folders_with_parts(source, tmp_path, copy):
-    sets = load(str(source))
+    sets = read_sets(str(source))
     changed = {"train/cat/1.png": "dog", "train/train/1.png": "dog", "train/dog/1.png": "cat"}
     before = {name: (source / name).read_bytes() for name in below(source)}
     corrected_set.write(labels(sets, **changed), sets, tmp_path / "new", copy)
@@ -77,14 +77,14 @@ def test_class_folders_with_parts(source, tmp_path, copy):
     for name, content in before.items():
         target = tmp_path / "new" / moved.get(name, name)
         assert target.read_bytes() == content and target.is_symlink() != copy
-    assert len(load(str(tmp_path / "new")).train) == 5
+    assert len(read_sets(str(tmp_path / "new")).train) == 5
 
 
 @pytest.mark.parametrize("use", ["validation", "test"])
 def test_a_part_whose_place_another_set_takes_is_there_nevertheless(source, tmp_path, use):
     shutil.copytree(source / "test", source / "val")
     shutil.copytree(source / "test", tmp_path / "others")
-    sets = load(str(source), **{use: str(tmp_path / "others")})
+    sets = read_sets(str(source), **{use: str(tmp_path / "others")})
     corrected_set.write(labels(sets), sets, tmp_path / "new", False)
     assert {"test/dog/9.png", "val/dog/9.png"} < set(below(source)) == set(below(tmp_path / "new"))
 
@@ -96,7 +96,7 @@ def test_class_folders_keep_their_names_however_an_accent_is_encoded(tmp_path):
         path = tmp_path / "set" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (4, 4)).save(path)
-    sets = load(str(tmp_path / "set"))
+    sets = read_sets(str(tmp_path / "set"))
     corrected_set.write(labels(sets, **{"tea/2.png": "café"}), sets, tmp_path / "new", False)
     assert below(tmp_path / "new") == [f"{folder}/1.png", f"{folder}/2.png", "tea/3.png"]
 
@@ -107,7 +107,7 @@ def test_a_table_with_its_columns(source, tmp_path):
             ("", "dog", "test/dog/9.png")]  # fmt: skip
     with open(path, "w", newline="") as file:
         csv.writer(file).writerows(rows)
-    sets = load(str(path))
+    sets = read_sets(str(path))
     corrected = labels(sets, **{"train/cat/1.png": "dog"})
     corrected_set.write(corrected, sets, tmp_path / "new", False)
     with open(tmp_path / "new" / "labels.csv", newline="") as file:
@@ -122,14 +122,14 @@ def test_a_table_with_its_columns(source, tmp_path):
 def test_a_tar(source, tmp_path):
     with tarfile.open(tmp_path / "pets.tar", "w") as archive:
         archive.add(source, "pets")
-    sets = load(str(tmp_path / "pets.tar"))
+    sets = read_sets(str(tmp_path / "pets.tar"))
     corrected_set.write(labels(sets), sets, tmp_path / "new", True)
     assert below(tmp_path / "new") == below(source)
     assert not (tmp_path / "new/train/cat/1.png").is_symlink()
 
 
 def test_not_into_the_source_nor_over_anything(source, tmp_path):
-    sets = load(str(source))
+    sets = read_sets(str(source))
     with pytest.raises(UserError, match="lies in the data"):
         corrected_set.write(labels(sets), sets, source / "new", False)
     (tmp_path / "mine").mkdir()
@@ -140,7 +140,7 @@ def test_not_into_the_source_nor_over_anything(source, tmp_path):
 
 
 def test_a_full_disk_leaves_nothing(source, tmp_path, monkeypatch):
-    sets = load(str(source))
+    sets = read_sets(str(source))
 
     def full(*arguments):
         raise OSError(28, "No space left on device")

@@ -7,7 +7,7 @@ from PIL import Image
 from chainer_jo.datasets import decoding
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import own_data
-from chainer_jo.relabel.labelled_images import load
+from chainer_jo.relabel.labelled_images import read_sets
 from chainer_jo.relabel.own_data import decoded, usual_size
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -32,7 +32,7 @@ def folders(cache):
 
 def test_all_images_in_order(table, monkeypatch):
     monkeypatch.setattr(own_data, "CHUNK", 5)
-    images = load(str(table)).train
+    images = read_sets(str(table)).train
     array = decoded(images, 16)
     assert array.shape == (12, 16, 16, 3) and array.dtype == np.uint8
     expected = [decoding.decode(file, 16, 16) for file in images.files()]
@@ -42,21 +42,21 @@ def test_all_images_in_order(table, monkeypatch):
 
 
 def test_decoded_once_whatever_the_labels(table, cache, monkeypatch):
-    first = decoded(load(str(table)).train, 16)
+    first = decoded(read_sets(str(table)).train, 16)
     monkeypatch.setattr(decoding, "decode", lambda *_: pytest.fail("decoded again"))
     table.write_text(table.read_text().replace("0.png,a", "0.png,b"))
-    again = decoded(load(str(table)).train, 16)
+    again = decoded(read_sets(str(table)).train, 16)
     np.testing.assert_array_equal(first, again)
     assert isinstance(again.base, np.memmap)
 
 
 def test_images_that_changed_and_other_sizes_are_decoded_anew(table):
-    before = decoded(load(str(table)).train, 16).copy()
+    before = decoded(read_sets(str(table)).train, 16).copy()
     Image.new("RGB", (9, 9), "red").save(table.parent / "3.png")
-    after = decoded(load(str(table)).train, 16)
+    after = decoded(read_sets(str(table)).train, 16)
     assert (after[3] == [255, 0, 0]).all()
     np.testing.assert_array_equal(after[:3], before[:3])
-    assert decoded(load(str(table)).train, 8).shape == (12, 8, 8, 3)
+    assert decoded(read_sets(str(table)).train, 8).shape == (12, 8, 8, 3)
 
 
 def test_all_images_that_cannot_be_decoded_are_named(table, cache):
@@ -64,7 +64,7 @@ def test_all_images_that_cannot_be_decoded_are_named(table, cache):
     content = (table.parent / "7.png").read_bytes()
     (table.parent / "7.png").write_bytes(content[: len(content) // 2])
     with pytest.raises(UserError) as caught:
-        decoded(load(str(table)).train, 16)
+        decoded(read_sets(str(table)).train, 16)
     assert str(caught.value) == (
         f"data {str(table)!r}: image cannot be decoded (2 times): "
         "'2.png' (line 4), '7.png' (line 9)"
@@ -73,7 +73,7 @@ def test_all_images_that_cannot_be_decoded_are_named(table, cache):
 
 
 def test_usual_size(table):
-    images = load(str(table)).train
+    images = read_sets(str(table)).train
     longer = [max(Image.open(file).size) for file in images.files()]
     assert usual_size(images) == int(np.median(longer))
     (table.parent / "0.png").write_bytes(b"no image")

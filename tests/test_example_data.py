@@ -8,7 +8,7 @@ import pytest
 from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import example
-from chainer_jo.relabel.labelled_images import load, true_labels
+from chainer_jo.relabel.labelled_images import read_sets, true_labels
 from chainer_jo.relabel.own_data import decoded
 
 
@@ -16,7 +16,7 @@ def test_the_example_is_read_and_thirty_percent_of_its_labels_are_wrong(tmp_path
     monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "cache"))
     wrong = example.write(tmp_path / "a" / "digits")
     assert sorted(p.name for p in (tmp_path / "a").iterdir()) == ["digits"]
-    images = load(str(tmp_path / "a" / "digits" / "labels.csv")).train
+    images = read_sets(str(tmp_path / "a" / "digits" / "labels.csv")).train
     images = true_labels(str(tmp_path / "a" / "digits" / "true_labels.csv"), images)
     assert len(images) == 1797 and images.class_names == tuple("0123456789")
     assert (images.labels != images.true_labels).sum() == wrong

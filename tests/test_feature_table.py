@@ -8,7 +8,7 @@ import pytest
 
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.feature_table import read_features
-from chainer_jo.relabel.labelled_images import load
+from chainer_jo.relabel.labelled_images import read_sets
 
 PATHS = ["a é.png", "b/b.png", "c.png"]
 ROWS = np.arange(6, dtype=np.float64).reshape(3, 2)
@@ -21,7 +21,7 @@ def images(tmp_path):
         (tmp_path / path).touch()
     lines = "\n".join(f"{path},{label}" for path, label in zip(PATHS, "xyx", strict=True))
     (tmp_path / "labels.csv").write_text(f"path,label\n{lines}\n", encoding="utf-8")
-    return load(str(tmp_path / "labels.csv")).train
+    return read_sets(str(tmp_path / "labels.csv")).train
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from PIL import Image
 from chainer_jo.datasets.image_stream import ImageStream
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.label_table import TableForm
-from chainer_jo.relabel.labelled_images import load, true_labels
+from chainer_jo.relabel.labelled_images import read_sets, true_labels
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -46,12 +46,12 @@ def table(tmp_path):
 
 def refuse(words, *arguments, **more):
     with pytest.raises(UserError, match=words) as caught:
-        load(*map(str, arguments), **{name: str(value) for name, value in more.items()})
+        read_sets(*map(str, arguments), **{name: str(value) for name, value in more.items()})
     assert "\n" not in str(caught.value)
 
 
 def test_class_folders(folders):
-    sets = load(str(folders))
+    sets = read_sets(str(folders))
     assert sets.name == "my pets"
     assert sets.class_names == ("cat 9", "cat 10")
     assert list(sets.train.paths) == ["cat 10/a.webp", "cat 9/a é.png", "cat 9/more/b.JPG"]
@@ -70,7 +70,7 @@ def test_an_accent_of_a_class_folder_is_the_same_however_it_is_encoded(tmp_path)
         save(tmp_path / "set" / name)
     for label in ("café", folder):
         (tmp_path / "true.csv").write_text(f"path,label\n{folder}/1.png,{label}\n", "utf-8")
-        sets = load(str(tmp_path / "set"))
+        sets = read_sets(str(tmp_path / "set"))
         assert sets.class_names == ("café", "tea")
         assert true_labels(str(tmp_path / "true.csv"), sets.train).true_labels.tolist() == [0, -1]
         assert list(sets.train.paths) == [f"{folder}/1.png", "tea/2.png"], "as they are"
@@ -78,7 +78,7 @@ def test_an_accent_of_a_class_folder_is_the_same_however_it_is_encoded(tmp_path)
 
 
 def test_table(table):
-    sets = load(str(table))
+    sets = read_sets(str(table))
     assert sets.name == "labels"
     assert sets.class_names == ("cat 9", "cat 10")
     assert list(sets.train.paths) == ["a é.png", "more/b.jpg", "c, d.webp"]
@@ -95,7 +95,7 @@ def test_parts_of_a_folder(folders, tmp_path, name):
         save(root / part / "cat 9" / "1.png")
         save(root / part / "cat 10" / "1.png")
     save(root / "raw" / "1.png")
-    sets = load(str(root))
+    sets = read_sets(str(root))
     assert list(sets.train.paths) == ["train/cat 10/1.png", "train/cat 9/1.png"]
     assert list(sets.validation.paths) == [f"{name}/cat 10/1.png", f"{name}/cat 9/1.png"]
     assert list(sets.test.paths) == ["test/cat 10/1.png", "test/cat 9/1.png"]
@@ -105,7 +105,7 @@ def test_parts_of_a_folder(folders, tmp_path, name):
 def test_a_class_may_be_called_train(tmp_path):
     for name in ("train/1.png", "car/1.png"):
         save(tmp_path / "vehicles" / name)
-    assert load(str(tmp_path / "vehicles")).class_names == ("car", "train")
+    assert read_sets(str(tmp_path / "vehicles")).class_names == ("car", "train")
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
@@ -116,9 +116,9 @@ def test_tar_of_class_folders(folders, tmp_path, mode, top):
     path = tmp_path / "pets.tar"
     with tarfile.open(path, mode) as tar:
         tar.add(folders, top)
-    sets = load(str(path))
+    sets = read_sets(str(path))
     assert sets.name == "pets"
-    expected = load(str(folders)).train
+    expected = read_sets(str(folders)).train
     assert list(sets.train.paths) == list(expected.paths)
     assert sets.train.labels.tolist() == expected.labels.tolist()
     assert all(map(os.path.isfile, sets.train.files()))
@@ -128,11 +128,11 @@ def test_a_tar_is_unpacked_once_and_again_when_files_are_taken_away(folders, tmp
     path = tmp_path / "pets.tar"
     with tarfile.open(path, "w") as tar:
         tar.add(folders, "pets")
-    first, again = load(str(path)).train, load(str(path)).train
+    first, again = read_sets(str(path)).train, read_sets(str(path)).train
     assert first.files() == again.files()
     assert first.files_digest == again.files_digest
     os.unlink(first.files()[0])
-    assert all(map(os.path.isfile, load(str(path)).train.files()))
+    assert all(map(os.path.isfile, read_sets(str(path)).train.files()))
 
 
 @pytest.mark.parametrize("part", [0.2, 0.6, 0.95])
@@ -162,18 +162,18 @@ def test_tar_that_leads_out_of_itself(folders, tmp_path, name, target):
 
 
 def test_sets_of_right_labels_in_other_forms(folders, table, tmp_path):
-    sets = load(str(folders), test=str(table))
+    sets = read_sets(str(folders), test=str(table))
     assert sets.test.class_names == ("cat 9", "cat 10")
     assert sets.test.labels.tolist() == [0, 0, 1]
     assert list(sets.test.paths) == ["a é.png", "more/b.jpg", "c, d.webp"]
-    again = load(str(table), validation=str(folders))
+    again = read_sets(str(table), validation=str(folders))
     assert again.validation.labels.tolist() == [1, 0, 0] and again.test is None
 
 
 def test_given_sets_take_the_place_of_parts(table, tmp_path):
     for name in ("train/cat 9/1.png", "train/cat 10/1.png", "test/cat 9/1.png"):
         save(tmp_path / "parted" / name)
-    assert len(load(str(tmp_path / "parted"), test=str(table)).test) == 3
+    assert len(read_sets(str(tmp_path / "parted"), test=str(table)).test) == 3
     refuse("--test .*has parts of its own", table, test=tmp_path / "parted")
 
 
@@ -181,7 +181,9 @@ def test_classes_that_no_training_image_has(table, tmp_path):
     other = table.with_name("test.csv")
     save(table.parent / "e.png")
     other.write_text("path,label\ne.png,dog\n")
-    refuse("test.csv'.*a class that no training image has: 'dog' .line 2.", table, test=other)
+    refuse(
+        "test.csv'.*a class that no training image has: 'dog', 'e.png' .line 2.", table, test=other
+    )
 
 
 def test_an_image_in_two_sets(table):
@@ -205,7 +207,7 @@ def test_one_class_is_no_task(tmp_path):
 
 
 def test_a_class_with_one_image_is_read_and_noted(table, caplog):
-    assert np.bincount(load(str(table)).train.labels).tolist() == [2, 1]
+    assert np.bincount(read_sets(str(table)).train.labels).tolist() == [2, 1]
     assert caplog.messages == [f"{table}: a class with one image: 'cat 10', 'c, d.webp' (line 4)"]
 
 
@@ -213,7 +215,7 @@ def test_hugging_faces_folder(tmp_path):
     for path in ("a.png", "b.png"):
         (tmp_path / path).touch()
     (tmp_path / "metadata.csv").write_text("file_name,label,split\na.png,cat,x\nb.png,dog,y\n")
-    images = load(str(tmp_path)).train
+    images = read_sets(str(tmp_path)).train
     assert list(images.paths) == ["a.png", "b.png"] and images.class_names == ("cat", "dog")
     assert images.columns == {"split": ["x", "y"]}
 
@@ -223,7 +225,7 @@ def test_a_table_and_images_in_another_folder(table, tmp_path):
     elsewhere.parent.mkdir()
     elsewhere.write_bytes(table.read_bytes())
     form = TableForm.of(None, None, str(table.parent))
-    assert load(str(elsewhere), form=form).train.files() == load(str(table)).train.files()
+    assert read_sets(str(elsewhere), form=form).train.files() == read_sets(str(table)).train.files()
 
 
 def test_files_that_are_no_images_are_left_out_and_noted(folders, caplog):
@@ -232,7 +234,7 @@ def test_files_that_are_no_images_are_left_out_and_noted(folders, caplog):
         (folders / name).parent.mkdir(parents=True, exist_ok=True)
         (folders / name).write_text("x")
     (folders / "dog").mkdir()
-    sets = load(str(folders))
+    sets = read_sets(str(folders))
     assert len(sets.train) == 3 and sets.class_names == ("cat 9", "cat 10")
     assert caplog.messages[0] == (
         f"{folders}: 3 left out, as they are no images in class folders: "
@@ -244,7 +246,7 @@ def test_links_are_followed_but_not_in_circles(folders, tmp_path):
     save(tmp_path / "elsewhere/1.png")
     (folders / "dog").symlink_to(tmp_path / "elsewhere")
     (folders / "cat 9/self").symlink_to("..")
-    sets = load(str(folders))
+    sets = read_sets(str(folders))
     assert "dog/1.png" in list(sets.train.paths)
     (folders / "cat 9/gone.png").symlink_to("nowhere.png")
     refuse("gone.png': a link that leads nowhere", folders)
@@ -264,21 +266,21 @@ def test_what_is_none_of_these_forms(make, tmp_path):
 
 
 def test_fingerprint_follows_labels_and_sizes_but_not_the_place(table, tmp_path):
-    first = load(str(table)).train
-    again = load(str(table)).train
+    first = read_sets(str(table)).train
+    again = read_sets(str(table)).train
     assert first.fingerprint == again.fingerprint
     table.parent.rename(tmp_path / "moved")
     moved = tmp_path / "moved" / "labels.csv"
     os.utime(moved.parent / "a é.png", ns=(1, 1))
-    there = load(str(moved)).train
+    there = read_sets(str(moved)).train
     assert there.fingerprint == first.fingerprint
     assert there.files_digest != first.files_digest
     moved.write_text(moved.read_text().replace("a é.png,cat 9", "a é.png,cat 10"))
-    relabelled = load(str(moved)).train
+    relabelled = read_sets(str(moved)).train
     assert relabelled.fingerprint != first.fingerprint
     assert relabelled.files_digest == there.files_digest
     Image.new("RGB", (60, 40)).save(moved.parent / "a é.png")
-    assert load(str(moved)).train.fingerprint != relabelled.fingerprint
+    assert read_sets(str(moved)).train.fingerprint != relabelled.fingerprint
 
 
 def test_names_that_are_not_utf8(folders):
@@ -295,7 +297,7 @@ def test_two_parts_for_validation(tmp_path):
 
 
 def test_sets_as_runs_take_them(table):
-    images = load(str(table)).train
+    images = read_sets(str(table)).train
     on_disk, pixels = images.labelled(), np.zeros((3, 4, 4, 3), np.uint8)
     assert on_disk.images.paths([1]) == images.files([1])
     assert images.labelled(pixels).images is pixels
@@ -303,7 +305,7 @@ def test_sets_as_runs_take_them(table):
 
 
 def test_large_images_are_streamed_from_where_they_are(table):
-    images = load(str(table)).train
+    images = read_sets(str(table)).train
     stream = ImageStream(2, resize=8, crop=8, workers=0)
     batches = [batch.copy() for batch in stream.batches([images.files([2, 0]), images.files([1])])]
     stream.close()
@@ -313,7 +315,7 @@ def test_large_images_are_streamed_from_where_they_are(table):
 
 
 def test_true_labels(table, tmp_path):
-    images = load(str(table)).train
+    images = read_sets(str(table)).train
     right = tmp_path / "right.csv"
     right.write_text("label,path\ncat 10,more/b.jpg\ncat 9,other.png\n")
     assert true_labels(str(right), images).true_labels.tolist() == [-1, 1, -1]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from chainer_jo.errors import UserError
+from chainer_jo.relabel.label_table import LabelTable
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 #: Folders that are parts of a data set, by what they are used for.
@@ -33,7 +34,7 @@ def parts(root: Path) -> dict[str, str]:
     return {}
 
 
-def images(root: Path, below: str = "") -> tuple[list[str], list[str]]:
+def images(root: Path, below: str = "") -> LabelTable:
     """The images in ``root / below / <class> / ...``: their paths below `root`, and their classes.
 
     In the order of their names. Folders may be nested within a class; links are followed; what is
@@ -65,7 +66,7 @@ def images(root: Path, below: str = "") -> tuple[list[str], list[str]]:
         shown = ", ".join(map(repr, others[:3])) + (", ..." if len(others) > 3 else "")
         what = "left out, as they are no images in class folders"
         _log.warning("%s: %d %s: %s", top, len(others), what, shown)
-    return paths, classes
+    return LabelTable(paths, classes, None, {})
 
 
 def images_below(folder: Path) -> list[str]:

@@ -80,20 +80,20 @@ def key(path: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class LabelTable:
-    """The rows of a table, column by column.
+    """Images and the names of their classes, the rows of a table, column by column.
 
     Attributes
     ----------
     paths : of the images, relative to the form's root, in normal form ("./a//b" is "a/b"); each
         once.
     labels : names of classes.
-    lines : where each row begins in the file, from 1.
+    lines : where each row begins in the file, from 1; None if there is no file.
     columns : the other columns by their names, as they were.
     """
 
     paths: list[str]
     labels: list[str]
-    lines: list[int]
+    lines: list[int] | None
     columns: dict[str, list[str]]
 
 

@@ -27,7 +27,7 @@ from chainer_jo.datasets.source import TAR_ENDING
 from chainer_jo.datasets.unpacked_tar import DAMAGED, unpack
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import class_folders, label_table
-from chainer_jo.relabel.label_table import USUAL, TableForm
+from chainer_jo.relabel.label_table import USUAL, LabelTable, TableForm
 
 EXPECTED = (
     "a folder or tar of class folders (with or without train/ and test/), or a CSV or TSV with "
@@ -134,7 +134,7 @@ class LabelledSets:
         return {use: images for use, images in sets.items() if images is not None}
 
 
-def load(
+def read_sets(
     data: str,
     validation: str | None = None,
     test: str | None = None,
@@ -155,20 +155,19 @@ def load(
         fewer than two classes, classes that no training image has, images that are in two sets.
     """
     found = _find(data, form)
-    others = [path for use, part in found.items() if use != "train" for path in part.paths]
+    others = [path for use, (*_, part) in found.items() if use != "train" for path in part.paths]
     for use, spec in (("validation", validation), ("test", test)):
         if spec is not None:
             other = _find(spec, form.or_usual())
             if len(other) > 1:
                 raise UserError(f"--{use} {spec!r}: has parts of its own, expected one set")
             found[use] = other["train"]
-    train = found["train"]
-    classes = tuple(sorted(set(train.labels), key=by_value))
+    classes = tuple(sorted(set(found["train"][-1].labels), key=by_value))
     if len(classes) < 2:
         raise UserError(
             f"data {data!r}: 1 class ({classes[0]!r}), expected at least two{_tables(data)}"
         )
-    sets = {use: listing.indexed(classes) for use, listing in found.items()}
+    sets = {use: _numbered(listing, classes) for use, listing in found.items()}
     _check_apart(sets)
     _note_single_images(sets["train"])
     return LabelledSets(
@@ -228,55 +227,42 @@ def true_labels(file: str, images: LabelledImages, form: TableForm = USUAL) -> L
     return replace(images, true_labels=labels_of(file, images, form))
 
 
-@dataclass(frozen=True, eq=False)
-class _Listing:
-    """A set of images before its classes are numbered: `labels` are names."""
+#: A set of images before its classes are numbered: what the user named it by, the folder that its
+#: paths are below, and its table.
+_Listing = tuple[str, Path, LabelTable]
 
-    source: str
-    root: Path
-    paths: list[str]
-    labels: list[str]
-    columns: dict[str, list[str]] | None = None
-    lines: list[int] | None = None
 
-    def indexed(self, class_names: tuple[str, ...]) -> LabelledImages:
-        index = {name: k for k, name in enumerate(class_names)}
-        problems = Problems()
-        for i, name in enumerate(self.labels):
-            if name not in index:
-                problems.add("a class that no training image has", f"{name!r}{self._line(i)}")
-        problems.raise_if_any(f"data {self.source!r}")
-        n = len(self.paths)
-        return LabelledImages(
-            self.source,
-            self.root,
-            as_keys(self.paths),
-            np.fromiter(map(index.__getitem__, self.labels), np.int32, n),
-            class_names,
-            self.columns or {},
-            np.full(n, UNKNOWN, np.int32),
-            *self._look_at_files(),
-            None if self.lines is None else np.array(self.lines, np.int32),
-        )
-
-    def _look_at_files(self) -> np.ndarray:
-        """int64 (2, n), sizes and times. Raises UserError for files that are not there."""
-        status = np.zeros((2, len(self.paths)), np.int64)
-        problems = Problems()
-        for i, path in enumerate(self.paths):
-            try:
-                found = os.stat(f"{self.root}/{path}")
-            except OSError as error:
-                problems.add(f"image: {error.strerror}", f"{path!r}{self._line(i)}")
-            else:
-                if not stat.S_ISREG(found.st_mode):
-                    problems.add("image: not a file", f"{path!r}{self._line(i)}")
-                status[:, i] = found.st_size, found.st_mtime_ns
-        problems.raise_if_any(f"data {self.source!r}")
-        return status
-
-    def _line(self, i: int) -> str:
-        return f" (line {self.lines[i]})" if self.lines else ""
+def _numbered(listing: _Listing, class_names: tuple[str, ...]) -> LabelledImages:
+    """The images of a listing. Raises UserError for other classes, and files that are not there."""
+    source, root, table = listing
+    n, index = len(table.paths), {name: k for k, name in enumerate(class_names)}
+    images = LabelledImages(
+        source,
+        root,
+        as_keys(table.paths),
+        np.fromiter((index.get(name, UNKNOWN) for name in table.labels), np.int32, n),
+        class_names,
+        table.columns,
+        np.full(n, UNKNOWN, np.int32),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+        None if table.lines is None else np.array(table.lines, np.int32),
+    )
+    problems = Problems()
+    for i in np.flatnonzero(images.labels == UNKNOWN):
+        name = table.labels[i]
+        problems.add("a class that no training image has", f"{name!r}, {images.show(i)}")
+    for i, path in enumerate(table.paths):
+        try:
+            found = os.stat(f"{root}/{path}")
+        except OSError as error:
+            problems.add(f"image: {error.strerror}", images.show(i))
+        else:
+            if not stat.S_ISREG(found.st_mode):
+                problems.add("image: not a file", images.show(i))
+            images.sizes[i], images.times[i] = found.st_size, found.st_mtime_ns
+    problems.raise_if_any(f"data {source!r}")
+    return images
 
 
 def _find(spec: str, form: TableForm) -> dict[str, _Listing]:
@@ -301,14 +287,14 @@ def _find(spec: str, form: TableForm) -> dict[str, _Listing]:
 def _in_table(spec: str, file: Path, form: TableForm) -> _Listing:
     table = label_table.read(file, form)
     root = Path(os.path.abspath(os.path.expanduser(form.root or file.parent)))
-    return _Listing(spec, root, table.paths, table.labels, columns=table.columns, lines=table.lines)
+    return spec, root, table
 
 
 def _in_folder(spec: str, root: Path, form: TableForm) -> dict[str, _Listing]:
     if label_table.is_metadata(root / label_table.METADATA):
         return {"train": _in_table(spec, root / label_table.METADATA, form)}
     parts = class_folders.parts(root) or {"train": ""}
-    return {use: _Listing(spec, root, *class_folders.images(root, parts[use])) for use in parts}
+    return {use: (spec, root, class_folders.images(root, parts[use])) for use in parts}
 
 
 def _check_apart(sets: dict[str, LabelledImages]) -> None:

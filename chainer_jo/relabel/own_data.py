@@ -36,7 +36,7 @@ class OwnData:
 
     Parameters
     ----------
-    data, validation, test : see `labelled_images.load`.
+    data, validation, test : see `labelled_images.read_sets`.
     form : of tables.
     """
 
@@ -47,7 +47,7 @@ class OwnData:
 
     @property
     def sets(self) -> LabelledSets:
-        """The images. Raises UserError as `labelled_images.load` does."""
+        """The images. Raises UserError as `labelled_images.read_sets` does."""
         return _sets(self.data, self.validation, self.test, self.form)
 
     def load(self, side: int | None, parts: np.ndarray) -> LabelledData:
@@ -73,7 +73,7 @@ class OwnData:
 
 @functools.cache  # a million lines take seconds to parse, and are asked for often
 def _sets(data: str, validation: str | None, test: str | None, form: TableForm) -> LabelledSets:
-    return labelled_images.load(data, validation, test, form)
+    return labelled_images.read_sets(data, validation, test, form)
 
 
 def decoded(images: LabelledImages, resize: int) -> np.ndarray:
