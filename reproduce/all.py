@@ -8,6 +8,7 @@ import figure3
 import figure4
 import figure5
 import figure6
+import parts
 import table1
 import table2
 import table4
@@ -29,7 +30,7 @@ TABLES = (table1, table2, table4, table5, table6, table7, table8, table9, table1
 CONFIDENCE = (table12, table13)
 FIGURES = (figure1, figure2, figure3, figure4, figure5, figure6)
 OUTPUTS = [
-    *(script.table for script in (*TABLES, *CONFIDENCE)),
+    *(script.table for script in (*TABLES, *CONFIDENCE, parts)),
     *(script.figure for script in FIGURES),
 ]
 claims, report = (partial(kind, builds=OUTPUTS) for kind in (Claims, Report))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable
@@ -121,8 +120,3 @@ def trials(tables: Iterable[dict]) -> str:
     if not counts:
         return ""
     return f"{min(counts)} to {max(counts)}" if len(counts) > 1 else f"{max(counts)}"
-
-
-def slug(heading: str) -> str:
-    """The anchor that GitHub gives a heading."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

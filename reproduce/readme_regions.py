@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from committed import MOST_TELLING, SHOWN, Reference, described, slug, trials
+from committed import MOST_TELLING, SHOWN, Reference, described, trials
 
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import PRESETS
 from chainer_jo.experiments.store import read_packed
 from chainer_jo.paper.tables import TABLE1
 from chainer_jo.report.claims import summary
+from chainer_jo.report.words import slug
 
 
 def status(found: Sequence[Reference]) -> str:

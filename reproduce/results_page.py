@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from committed import Reference, described, slug, trials
+from committed import Reference, described, trials
 
 from chainer_jo.experiments.presets import PRESETS
 from chainer_jo.experiments.store import PACKED
-from chainer_jo.paper.claims import CLAIMS
+from chainer_jo.paper.claims import CLAIMS, NOT_RUN
 from chainer_jo.report.claims import summary
+from chainer_jo.report.words import slug
 
 
 def page(found: Sequence[Reference]) -> str:
@@ -54,6 +55,7 @@ def _section(r: Reference) -> list[str]:
         for title, file in (
             ("report", "report.html"),
             ("claims", "claims.md"),
+            ("runs without parts of the first step", "parts.md"),
             ("relabelled images", "relabelled.html"),
             ("every run: description, result, log", PACKED),
         )
@@ -120,6 +122,8 @@ def _claims(found: Sequence[Reference]) -> list[str]:
 
 def _verdict(r: Reference, claim: dict) -> str:
     label = claim.get("label") or claim["verdict"]
+    if claim["verdict"] == NOT_RUN:
+        return label
     anchor = slug(f"{label}: {claim['id']}")
     text = f"[{label}](reference/{r.name}/claims.md#{anchor})"
     findings = claim.get("findings", [])
@@ -130,4 +134,5 @@ def _verdict(r: Reference, claim: dict) -> str:
     if differences:
         least, most = min(differences), max(differences)
         text += f", {least:+.3g}" + (f" to {most:+.3g}" if len(differences) > 1 else "")
+        text += f" {findings[0].get('unit', '')}".rstrip()
     return text

@@ -8,22 +8,25 @@ from scipy import stats
 
 from chainer_jo.paper.claims import (
     DOES_NOT_HOLD,
+    NOT_ALL_RUN,
     NOT_RUN,
     TOO_FEW_TRIALS,
     UNDECIDED,
-    Claim,
+    Verdict,
     phases,
 )
 from chainer_jo.paper.claims.decision import (
     MOSTLY_DIVERGED,
+    PARTLY_RUN,
     REFUTES,
     SUPPORTS,
     TIES,
     exceeds,
     keeps_up,
+    on_average,
     together,
 )
-from chainer_jo.paper.trials import Trials
+from chainer_jo.paper.trials import Trials, mean_of
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
@@ -42,13 +45,15 @@ class TestEstimate:
         error = (variance / (trials - 1) / trials) ** 0.5
         assert Trials(numbers).scatter == pytest.approx(quantile * error, rel=2e-3)
 
-    def test_two_equal_trials_have_no_scatter(self):
-        """Of accuracies counted in images, two are often equal; a claim would hang on that."""
+    def test_equal_trials_have_no_scatter(self):
+        """Of accuracies counted in images, two are often equal, and at 100 % all are."""
         assert Trials({0: 90.0, 1: 90.0}).scatter is None
         assert Trials({0: 41.9, 1: 41.9 + 1e-9}).scatter is None  # rounding
-        assert Trials({0: 90.0, 1: 90.0, 2: 90.0}).interval == (90.0, 90.0)
-        finding = exceeds("", Trials({0: 90.0, 1: 80.0}), Trials({0: 89.7, 1: 79.7}))
-        assert finding.outcome == TOO_FEW_TRIALS
+        assert Trials(dict.fromkeys(range(6), 100.0)).interval is None
+
+    def test_a_mean_of_several_goes_trial_by_trial(self):
+        a, b = Trials({0: 80.0, 1: 60.0, 2: None}), Trials({1: 50.0, 0: 85.0, 2: 7.0, 3: 9.0})
+        assert mean_of([a, b]) == Trials({0: 82.5, 1: 55.0, 2: None})
 
     def test_fewer_than_two_trials_have_no_scatter(self):
         assert Trials({}).mean is Trials({}).scatter is Trials({0: 90.0}).scatter is None
@@ -112,7 +117,7 @@ class TestRule:
     @pytest.mark.parametrize(
         ("a", "scatter", "outcome"),
         [(10.3, 0.2, SUPPORTS), (10.3, 0.6, TIES), (9.7, 0.2, REFUTES), (9.7, 0.6, TIES)]
-        + [(10.5, 0.6, UNDECIDED), (9.5, 0.6, UNDECIDED), (10.0, 0.0, TIES)],
+        + [(10.5, 0.6, UNDECIDED), (9.5, 0.6, UNDECIDED)],
     )
     def test_narrow_intervals_tie(self, a, scatter, outcome):
         assert exceeds("", about(a, scatter), Trials(10.0), ties=True).outcome == outcome
@@ -130,8 +135,20 @@ class TestRule:
     def test_chance_is_students(self):
         finding = exceeds("", Trials({0: 9.0, 1: 10.0, 2: 8.0}), Trials(10.0))
         assert finding.chance == pytest.approx(stats.ttest_1samp([-1, 0, -2], 0).pvalue / 2)
-        for difference, chance in ((-1.0, 0.0), (0.0, 1.0), (1.0, 1.0)):
-            assert exceeds("", about(difference, 0.0), Trials(0.0)).chance == chance
+
+    @pytest.mark.parametrize(
+        ("trials", "a", "outcome", "chance"),
+        [(6, 100.0, SUPPORTS, 1.0), (5, 100.0, UNDECIDED, 1.0), (2, 100.0, UNDECIDED, 1.0)]
+        + [(6, 90.0, REFUTES, 1 / 64), (3, 90.0, UNDECIDED, 1 / 8), (6, 95.0, UNDECIDED, 1.0)],
+    )
+    def test_equal_differences_are_judged_by_their_signs(self, trials, a, outcome, chance):
+        """A ceiling is no tie, and an interval of no width is none."""
+        finding = exceeds("", about(a, 0.0, trials), Trials(95.0), ties=True)
+        assert (finding.outcome, finding.chance) == (outcome, chance)
+        each = f"difference {a - 95:.2f} points in each of {trials} trials"
+        assert finding.numbers.endswith(
+            each if a != 95 else f"0.000 points in each of {trials} trials"
+        )
 
     @pytest.mark.parametrize(
         ("below", "refuting"),
@@ -149,8 +166,7 @@ class TestRule:
         findings = [exceeds("", standard_error - Trials(t), Trials(0.0)) for t in below]
         outcomes = together(findings)
         assert [k for k, outcome in enumerate(outcomes) if outcome == REFUTES] == refuting
-        claim = Claim("", "", "", "", lambda results: findings, ())
-        assert (claim.decide(None).verdict == DOES_NOT_HOLD) == bool(refuting)
+        assert (Verdict(findings, outcomes).verdict == DOES_NOT_HOLD) == bool(refuting)
 
     def test_what_has_not_run_does_not_count_as_a_comparison(self):
         one = exceeds("", about(-2.6, float(stats.t.ppf(0.975, 5)), trials=6), Trials(0.0))
@@ -162,7 +178,9 @@ class TestRule:
         b = Trials({0: 80.0, 1: 90.0, 2: 100.0})
         finding = exceeds("", a, b)
         assert finding.outcome == SUPPORTS
-        assert finding.numbers == "91.0 ± 9.9 against 90.0 ± 10.0, difference 1.00 (0.50 to 1.50)"
+        assert finding.numbers == (
+            "91.0 ± 9.9 against 90.0 ± 10.0, difference 1.00 points (0.50 to 1.50)"
+        )
         shuffled = Trials({0: 91.2, 1: 100.8, 2: 81.0})
         assert exceeds("", shuffled, b).outcome == UNDECIDED
 
@@ -176,6 +194,34 @@ class TestRule:
         assert exceeds("", Trials(numbers), Trials(10.0)).outcome == SUPPORTS
         numbers[5] = None
         assert exceeds("", Trials(numbers), Trials(10.0)).outcome == MOSTLY_DIVERGED
+
+    def test_what_is_undecided_says_how_far_from_a_decision(self):
+        t, scatter = float(stats.t.ppf(0.975, 5)), float(stats.t.ppf(0.975, 5))
+        below, above = (about(mean, scatter, trials=6) for mean in (-t - 0.1, t - 0.1))
+        findings = [exceeds("", each, Trials(0.0)) for each in (below, above, about(9.0, 1.0))]
+        verdict = Verdict(findings, together(findings))
+        assert verdict.label == "undecided after 3 to 6 trials, 1 of 3 against it"
+        p, q = (100 * finding for finding in (findings[0].chance, findings[1].chance_for))
+        assert verdict.remarks == [
+            f"undecided but against it: p = {p:.3g} %, 0.83 % would refute it",
+            f"undecided: p = {q:.3g} %, 2.5 % would support it",
+            SUPPORTS,
+        ]
+
+    def test_an_average_over_rates_decides_once_all_have_run(self):
+        ours = {0.1: Trials({0: 80.0, 1: 81.0}), 0.5: Trials({0: 70.0, 1: 70.5})}
+        theirs = {0.1: Trials({0: 81.0, 1: 82.0}), 0.5: Trials({0: 60.0, 1: 60.0})}
+        finding = on_average("test", ours, theirs)
+        assert finding.what == "test, mean over r = 0.1, 0.5"
+        assert finding.difference == Trials({0: 4.5, 1: 4.75})
+        assert finding.outcome == SUPPORTS
+        finding = on_average("test", ours, {**theirs, 0.5: Trials({})})
+        assert finding.what == "test, mean over r = 0.1 alone of 2 rates"
+        assert (finding.outcome, finding.difference) == (PARTLY_RUN, Trials({0: -1.0, 1: -1.0}))
+        assert together([finding]) == [PARTLY_RUN]
+        assert Verdict([finding], [PARTLY_RUN]).verdict == NOT_ALL_RUN
+        nothing = on_average("test", ours, dict.fromkeys(ours, Trials({})))
+        assert (nothing.outcome, nothing.numbers) == (NOT_RUN, "not run")
 
     def test_missing_trials_show(self):
         finding = exceeds("", Trials({}), Trials({0: 10.0, 1: 11.0}))

@@ -155,7 +155,7 @@ def test_a_figure_says_what_the_papers_shows_and_whether_it_does(store):
     (falls,) = [line for line in text.splitlines() if line.startswith("- At a low learning rate")]
     assert " Here: holds; lr = 0.02, peak against end: 80.1 ± 0.1 against 60.0 ± " in falls
     (keeps,) = [line for line in text.splitlines() if line.startswith("- At a high learning rate")]
-    assert " Here: too few trials; lr = 0.2, end against peak: " in keeps  # equal in both trials
+    assert " Here: undecided after 2 trials; lr = 0.2, end against peak: " in keeps
     assert {v["id"] for v in figure.verdicts(store)} == {"low-rate-falls", "high-rate-keeps"}
 
 

@@ -35,10 +35,11 @@ def claim(name, verdict, label=None):
         "check": "One <b> against another.", "verdict": verdict, "label": label or verdict,
         "reason": "0 of 3 comparisons support it; 1 refute it: r = 0.1",
         "findings": [
-            {"what": "r = 0.1", "outcome": "refutes",
+            {"what": "r = 0.1", "outcome": "refutes", "remark": "refutes",
              "numbers": "90.1 ± 0.2 against 88.0 ± 0.3, difference 2.1 (1.9 to 2.3)"},
-            {"what": "r = 0.3", "outcome": "not run", "numbers": "not run against 1.00"},
-            {"what": "r = 0.5", "outcome": "not run", "numbers": "not run"},
+            {"what": "r = 0.3", "outcome": "not run", "remark": "not run",
+             "numbers": "not run against 1.00"},
+            {"what": "r = 0.5", "outcome": "not run", "remark": "not run", "numbers": "not run"},
         ],
     }  # fmt: skip
 

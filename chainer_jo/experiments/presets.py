@@ -51,6 +51,8 @@ class Preset:
     exchanged_classes : the two that asymmetric noise exchanges with each other: cat and dog.
     seconds_per_iteration : on one core of a current CPU; what estimates start from.
     precision : what ``auto`` means, on every machine.
+    premises : claims that it was chosen to bear out, by their ids in `chainer_jo.paper.claims`.
+    validation_images, test_images : which accuracies are counted in.
     threads : of a run on a CPU, where the network is too small for more; None: all there are.
     """
 
@@ -79,6 +81,9 @@ class Preset:
     seconds_per_iteration: float = 1.5
     precision: str = "fp32"
     threads: int | None = None
+    premises: tuple[str, ...] = ()
+    validation_images: int = 5000
+    test_images: int = 10000
     real_noise: paper.HyperParameters | None = None
     trials: tuple[int, int, int] = (
         paper.COMPARISON_TRIALS,
@@ -111,6 +116,7 @@ HALF = Preset(
     trials=(2, 2, 2),
     seconds_per_iteration=0.08,
     precision="mixed",
+    premises=("symmetric-cross-entropy-falls",),
 )
 DIGITS = Preset(
     name="digits",
@@ -130,6 +136,9 @@ DIGITS = Preset(
     trials=(3, 2, 1),
     seconds_per_iteration=0.0065,
     threads=1,
+    premises=("every-noise-is-fitted",),
+    validation_images=150,
+    test_images=299,
 )
 PRESETS = {preset.name: preset for preset in (PAPER, HALF, DIGITS)}
 
@@ -231,6 +240,11 @@ class Study:
         """Whether there is anything that pseudo labels can be clustered from."""
         return self.features is not None
 
+    @property
+    def of_the_preset(self) -> bool:
+        """Whether these are the images that the preset is for."""
+        return self.data in (self.preset.reference_data, self.preset.default_data)
+
     def epochs(self, paper_epochs: int) -> int:
         """A length of the paper's, in this preset's epochs: at least 1."""
         return max(1, round(paper_epochs * self.preset.time_scale))
@@ -276,6 +290,7 @@ class Study:
         epochs: int | None = None,
         rule: str = "soft",
         top: int | None = None,
+        average: int | None = None,
     ) -> Experiment:
         """The first step of the method; what is not given is as in the paper for this noise.
 
@@ -300,7 +315,7 @@ class Study:
             stop=length,
             rule=rule,
             top=top and self.labels(top),
-            average=preset.average,
+            average=average or preset.average,
         )
         optimization = self._sgd(length, learning_rate)
         return self._experiment(

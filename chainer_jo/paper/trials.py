@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
@@ -75,12 +75,12 @@ class Trials:
 
     @cached_property
     def scatter(self) -> float | None:
-        """Half of the mean's interval by Student's t; None for fewer than two trials, and for two
-        that are equal."""
+        """Half of the mean's interval by Student's t; None for fewer than two trials, and where all
+        are equal: numbers that are counted, or bounded, can be that by chance."""
         if self.given:
             return 0.0
         n = len(self.finished)
-        if n < 2 or (n == 2 and self.std < EQUAL):
+        if n < 2 or self.std < EQUAL:
             return None
         return float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * self.std / sqrt(n)
 
@@ -117,6 +117,11 @@ class Trials:
         if self.std is None:
             return f"{_show(self.mean)} (1 trial){diverged}"
         return " ± ".join(alike(self.mean, self.std)) + diverged
+
+
+def mean_of(each: Sequence[Trials]) -> Trials:
+    """Trial by trial, the mean of several numbers."""
+    return _by_trial(lambda *numbers: fmean(numbers), *each)
 
 
 def _by_trial(operation: Callable[..., float], *operands: Trials) -> Trials:

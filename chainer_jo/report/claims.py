@@ -10,17 +10,41 @@ from pathlib import Path
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.paper.claims import CLAIMS, NOT_RUN, VERDICTS, Claim, Verdict
+from chainer_jo.paper.claims import (
+    DOES_NOT_HOLD,
+    GROUPS,
+    HOLDS,
+    NO_PREMISE,
+    NOT_ALL_RUN,
+    NOT_RUN,
+    PREMISE,
+    TIE,
+    TOO_FEW_TRIALS,
+    UNDECIDED,
+    VERDICTS,
+    Claim,
+    Verdict,
+)
 from chainer_jo.paper.claims.decision import Finding
 from chainer_jo.paper.trials import Trials
 from chainer_jo.report.output import Output, write_all
 from chainer_jo.report.results import OutputResults
+from chainer_jo.report.words import in_words, slug
 
 RULE = (
-    "± is one standard deviation over trials. Differences are taken trial by trial; in parentheses "
-    "stands the 95 % confidence interval of their mean (Student's t), which decides. Comparisons "
-    "refute a claim of several by Holm's rule for that many."
+    "± is one standard deviation over trials, which are seeds on the same images: what other test "
+    "images would change is not in it. Differences are taken trial by trial; in parentheses stands "
+    "the 95 % confidence interval of their mean (Student's t), which decides. A claim of several "
+    "comparisons is refuted by Holm's rule for that many. Where one is undecided, p is how often "
+    "chance alone brings about a difference as small, or as large. A curve's peak, its end, and "
+    "just after the learning rate is divided are means over a twentieth of its epochs."
 )
+#: Columns of the overview, and the verdicts that they are of.
+OVERVIEW = {
+    "holds": (HOLDS, PREMISE),
+    "does not hold": (DOES_NOT_HOLD,),
+    "open": (TIE, NO_PREMISE, UNDECIDED, TOO_FEW_TRIALS, NOT_ALL_RUN),
+}
 
 
 @dataclass(frozen=True)
@@ -53,39 +77,100 @@ class Claims:
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
         """Writes both files; returns their paths."""
         verdicts = self.data(store, origin)
+        run = [v for v in verdicts if v["verdict"] != NOT_RUN]
         lines = [
             "# What the paper says, and what these runs say", "",
             f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}; "
             f"{len(verdicts)} claims about such images; {summary(verdicts) or 'none'}.", "",
-            RULE, "",
+            *_overview(run), f"{RULE} {one_image(self.study)}".strip(), "",
+            *(line for verdict in run for line in _section(verdict)),
+            *_not_run([v for v in verdicts if v["verdict"] == NOT_RUN]),
         ]  # fmt: skip
-        for verdict in verdicts:
-            lines += [
-                f"## {verdict['label']}: {verdict['id']}", "",
-                f"{verdict['statement']} ({verdict['place']})", "",
-                f"Checked: {verdict['check']}", "", f"{verdict['reason']}.", "",
-            ]  # fmt: skip
-            if verdict["verdict"] != NOT_RUN:
-                lines += [
-                    f"- {f['what']}: {'; '.join(dict.fromkeys((f['numbers'], f['outcome'])))}"
-                    for f in verdict["findings"]
-                ] + [""]
         return write_all(folder / self.name, {".md": "\n".join(lines), ".json": verdicts})
+
+
+def _overview(verdicts: Sequence[dict]) -> list[str]:
+    """A line per group of claims: which of them hold, which do not, and what is open."""
+    lines = [f"| | {' | '.join(OVERVIEW)} |", "|---" * (len(OVERVIEW) + 1) + "|"]
+    for group in dict.fromkeys(v["group"] for v in verdicts):
+        cells = [
+            ", ".join(_link(v) for v in verdicts if v["group"] == group and v["verdict"] in those)
+            for those in OVERVIEW.values()
+        ]
+        lines.append(f"| {group} | {' | '.join(cells)} |")
+    return [*lines, ""] if verdicts else []
+
+
+def _link(verdict: dict) -> str:
+    """The claim's name, and what its column does not say."""
+    decided = verdict["verdict"] in (HOLDS, DOES_NOT_HOLD)
+    more = "against" if verdict["against"] else verdict["verdict"]
+    said = "" if decided or more == UNDECIDED else f" ({more})"
+    return f"[{in_words(verdict['id'])}](#{slug(_heading(verdict))}){said}"
+
+
+def _heading(verdict: dict) -> str:
+    return f"{verdict['label']}: {verdict['id']}"
+
+
+def _section(verdict: dict) -> list[str]:
+    """A claim with every comparison."""
+    return [
+        f"## {_heading(verdict)}", "",
+        f"{verdict['statement']} ({verdict['place']})", "",
+        f"Checked: {verdict['check']}", "", f"{verdict['reason']}.", "",
+        *(
+            f"- {f['what']}: {'; '.join(dict.fromkeys((f['numbers'], f['remark'])))}"
+            for f in verdict["findings"]
+        ),
+        "",
+    ]  # fmt: skip
+
+
+def _not_run(verdicts: Sequence[dict]) -> list[str]:
+    """Those that nothing has been run of, folded."""
+    if not verdicts:
+        return []
+    listed = [f"- {v['statement']} ({v['place']})" for v in verdicts]
+    summed = f"<summary>{len(verdicts)} claims of which nothing has been run</summary>"
+    return ["<details>", summed, "", *listed, "", "</details>", ""]
+
+
+def one_image(study: Study) -> str:
+    """How much one image is, of every accuracy; nothing for other images than the preset's."""
+    if not study.of_the_preset:
+        return ""
+    preset = study.preset
+    counted = {
+        "test": preset.test_images,
+        "validation": preset.validation_images,
+        "recovery": preset.train_images,
+    }
+    shares = [f"{100 / n:.2g} of {name} accuracy ({n:,})" for name, n in counted.items()]
+    return f"One image is {', '.join(shares)}, in points."
 
 
 def judged(results: OutputResults, shown_in: str = "") -> list[dict]:
     """Every claim that these results decide, or those whose numbers one table or figure shows."""
     return [
-        as_json(claim, claim.decide(results))
-        for claim in CLAIMS
+        as_json(claim, group, claim.decide(results), results)
+        for group, claims in GROUPS.items()
+        for claim in claims
         if results.decides(claim) and (not shown_in or shown_in in claim.shown_in)
     ]
 
 
-def as_json(claim: Claim, verdict: Verdict) -> dict:
+def as_json(claim: Claim, group: str, verdict: Verdict, results: OutputResults) -> dict:
     """A claim, its verdict, what each comparison says, and every number behind it."""
+    preset = results.study.preset.name
+    premise = {
+        claim.id: f"{preset} was chosen so that this holds: a premise of its results, no finding",
+        claim.rests_on: f"this rests on a premise of {preset}: {in_words(claim.rests_on)}",
+    }
+    remarks = [said for key, said in premise.items() if key in results.premises]
     return {
         "id": claim.id,
+        "group": group,
         "place": claim.place,
         "statement": claim.statement,
         "check": claim.check,
@@ -95,25 +180,28 @@ def as_json(claim: Claim, verdict: Verdict) -> dict:
         "within": verdict.within,
         "trials": list(verdict.trials),
         "diverged": verdict.diverged,
+        "against": verdict.against,
         "comparisons": len(verdict.findings),
         "counts": dict(verdict.counts),
-        "reason": verdict.reason,
+        "reason": "; ".join([verdict.reason, *remarks]),
         "findings": [
-            _finding(finding, outcome)
-            for finding, outcome in zip(verdict.findings, verdict.outcomes, strict=True)
+            _finding(*each)
+            for each in zip(verdict.findings, verdict.outcomes, verdict.remarks, strict=True)
         ],
     }
 
 
-def _finding(finding: Finding, outcome: str) -> dict:
+def _finding(finding: Finding, outcome: str, remark: str) -> dict:
     difference = finding.difference
     return {
         "what": finding.what,
         "outcome": outcome,
+        "remark": remark,
         "numbers": finding.numbers,
         "a": _side(finding.a),
         "b": _side(finding.b),
         "more_than": finding.by,
+        "unit": finding.unit,
         "difference": difference.mean,
         "interval": difference.interval and list(difference.interval),
         "trials": len(difference.finished),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from html import escape
 
@@ -12,17 +11,20 @@ from chainer_jo.paper.claims import (
     NO_PREMISE,
     NOT_ALL_RUN,
     NOT_RUN,
+    PREMISE,
     TIE,
     TOO_FEW_TRIALS,
     UNDECIDED,
     VERDICTS,
 )
 from chainer_jo.report.grid import prose
+from chainer_jo.report.words import in_words
 
 _SIGNS = {
     HOLDS: ("holds", "✓"),
     DOES_NOT_HOLD: ("fails", "✗"),
     TIE: ("tie", "="),
+    PREMISE: ("tie", "✓"),
     NO_PREMISE: ("tie", "–"),
     UNDECIDED: ("open", "?"),
     TOO_FEW_TRIALS: ("open", "○"),
@@ -47,7 +49,7 @@ def overview_html(claims: Sequence[Mapping], counts: Mapping[str, int]) -> str:
             f'<span><span aria-hidden="true">{sign}</span> {verdict}</span></li>'
         )
         links = ", ".join(
-            f'<a href="#{claim["id"]}">{escape(_words(claim["id"]))}</a>'
+            f'<a href="#{claim["id"]}">{escape(in_words(claim["id"]))}</a>'
             for claim in claims
             if claim["verdict"] == verdict
         )
@@ -66,7 +68,7 @@ def claim_html(claim: Mapping) -> str:
     )
     compared = f'<ul class="findings">{findings}</ul>\n' if findings else ""
     return f"""<article class="claim" id="{claim["id"]}">
-<h3>{badge_html(claim["verdict"], claim["label"])} <span>{escape(_words(claim["id"]))}</span></h3>
+<h3>{badge_html(claim["verdict"], claim["label"])} <span>{escape(in_words(claim["id"]))}</span></h3>
 <p>{prose(claim["statement"])} <span class="place">{escape(claim["place"])}</span></p>
 <p><b>Compared:</b> {prose(claim["check"])}</p>
 {compared}<p class="reason"><b>Verdict:</b> {prose(claim["reason"])}.</p>
@@ -78,10 +80,4 @@ def _numbers(finding: Mapping) -> str:
         return escape(finding["outcome"])
     sides, comma, difference = finding["numbers"].partition(", ")
     sides = " against ".join(f"<b>{escape(side)}</b>" for side in sides.split(" against "))
-    return f"{sides}{comma}{escape(difference)}; {finding['outcome']}"
-
-
-def _words(identifier: str) -> str:
-    """``table6-insensitive`` as "Table 6 insensitive"."""
-    words = re.sub(r"\btable(\d+)", r"table \1", identifier.replace("-", " "))
-    return words[0].upper() + words[1:]
+    return f"{sides}{comma}{escape(difference)}; {finding['remark']}"

@@ -24,6 +24,11 @@ class OutputResults:
         self.outputs = {output.name: output for output in outputs}
         self.store = store
 
+    @property
+    def premises(self) -> Sequence[str]:
+        """Claims that the preset was chosen to bear out, on the images it was chosen on."""
+        return self.study.preset.premises if self.study.of_the_preset else ()
+
     def decides(self, claim: Claim) -> bool:
         """Whether these runs are what the claim is about."""
         shown = not self.outputs.keys().isdisjoint(claim.shown_in)

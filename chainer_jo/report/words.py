@@ -1,5 +1,7 @@
 """Words that captions and notes share: which images, and how long schedules are."""
 
+import re
+
 from chainer_jo.experiments.presets import Study
 
 _DATA = {
@@ -35,3 +37,14 @@ def schedules(study: Study, epochs: str) -> str:
     if scale == 1:
         return ""
     return f"epochs are {epochs}: schedules are {scale:g} times as long as the paper's"
+
+
+def in_words(identifier: str) -> str:
+    """The name of a claim: ``table6-insensitive`` as "Table 6 insensitive"."""
+    words = re.sub(r"\btable(\d+)", r"table \1", identifier.replace("-", " "))
+    return words[:1].upper() + words[1:]
+
+
+def slug(heading: str) -> str:
+    """The anchor that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

@@ -14,6 +14,7 @@ from chainer_jo.paper.claims import (
     made_labels,
     memorization,
     methods,
+    parts,
     soft_labels,
 )
 from chainer_jo.paper.claims.claim import (
@@ -22,6 +23,7 @@ from chainer_jo.paper.claims.claim import (
     NO_PREMISE,
     NOT_ALL_RUN,
     NOT_RUN,
+    PREMISE,
     TIE,
     TOO_FEW_TRIALS,
     UNDECIDED,
@@ -31,21 +33,24 @@ from chainer_jo.paper.claims.claim import (
     Verdict,
 )
 
-CLAIMS: tuple[Claim, ...] = (
-    *memorization.CLAIMS,
-    *soft_labels.CLAIMS,
-    *methods.CLAIMS,
-    *hyper_parameters.CLAIMS,
-    *made_labels.CLAIMS,
-)
+GROUPS: dict[str, tuple[Claim, ...]] = {
+    "A high learning rate": tuple(memorization.CLAIMS),
+    "The joint method and others": tuple(methods.CLAIMS),
+    "Its labels and its parts": (*soft_labels.CLAIMS, *parts.CLAIMS),
+    "Its hyper parameters": tuple(hyper_parameters.CLAIMS),
+    "Labels that a network made": tuple(made_labels.CLAIMS),
+}
+CLAIMS: tuple[Claim, ...] = tuple(claim for claims in GROUPS.values() for claim in claims)
 
 __all__ = [
     "CLAIMS",
     "DOES_NOT_HOLD",
+    "GROUPS",
     "HOLDS",
     "NO_PREMISE",
     "NOT_ALL_RUN",
     "NOT_RUN",
+    "PREMISE",
     "TIE",
     "TOO_FEW_TRIALS",
     "UNDECIDED",

@@ -13,6 +13,7 @@ from chainer_jo.paper.trials import Trials
 HOLDS = "holds"
 DOES_NOT_HOLD = "does not hold"
 TIE = "a tie"
+PREMISE = "a premise"
 NO_PREMISE = "premise not met"
 UNDECIDED = "undecided"
 TOO_FEW_TRIALS = "too few trials"
@@ -22,13 +23,15 @@ VERDICTS = (
     HOLDS,
     DOES_NOT_HOLD,
     TIE,
+    PREMISE,
     NO_PREMISE,
     UNDECIDED,
     TOO_FEW_TRIALS,
     NOT_ALL_RUN,
     NOT_RUN,
 )
-"""Every verdict; the first four are decisions."""
+"""Every verdict; the first five are decisions. `PREMISE`: it holds, but the preset was chosen for
+that, so it is no finding."""
 
 
 class Results(Protocol):
@@ -37,7 +40,11 @@ class Results(Protocol):
     Learning rates, noise rates, hyper parameters, epochs and the k of top-k are the paper's, also
     where a preset scales them. Numbers and curves come by the trial's seed. A diverged run has
     None; an unfinished one is left out, as is a run that has no such number.
+
+    ``premises`` are the ids of the claims that the preset was chosen to bear out.
     """
+
+    premises: Sequence[str]
 
     def trials(self, kind: str, **keys) -> Trials:
         """One number per trial, in percent, as it is at the end of a run.
@@ -49,14 +56,17 @@ class Results(Protocol):
         table3              method, score, accuracy              test accuracy, on Clothing1M only
         table6 ... table11  parameter, value                     validation accuracy
         table12, table13    quantity, range                      recovery accuracy: "accuracy"
-        figure4             rule, accuracy                       test accuracy of the second step
+        parts               noise, without, quantity             recovery accuracy, first step
+        figure4             rule, accuracy                       as in the text beside it
         exchanged_classes   classes, noise_rate                  recovery accuracy by true class
         label_accuracy      labels, stage                        labels whose arg max is right
         ==================  ===================================  =================================
 
         Tables 1 and 2 also have the method "noisy_labels" with score "initial": the recovery
         accuracy of the labels before any method. exchanged_classes is our method of Table 2,
-        classes "exchanged" (cat and dog) or "other";
+        classes "exchanged" (cat and dog) or "other". Of parts, without is "nothing", "averaging",
+        "prior" or "both terms", quantity "first" (after the first update), "last" or "but one" (at
+        the end, of all classes but the best).
         label_accuracy is of the labels in Figures 5 and 6. rule: "soft", "all", "top50", "top500",
         "top5000". labels: "ground_truth", "symmetric_0.3", "symmetric_0.5", "pseudo". stage:
         "initial" or, after the first step, "updated". Other names and values are those of the
@@ -89,10 +99,13 @@ class Verdict:
     ``outcomes`` has one of `decision`'s words per finding, taken together. In the order of
     `verdict`, a claim without its premise says nothing. Else one comparison refutes it, all of them
     bear it out, and otherwise it is as undecided as the comparison that lacks most.
+
+    ``chosen``: the preset was chosen so that the claim holds.
     """
 
     findings: Sequence[Finding]
     outcomes: Sequence[str]
+    chosen: bool = False
 
     @property
     def counts(self) -> Counter:
@@ -107,13 +120,31 @@ class Verdict:
             return NO_PREMISE
         if counts[decision.REFUTES]:
             return DOES_NOT_HOLD
-        if counts[decision.NOT_RUN]:
+        if counts[decision.NOT_RUN] or counts[decision.PARTLY_RUN]:
             return NOT_RUN if counts[decision.NOT_RUN] == len(self.findings) else NOT_ALL_RUN
         if counts[decision.TOO_FEW_TRIALS]:
             return TOO_FEW_TRIALS
         if counts[decision.UNDECIDED] or counts[decision.MOSTLY_DIVERGED]:
             return UNDECIDED
-        return TIE if counts[decision.TIES] else HOLDS
+        if counts[decision.TIES]:
+            return TIE
+        return PREMISE if self.chosen else HOLDS
+
+    @property
+    def remarks(self) -> list[str]:
+        """What to say of each comparison: its outcome; if that is undecided, how probable so small
+        or so large a difference is by chance, and from where on that would decide."""
+        levels = decision.levels(self.findings)
+        return [
+            outcome if outcome != decision.UNDECIDED else _undecided(finding, level)
+            for finding, outcome, level in zip(self.findings, self.outcomes, levels, strict=True)
+        ]
+
+    @property
+    def against(self) -> int:
+        """How many comparisons that decide nothing speak against the claim by themselves."""
+        undecided = self._that(decision.UNDECIDED)
+        return sum(finding.against for finding in undecided)
 
     @property
     def within(self) -> float | None:
@@ -125,8 +156,9 @@ class Verdict:
     @property
     def trials(self) -> tuple[int, int]:
         """The fewest and the most trials behind a comparison; 0 where one is not run."""
+        unrun = (decision.NOT_RUN, decision.PARTLY_RUN)
         numbers = [
-            0 if outcome == decision.NOT_RUN else len(finding.difference.finished)
+            0 if outcome in unrun else len(finding.difference.finished)
             for finding, outcome in zip(self.findings, self.outcomes, strict=True)
         ]
         return min(numbers), max(numbers)
@@ -141,8 +173,8 @@ class Verdict:
 
     @property
     def label(self) -> str:
-        """The verdict with its numbers: "a tie in 1 of 5 within 0.6 points", "undecided
-        after 6 trials"."""
+        """The verdict with its numbers: "a tie in 1 of 5 within 0.6 points", "undecided after 6
+        trials, 1 of 5 against it"."""
         verdict, (fewest, most) = self.verdict, self.trials
         if verdict == TIE:
             n = len(self.findings)
@@ -150,6 +182,8 @@ class Verdict:
             verdict = f"{TIE}{of} within {self.within:g} point{'' if self.within == 1 else 's'}"
         elif verdict == UNDECIDED:
             verdict = f"{UNDECIDED} after {_range(fewest, most)} trials"
+        if verdict != DOES_NOT_HOLD and self.against:
+            verdict += f", {self.against} of {len(self.findings)} against it"
         return f"{verdict} ({self.diverged} diverged)" if self.diverged else verdict
 
     @property
@@ -178,8 +212,19 @@ _WORDS = {
     decision.UNDECIDED: "undecided",
     decision.MOSTLY_DIVERGED: "undecided, as most trials diverged",
     decision.TOO_FEW_TRIALS: "with fewer than two common trials",
+    decision.PARTLY_RUN: "not all run",
     decision.NOT_RUN: "not run",
 }
+
+
+def _undecided(finding: Finding, level: float) -> str:
+    if finding.difference.mean < finding.by:
+        chance, would = finding.chance, "refute"
+    else:
+        chance, would, level = finding.chance_for, "support", decision.LEVEL
+    against = " but against it" if finding.against else ""
+    p = f"p = {100 * chance:.3g} %, {100 * level:.2g} % would {would} it"
+    return f"{decision.UNDECIDED}{against}: {p}"
 
 
 def _range(fewest: int, most: int) -> str:
@@ -193,6 +238,7 @@ class Claim:
     ``statement`` says in words of our own what stands at ``place``; ``check`` what ``findings``
     compares; ``shown_in`` names the tables and figures that its numbers are in. A claim with
     ``own_images`` is about what a stand-in lacks: classes of CIFAR-10, numbers of Clothing1M.
+    ``rests_on`` is the id of a claim without which this one has nothing to show.
     """
 
     id: str
@@ -202,8 +248,10 @@ class Claim:
     findings: Callable[[Results], Iterable[Finding]]
     shown_in: tuple[str, ...]
     own_images: bool = False
+    rests_on: str = ""
 
     def decide(self, results: Results) -> Verdict:
         """Holds the claim against `results`."""
         findings = tuple(self.findings(results))
-        return Verdict(findings, tuple(decision.together(findings)))
+        outcomes = tuple(decision.together(findings))
+        return Verdict(findings, outcomes, chosen=self.id in results.premises)

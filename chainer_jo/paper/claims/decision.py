@@ -8,7 +8,7 @@ The mean of n such differences is known up to t * s / sqrt(n): s is their standa
 (unbiased), t the two-sided 95 % quantile of Student's distribution with n - 1 degrees of freedom.
 That makes an interval, which needs two trials or more, and the interval decides:
 
-- It lies beyond the bound (0, or a margin of some points): the comparison supports the claim.
+- It lies beyond the bound (0, or a margin): the comparison supports the claim.
 - It lies on the other side: the comparison speaks against it. Whether that refutes a claim of
   several comparisons is a question for all of them together: `together`.
 - The bound is 0 and the interval lies within `TIE` of it on both sides: a tie, which more trials
@@ -17,8 +17,10 @@ That makes an interval, which needs two trials or more, and the interval decides
 
 "±" shows one standard deviation over trials, as in tables; intervals are written out.
 
-Student's t takes the differences to be normal. Accuracies are counted in images, though, and two
-differences can be equal by chance: they make no interval. Three or more do, one of no width.
+Student's t takes the differences to be normal. Accuracies are counted in images, though, and cannot
+pass 100 %: differences can all be equal. They make no interval, and no tie; on which side of the
+bound they lie is then all there is to go by, which is right by chance in one case of 2 to the n
+(the sign test): six trials decide, five do not.
 """
 
 from __future__ import annotations
@@ -30,13 +32,19 @@ from math import sqrt
 
 from scipy.special import stdtr
 
-from chainer_jo.paper.trials import CONFIDENCE, Trials, alike
+from chainer_jo.paper.trials import CONFIDENCE, EQUAL, Trials, alike, mean_of
 
 NOTABLE = 2.0
-"""Percentage points: a smaller loss of accuracy still counts as keeping it."""
+"""Percentage points: a smaller loss of accuracy still counts as keeping it, a larger gain is a
+clear one."""
 
 TIE = 1.0
 """Percentage points: accuracies whose difference is surely smaller are tied."""
+
+LEVEL = (1 - CONFIDENCE) / 2
+"""How probable a false decision may be, for one comparison."""
+
+POINTS = "points"
 
 SUPPORTS = "supports"
 REFUTES = "refutes"
@@ -45,6 +53,7 @@ TIES = "ties"
 UNDECIDED = "undecided"
 MOSTLY_DIVERGED = "mostly diverged"
 TOO_FEW_TRIALS = "too few trials"
+PARTLY_RUN = "not all run"
 NOT_RUN = "not run"
 
 
@@ -57,6 +66,8 @@ class Finding:
     what : which numbers these are, in words.
     ties : whether the numbers are percentages of which a difference within `TIE` is a tie.
     premise : whether it is what the claim starts from, rather than what it says.
+    unit : of the difference.
+    partly : whether these are means over more than has been run.
     """
 
     what: str
@@ -65,6 +76,8 @@ class Finding:
     by: float = 0.0
     ties: bool = False
     premise: bool = False
+    unit: str = POINTS
+    partly: bool = False
 
     @cached_property
     def difference(self) -> Trials:
@@ -76,30 +89,47 @@ class Finding:
         if not (self.a.given or self.a.numbers) or not (self.b.given or self.b.numbers):
             return NOT_RUN
         difference = self.difference
+        if self.partly:
+            return PARTLY_RUN
         if difference.diverged and difference.diverged >= len(difference.finished):
             return MOSTLY_DIVERGED
-        if difference.interval is None:
+        if len(difference.finished) < 2:
             return TOO_FEW_TRIALS
-        low, high = difference.interval
-        if low > self.by:
+        if self._chance(-1) <= LEVEL:
             return SUPPORTS
-        return REFUTES if high < self.by else self.close
+        return REFUTES if self._chance(1) <= LEVEL else self.close
 
     @property
     def close(self) -> str:
         """The outcome if it neither supports nor refutes: a tie, or undecided."""
+        if self.difference.interval is None:
+            return UNDECIDED
         low, high = self.difference.interval
         return TIES if self.ties and low > -TIE and high < TIE else UNDECIDED
+
+    @property
+    def against(self) -> bool:
+        """Whether it speaks against the claim, by itself."""
+        return self.outcome == REFUTES
 
     @cached_property
     def chance(self) -> float | None:
         """How probable a mean difference this low or lower is if the true one is exactly `by`; None
         where `outcome` has nothing to go by."""
-        if self.outcome in (NOT_RUN, MOSTLY_DIVERGED, TOO_FEW_TRIALS):
+        if self.outcome in (NOT_RUN, PARTLY_RUN, MOSTLY_DIVERGED, TOO_FEW_TRIALS):
             return None
-        excess, n = self.difference.mean - self.by, len(self.difference.finished)
-        if self.difference.given or not self.difference.std:
-            return 0.0 if excess < 0 else 1.0
+        return self._chance(1)
+
+    @property
+    def chance_for(self) -> float | None:
+        """How probable a mean difference this high or higher is, likewise."""
+        return None if self.chance is None else self._chance(-1)
+
+    def _chance(self, side: int) -> float:
+        """How probable so low a mean is (``side`` 1), or so high a one (-1)."""
+        excess, n = side * (self.difference.mean - self.by), len(self.difference.finished)
+        if self.difference.std < EQUAL:
+            return 0.5**n if excess < -EQUAL else 1.0
         return float(stdtr(n - 1, excess / (self.difference.std / sqrt(n))))
 
     @property
@@ -107,20 +137,26 @@ class Finding:
         """Both sides, and their difference with its interval where there is one."""
         if not any((self.a.given, self.b.given, self.a.numbers, self.b.numbers)):
             return str(self.a)
-        sides = f"{self.a} against {self.b}"
-        if self.difference.interval is None:
+        sides, difference = f"{self.a} against {self.b}", self.difference
+        if len(difference.finished) < 2:
             return sides
-        mean, low, high = alike(self.difference.mean, *self.difference.interval)
-        bound = f", asked for: over {self.by:g}" if self.by else ""
-        return f"{sides}, difference {mean} ({low} to {high}{bound})"
+        bound = f"over {self.by:g} asked for" if self.by else ""
+        if difference.interval is None:
+            each = f"{alike(difference.mean)[0]} {self.unit} in each of {len(difference.finished)}"
+            return f"{sides}, difference {each} trials{bound and f' ({bound})'}"
+        mean, low, high = alike(difference.mean, *difference.interval)
+        within = "; ".join(filter(None, (f"{low} to {high}", bound)))
+        return f"{sides}, difference {mean} {self.unit} ({within})"
 
 
-def exceeds(what: str, a: Trials, b: Trials, by: float = 0.0, *, ties: bool = False) -> Finding:
+def exceeds(
+    what: str, a: Trials, b: Trials, by: float = 0.0, *, ties: bool = False, unit: str = POINTS
+) -> Finding:
     """Whether `a` is more than `by` above `b`.
 
     With a negative `by`: whether `a` is less than that much below `b`.
     """
-    return Finding(what, a, b, by, ties)
+    return Finding(what, a, b, by, ties, unit=unit)
 
 
 def keeps_up(what: str, a: Trials, b: Trials) -> Finding:
@@ -132,27 +168,47 @@ def keeps_up(what: str, a: Trials, b: Trials) -> Finding:
     return Finding(what, a, b, by=-NOTABLE)
 
 
+def on_average(
+    what: str, a: dict[float, Trials], b: dict[float, Trials], by: float = 0.0
+) -> Finding:
+    """Whether the mean of `a` over all noise rates is more than `by` above that of `b`; both by
+    noise rate. Nothing is decided by the rates that have been run as long as others have not."""
+    run = [rate for rate in a if a[rate].numbers and b[rate].numbers]
+    over = f"mean over r = {', '.join(f'{rate:g}' for rate in run or a)}"
+    partly = f" alone of {len(a)} rates" if 0 < len(run) < len(a) else ""
+    means = (mean_of([side[rate] for rate in run]) if run else Trials({}) for side in (a, b))
+    return Finding(f"{what}, {over}{partly}", *means, by, ties=True, partly=bool(partly))
+
+
+def levels(findings: Sequence[Finding]) -> list[float | None]:
+    """The `chance` at which each of a claim's comparisons would refute it, by Holm's step-down
+    rule: of m comparisons the one with the smallest `chance` at 2.5 % / m, the next at 2.5 % / (m -
+    1), and so on, up to the first that does not. None for one without a `chance`."""
+    ranked = sorted(
+        (k for k, f in enumerate(findings) if f.chance is not None),
+        key=lambda k: findings[k].chance,
+    )
+    found = dict.fromkeys(range(len(findings)))
+    found |= {k: LEVEL / (len(ranked) - rank) for rank, k in enumerate(ranked)}
+    return list(found.values())
+
+
 def together(findings: Sequence[Finding]) -> list[str]:
     """The outcomes of all of a claim's comparisons, taken together.
 
     Some comparison of many lies on the wrong side by chance alone, so `REFUTES` has to pass Holm's
-    step-down rule: of m comparisons the one with the smallest `chance` refutes if that is under
-    2.5 % / m, the next if it is under 2.5 % / (m - 1), and so on up to the first that is not. A
-    claim whose differences are truly at their bounds is then refuted in one case of 40 at most,
-    however many comparisons it has and whatever runs they share.
+    rule, `levels`. A claim whose differences are truly at their bounds is then refuted in one case
+    of 40 at most, however many comparisons it has and whatever runs they share.
 
     `SUPPORTS` and `TIES` need no such rule: a claim holds only if every comparison supports it, so
     more of them make that rarer, not more frequent.
     """
-    chances = {k: c for k, finding in enumerate(findings) if (c := finding.chance) is not None}
-    refuting = set()
-    for k in sorted(chances, key=chances.get):
-        if chances[k] > (1 - CONFIDENCE) / 2 / (len(chances) - len(refuting)):
-            break
-        refuting.add(k)
+    refuting = True
     outcomes = [finding.outcome for finding in findings]
-    for k, finding in enumerate(findings):
-        if k in refuting:
+    for level, k in sorted((level, k) for k, level in enumerate(levels(findings)) if level):
+        finding = findings[k]
+        refuting &= finding.chance <= level
+        if refuting:
             outcomes[k] = NOT_MET if finding.premise else REFUTES
         elif outcomes[k] == REFUTES:
             outcomes[k] = finding.close

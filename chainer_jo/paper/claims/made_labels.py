@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from chainer_jo.paper.claims import phases
 from chainer_jo.paper.claims.claim import Claim, Results
 from chainer_jo.paper.claims.decision import Finding, exceeds
+from chainer_jo.paper.claims.memorization import LOSS
 from chainer_jo.paper.text import FIGURES_5_6
 from chainer_jo.paper.trials import Trials
 
@@ -29,7 +30,8 @@ def _lower_loss(results: Results) -> Iterator[Finding]:
     right, loss = _right(results, LESS_NOISY), _loss(results, LESS_NOISY)
     what = f"right labels, {LESS_NOISY} against pseudo"
     yield Finding(what, right, _right(results, "pseudo"), ties=True, premise=True)
-    yield exceeds(f"loss, {LESS_NOISY} against pseudo", loss, _loss(results, "pseudo"))
+    pseudo = _loss(results, "pseudo")
+    yield exceeds(f"loss, {LESS_NOISY} against pseudo", loss, pseudo, unit=LOSS)
 
 
 def _hardly_updated(results: Results) -> Iterator[Finding]:
@@ -65,6 +67,7 @@ def _follows_the_truth(results: Results) -> Iterator[Finding]:
             "updated",
             abs(initial - truth) * 0.5,
             abs(updated - truth),
+            unit=LOSS,
         )
 
 

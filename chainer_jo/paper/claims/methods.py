@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import pairwise
 
 from chainer_jo.paper import tables
 from chainer_jo.paper.claims import phases
 from chainer_jo.paper.claims.claim import Claim, Results
-from chainer_jo.paper.claims.decision import NOTABLE, Finding, exceeds, keeps_up
+from chainer_jo.paper.claims.decision import NOTABLE, Finding, exceeds, keeps_up, on_average
 from chainer_jo.paper.text import HARDEST_ASYMMETRIC
 from chainer_jo.paper.trials import Trials
 
+OTHERS = tuple(method for method in tables.TABLE2.keys("method") if method != "joint")
 HARDEST_RATE = HARDEST_ASYMMETRIC["noise_percent"] / 100
 
 
@@ -24,13 +24,16 @@ def _cell(results: Results, table: str, method: str, score: str, accuracy: str, 
     return results.trials(table, **keys)
 
 
-def _beats(results: Results, table: str, others: tuple[str, ...], accuracy: str):
-    for rate in _noise_rates(table):
-        ours = _cell(results, table, "joint", "last", accuracy, rate)
-        for method in others:
-            theirs = _cell(results, table, method, "last", accuracy, rate)
-            what = f"r = {rate}, ours against {tables.METHODS[method]}"
-            yield exceeds(what, ours, theirs, ties=True)
+def _beats(
+    results: Results, table: str, others: tuple[str, ...], accuracy: str, by: float = 0.0
+) -> Iterator[Finding]:
+    rates = getattr(tables, table.upper()).keys("noise_rate")
+    ours, *theirs = (
+        {rate: _cell(results, table, method, "last", accuracy, rate) for rate in rates}
+        for method in ("joint", *others)
+    )
+    for method, each in zip(others, theirs, strict=True):
+        yield on_average(f"ours against {tables.METHODS[method]}", ours, each, by)
 
 
 def _noise_degrades(results: Results) -> Iterator[Finding]:
@@ -38,9 +41,9 @@ def _noise_degrades(results: Results) -> Iterator[Finding]:
         rate: _cell(results, "table1", "cross_entropy", "last", "test", rate)
         for rate in tables.TABLE1.keys("noise_rate")
     }
-    for lower, higher in pairwise(accuracy):
-        what = f"r = {lower} against {higher}"
-        yield exceeds(what, accuracy[lower], accuracy[higher], ties=True)
+    clean = accuracy.pop(0)
+    for rate, noisy in accuracy.items():
+        yield exceeds(f"r = 0 against {rate}", clean, noisy, ties=True)
 
 
 def _corrects(results: Results) -> Iterator[Finding]:
@@ -74,8 +77,7 @@ def _keeps(results: Results, table: str) -> Iterator[Finding]:
 def _gain(results: Results, rate: float) -> Trials:
     """How far our last test accuracy is above the best score of the best other method."""
     ours = _cell(results, "table2", "joint", "last", "test", rate)
-    methods = [m for m in tables.TABLE2.keys("method") if m != "joint"]
-    theirs = [_cell(results, "table2", method, "best", "test", rate) for method in methods]
+    theirs = [_cell(results, "table2", method, "best", "test", rate) for method in OTHERS]
     if any(cell.mean is None for cell in theirs):
         return Trials({})  # which one is the best is not known yet
     return ours - max(theirs, key=lambda cell: cell.mean)
@@ -119,14 +121,18 @@ _UNTIL_THE_END = (
     "and the end of training less than that under where the learning rate was first divided."
 )
 
+MEMORISED = "symmetric-cross-entropy-falls"
+"""The claim without which cross entropy has nothing to lose against."""
+
 CLAIMS = [
     Claim(
         "noise-degrades",
         "Abstract",
         "A network trained on noisy labels overfits to them and performs worse.",
-        "Last test accuracy of cross entropy is lower at each higher noise rate (Table 1).",
+        "Last test accuracy of cross entropy: without noise against every noise rate (Table 1).",
         _noise_degrades,
         ("table1",),
+        rests_on=MEMORISED,
     ),
     Claim(
         "labels-are-corrected",
@@ -138,40 +144,32 @@ CLAIMS = [
     ),
     *(
         Claim(
-            f"symmetric-{accuracy}-beats-cross-entropy",
+            f"symmetric-{accuracy}-is-better",
             "Section 5.5",
             f"Under symmetric noise the joint method has the better {accuracy} accuracy overall.",
-            f"Last {accuracy} accuracy, ours against cross entropy, at every noise rate above 0.",
+            f"Mean of the last {accuracy} accuracy over all noise rates, ours against cross "
+            "entropy.",
             partial(_beats, table="table1", others=("cross_entropy",), accuracy=accuracy),
             ("table1",),
+            rests_on=MEMORISED,
         )
         for accuracy in ("test", "recovery")
     ),
     *(
         Claim(
-            f"asymmetric-{accuracy}-beats-cross-entropy",
+            f"asymmetric-{accuracy}-is-clearly-better",
             "Section 5.6",
             f"Under asymmetric noise the joint method has clearly the better {accuracy} accuracy.",
-            f"Last {accuracy} accuracy, ours against cross entropy, at every noise rate.",
-            partial(_beats, table="table2", others=("cross_entropy",), accuracy=accuracy),
+            f"Mean of the last {accuracy} accuracy over all noise rates: ours is more than "
+            f"{NOTABLE:g} points above each of the other methods.",
+            partial(_beats, table="table2", others=OTHERS, accuracy=accuracy, by=NOTABLE),
             ("table2",),
-        )
-        for accuracy in ("test", "recovery")
-    ),
-    *(
-        Claim(
-            f"asymmetric-{accuracy}-beats-forward-and-cnn-crf",
-            "Abstract",
-            f"The joint method clearly outdoes earlier methods: here, in {accuracy} accuracy.",
-            f"Last {accuracy} accuracy, ours against Forward and CNN-CRF, at every noise rate "
-            "(Table 2).",
-            partial(_beats, table="table2", others=("forward", "cnn_crf"), accuracy=accuracy),
-            ("table2",),
+            rests_on=MEMORISED,
         )
         for accuracy in ("test", "recovery")
     ),
     Claim(
-        "symmetric-cross-entropy-falls",
+        MEMORISED,
         "Section 5.5",
         "On the noisy labels, test accuracy falls from about epoch 40 on, where the learning rate "
         "is first divided by 10.",
@@ -194,6 +192,7 @@ CLAIMS = [
         _AFTER_DROP,
         partial(_falls, table="table2", method="cross_entropy"),
         ("table2",),
+        rests_on=MEMORISED,
     ),
     Claim(
         "asymmetric-forward-falls",

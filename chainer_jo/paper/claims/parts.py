@@ -1,0 +1,67 @@
+"""Sections 4.2 and 5.2: what parts of the first step are for, held against runs without them."""
+
+from collections.abc import Iterator
+
+from chainer_jo.paper.claims.claim import Claim, Results
+from chainer_jo.paper.claims.decision import NOTABLE, Finding, exceeds
+from chainer_jo.paper.claims.soft_labels import ALMOST_CORRECT
+from chainer_jo.paper.tables import TABLE6, TABLE8
+from chainer_jo.paper.trials import Trials
+
+NOISES = {table.noise: table.noise_rate for table in (TABLE6, TABLE8)}
+"""The noise that the paper shows its hyper parameters' effect on: kind and rate."""
+
+
+def _right(results: Results, noise: str, without: str, quantity: str = "last") -> Trials:
+    return results.trials("parts", noise=noise, without=without, quantity=quantity)
+
+
+def _averaging(results: Results) -> Iterator[Finding]:
+    for noise in NOISES:
+        with_it, alone = (_right(results, noise, part) for part in ("nothing", "averaging"))
+        yield exceeds(f"{noise}, averaged against one epoch alone", with_it, alone, ties=True)
+
+
+def _collapses(results: Results) -> Iterator[Finding]:
+    limit = Trials(100 - ALMOST_CORRECT)
+    for noise in NOISES:
+        others = _right(results, noise, "prior", "but one")
+        yield exceeds(f"{noise}, {limit} against the right ones of all but one", limit, others)
+
+
+def _is_stuck(results: Results) -> Iterator[Finding]:
+    limit = Trials(NOTABLE)
+    for noise in NOISES:
+        first, last = (_right(results, noise, "both terms", which) for which in ("first", "last"))
+        yield exceeds(f"{noise}, {limit} against what the labels gain", limit, last - first)
+
+
+CLAIMS = [
+    Claim(
+        "averaging-prevents-wrong-updates",
+        "Section 5.2",
+        "Averaging a network's predictions over epochs keeps labels from being updated wrongly.",
+        "Right labels at the end of the first step: averages of many epochs against the last epoch "
+        "alone.",
+        _averaging,
+        ("parts",),
+    ),
+    Claim(
+        "prior-prevents-one-class",
+        "Section 4.2",
+        "Without the term L_p all labels go to one class.",
+        f"With alpha = 0, less than {100 - ALMOST_CORRECT:g} % of the labels are right at the end "
+        "of the first step, of all classes but the one that most are right of.",
+        _collapses,
+        ("parts",),
+    ),
+    Claim(
+        "without-both-terms-stuck",
+        "Section 4.2",
+        "With alpha = beta = 0 network and labels are stuck where they are.",
+        f"From their first update to the end of the first step the right labels gain less than "
+        f"{NOTABLE:g} points.",
+        _is_stuck,
+        ("parts",),
+    ),
+]

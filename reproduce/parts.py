@@ -1,0 +1,68 @@
+"""What parts of the first step are for (Sections 4.2 and 5.2): right labels without each of them.
+
+The paper says it in words, without numbers; so this is none of its tables.
+"""
+
+from chainer_jo.commands import main
+from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.presets import Study
+from chainer_jo.experiments.store import RunStore
+from chainer_jo.paper.claims.parts import NOISES
+from chainer_jo.report.cells import Cell, Quantity
+from chainer_jo.report.table import Block, Table
+from chainer_jo.report.words import images
+
+#: What is left out, and how its row is called.
+LEFT_OUT = {
+    "nothing": ({}, "the method as it is"),
+    "averaging": ({"average": 1}, "labels of the last epoch alone"),
+    "prior": ({"alpha": 0.0}, "without L_p (alpha = 0)"),
+    "both terms": ({"alpha": 0.0, "beta": 0.0}, "without L_p and L_e (alpha = beta = 0)"),
+}
+HEADERS = {
+    "first": "after the first update",
+    "last": "at the end",
+    "but one": "all classes but one",
+}
+CAPTION = "Right labels (%) after the first step without parts of it"
+NOTE = "All classes but one: at the end, without the class that most labels are right of."
+
+
+class Parts(Table):
+    """Follows the paper's tables in what shows them all."""
+
+    name = "parts"
+    title = "Parts of the first step"
+
+
+def right(which: str) -> Quantity:
+    """Recovery accuracy (percent) of one column."""
+
+    def read(store: RunStore, run: Experiment) -> float:
+        if which == "first":
+            return 100 * store.log(run)[run.relabelling.start - 1]["recovery"]
+        last = store.result(run)["last"]
+        if which == "last":
+            return 100 * last["recovery"]
+        worse = sorted(last["recovery_by_class"])[:-1]
+        return 100 * sum(worse) / len(worse)
+
+    return read
+
+
+def table(study: Study) -> Table:
+    rows = []
+    for noise, rate in NOISES.items():
+        for without, (changed, label) in LEFT_OUT.items():
+            runs = [
+                study.first_step(noise, rate, trial, **changed)
+                for trial in study.sensitivity_trials()
+            ]
+            keys = {"noise": noise, "without": without}
+            cells = [Cell(keys, {"quantity": which}, runs, right(which)) for which in HEADERS]
+            rows.append((f"{noise}, r = {rate:g}: {label}", cells))
+    return Parts(14, f"{CAPTION}; {images(study)}.", [Block(list(HEADERS.values()), rows)], NOTE)
+
+
+if __name__ == "__main__":
+    main(table, __doc__)
