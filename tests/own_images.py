@@ -1,6 +1,8 @@
 """A small set of images of one's own, and `chainer-jo` on it as a user meets it."""
 
 import csv
+import json
+import re
 from contextlib import contextmanager
 
 import numpy as np
@@ -71,6 +73,12 @@ def run(*arguments):
     except SystemExit as end:
         return end.code
     return 0
+
+
+def content(page):
+    """What the script of a page shows."""
+    found = re.search(r'id="content">(.*?)</script>', page.read_text(encoding="utf-8"), re.S)
+    return json.loads(found[1])
 
 
 def one_line(capsys):

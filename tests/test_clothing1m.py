@@ -86,10 +86,6 @@ DAMAGE = {
         lambda f: (f / clothing1m.CLEAN_LABELS).unlink(),
         ["file missing: clean_label_kv.txt"],
     ),
-    "missing list": (
-        lambda f: (f / clothing1m.CLEAN_TEST).unlink(),
-        ["file missing: clean_test_key_list.txt"],
-    ),
     "empty list": (
         lambda f: cut_all(f / clothing1m.CLEAN_VALIDATION),
         ["file empty: clean_val_key_list.txt"],
@@ -98,10 +94,6 @@ DAMAGE = {
         lambda f: append(f / clothing1m.NOISY_TRAIN, "images/0/00001.jpg\n"),
         ["noisy_train_key_list.txt: duplicate key: 'images/0/00001.jpg'"],
     ),
-    "duplicate key among the labels": (
-        lambda f: append(f / clothing1m.NOISY_LABELS, "images/0/00001.jpg 3\n"),
-        ["noisy_label_kv.txt: duplicate key: 'images/0/00001.jpg'"],
-    ),
     "label out of range": (
         lambda f: append(f / clothing1m.NOISY_LABELS, "images/0/x.jpg 14\n"),
         ["noisy_label_kv.txt: not 'key label' with a label from 0 to 13: line 141, 'images/0/x"],
@@ -109,10 +101,6 @@ DAMAGE = {
     "label that is no number": (
         lambda f: append(f / clothing1m.CLEAN_LABELS, "images/0/x.jpg Dress\n"),
         ["clean_label_kv.txt: not 'key label'", "'images/0/x.jpg Dress'"],
-    ),
-    "line without a label": (
-        lambda f: append(f / clothing1m.CLEAN_LABELS, "7\n"),
-        ["clean_label_kv.txt: not 'key label'", "'7'"],
     ),
     "key without a label": (
         lambda f: append(f / clothing1m.CLEAN_TEST, "images/3/none.jpg\n"),
@@ -125,10 +113,6 @@ DAMAGE = {
     "key that leaves the folder": (
         lambda f: append(f / clothing1m.CLEAN_TEST, "../secret.jpg\n"),
         ["clean_test_key_list.txt: key is not a path inside the folder: '../secret.jpg'"],
-    ),
-    "absolute key": (
-        lambda f: append(f / clothing1m.CLEAN_TEST, "/etc/secret.jpg\n"),
-        ["key is not a path inside the folder: '/etc/secret.jpg'"],
     ),
     "a class too few": (
         lambda f: (f / clothing1m.CATEGORY_FILE).write_text("T-shirt\nShirt\n"),

@@ -4,7 +4,6 @@ import chainer
 import chainer.functions as F
 import numpy as np
 import pytest
-from chainer import gradient_check
 
 from chainer_jo.relabel.feature_network import FeatureNetwork, perceptron
 
@@ -45,20 +44,6 @@ def test_values_gradients_and_statistics_are_chainers(train):
         found[name] = [y.array, mean, var, *(v.grad for v in variables)]
     for own, expected in zip(found["own"], found["stock"], strict=True):
         np.testing.assert_allclose(own, expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("train", [True, False])
-def test_gradients_are_those_of_the_function(train):
-    mean, var = statistics(np.float64)
-    gy = np.random.default_rng(5).normal(size=(N, C))
-
-    def function(x, W, gamma, beta, V, b):
-        return perceptron(x, W, gamma, beta, mean.copy(), var.copy(), V, b)
-
-    with chainer.using_config("train", train):
-        gradient_check.check_backward(
-            function, arrays(np.float64), gy, dtype=np.float64, atol=1e-4, rtol=1e-4
-        )
 
 
 @pytest.mark.parametrize("train", [True, False])

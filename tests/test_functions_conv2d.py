@@ -65,27 +65,6 @@ def test_values_and_gradients(engine, shape, with_residual):
         assert relative_error(shortcut.grad, gy) < tolerance
 
 
-@pytest.mark.parametrize("shape", SHAPES[:4])
-def test_gradient_by_finite_differences(shape):
-    """y is linear in x and in W, so a difference quotient of any width is exact in float64."""
-    x, W, _, gy = draw(shape)
-    stride, pad = shape[-2:]
-    with chainer.using_config("jo_provider", provider("fp32")):
-        images, weights = chainer.Variable(x), chainer.Parameter(W)
-        y = conv2d(images, weights, stride, pad)
-        y.grad = gy
-        y.backward()
-    rng = np.random.default_rng(1)
-    dx, dW = rng.standard_normal(x.shape), rng.standard_normal(W.shape)
-    along_x = np.vdot(gy, conv2d64(x + dx, W, stride, pad) - conv2d64(x - dx, W, stride, pad)) / 2
-    along_W = np.vdot(gy, conv2d64(x, W + dW, stride, pad) - conv2d64(x, W - dW, stride, pad)) / 2
-    scale = np.linalg.norm(images.grad) * np.linalg.norm(dx)
-    assert abs(np.vdot(images.grad, dx) - along_x) < 1e-5 * scale
-    assert abs(np.vdot(weights.grad, dW) - along_W) < 1e-5 * np.linalg.norm(dW) * np.linalg.norm(
-        weights.grad
-    )
-
-
 def test_gradients_of_shared_inputs_add_up(engine):
     """x goes into two convolutions and is a residual, W is used twice; nothing is lost."""
     x, W, _, _ = draw((2, 16, 6, 6, 16, 3, 1, 1))

@@ -14,9 +14,8 @@ from chainer_jo.relabel import label_noise, training
 from chainer_jo.relabel.features import FeatureSet
 from chainer_jo.relabel.folds import folds, near_duplicates, same_files
 from chainer_jo.relabel.label_errors import COLUMNS, best_threshold, find_label_errors
-from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
+from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate
 from chainer_jo.relabel.training import Settings
-from chainer_jo.training.iterator import Batch
 
 C = 4
 PAIRS = {0: 1, 2: 3}
@@ -256,28 +255,6 @@ def test_labels_are_the_posterior_of_the_mean():
     assert labels.labels.dtype == np.float32
 
 
-def test_each_of_networks_side_by_side_has_its_own_confusion():
-    rng = np.random.default_rng(0)
-    given = rng.integers(0, C, (30, 2))
-    together = PosteriorLabels(given, C, average=3)
-    alone = [PosteriorLabels(labels, C, average=3) for labels in given.T]
-    for _ in range(3):
-        s = rng.dirichlet(np.ones(C), (30, 2)).astype(np.float32)
-        order = rng.permutation(30)
-        together.write(order, s)
-        for k, labels in enumerate(alone):
-            labels.write(order, s[:, k])
-        for labels in (together, *alone):
-            labels.end_epoch()
-            labels.update()
-    for k, labels in enumerate(alone):
-        np.testing.assert_array_equal(together.labels[:, k], labels.labels)
-        np.testing.assert_array_equal(together.confusion[k], labels.confusion)
-    np.testing.assert_array_equal(
-        prior_of(together.labels), [prior_of(labels.labels) for labels in alone]
-    )
-
-
 @pytest.mark.parametrize("networks", [1, 2])
 def test_labels_go_on_from_what_was_saved(networks):
     labels, target = store(4, networks=networks), {}
@@ -318,17 +295,3 @@ def test_features_are_centred_and_divided_by_one_number():
     np.testing.assert_allclose(seen.plain(slice(None)), deviations[:10] / scale, atol=1e-5)
     same = FeatureSet(np.full((6, 2), 7.0)).inputs(np.arange(6))
     np.testing.assert_array_equal(same.plain(slice(None)), 0)
-
-
-def test_networks_side_by_side_are_given_features_of_their_own():
-    features, _ = blobs(100)
-    data = FeatureSet(features)
-    rows = np.random.default_rng(0).permutation(100)[:60].reshape(30, 2)
-    seen = data.inputs(rows)
-    assert len(seen) == 30
-    for k in range(2):
-        alone = data.inputs(rows[:, k])
-        part = slice(7, 11)
-        np.testing.assert_array_equal(seen.plain(part)[:, k], alone.plain(part))
-        batch = Batch(np.array([29, 0, 7]), *[None] * 3)
-        np.testing.assert_array_equal(seen.augmented(batch)[:, k], alone.augmented(batch))

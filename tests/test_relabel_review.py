@@ -1,13 +1,22 @@
 """What the eye says, and that nothing of a user's is lost: audits, reviews, edited results."""
 
 import csv
-import json
 import os
-import re
 
 import numpy as np
 import pytest
-from own_images import BY_FEATURES, DARK, LIGHT, files_below, one_line, read, read_only, run, write
+from own_images import (
+    BY_FEATURES,
+    DARK,
+    LIGHT,
+    content,
+    files_below,
+    one_line,
+    read,
+    read_only,
+    run,
+    write,
+)
 
 from chainer_jo.relabel.results_folder import MADE
 
@@ -29,11 +38,6 @@ def relabel(data, tmp_path, capsys):
         return one_line(capsys) if code else capsys.readouterr().out
 
     return call
-
-
-def content(page):
-    found = re.search(r'id="content">(.*?)</script>', page.read_text(encoding="utf-8"), re.S)
-    return json.loads(found[1])
 
 
 def test_estimates_are_in_the_terminal_the_report_and_the_arrays(relabel, tmp_path):
