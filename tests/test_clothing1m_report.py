@@ -267,9 +267,9 @@ def test_weights_are_part_of_the_description(tmp_path):
     with pytest.raises(UserError, match="ResNet-50 weights"):
         pretrained(None)
     ids = set()
-    for content in (b"one", b"two"):
+    for weights in (b"one", b"two"):
         path = tmp_path / "weights.npz"
-        path.write_bytes(content)
+        path.write_bytes(weights)
         preset = dataclasses.replace(PAPER, network=pretrained(str(path)))
         experiment = Study(preset, "clothing1m").first_step(*REAL, 0)
         assert experiment.network.weights.startswith("original-")
