@@ -18,8 +18,7 @@ _CHUNK = 1 << 20
 
 
 def unpack(path: Path) -> Path:
-    """The folder with what is in a tar, in Chainer's data set folder; its one folder, if all is
-    in one.
+    """Unpacks a tar below Chainer's data set folder; returns the folder, or the only folder in it.
 
     Raises
     ------

@@ -36,8 +36,8 @@ CONFIDENCE_BOUNDS = (0.99, 0.95, 0.9, 0.0)
 
 @dataclass(frozen=True)
 class Settings:
-    """How a run is computed, as opposed to what: but for ``shards`` nothing here changes a result
-    but by rounding.
+    """How a run is computed, as opposed to what: ``shards`` changes results, everything else rounds
+    them differently at most.
 
     Parameters
     ----------

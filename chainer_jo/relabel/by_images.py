@@ -1,5 +1,5 @@
-"""Relabelling by the images themselves: the paper's two steps, without one part of the images after
-the other, as runs that can be continued."""
+"""Relabelling by the images themselves: the paper's two steps, once for each part of the images
+that is left out of training, as runs that can be continued."""
 
 from __future__ import annotations
 
@@ -223,8 +223,8 @@ class ByImages:
         return names
 
     def _lost(self) -> list[Experiment]:
-        """The finished ones whose weights are gone, which are read at the end, with the first steps
-        whose labels these were trained on, if they are gone too."""
+        """The finished runs whose weights are gone, which are read at the end; and the first steps
+        that these were trained on, if their labels are gone too."""
         last = [*(second for _, second in self.steps), *self.baselines]
         lost = [
             experiment

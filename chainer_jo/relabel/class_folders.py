@@ -70,8 +70,7 @@ def images(root: Path, below: str = "") -> LabelTable:
 
 
 def images_below(folder: Path) -> list[str]:
-    """The images below a folder of no certain layout, which those of classes would be: their paths,
-    relative to it, in order.
+    """Paths of the images below a folder of any layout, relative to it, in order.
 
     Raises UserError for a link that leads nowhere, or a name that is not UTF-8.
     """

@@ -1,4 +1,4 @@
-"""What the labels of people's own images have become, and a few drawn to be judged by eye.
+"""The corrected labels of people's own images, and a few images drawn to be judged by eye.
 
 Errors that follow the looks of images are learnt like what is right, so that nothing in the labels
 gives them away. A share that somebody counted in a random sample does.
@@ -27,7 +27,7 @@ COLUMNS = ("path", *SAID, "reviewed")
 
 @dataclass(frozen=True, eq=False)
 class CorrectedLabels:
-    """n images, what is thought of their labels, and what the labels become.
+    """n images, the verdict on their labels, and the labels that they get.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class CorrectedLabels:
 
     @cached_property
     def new(self) -> np.ndarray:
-        """What the labels become, int (n,)."""
+        """The corrected labels, int (n,)."""
         errors = self.errors
         new = np.where(errors.probability_new > self.least, errors.new, errors.given)
         return new if self.reviewed is None else np.where(self.judged, self.reviewed, new)

@@ -80,7 +80,7 @@ class FeatureSet:
 
     @cached_property
     def look(self) -> tuple[np.ndarray, float]:
-        """What `FeatureInput` has to know of these to show others in the same way."""
+        """Mean and scale of these, by which `FeatureInput` shows other features in the same way."""
         return centre_and_scale(self.features)
 
     @cached_property

@@ -31,7 +31,7 @@ FEWEST, WEAK, MOST, SMALL = 40, 0.6, 0.6, 0.3
 
 @dataclass(frozen=True, eq=False)
 class LabelErrors:
-    """What is thought of n given labels; classes are counted from 0.
+    """A verdict on n given labels; classes are counted from 0.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What the ways of relabelling come to, and what they have in common."""
+"""The outcome of a relabelling, in lines for the terminal and as a page."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Accuracy:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Everything that is to be written.
+    """Everything that a relabelling writes.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Outcome:
 
     @property
     def doubt(self) -> str:
-        """What has to be said before the new labels are used; empty if nothing has."""
+        """Why the new labels may be no better than the given ones; empty if nothing says so."""
         return self.labels.errors.doubt or doubt(self.accuracies)
 
     @property
@@ -70,8 +70,8 @@ class Outcome:
 
 
 def doubt(accuracies: Sequence[Accuracy]) -> str:
-    """What has to be said if a network trained on the new labels is surely worse than one trained
-    on those given; else empty."""
+    """A warning if a network trained on the new labels is surely worse than one trained on those
+    given; else empty."""
     for accuracy in accuracies:
         if accuracy.before is not None and surely_less(
             accuracy.after, accuracy.before, accuracy.number
@@ -161,7 +161,7 @@ def confusion_rows(labels: CorrectedLabels) -> list[list[str]]:
 
 
 def summary(outcome: Outcome) -> list[str]:
-    """What came of it, in lines for the terminal; a doubt is the last."""
+    """The outcome in lines for the terminal; a doubt is the last."""
     labels, by_eye = outcome.labels, outcome.by_eye
     lines = [_changed(labels), estimated(labels)]
     if by_eye:
@@ -186,7 +186,7 @@ def summary(outcome: Outcome) -> list[str]:
 
 
 def report(outcome: Outcome, name: str, store: RunStore) -> RelabelReport:
-    """The same for a browser."""
+    """The outcome as a page for a browser."""
     labels = outcome.labels
     tiles = [
         (f"{int(labels.changed.sum()):,}", f"of {len(labels.images):,} labels changed"),

@@ -32,7 +32,7 @@ CHUNK = 1024
 
 @dataclass(frozen=True)
 class OwnData:
-    """What was named on the command line. It travels to other processes; what it names does not.
+    """The data that the command line names. Other processes are sent the names, and load the data.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class Member(NamedTuple):
 
     @classmethod
     def of(cls, network: chainer.Link, look: dict[str, np.ndarray]) -> Member:
-        """What there is to be kept of a network."""
+        """The arrays of a network and its look."""
         serializer = serializers.DictionarySerializer()
         serializer.save(network)
         return cls(serializer.target, look)

@@ -40,8 +40,7 @@ LARGEST_LABELS = 2**22
 
 @dataclass(frozen=True)
 class Settings:
-    """What determines training next to data and seed; where the defaults come from is in
-    docs/label-errors.md.
+    """How networks are trained; docs/label-errors.md says where the defaults come from.
 
     Parameters
     ----------
@@ -85,8 +84,8 @@ class Settings:
 
 
 class MeanPrediction(training.Extension):
-    """The mean of the probabilities (n, c) that images get at the ends of epochs from ``start`` on;
-    what labels are averaged over, here of images that are not trained on.
+    """The mean of the probabilities (n, c) that images get at the ends of epochs from ``start`` on.
+    Labels are such means too; these images are not trained on.
 
     Parameters
     ----------

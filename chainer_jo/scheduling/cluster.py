@@ -167,8 +167,8 @@ class Cluster:
                 _logger.warning("worker %s: no runs for it, %s", shown, against)
 
     def _take_back_stranded(self) -> None:
-        """Has runs handed out again that no worker has: Dask asks once who is fit for them, when
-        they or workers come."""
+        """Hands out again the runs that no worker has. Dask looks for a fit worker only when a run
+        or a worker arrives."""
         with_workers = {key for keys in self._client.processing().values() for key in keys}
         stranded = {
             run

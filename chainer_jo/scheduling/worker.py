@@ -1,4 +1,4 @@
-"""What happens where runs are computed: one at a time, on data that are loaded once."""
+"""Computes runs in this process, one at a time, on data that are loaded once."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class LogReport(extensions.LogReport):
     """Chainer's `LogReport` of what is reported at the end of an epoch, whose file, with all epochs
     so far, is written at the end of training and now and then before.
 
-    Written after each of many short epochs, ever longer, it would slow them down.
+    A file that grows with every epoch, written after each of many short ones, slows them down.
 
     Parameters
     ----------
