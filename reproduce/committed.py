@@ -10,13 +10,12 @@ from functools import cached_property
 from pathlib import Path
 
 from chainer_jo import files
+from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import PRESETS
 from chainer_jo.experiments.provenance import known
 from chainer_jo.experiments.store import read_packed
 
-#: The cells of Table 1 that stand for a preset in the README.
-SHOWN = {"score": "last", "accuracy": "test", "noise_rate": 0.5}
 #: Presets whose Table 1 the README shows: that of the first there is. They also come first.
 MOST_TELLING = ("paper", "half", "digits")
 #: The place in docs that describes a data set.
@@ -89,23 +88,20 @@ class Reference:
             for kind, rate in sorted(pairs, reverse=True)
         ]
 
-    def shown(self, method: str) -> str:
-        """A method's cell of Table 1 that stands for all."""
-        for cell in self.parts("table").get(1, {"cells": []})["cells"]:
-            if {**cell["row"], **cell["column"]} == {"method": method, **SHOWN} and cell["trials"]:
-                spread = "" if cell["std"] is None else f" ± {cell['std']:.1f}"
-                return f"{cell['mean']:.1f}{spread}"
-        return "-"
-
 
 def references(results: Path, figures: Path) -> list[Reference]:
-    """All committed results, the most telling first."""
+    """All committed results, the most telling first. Raises UserError where there are none, and for
+    a folder without runs."""
     order = list(dict.fromkeys([*MOST_TELLING, *PRESETS]))
-    found = [
-        Reference(folder.name, folder, figures / folder.name)
-        for folder in results.iterdir()
-        if folder.is_dir()
-    ]
+    folders = [path for path in results.glob("*") if path.is_dir()]
+    if not folders:
+        raise UserError(f"{results}: no results; expected a folder for each preset")
+    found = [Reference(folder.name, folder, figures / folder.name) for folder in folders]
+    for r in found:
+        if not any(r.name.startswith(preset) for preset in PRESETS):
+            raise UserError(f"{r.results}: no preset; expected one of {', '.join(PRESETS)}")
+        if not r.provenance:
+            raise UserError(f"{r.results}: no runs; expected them packed by reproduce/pack.py")
     return sorted(found, key=lambda r: (order.index(r.preset), r.name))
 
 

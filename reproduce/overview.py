@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from committed import references
-from readme_regions import fill, script_costs, status, table1
+from readme_regions import fill, result, script_costs, status, table1
 from results_page import page
 
 from chainer_jo import files
@@ -17,6 +17,7 @@ def texts() -> dict[Path, str]:
     found = references(ROOT / "results/reference", ROOT / "figures/reference")
     readme = ROOT / "README.md"
     text = fill(readme.read_text(), "status", status(found))
+    text = fill(text, "result", result(found))
     text = fill(text, "table 1", table1(found))
     checklist = ROOT / "docs/checklist.md"
     costs = script_costs(files.read_json(ROOT / "benchmarks/results/script_costs-digits.json"))

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -18,6 +19,7 @@ from chainer_jo.experiments.presets import CLOTHING1M_STANDIN as STANDIN
 from chainer_jo.experiments.store import PACKED, RunStore, read_packed
 from chainer_jo.report.claims import Claims
 from chainer_jo.report.clothing1m import table3
+from chainer_jo.report.headline import headline
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "reproduce"))
@@ -61,18 +63,50 @@ def study_of(preset, table):
     )
 
 
-def test_the_readme_leaves_out_columns_without_runs(tmp_path):
-    folder = tmp_path / "digits"
+def table1_of(numbers):
+    """The JSON of a Table 1: means by method, score, accuracy and noise rate."""
+    return {
+        "table": 1,
+        "data": "cifar10",
+        "cells": [
+            {"row": {"method": method, "score": score},
+             "column": {"accuracy": accuracy, "noise_rate": rate},
+             "mean": mean, "paper": 50.0, "trials": [mean] * 2, "runs": []}
+            for (method, score, accuracy, rate), mean in numbers.items()
+        ],
+    }  # fmt: skip
+
+
+FILLED = {
+    ("noisy_labels", "initial", "recovery", 0.5): 55.04,
+    ("cross_entropy", "best", "test", 0.5): 69.0,
+    ("cross_entropy", "last", "test", 0.5): 48.4,
+    ("joint", "last", "test", 0.5): 72.9,
+    ("joint", "last", "recovery", 0.5): 54.0,
+}
+
+
+def test_the_readme_has_table_1_in_short_where_there_are_runs(tmp_path):
+    folder = tmp_path / "half"
     folder.mkdir()
-    (folder / "table1.json").write_text('{"table": 1, "data": "digits", "cells": []}')
-    (folder / "table1.md").write_text(
-        "**Table 1.** Words.\n\n|      | Test 0 % | Test 50 %   |\n|------|----------|-----|\n"
-        "| none |          |             |\n| Ours | … [93.4] | 48.8 [55.3] |\n"
+    unrun = {(*key[:-1], 0.7): None for key in FILLED}
+    (folder / "table1.json").write_text(json.dumps(table1_of(FILLED | unrun)))
+    found = committed.Reference("half", folder, tmp_path)
+    rows = readme_regions.table1([found]).splitlines()
+    assert rows[2] == "| 50 % | 55.0 → 54.0 | 69.0 → 48.4 | 72.9 | 50.0 | 50.0 → 50.0 | 50.0 |"
+    assert not rows[3]
+    assert "the method makes them worse: at 50 %" in " ".join(rows)
+
+
+def test_the_first_sentence_is_of_the_best_and_the_last_epoch():
+    assert headline(table1_of(FILLED), "these images") == (
+        "On these images, with half of the labels redrawn at random, cross entropy reaches a test "
+        "accuracy of 69.0 % at its best epoch and 48.4 % at its last; the joint method ends at "
+        "72.9 % (the paper, at its own scale: 85.0, 55.3 and 89.8 %)."
     )
-    (found,) = committed.references(tmp_path, tmp_path)
-    assert readme_regions.table1([found]) == (
-        "**Table 1.** Words.\n\n|  | Test 50 % |\n|---|---|\n| none |  |\n| Ours | 48.8 [55.3] |"
-    )
+    digits = {**table1_of(FILLED), "data": "digits"}
+    assert headline(digits, "these images").endswith("the joint method ends at 72.9 %.")
+    assert headline(table1_of({**FILLED, ("joint", "last", "test", 0.5): None}), "") == ""
 
 
 def cells(filled, planned=5):
@@ -150,6 +184,19 @@ def test_a_flag_of_the_script_that_writes_them_writes_nothing(flag, code):
         assert done.stderr == f"error: unrecognized arguments: {flag} (--help lists the flags)\n"
     else:
         assert "Writes results/README.md" in done.stdout
+
+
+@pytest.mark.parametrize("folder, said", [
+    ("", "no results; expected a folder for each preset"),
+    ("half", "no runs; expected them packed by reproduce/pack.py"),
+    ("whole", "no preset; expected one of paper, half, digits"),
+])  # fmt: skip
+def test_a_folder_of_results_without_runs_is_named_in_one_line(tmp_path, folder, said):
+    checkout = tmp_path / "reproduce"
+    shutil.copytree(ROOT / "reproduce", checkout)
+    (tmp_path / "results" / "reference" / folder).mkdir(parents=True)
+    done = run([sys.executable, checkout / "overview.py"], 2)
+    assert done.stderr == f"error: {tmp_path / 'results' / 'reference' / folder}: {said}\n"
 
 
 def test_links_of_the_page_of_all_results_lead_somewhere():
