@@ -11,7 +11,7 @@
 #     benchmarks/gpu_session.sh [MINUTES]
 #
 # What is new is in OUT afterwards: summary.txt, and session.tar.* with results/, figures/ and
-# gpu-session/ (logs, smoke.json, train_step.json); it is put there every few minutes as well, for
+# gpu-session/ (logs, smoke.json, train_step.json); it is put there every half minute as well, for
 # machines that are taken away. A later call that is given these as FROM goes on where this one
 # stopped, on another machine too. Environment, all optional:
 #     PYTHON     the interpreter                                      (python3)
@@ -27,7 +27,7 @@
 #     FROM       OUT of the session before
 #     OUT        where everything goes                                (gpu-session/out)
 #     MIB        most that session.tar.* hold together                (56)
-#     PACK       seconds before they are written again                (100)
+#     PACK       seconds before they are written again                (30)
 #     CHAINER_JO_COMMIT   what results name as their commit where there is no git
 set -euo pipefail
 
@@ -58,16 +58,18 @@ mkdir -p "$work" "$out"
 
 say() { echo "$*" | tee -a "$out/summary.txt"; }
 
-packed=$SECONDS
-pack() {
-    "$python" benchmarks/gpu_state.py pack "$out" ${MIB:+--mib "$MIB"}
-    packed=$SECONDS
+pack() { "$python" benchmarks/gpu_state.py pack "$out" ${MIB:+--mib "$MIB"}; }
+
+# While steps are at work, and no longer than this script is.
+keep_packed() {
+    while sleep "${PACK:-30}" && kill -0 $$; do pack || true; done
 }
 
 finish() {
     # Not interrupted by what ended the session.
     trap '' INT TERM
     [[ -z ${CUDA_MPS_PIPE_DIRECTORY:-} ]] || echo quit | nvidia-cuda-mps-control || true
+    [[ -z ${packer:-} ]] || kill "$packer" || true
     pack | tee -a "$out/summary.txt"
     [[ -z ${site:-} ]] || rm -rf "$site"
     echo "everything new is in $out/"
@@ -87,6 +89,8 @@ if [[ -n ${WHEELS:-} ]]; then
     PYTHONPATH=$site:$PYTHONPATH
 fi
 [[ -z ${FROM:-} ]] || "$python" benchmarks/gpu_state.py unpack "$FROM"
+keep_packed > /dev/null 2>&1 &
+packer=$!
 
 # The seconds that are left, or a share of them: of the steps still to come, by their weights.
 left() { echo $((end - SECONDS)); }
@@ -108,7 +112,6 @@ run() { # name, seconds, command...
     echo "== $name (at most $limit s): $*"
     timeout --signal=INT --kill-after=20 "$limit" "$@" 2>&1 | tee -a "$work/$name.log" || status=$?
     say "$name: exit code $status after $((SECONDS - started)) s"
-    ((SECONDS - packed < ${PACK:-100})) || pack > /dev/null || true
     return $status
 }
 

@@ -11,12 +11,14 @@ runs, then the snapshots of runs at work, which then begin anew. Needs nothing b
 from __future__ import annotations
 
 import argparse
+import fcntl
 import io
+import os
 import sys
 import tarfile
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 FOLDERS = ("results", "figures", "gpu-session")
@@ -51,7 +53,25 @@ def candidates(root: Path, back: Path) -> list[Path]:
 
 def pack(root: Path, folder: Path, limit: int) -> list[Path]:
     """Writes NAME.0, NAME.1 and so on into a folder, `limit` bytes at most in all; returns what was
-    left out."""
+    left out. Two that pack into one folder do so one after the other."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder):
+        content, left_out = _archive(root, folder, limit)
+        _replace(folder, content)
+    return left_out
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
+
+
+def _archive(root: Path, folder: Path, limit: int) -> tuple[bytes, list[Path]]:
     left_out, archive = [], io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
         for path in candidates(root, folder):
@@ -68,14 +88,12 @@ def pack(root: Path, folder: Path, limit: int) -> list[Path]:
             member = tarfile.TarInfo(str(path.relative_to(root)))
             member.size, member.mtime = len(packed), int(written)
             tar.addfile(member, io.BytesIO(packed))
-    _replace(folder, archive.getvalue())
-    return left_out
+    return archive.getvalue(), left_out
 
 
 def _replace(folder: Path, content: bytes) -> None:
     """Writes the parts, all of them before the first takes the place of what was packed before:
     whoever is stopped here leaves that."""
-    folder.mkdir(parents=True, exist_ok=True)
     written = {}
     for number, start in enumerate(range(0, len(content), PART)):
         temporary = folder / f"{number}.tmp"

@@ -225,8 +225,8 @@ def test_the_smoke_test_begins_with_the_precision_asked_for_and_goes_on(
 
 
 def test_what_a_session_has_is_packed_before_the_machine_is_taken_away(tmp_path, monkeypatch):
-    """Killed in its first script, with what the smoke test came to in the folder that comes back;
-    which the next call takes up."""
+    """Killed in its first script, with what that has come to in the folder that comes back; which
+    the next call takes up."""
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     import gpu_state
 
@@ -241,12 +241,23 @@ def test_what_a_session_has_is_packed_before_the_machine_is_taken_away(tmp_path,
         "    print(*sys.argv[1:])\n"
         "    pathlib.Path('gpu-session/smoke.json').write_text('{}')\n"
     )
-    (project / "kill.py").write_text("import os, signal; os.kill(int(os.environ['SESSION']), 9)\n")
+    (project / "train.py").write_text(
+        "import os, signal, time, pathlib\n"
+        "pathlib.Path('results').mkdir()\n"
+        "pathlib.Path('results/log.json').write_text('an epoch')\n"
+        "written, packed = time.time(), pathlib.Path(os.environ['OUT'], 'session.tar.0')\n"
+        "while time.time() < written + 60:\n"
+        "    time.sleep(0.1)\n"
+        "    if packed.exists() and packed.stat().st_mtime > written + 1:\n"
+        "        os.kill(int(os.environ['SESSION']), signal.SIGKILL)\n"
+        "        break\n"
+    )
     variables = {"PATH": os.environ["PATH"], "PYTHON": sys.executable, "OUT": tmp_path / "out",
-                 "RUNS": "kill.py", "STEPS": "smoke results", "PACK": "0"}  # fmt: skip
+                 "RUNS": "train.py", "STEPS": "smoke results", "PACK": "0.5"}  # fmt: skip
     command = ["bash", "-c", "SESSION=$$ exec benchmarks/gpu_session.sh 5"]
     run(command, -9, 100, cwd=project, env={k: str(v) for k, v in variables.items()})
-    assert gpu_state.unpack(tmp_path / "next", tmp_path / "out") == 2
+    assert gpu_state.unpack(tmp_path / "next", tmp_path / "out") == 4
+    assert (tmp_path / "next" / "results" / "log.json").read_text() == "an epoch"
     assert (tmp_path / "next" / "gpu-session" / "smoke.json").exists()
     log = (tmp_path / "next" / "gpu-session" / "smoke.log").read_text()
     assert "--precision mixed --json" in log
