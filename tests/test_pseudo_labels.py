@@ -10,6 +10,7 @@ from chainer_jo.datasets import ImageData, digits
 from chainer_jo.datasets.pseudo_labels import (
     Features,
     name_clusters,
+    pixel_features,
     pseudo_labels,
     read_features,
 )
@@ -76,14 +77,14 @@ def test_accuracy_is_the_share_of_right_labels_and_follows_from_the_seed():
 
 
 def test_digits_are_clustered_by_their_pixels():
-    result = pseudo_labels(digits.load(), None, seed(), restarts=3)
+    result = pseudo_labels(digits.load(), pixel_features(digits.load()), seed(), restarts=3)
     assert result.description == "k-means++ on the pixels"
     assert 0.6 < result.accuracy < 0.95
 
 
 def test_no_features_says_how_to_get_them():
     with pytest.raises(UserError, match="--resnet50-weights FILE.*--features FILE.npz") as caught:
-        pseudo_labels(data_set([0, 1]), None, seed())
+        run_with(PseudoSource())
     assert "\n" not in str(caught.value)
 
 

@@ -44,7 +44,7 @@ class PseudoLabels:
 
 def pseudo_labels(
     data: ImageData,
-    features: Features | None,
+    features: Features,
     seed: np.random.SeedSequence,
     restarts: int = RESTARTS,
 ) -> PseudoLabels:
@@ -53,17 +53,15 @@ def pseudo_labels(
     Parameters
     ----------
     data : its training part is labelled.
-    features : of the training images; None takes the pixels, for handwritten digits only.
+    features : of the training images.
     seed : of the centres that k-means++ starts from.
     restarts : runs of k-means++, of which the tightest is kept.
 
     Raises
     ------
     UserError
-        without features where pixels will not do, or if there is not one row per training image.
+        if there is not one row per training image.
     """
-    if features is None:
-        features = _pixels(data)
     _check_rows(features.values, data, features.source)
     # Elkan's bounds give the same clusters as Lloyd's passes, about three times as fast here.
     from sklearn.cluster import KMeans  # a second, for whoever imports this module
@@ -135,11 +133,7 @@ def _check_rows(values: np.ndarray, data: ImageData, where: str) -> None:
         )
 
 
-def _pixels(data: ImageData) -> Features:
-    if data.name != "digits":
-        raise UserError(
-            f"pseudo labels of {data.name!r}: no features, expected --resnet50-weights FILE "
-            "(Chainer's .npz, or a .safetensors with torchvision's names) or --features FILE.npz"
-        )
+def pixel_features(data: ImageData) -> Features:
+    """The training images themselves, in [0, 1]: enough for handwritten digits."""
     pixels = data.train_images.reshape(len(data.train_images), -1) / np.float32(255)
     return Features(pixels.astype(np.float32), "the pixels", stand_in=False)

@@ -10,7 +10,13 @@ import numpy as np
 from chainer_jo import files, seeds
 from chainer_jo.datasets import ImageData
 from chainer_jo.datasets.digits import NAME as DIGITS
-from chainer_jo.datasets.pseudo_labels import Features, PseudoLabels, pseudo_labels, read_features
+from chainer_jo.datasets.pseudo_labels import (
+    Features,
+    PseudoLabels,
+    pixel_features,
+    pseudo_labels,
+    read_features,
+)
 from chainer_jo.errors import UserError
 
 
@@ -41,14 +47,14 @@ class PseudoSource:
             return f"resnet50-{_name_of(self.weights)}"
         return "pixels" if data_name == DIGITS else None
 
-    def _load(self, data: ImageData) -> Features | None:
+    def _load(self, data: ImageData) -> Features:
         if self.features:
             return read_features(self.features, data)
         if self.weights:
             from chainer_jo.links.resnet50_features import pool5_features
 
             return pool5_features(data.train_images, self.weights, device=self.device)
-        return None
+        return pixel_features(data)
 
     def labels(self, data: ImageData, name: str, seed: int, folder: Path) -> PseudoLabels:
         """Labels of all training images of ``data``, from ``folder`` if they are there already.

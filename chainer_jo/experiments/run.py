@@ -110,7 +110,7 @@ class Run:
             settings.shards or shards_of(self._snapshot, ranks),
             ranks,
         )
-        self.device = _device(settings.device, ranks)
+        self.device = device_of(settings.device, ranks)
         self.device.use()
         self.provider = providers.choose(self.device, experiment.precision, settings.engine)
         if self.provider is not None:
@@ -320,8 +320,8 @@ class Run:
         return extensions.by_class(predicted, labels, self.task.num_classes, self.ranks)
 
 
-def _device(name: str, ranks: Ranks) -> chainer.backend.Device:
-    """Each rank's own GPU, or the CPU."""
+def device_of(name: str, ranks: Ranks = ALONE) -> chainer.backend.Device:
+    """The CPU, or the GPU of the name; of many ranks each has its own."""
     if name == "cpu":
         return chainer.get_device("@numpy")
     number = ranks.local_rank if ranks.size > 1 else int(name.partition(":")[2] or 0)

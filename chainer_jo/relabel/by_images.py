@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-import chainer
 import numpy as np
 from chainer import serializers
 
@@ -20,7 +19,7 @@ from chainer_jo.datasets import augmentation
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import REAL, Study
-from chainer_jo.experiments.run import Settings
+from chainer_jo.experiments.run import Settings, device_of
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.functions import providers
 from chainer_jo.links.objectives import Classifier, JointObjective
@@ -292,13 +291,9 @@ class ByImages:
         serializers.load_npz(self.store.folder(experiment) / "model.npz", model)
         return TrainedNetwork(about, [Member.of(network, look)])
 
-    @property
-    def device(self) -> chainer.backend.Device:
-        """Where images are classified at the end."""
-        name = self.flags.device
-        return chainer.get_device("@numpy" if name == "cpu" else f"@cupy:{name[5:]}")
-
     def _use_device(self) -> None:
+        """Images are classified there, at the end."""
+        self.device = device_of(self.flags.device)
         self.device.use()
         provider = providers.choose(self.device, self.study.preset.precision)
         if provider is not None:
