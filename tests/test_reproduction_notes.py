@@ -10,6 +10,7 @@ import pytest
 from chainer_jo import files
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import read_packed
+from chainer_jo.paper import tables
 from chainer_jo.paper.claims import phases
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,14 +22,15 @@ def words(*path: str) -> str:
     return re.sub(r"\s+", " ", ROOT.joinpath(*path).read_text())
 
 
-def the_cell(preset: str, table: int, **where) -> dict:
+def the_cell(preset: str, table: int | str, **where) -> dict:
     """The one whose row and column are so."""
-    cells = files.read_json(REFERENCE / preset / f"table{table}.json")["cells"]
+    name = table if isinstance(table, str) else f"table{table}"
+    cells = files.read_json(REFERENCE / preset / f"{name}.json")["cells"]
     (found,) = [c for c in cells if where.items() <= {**c["row"], **c["column"]}.items()]
     return found
 
 
-def cell(preset: str, table: int, **where) -> float:
+def cell(preset: str, table: int | str, **where) -> float:
     return the_cell(preset, table, **where)["mean"]
 
 
@@ -160,6 +162,58 @@ def sure_labels() -> str:
     return f"{100 * sure / labels:.0f} % of them have a probability over 0.99"
 
 
+def part(noise: str, without: str, quantity: str = "last") -> float:
+    """Right labels of the digits' first step without a part of it."""
+    where = {"noise": noise, "without": without, "quantity": quantity}
+    return cell("digits", "parts", **where)
+
+
+def without_both_terms() -> str:
+    first, last = (part("symmetric", "both terms", which) for which in ("first", "last"))
+    below = [
+        part(noise, "nothing") - part(noise, "both terms") for noise in ("asymmetric", "symmetric")
+    ]
+    return (
+        f"gain {last - first:.1f} points after their first update under symmetric noise, and end "
+        "{:.1f} and {:.1f} points below"
+    ).format(*below)
+
+
+def without_the_prior() -> str:
+    (a, b), (c, d) = (
+        [part(noise, without) for noise in ("asymmetric", "symmetric")]
+        for without in ("prior", "nothing")
+    )
+    return (
+        f"{a:.1f} % (asymmetric, r = 0.4) and {b:.1f} % (symmetric, r = 0.7) of the digits' labels "
+        "are right at the end of the first step, with the paper's alpha "
+        f"{c:.1f} and {d:.1f} %"
+    )
+
+
+def averages() -> str:
+    (a, b), (c, d) = (
+        [part("symmetric", without, which) for without in ("nothing", "averaging")]
+        for which in ("first", "last")
+    )
+    return (
+        f"{a:.1f} % of the labels are right for {b:.1f} % of one epoch alone (symmetric, r = 0.7), "
+        f"at the end {c:.1f} and {d:.1f} %"
+    )
+
+
+def unsure_labels() -> str:
+    digits, half = (
+        [cell(preset, table, quantity="accuracy", range="0.9-0") for table in (12, 13)]
+        for preset in ("digits", "half")
+    )
+    paper = [t.value(quantity="accuracy", range="0.9-0") for t in (tables.TABLE12, tables.TABLE13)]
+    return (
+        "{:.1f} and {:.1f} % are right on the digits, {:.1f} and {:.1f} % in `half`, and "
+        "{:.1f} and {:.1f} % in the paper"
+    ).format(*digits, *half, *paper)
+
+
 def lost(table: int, parameter: str, value: float, default: float) -> float:
     """By a value of the digits' hyper parameter, against the one that is used."""
     used, other = (cell("digits", table, parameter=parameter, value=v) for v in (default, value))
@@ -195,6 +249,10 @@ def digits_are_memorised() -> str:
     pseudo_labels_are_fitted,
     pseudo_labels_are_right,
     sure_labels,
+    unsure_labels,
+    averages,
+    without_both_terms,
+    without_the_prior,
     lambda: f"here 52, {lost(11, 'start_epoch', 150, 70):.1f} points are lost",
     lambda: f"0.005 costs the digits {lost(6, 'learning_rate', 0.005, 0.03):.1f} points (Table 6)",
     few_are_not_made_fewer,

@@ -37,9 +37,9 @@ def cells(table):
 @pytest.mark.parametrize("number", COMPUTED)
 def test_every_number_of_the_paper_has_its_cell(number):
     printed = getattr(tables, f"TABLE{number}")
-    table = build(number)
+    table = build(number, replace(STUDY, data="cifar10"))
     assert table.number == number
-    assert table.caption == f"{printed.caption}; handwritten digits."
+    assert table.caption == f"{printed.caption}; CIFAR-10."
     found = {}
     for cell in cells(table):
         keys = {**cell.row, **cell.column}
@@ -214,7 +214,12 @@ def test_a_range_without_labels_is_left_out(store):
     assert all(cell.trials(store).complete for cell in (partly, empty))
     assert str(partly.number(store)) == "50.0 ± 0.0 (2 of 3 trials)"
     assert str(empty.number(store)) == "–"
-    assert str(shown["number", "0.99-0.95"].number(store)) == "0 ± 0"
+    assert str(shown["share", "0.99-0.95"].number(store)) == "0.0 ± 0.0"
+    assert shown["share", "1-0.99"].trials(store).numbers == pytest.approx(
+        {0: 1000 / 15, 1: 0, 2: 400 / 9}
+    )
+    quantities = {c.row["quantity"] for c in cells(build(12, replace(study, data="cifar10")))}
+    assert quantities == {"accuracy", "number"}
 
 
 def test_unfinished_and_diverged_cells_say_so(tmp_path):

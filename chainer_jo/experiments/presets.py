@@ -120,8 +120,8 @@ HALF = Preset(
 )
 DIGITS = Preset(
     name="digits",
-    summary="scikit-learn's 8x8 digits, a network of two units, schedules 0.35 as long, "
-    "labels averaged over 5 epochs",
+    summary="scikit-learn's 8x8 digits in batches of 64, a network of two units, schedules 0.35 as "
+    "long, labels averaged over 5 epochs",
     reference_data="digits",
     default_data="digits",
     network=Network((1, 1), (16, 48)),

@@ -8,38 +8,42 @@ from chainer_jo.paper.printed import PrintedTable
 from chainer_jo.paper.tables import probability_range
 from chainer_jo.report.cells import Cell, Quantity
 from chainer_jo.report.table import Block, Table
-from chainer_jo.report.words import images
+from chainer_jo.report.words import images, of_the_paper
 
 
 def confidence(quantity: str, probabilities: str) -> Quantity:
-    """The quantity ``accuracy`` (percent) or ``number`` of the labels in a range like ``1-0.99``.
+    """The quantity ``accuracy`` (percent), ``number`` or ``share`` (percent of all labels) of those
+    in a range like ``1-0.99``.
 
     A range without labels has no accuracy: None.
     """
     upper, lower = probability_range(probabilities)
 
     def read(store: RunStore, experiment: Experiment) -> float | None:
-        rows = [
-            row for row in store.result(experiment)["confidence"] if lower <= row["from"] < upper
-        ]
+        every = store.result(experiment)["confidence"]
+        rows = [row for row in every if lower <= row["from"] < upper]
         number = sum(row["number"] for row in rows)
         if quantity == "number":
             return number
+        if quantity == "share":
+            return 100 * number / sum(row["number"] for row in every)
         return 100 * sum(row["right"] for row in rows) / number if number else None
 
     return read
 
 
 def confidence_table(study: Study, printed: PrintedTable, noise: str, rate: float) -> Table:
-    """The table ``printed``, of the first step on this noise."""
+    """The table ``printed``, of the first step on this noise; of fewer images than the paper's it
+    says their share for their number."""
     runs = [study.first_step(noise, rate, trial) for trial in study.sensitivity_trials()]
     ranges = printed.keys("range")
     rows = []
-    for quantity, label in (("accuracy", "acc (%)"), ("number", "number")):
+    counted = ("number", "number") if of_the_paper(study.data) else ("share", "share (%)")
+    for quantity, label in (("accuracy", "acc (%)"), counted):
         cells = [
             Cell(
                 {"quantity": quantity}, {"range": name}, runs, confidence(quantity, name),
-                printed.value(quantity=quantity, range=name), digits=int(quantity == "accuracy"),
+                printed.value(quantity=quantity, range=name), digits=int(quantity != "number"),
             )
             for name in ranges
         ]  # fmt: skip

@@ -87,7 +87,8 @@ class Table(Output):
     def page(self, store: RunStore, origin: dict) -> Page:
         """Caption, what the numbers are of, and the grids."""
         grids = [block.grid(store, origin["data"]) for block in self.blocks]
-        return Page(self.title, self.caption, [self._origin_line(store, origin)], grids)
+        notes = [note for note in (self._origin_line(store, origin), self.note) if note]
+        return Page(self.title, self.caption, notes, grids)
 
     def data(self, store: RunStore, origin: dict) -> dict:
         """Every cell with its trials."""
@@ -118,8 +119,9 @@ class Table(Output):
     def further(self, store: RunStore, origin: dict) -> dict[str, str]:
         """One row of CSV per cell, and LaTeX."""
         page = self.page(store, origin)
-        note = page.notes[0].replace("[the paper's number]", "below it the paper's number")
-        caption = escape_latex(f"{page.caption} {note}")
+        words = " ".join([page.caption, *page.notes])
+        words = words.replace("[the paper's number]", "below it the paper's number")
+        caption = escape_latex(words)
         return {".csv": as_csv(self._rows(store, origin)), ".tex": page.latex(caption)}
 
     def _rows(self, store: RunStore, origin: dict) -> Iterator[list]:
@@ -150,7 +152,7 @@ class Table(Output):
         if best:
             parts.append(f"bold: the highest of its {best}")
         line = f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}"
-        return f"{line}; {', '.join(parts)}. {self.note}".strip()
+        return f"{line}; {', '.join(parts)}."
 
 
 def _over_trials(computed: Sequence[Trials]) -> str:

@@ -18,8 +18,10 @@ def _right(results: Results, noise: str, without: str, quantity: str = "last") -
 
 def _averaging(results: Results) -> Iterator[Finding]:
     for noise in NOISES:
-        with_it, alone = (_right(results, noise, part) for part in ("nothing", "averaging"))
-        yield exceeds(f"{noise}, averaged against one epoch alone", with_it, alone, ties=True)
+        for which, when in (("first", "after the first update"), ("last", "at the end")):
+            with_it, alone = (_right(results, noise, p, which) for p in ("nothing", "averaging"))
+            what = f"{noise}, {when}, averages against one epoch alone"
+            yield exceeds(what, with_it, alone, ties=True)
 
 
 def _collapses(results: Results) -> Iterator[Finding]:
@@ -41,8 +43,8 @@ CLAIMS = [
         "averaging-prevents-wrong-updates",
         "Section 5.2",
         "Averaging a network's predictions over epochs keeps labels from being updated wrongly.",
-        "Right labels at the end of the first step: averages of many epochs against the last epoch "
-        "alone.",
+        "Right labels after the first update, and at the end of the first step: averages of many "
+        "epochs against the last epoch alone.",
         _averaging,
         ("parts",),
     ),
