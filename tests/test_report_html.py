@@ -31,12 +31,13 @@ VOID = {"meta", "img", "br"}
 def claim(name, verdict, label=None):
     """As claims.json has it, as far as the page shows it."""
     return {
-        "id": name, "place": "Section 5.6", "statement": "At a noise rate of 50 % it's different.",
+        "id": name, "group": "One group", "place": "Section 5.6",
+        "statement": "At a noise rate of 50 % it's different.",
         "check": "One <b> against another.", "verdict": verdict, "label": label or verdict,
         "reason": "0 of 3 comparisons support it; 1 refute it: r = 0.1",
         "findings": [
             {"what": "r = 0.1", "outcome": "refutes", "remark": "refutes",
-             "numbers": "90.1 ± 0.2 against 88.0 ± 0.3, difference 2.1 (1.9 to 2.3)"},
+             "numbers": "90.1 ± 0.2 against 88.0 ± 0.3, difference 2.1 points (1.9 to 2.3)"},
             {"what": "r = 0.3", "outcome": "not run", "remark": "not run",
              "numbers": "not run against 1.00"},
             {"what": "r = 0.5", "outcome": "not run", "remark": "not run", "numbers": "not run"},
@@ -123,7 +124,7 @@ def test_every_link_leads_somewhere(html):
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
     assert {a["href"][1:] for a in page.all("a")} <= set(ids)
-    assert {"table1", "figure2", "claim-0", "provenance"} <= {a["href"][1:] for a in page.all("a")}
+    assert {"result", "claims", "tables", "provenance"} <= {a["href"][1:] for a in page.all("a")}
 
 
 def test_can_be_read_without_seeing(html):
@@ -153,15 +154,28 @@ def test_says_what_these_results_are(html):
 def test_claims_have_verdicts_in_words(html):
     text = Page(html).text
     signs = ("✓ holds", "✗ does not hold", "= a tie", "? undecided", "○ too few trials")
-    for verdict in (*signs, "○ not all run", "○ not run"):
+    for verdict in (*signs, "✓ a premise", "○ not all run", "○ not run"):
         assert f"1 {verdict}" in text
-    assert "= a tie within 0.4 points Claim 2" in text
-    assert "At a noise rate of 50 % it’s different. Section 5.6" in text
+    assert "= a tie within 0.4 points At a noise rate of 50 % it’s different. Section 5.6" in text
     assert "One <b> against another." in text
-    assert "r = 0.1 90.1 ± 0.2 against 88.0 ± 0.3 , difference 2.1 (1.9 to 2.3); refutes" in text
-    assert "r = 0.3 not run against 1.00 ; not run" in text
-    assert "r = 0.5 not run Verdict:" in text  # said once
+    assert "r = 0.1 90.1 ± 0.2 against 88.0 ± 0.3 2.1 points (1.9 to 2.3) refutes" in text
+    assert "r = 0.3 not run against 1.00 not run" in text
+    assert "r = 0.5 not run A tie within 0.4 points: 0 of 3" in text  # said once
     assert "1 refute it: r = 0.1." in text
+
+
+def test_what_decides_nothing_is_folded(html):
+    decided, rest = html.split("<summary>The others: ")
+    assert "1 undecided, " in rest
+    shown = {v: f'id="claim-{k}"' in decided for k, v in enumerate(VERDICTS)}
+    decisive = {"holds", "does not hold", "a tie", "a premise"}
+    assert {verdict for verdict, there in shown.items() if there} == decisive
+
+
+def test_it_begins_with_what_came_out(html):
+    places = [html.index(f'id="{key}"') for key in ("result", "table1", "figure2", "claims")]
+    assert places == sorted(places)
+    assert html.count("symmetric noise r = 0.5") == 0  # in the picture, and so not below it
 
 
 def test_provenance_is_that_of_the_runs(html):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -16,12 +15,12 @@ from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.provenance import known
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.paper.claims import TOO_FEW_TRIALS, UNDECIDED
-from chainer_jo.report.claims import RULE
+from chainer_jo.report.claims import RULE, one_image
 from chainer_jo.report.grid import prose
-from chainer_jo.report.html_claims import claim_html, overview_html
+from chainer_jo.report.headline import headline
+from chainer_jo.report.html_claims import claims_html, folded
 from chainer_jo.report.output import Output, Page, write_all
-from chainer_jo.report.words import of_the_paper
+from chainer_jo.report.words import images, of_the_paper
 
 TITLE = "Joint Optimization Framework for Learning with Noisy Labels"
 
@@ -82,23 +81,35 @@ class _Found(NamedTuple):
     provenance: dict
 
 
+#: What the page begins with, below a sentence.
+FIRST = ("table1", "figure2")
+
+
 def _page(study: Study, origin: dict, found: _Found, figures: Path) -> str:
     setting = f"preset {origin['preset']}, data {origin['data']}"
-    sections = [
-        ("summary", "Summary", _summary(study, found)),
-        ("claims", "What the paper says, and what these runs say", _claims(found)),
-        ("tables", "Tables", "".join(map(_table, found.tables))),
-        ("figures", "Figures", "".join(_figure(part, figures) for part in found.figures)),
-        ("provenance", "Where these numbers come from", _provenance(origin, found)),
-    ]
-    below = {
-        "tables": [(part.anchor, part.page.name) for part in found.tables],
-        "figures": [(part.anchor, part.page.name) for part in found.figures],
+    parts = [*found.tables, *found.figures]
+    html = {
+        part.anchor: _table(part) if part in found.tables else _figure(part, figures)
+        for part in parts
     }
+    rest = [part for part in found.tables if part.anchor not in FIRST]
+    drawn = [part for part in found.figures if part.anchor not in FIRST and html[part.anchor]]
+    sections = [
+        ("result", "What came out",
+         _result(study, found) + "".join(html.get(anchor, "") for anchor in FIRST)),
+        ("claims", "What the paper says, and what these runs say", _claims(study, found)),
+        ("tables", "Tables", _contents(rest) + "".join(html[part.anchor] for part in rest)),
+        ("figures", "Figures", "".join(
+            folded(escape(f"{part.page.name}: {part.page.caption}"), html[part.anchor])
+            for part in drawn
+        )),
+        ("provenance", "Where these numbers come from", _provenance(origin, found)),
+    ]  # fmt: skip
     body = "\n".join(
         f'<section id="{key}"><h2>{escape(title)}</h2>\n{content or _NOTHING}\n</section>'
         for key, title, content in sections
     )
+    links = "".join(f'<li><a href="#{key}">{escape(title)}</a></li>' for key, title, _ in sections)
     css = resources.files(__package__).joinpath("report.css").read_text()
     return f"""<!doctype html>
 <html lang="en">
@@ -111,17 +122,14 @@ def _page(study: Study, origin: dict, found: _Found, figures: Path) -> str:
 {css}</style>
 </head>
 <body>
-<a class="skip" href="#summary">Skip to the summary</a>
+<a class="skip" href="#result">Skip to the result</a>
 <header class="top">
 <p class="kicker">A reproduction in Chainer</p>
 <h1>{escape(TITLE)}</h1>
 <p class="setting">Preset <b>{escape(origin["preset"])}</b>
 on data set <b>{escape(origin["data"])}</b>, precision {escape(origin["precision"])}</p>
 </header>
-<nav aria-label="Contents"><h2>Contents</h2>
-<ol>
-{_contents(sections, below)}
-</ol></nav>
+<nav aria-label="Contents"><ol class="short">{links}</ol></nav>
 <main>
 {body}
 </main>
@@ -133,51 +141,36 @@ on data set <b>{escape(origin["data"])}</b>, precision {escape(origin["precision
 _NOTHING = "<p>Nothing yet.</p>"
 
 
-def _contents(sections: Sequence[tuple[str, str, str]], below: dict) -> str:
-    items = []
-    for key, title, _ in sections:
-        links = "".join(
-            f'<li><a href="#{anchor}">{escape(name)}</a></li>\n'
-            for anchor, name in below.get(key, ())
-        )
-        inner = f'<ol class="short">\n{links}</ol>' if links else ""
-        items.append(f'<li><a href="#{key}">{escape(title)}</a>{inner}</li>')
-    return "\n".join(items)
+def _contents(parts: Sequence[_Part]) -> str:
+    links = "".join(f'<li><a href="#{p.anchor}">{escape(p.page.name)}</a></li>' for p in parts)
+    return f'<nav aria-label="Tables"><ol class="short">{links}</ol></nav>\n' * bool(links)
 
 
-def _summary(study: Study, found: _Found) -> str:
+def _result(study: Study, found: _Found) -> str:
+    """The sentence, what it is of, and what is missing."""
     preset = study.preset
+    table1 = next((part.data for part in found.tables if part.anchor == "table1"), {"cells": []})
+    said = headline(table1, images(study)) or f"{preset.name}: {preset.summary}."
     if preset.name == "paper" and study.data == preset.reference_data:
         scope = "These are the paper’s own data and schedules."
     else:
         beside = ", in [brackets] throughout," if of_the_paper(study.data) else ""
         scope = (
-            f"<strong>Not the paper’s setting.</strong> The paper’s numbers{beside} are of all of "
-            "CIFAR-10, its full network and schedules: what rises and falls can be compared, the "
-            "size of the numbers cannot."
+            f"<strong>Not the paper’s setting</strong>, but {prose(preset.summary)}. The paper’s "
+            f"numbers{beside} are of all of CIFAR-10, its full network and schedules: what rises "
+            "and falls can be compared, the size of the numbers cannot."
         )
-    counts = Counter(claim["verdict"] for claim in found.claims)
     unfinished = [
         part.page.name for part in (*found.tables, *found.figures) if not part.data["complete"]
     ]
-    state = (
-        f"Still without all of their runs: {', '.join(unfinished)}."
-        if unfinished
-        else "All runs that they were planned with have finished."
-    )
-    undecided = counts[UNDECIDED] + counts[TOO_FEW_TRIALS]
-    if undecided:
-        state += f" {undecided} of the claims would take more trials to decide."
-    return f"""<p class="lead">{prose(preset.name)}: {prose(preset.summary)}.</p>
-<p class="scope">{scope}</p>
-{overview_html(found.claims, counts) if found.claims else ""}
-<p>{len(found.tables)} tables and {len(found.figures)} figures. {escape(state)}</p>"""
+    if unfinished:
+        scope += f" Still without all of their runs: {escape(', '.join(unfinished))}."
+    return f'<p class="lead">{prose(said)}</p>\n<p class="scope">{scope}</p>\n'
 
 
-def _claims(found: _Found) -> str:
-    if not found.claims:
-        return ""
-    return f"<p>{prose(RULE)}</p>\n" + "\n".join(map(claim_html, found.claims))
+def _claims(study: Study, found: _Found) -> str:
+    rule = f"{RULE} {one_image(study)}".strip()
+    return claims_html(found.claims, rule) if found.claims else ""
 
 
 def _table(part: _Part) -> str:
@@ -196,12 +189,10 @@ def _figure(part: _Part, figures: Path) -> str:
         return ""
     encoded = base64.b64encode(image.read_bytes()).decode()
     grids = "\n".join(f'<div class="scroll">{grid.html()}</div>' for grid in page.grids)
-    points = "".join(f"<li>{prose(point)}</li>" for point in page.points)
-    said = f"<p><b>{prose(page.heading)}</b></p>\n<ul>{points}</ul>\n" if points else ""
     return f"""<article id="{anchor}" class="figure">
 <figure><img src="data:image/png;base64,{encoded}" alt="{escape(_in_words(part.data))}">
-<figcaption>{_caption(part)}</figcaption></figure>
-{grids}{said}</article>
+<figcaption>{_caption(part._replace(page=replace(page, notes=())))}</figcaption></figure>
+{grids}</article>
 """
 
 
@@ -244,12 +235,9 @@ def _provenance(origin: dict, found: _Found) -> str:
         "Seeds": ", ".join(map(str, known["seeds"])),
         "Runs": f"{known['runs']} finished, {known['hours']:g} hours of computing in all",
     }
-    return (
-        "<dl>"
-        + "".join(
-            f"<div><dt>{name}</dt><dd>{escape(str(value))}</dd></div>\n"
-            for name, value in rows.items()
-            if value
-        )
-        + "</dl>"
+    listed = "".join(
+        f"<div><dt>{name}</dt><dd>{escape(str(value))}</dd></div>\n"
+        for name, value in rows.items()
+        if value
     )
+    return folded(escape(f"{rows['Runs']}, on {rows['Device']}"), f"<dl>{listed}</dl>")

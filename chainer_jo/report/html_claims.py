@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from chainer_jo.paper.claims import (
@@ -18,7 +19,6 @@ from chainer_jo.paper.claims import (
     VERDICTS,
 )
 from chainer_jo.report.grid import prose
-from chainer_jo.report.words import in_words
 
 _SIGNS = {
     HOLDS: ("holds", "✓"),
@@ -31,53 +31,74 @@ _SIGNS = {
     NOT_ALL_RUN: ("open", "○"),
     NOT_RUN: ("open", "○"),
 }
+_DECIDED = (HOLDS, DOES_NOT_HOLD, TIE, PREMISE)
 
 
-def badge_html(verdict: str, label: str) -> str:
-    """The verdict as a label."""
-    look, sign = _SIGNS[verdict]
-    return f'<span class="verdict {look}"><span aria-hidden="true">{sign}</span> {label}</span>'
-
-
-def overview_html(claims: Sequence[Mapping], counts: Mapping[str, int]) -> str:
-    """How many claims have which verdict, and which."""
-    tiles, lists = [], []
-    for verdict in filter(counts.get, VERDICTS):
-        look, sign = _SIGNS[verdict]
-        tiles.append(
-            f'<li class="{look}"><b>{counts[verdict]}</b> '
-            f'<span><span aria-hidden="true">{sign}</span> {verdict}</span></li>'
-        )
-        links = ", ".join(
-            f'<a href="#{claim["id"]}">{escape(in_words(claim["id"]))}</a>'
-            for claim in claims
-            if claim["verdict"] == verdict
-        )
-        lists.append(f"<div><dt>{badge_html(verdict, verdict)}</dt><dd>{links}</dd></div>")
+def claims_html(claims: Sequence[Mapping], rule: str) -> str:
+    """How many claims have which verdict; those that are decided, by group; the others, folded."""
+    counts = Counter(claim["verdict"] for claim in claims)
+    tiles = "".join(
+        f'<li class="{_SIGNS[verdict][0]}"><b>{counts[verdict]}</b> <span>{_sign(verdict)} '
+        f"{verdict}</span></li>"
+        for verdict in filter(counts.get, VERDICTS)
+    )
+    decided = [claim for claim in claims if claim["verdict"] in _DECIDED]
+    groups = "\n".join(
+        f"<h3>{prose(group)}</h3>\n{_all(c for c in decided if c['group'] == group)}"
+        for group in dict.fromkeys(claim["group"] for claim in decided)
+    )
+    rest = [claim for claim in claims if claim not in decided]
+    still = ", ".join(
+        f"{counts[verdict]} {verdict}" for verdict in filter(counts.get, VERDICTS)
+        if verdict not in _DECIDED
+    )  # fmt: skip
     return (
         f"<p>Of {len(claims)} statements of the paper that numbers can bear out or refute:</p>\n"
-        f'<ul class="tiles">\n{"".join(tiles)}</ul>\n<dl class="overview">{"".join(lists)}</dl>'
+        f'<ul class="tiles">\n{tiles}</ul>\n{groups}\n'
+        + folded(f"The others: {still}", _all(rest))
+        + folded("How a verdict comes about", f"<p>{prose(rule)}</p>")
     )
 
 
-def claim_html(claim: Mapping) -> str:
-    """One claim: verdict, statement, place, what was compared, and the numbers."""
-    findings = "".join(
-        f"<li><span>{prose(finding['what'])}</span> <span>{_numbers(finding)}</span></li>"
-        for finding in (claim["findings"] if claim["verdict"] != NOT_RUN else ())
+def folded(summary: str, content: str, anchor: str = "") -> str:
+    """Content that is shown when its summary (HTML) is clicked; nothing without content."""
+    name = f' id="{anchor}"' if anchor else ""
+    return f"<details{name}><summary>{summary}</summary>\n{content}\n</details>\n" * bool(content)
+
+
+def _all(claims: Iterable[Mapping]) -> str:
+    return "\n".join(map(_claim, claims))
+
+
+def _sign(verdict: str) -> str:
+    return f'<span aria-hidden="true">{_SIGNS[verdict][1]}</span>'
+
+
+def _claim(claim: Mapping) -> str:
+    """One claim: verdict, statement and place; below them what was compared, and the numbers."""
+    verdict, label = claim["verdict"], claim["label"]
+    place = f'<span class="place">{escape(claim["place"])}</span>'
+    said = (
+        f'<span class="verdict {_SIGNS[verdict][0]}">{_sign(verdict)} {label}</span> '
+        f"{prose(claim['statement'])} {place}"
     )
-    compared = f'<ul class="findings">{findings}</ul>\n' if findings else ""
-    return f"""<article class="claim" id="{claim["id"]}">
-<h3>{badge_html(claim["verdict"], claim["label"])} <span>{escape(in_words(claim["id"]))}</span></h3>
-<p>{prose(claim["statement"])} <span class="place">{escape(claim["place"])}</span></p>
-<p><b>Compared:</b> {prose(claim["check"])}</p>
-{compared}<p class="reason"><b>Verdict:</b> {prose(claim["reason"])}.</p>
-</article>"""
+    compared = f"<p><b>Compared:</b> {prose(claim['check'])}</p>\n"
+    if verdict != NOT_RUN:
+        rows = "".join(map(_finding, claim["findings"]))
+        reason = f"{label[:1].upper()}{label[1:]}: {claim['reason']}."
+        table = f'<table class="findings">{_HEAD}<tbody>{rows}</tbody></table>'
+        compared += f'<div class="scroll">{table}</div>\n<p>{prose(reason)}</p>'
+    return folded(said, compared, claim["id"])
 
 
-def _numbers(finding: Mapping) -> str:
-    if finding["numbers"] == finding["outcome"]:
-        return escape(finding["outcome"])
-    sides, comma, difference = finding["numbers"].partition(", ")
-    sides = " against ".join(f"<b>{escape(side)}</b>" for side in sides.split(" against "))
-    return f"{sides}{comma}{escape(difference)}; {finding['remark']}"
+_HEAD = "<thead><tr>{}</tr></thead>".format(
+    "".join(f'<th scope="col">{n}</th>' for n in ("compared", "numbers", "difference", ""))
+)
+
+
+def _finding(finding: Mapping) -> str:
+    """A row: what is compared, both numbers, their difference with its interval, what that says."""
+    sides, _, difference = finding["numbers"].partition(", difference ")
+    numbers = "" if sides == finding["outcome"] else sides
+    cells = "".join(f"<td>{prose(text)}</td>" for text in (numbers, difference, finding["remark"]))
+    return f'<tr><th scope="row">{prose(finding["what"])}</th>{cells}</tr>'
