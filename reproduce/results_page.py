@@ -8,7 +8,7 @@ from committed import Reference, described, trials
 
 from chainer_jo.experiments.presets import PRESETS
 from chainer_jo.experiments.store import PACKED
-from chainer_jo.paper.claims import CLAIMS, NOT_RUN
+from chainer_jo.paper.claims import GROUPS, NOT_RUN
 from chainer_jo.report.claims import summary
 from chainer_jo.report.words import slug
 
@@ -93,40 +93,40 @@ def _filled(table: dict) -> str:
 
 
 def _claims(found: Sequence[Reference]) -> list[str]:
-    """Every claim and its verdict in each preset, side by side."""
-    paper = [] if any(r.preset == "paper" for r in found) else ["paper"]
-    names = [*(r.name for r in found), *paper]
+    """Every claim and its verdict in each preset, side by side, by groups."""
+    verdicts = {r.name: {claim["id"]: claim for claim in r.claims} for r in found}
     lines = [
         "## Claims",
         "",
         "What the paper says, in words of this project, and what the runs say: the verdict, how "
-        "many comparisons bear it out, and their differences in the claim's own unit, from the "
-        "least to the most favourable. The verdict leads to all numbers.",
+        "many comparisons bear it out, and their differences, from the least to the most "
+        "favourable. The verdict leads to all numbers.",
         "",
-        f"| | {' | '.join(summary(r.claims) for r in found)} |{' not run |' * len(paper)}",
+        f"| claim | {' | '.join(verdicts)} |",
+        "|---" * (len(found) + 1) + "|",
+        f"| all | {' | '.join(summary(r.claims) for r in found)} |",
     ]
-    lines.insert(-1, f"| claim | {' | '.join(names)} |")
-    lines.insert(-1, "|---" * (len(names) + 1) + "|")
-    verdicts = [{claim["id"]: claim for claim in r.claims} for r in found]
-    said_by = {claim.id: claim.statement for claim in CLAIMS}
-    for key, claim in {k: c for known_ in reversed(verdicts) for k, c in known_.items()}.items():
-        cells = [
-            _verdict(r, by_id[key]) if key in by_id else "not judged"
-            for r, by_id in zip(found, verdicts, strict=True)
-        ]
-        said = said_by.get(key) or claim.get("statement") or key
-        cells += ["not run"] * len(paper)
-        lines.append(f"| {said} ({claim['place']}) | {' | '.join(cells)} |")
+    for group, claims in GROUPS.items():
+        of = [[known[c.id] for c in claims if c.id in known] for known in verdicts.values()]
+        if any(of):
+            lines.append(f"| **{group}** | {' | '.join(map(summary, of))} |")
+        for claim in claims:
+            cells = [
+                _verdict(r, verdicts[r.name].get(claim.id, {"verdict": "not judged"}))
+                for r in found
+            ]
+            if any(claim.id in known for known in verdicts.values()):
+                lines.append(f"| {claim.statement} ({claim.place}) | {' | '.join(cells)} |")
     return lines
 
 
 def _verdict(r: Reference, claim: dict) -> str:
     label = claim.get("label") or claim["verdict"]
-    if claim["verdict"] == NOT_RUN:
+    if claim["verdict"] == NOT_RUN or "id" not in claim:
         return label
     anchor = slug(f"{label}: {claim['id']}")
     text = f"[{label}](reference/{r.name}/claims.md#{anchor})"
-    findings = claim.get("findings", [])
+    findings = [finding for finding in claim["findings"] if not finding["premise"]]
     borne_out = sum(finding["outcome"] == "supports" for finding in findings)
     if len(findings) > 1:
         text += f", {borne_out} of {len(findings)}"
@@ -134,5 +134,5 @@ def _verdict(r: Reference, claim: dict) -> str:
     if differences:
         least, most = min(differences), max(differences)
         text += f", {least:+.3g}" + (f" to {most:+.3g}" if len(differences) > 1 else "")
-        text += f" {findings[0].get('unit', '')}".rstrip()
+        text += f" {findings[0]['unit']}"
     return text

@@ -151,7 +151,7 @@ def test_a_figure_says_what_the_papers_shows_and_whether_it_does(store):
             values = [peak - fall * (n > length / 2) for n in range(length)]
             log(store, run, values, state="finished")
     text = figure.text(store, ORIGIN)
-    assert "*The paper's Figure 2, of CIFAR-10, and these runs*" in text
+    assert "*The paper's Figure 2, of CIFAR-10, and these runs (a curve's peak and end are" in text
     (falls,) = [line for line in text.splitlines() if line.startswith("- At a low learning rate")]
     assert " Here: holds; lr = 0.02, peak against end: 80.1 ± 0.1 against 60.0 ± " in falls
     (keeps,) = [line for line in text.splitlines() if line.startswith("- At a high learning rate")]

@@ -219,18 +219,20 @@ def test_a_region_that_is_not_there_is_an_error():
 
 
 @pytest.mark.parametrize("label, findings, expected", [
-    ("holds", [("supports", 24.54)], "[holds](reference/half/claims.md#holds-x), +24.5"),
+    ("holds", [("supports", 24.54)], "[holds](reference/half/claims.md#holds-x), +24.5 points"),
     ("a tie within 0.6 points", [("ties", 0.1), ("supports", 2.0)],
      "[a tie within 0.6 points](reference/half/claims.md#a-tie-within-06-points-x), 1 of 2, "
-     "+0.1 to +2"),
+     "+0.1 to +2 points"),
     ("not run", [("not run", None)], "not run"),
     ("does not hold (1 diverged)", [("refutes", -3.0), ("undecided", None)],
      "[does not hold (1 diverged)](reference/half/claims.md#does-not-hold-1-diverged-x), 0 of 2, "
-     "-3"),
+     "-3 points"),
 ])  # fmt: skip
 def test_a_verdict_is_shown_with_its_comparisons_and_differences(label, findings, expected):
     claim = {"id": "x", "verdict": label.split(" (")[0], "label": label,
-             "findings": [{"outcome": o, "difference": d} for o, d in findings]}  # fmt: skip
+             "findings": [{"outcome": o, "difference": d, "unit": "points", "premise": False}
+                          for o, d in findings]}  # fmt: skip
+    claim["findings"].append({"outcome": "supports", "difference": 99.0, "premise": True})
     half = committed.Reference("half", ROOT, ROOT)
     assert results_page._verdict(half, claim) == expected
 

@@ -197,6 +197,7 @@ def _finding(finding: Finding, outcome: str, remark: str) -> dict:
         "what": finding.what,
         "outcome": outcome,
         "remark": remark,
+        "premise": finding.premise,
         "numbers": finding.numbers,
         "a": _side(finding.a),
         "b": _side(finding.b),

@@ -96,7 +96,10 @@ class Figure(Output):
             + "; ".join(f"{f['what']}: {f['numbers']}" for f in v["findings"])
             for v in self.verdicts(store)
         ]
-        heading = f"The paper's {self.title}, of CIFAR-10, and these runs"
+        heading = (
+            f"The paper's {self.title}, of CIFAR-10, and these runs (a curve's peak and end are "
+            "means over a twentieth of its epochs)"
+        )
         return Page(self.title, self.caption, [self.footnote(origin)], grids, heading, points)
 
     def data(self, store: RunStore, origin: dict) -> dict:
