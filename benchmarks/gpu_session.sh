@@ -17,7 +17,6 @@
 #     PYTHON     the interpreter                                      (python3)
 #     DATA       what --data is given                                 (cifar10)
 #     PRECISION  fp32, tf32 or mixed                                  (mixed)
-#     JOBS       runs side by side; more than one start NVIDIA's MPS  (1)
 #     STEPS      which of the above                                   (smoke results benchmark tests)
 #     SMOKE      seconds that the smoke test has at most              (150)
 #     RUNS       scripts and their flags, one a line                  (below)
@@ -26,7 +25,6 @@
 #                without network: chainer and nvidia-cudnn-frontend, say
 #     FROM       OUT of the session before
 #     OUT        where everything goes                                (gpu-session/out)
-#     MIB        most that session.tar.* hold together                (56)
 #     PACK       seconds before they are written again                (30)
 #     CHAINER_JO_COMMIT   what results name as their commit where there is no git
 set -euo pipefail
@@ -58,7 +56,7 @@ mkdir -p "$work" "$out"
 
 say() { echo "$*" | tee -a "$out/summary.txt"; }
 
-pack() { "$python" benchmarks/gpu_state.py pack "$out" ${MIB:+--mib "$MIB"}; }
+pack() { "$python" benchmarks/gpu_state.py pack "$out"; }
 
 # While steps are at work, and no longer than this script is.
 keep_packed() {
@@ -68,7 +66,6 @@ keep_packed() {
 finish() {
     # Not interrupted by what ended the session.
     trap '' INT TERM
-    [[ -z ${CUDA_MPS_PIPE_DIRECTORY:-} ]] || echo quit | nvidia-cuda-mps-control || true
     [[ -z ${packer:-} ]] || kill "$packer" || true
     pack | tee -a "$out/summary.txt"
     [[ -z ${site:-} ]] || rm -rf "$site"
@@ -149,7 +146,7 @@ results() { # seconds
         ((budget > 5)) || return 0
         # shellcheck disable=SC2086  # flags are words
         run "$(basename "$script" .py)" "$seconds" "$python" "$script" --preset paper \
-            --device cuda --data "$data" --jobs "${JOBS:-1}" $flags \
+            --device cuda --data "$data" $flags \
             --time-budget "$(awk "BEGIN { print $budget / 60 }")" "$@" || true
     }
     local line
@@ -171,16 +168,6 @@ tests() { # seconds
     run tests "$1" "$python" -m pytest -m gpu -rs -q ${TESTS:-tests} || true
 }
 
-if ((${JOBS:-1} > 1)); then
-    # Without it, processes take turns on the GPU instead of sharing it.
-    if command -v nvidia-cuda-mps-control > /dev/null; then
-        export CUDA_MPS_PIPE_DIRECTORY=$PWD/$work/mps CUDA_MPS_LOG_DIRECTORY=$PWD/$work/mps
-        mkdir -p "$CUDA_MPS_PIPE_DIRECTORY"
-        nvidia-cuda-mps-control -d
-    else
-        say "no nvidia-cuda-mps-control: $JOBS runs take turns on the GPU"
-    fi
-fi
 for i in "${!steps[@]}"; do
     case ${steps[$i]} in
         smoke) smoke ;;

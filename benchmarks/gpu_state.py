@@ -1,6 +1,6 @@
 """What a session on a borrowed GPU leaves, as a few files of limited size; and back into its place.
 
-    python benchmarks/gpu_state.py pack FOLDER [--mib 56]
+    python benchmarks/gpu_state.py pack FOLDER
     python benchmarks/gpu_state.py unpack FOLDER
 
 Packed are results/, figures/ (not what is committed under reference/) and gpu-session/, below the
@@ -27,7 +27,7 @@ NAME = "session.tar"
 PART = 15 << 20
 #: All of them together: a snapshot of the paper's first step is 35 MiB, of which no more than a
 #: tenth can be saved, and without it the run begins anew.
-MIB = 56
+LIMIT = 56 << 20
 #: What is kept first: tables, logs and results, labels (a second step begins with them), snapshots.
 KINDS = ("", "labels.npz", "snapshot", "model.npz")
 
@@ -135,13 +135,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("action", choices=("pack", "unpack"))
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--mib", type=float, default=MIB, help="most that is packed, compressed")
     options = parser.parse_args(arguments)
     root, folder = Path.cwd(), options.folder.resolve()
     if options.action == "unpack":
         print(f"{unpack(root, folder)} files of an earlier session are back in their places")
         return
-    left_out = pack(root, folder, int(options.mib * (1 << 20)))
+    left_out = pack(root, folder, LIMIT)
     for path in left_out:
         print(f"left out for want of room: {path.relative_to(root)}")
 

@@ -1,8 +1,11 @@
 """On a GPU: the engine against float64 NumPy, graphs against calls. Skipped where there is none."""
 
+import importlib
+import json
 import os
 import shutil
 import sys
+import zipfile
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +26,13 @@ from chainer_jo.experiments.store import RunStore
 from chainer_jo.functions import providers
 from chainer_jo.functions.providers import Unavailable, cudnn_library
 from chainer_jo.functions.providers.cudnn import FUSIONS, load
-from chainer_jo.links import Classifier, JointObjective, PreActResNet
+from chainer_jo.links import (
+    CNNCRF,
+    Classifier,
+    ForwardCorrection,
+    JointObjective,
+    PreActResNet,
+)
 from chainer_jo.training import extensions
 from chainer_jo.training.device import kernels
 from chainer_jo.training.extensions import Paused
@@ -258,16 +267,25 @@ def test_the_kernels_of_labels_and_optimizer_are_the_hosts(rng):
 
 #: What `train` ends with.
 TRAINED = "parameters", "velocity", "labels", "probabilities"
+PRIOR, MATRIX = np.full(10, 0.1), np.eye(10) * 0.5 + 0.05
+OBJECTIVES = {
+    "joint": lambda: JointObjective(PRIOR, 1.2, 0.8),
+    "cross entropy": lambda: JointObjective(PRIOR),
+    "forward": lambda: ForwardCorrection(MATRIX),
+    "cnn-crf": lambda: CNNCRF(MATRIX, PRIOR, 1000),
+}
 
 
-def train(folder, precision, graph, epochs=4):
+def train(folder, precision, graph, epochs=4, objective="joint"):
     """A small run with a label update and a drop of the learning rate: what it ends with."""
+    objective = OBJECTIVES[objective]()
     rng = np.random.default_rng(1)
     images = rng.integers(256, size=(200, 16, 16, 3), dtype=np.uint8)
     send = chainer.get_device("@cupy:0").send
     noisy = rng.integers(10, size=200).astype(np.int32)
-    network = PreActResNet(3, 10, (1, 1), (16, 32), np.random.RandomState(0))
-    model = Classifier(network, JointObjective(np.full(10, 0.1), 1.2, 0.8))
+    classes = 10 * objective.heads
+    network = PreActResNet(3, classes, (1, 1), (16, 32), np.random.RandomState(0))
+    model = Classifier(network, objective)
     model.to_device("@cupy:0")
     store = LabelStore(noisy, 10, "soft", average=2, xp=cupy)
     mean = augmentation.mean_image(images)
@@ -298,23 +316,31 @@ def train(folder, precision, graph, epochs=4):
     return [a.get() for a in arrays], reports
 
 
-@pytest.mark.parametrize("precision", TOLERANCE)
-def test_calls_and_replays_and_replays_again_agree_bit_for_bit(tmp_path, precision):
-    called, reports = train(tmp_path / "called", precision, False)
+@pytest.mark.parametrize(
+    ("objective", "precision", "times"),
+    [
+        *(("joint", precision, 2) for precision in TOLERANCE),
+        *((objective, "mixed", 1) for objective in OBJECTIVES if objective != "joint"),
+    ],
+)
+def test_calls_and_replays_agree_bit_for_bit(tmp_path, objective, precision, times):
+    """Every objective of the tables is captured whole; replayed again it gives the same again."""
+    epochs = 4 if times > 1 else 2
+    called, reports = train(tmp_path / "called", precision, False, epochs, objective)
     assert all(np.isfinite(array).all() for array in called)
-    for name in ("replayed", "again"):
-        replayed, same_reports = train(tmp_path / name, precision, True)
+    for name in ("replayed", "again")[:times]:
+        replayed, same_reports = train(tmp_path / name, precision, True, epochs, objective)
         for what, ours, theirs in zip(TRAINED, replayed, called, strict=True):
             assert np.array_equal(ours, theirs), f"{name}: {what} off by {abs(ours - theirs).max()}"
         assert reports == same_reports
 
 
 def test_memory_stays_flat_over_many_replays(tmp_path):
-    train(tmp_path / "warm", "mixed", True)
+    train(tmp_path / "warm", "mixed", True, epochs=2)
     cupy.get_default_memory_pool().free_all_blocks()
     free = cupy.cuda.runtime.memGetInfo()[0]
     for turn in range(5):
-        train(tmp_path / str(turn), "mixed", True)
+        train(tmp_path / str(turn), "mixed", True, epochs=2)
     cupy.get_default_memory_pool().free_all_blocks()
     assert free - cupy.cuda.runtime.memGetInfo()[0] < 16 << 20
 
@@ -350,24 +376,92 @@ def test_a_run_may_change_its_device_after_any_epoch(tmp_path):
         assert entry["loss"] == pytest.approx(expected["loss"], rel=1e-5), entry["epoch"]
 
 
-def test_a_small_session_on_this_gpu(tmp_path):
-    """All of gpu_session.sh: the smoke test, Table 1 by two processes, a part of the benchmark, a
-    test."""
+def wheel(folder, name, version, module):
+    """A wheel of an installed module or package."""
+    source, info = Path(importlib.import_module(module).__file__), f"{name}-{version}.dist-info"
+    package = source.name == "__init__.py"
+    files = source.parent.rglob("*") if package else [source]
+    root = source.parent.parent if package else source.parent
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
+        for file in files:
+            if file.is_file() and file.suffix != ".pyc":
+                archive.write(file, file.relative_to(root))
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\n"
+                         f"Version: {version}\n")  # fmt: skip
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\n"
+                         "Root-Is-Purelib: true\nTag: py3-none-any\n")  # fmt: skip
+        archive.writestr(f"{info}/RECORD", "")
+
+
+@pytest.fixture
+def loan(tmp_path):
+    """What is carried to a machine on loan: the project, smaller, and wheels of what is missing
+    there. Returns a function that calls the session in a bare folder."""
     small_project.project(tmp_path / "project")
     small_project.reference(tmp_path / "project")
-    variables = {
-        "PYTHON": sys.executable, "OUT": tmp_path / "out", "DATA": "digits", "RESERVE": 10,
-        "SMOKE": 900, "JOBS": 2, "RUNS": "reproduce/table1.py --noise-rates 0.5 --trials 1",
-        "BENCHMARK": "--only chainer_jo/mixed-graph chainer_jo/fp32-graph --rounds 1",
-        "TESTS": "tests/test_gpu.py::test_network_input_is_the_hosts",
-    }  # fmt: skip
-    command = [tmp_path / "project" / "benchmarks" / "gpu_session.sh", 30]
-    env = {**os.environ, **{name: str(value) for name, value in variables.items()}}
-    said = run(command, env=env, timeout=1800).stdout
-    summary = (tmp_path / "out" / "summary.txt").read_text()
-    assert "results with --precision mixed\n" in summary, said[-6000:]
-    for step in ("smoke", "table1", "benchmark", "tests"):
+    for folder in ("wheels", "absent"):
+        (tmp_path / folder).mkdir()
+    wheel(tmp_path / "wheels", "chainer", "7.8.1", "chainer")
+    wheel(tmp_path / "wheels", "nvidia_cudnn_frontend", "1.28.0", "cudnn")
+    for name in ("chainer", "cudnn"):
+        text = f"raise ModuleNotFoundError({f'No module named {name!r}'!r})\n"
+        (tmp_path / "absent" / f"{name}.py").write_text(text)
+    path = os.pathsep.join([str(tmp_path / "absent"), os.environ.get("PYTHONPATH", "")])
+    bare = {**os.environ, "PYTHONPATH": path}
+    missing = run([sys.executable, "-c", "import chainer"], 1, env=bare)
+    assert "No module named 'chainer'" in missing.stderr
+
+    def session(name, **variables):
+        project = shutil.copytree(tmp_path / "project", tmp_path / name / "project")
+        variables = {
+            "PYTHON": sys.executable, "PYTHONPATH": path, "WHEELS": tmp_path / "wheels",
+            "OUT": tmp_path / name / "out", "DATA": "digits", "RESERVE": 10, "SMOKE": 900,
+            "CHAINER_JO_COMMIT": "0123456789ab", **variables,
+        }  # fmt: skip
+        env = {**os.environ, **{key: str(value) for key, value in variables.items()}}
+        said = run([project / "benchmarks" / "gpu_session.sh", 60], env=env, timeout=3600).stdout
+        return project, said, (tmp_path / name / "out" / "summary.txt").read_text()
+
+    return session
+
+
+def test_two_calls_of_a_session_on_bare_machines_end_with_a_table(loan, tmp_path):
+    """The smoke test, Table 1 at one noise rate, then on another machine the other rate by two
+    processes, a part of the benchmark, a test."""
+    table = "reproduce/table1.py --trials 1 --noise-rates 0.5"
+    project, said, summary = loan("first", STEPS="smoke results", RUNS=table)
+    assert "smoke: exit code 0" in summary, said[-6000:]
+    smoke = json.loads((project / "gpu-session" / "smoke.json").read_text())
+    assert all(smoke[precision]["replayed"]["replays"] for precision in smoke)
+    assert "results with --precision mixed\n" in summary
+    assert "table1: exit code 0" in summary, said[-6000:]
+    back = tmp_path / "first" / "out"
+    assert len(list(back.iterdir())) <= 8
+    assert all(path.stat().st_size <= 16 << 20 for path in back.iterdir())
+
+    project, said, summary = loan(
+        "second", FROM=back, RUNS=f"reproduce/nothing.py\n{table} 0.7 --jobs 2",
+        BENCHMARK="--only chainer_jo/mixed-graph chainer_jo/fp32-graph --rounds 1",
+        TESTS="tests/test_gpu.py::test_network_input_is_the_hosts",
+    )  # fmt: skip
+    assert "files of an earlier session are back in their places" in said
+    assert "smoke: passed in an earlier session" in summary
+    assert "6 runs, 3 to do" in said, "those of the first call have come back"
+    assert "nothing: exit code 2" in summary, "one that fails costs the others nothing"
+    for step in ("table1", "benchmark", "tests"):
         assert f"{step}: exit code 0" in summary, said[-6000:]
+    (path,) = (project / "results").glob("paper*/table1.json")
+    cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["trials"]]
+    assert len(cells) >= 8, "two methods, best and last, test and recovery at r = 0.5 and 0.7"
+    assert all(0 <= cell["mean"] <= 100 for cell in cells)
+    done = sorted((path.parent / "runs").glob("*/result.json"))
+    results = [json.loads(result.read_text()) for result in done]
+    plans = {(run["id"].split("-sn")[0], run["provenance"]["choices"]) for run in results}
+    assert len(results) == 6 and len(plans) == 3, "those of the first call's runs of each kind"
+    provenance = results[0]["provenance"]
+    assert (provenance["engine"], provenance["commit"]) == ("cudnn", "0123456789ab")
+    steps = json.loads((project / "gpu-session" / "train_step.json").read_text())
+    assert "chainer_jo/mixed-graph" in {entry["name"] for entry in steps["entries"]}, summary
 
 
 @pytest.mark.skipif(not shutil.which("compute-sanitizer"), reason="needs compute-sanitizer")

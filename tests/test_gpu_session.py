@@ -1,130 +1,16 @@
-"""benchmarks/gpu_session.sh from a bare folder, on the stand-in for a GPU, in two calls.
-
-The folder holds the tracked files alone, and the Python lacks chainer and cudnn-frontend until
-their wheels are installed, as on a machine on loan. Only sizes are smaller: the preset ``paper``,
-what the benchmark times, and the matrix that measures the machine.
-"""
+"""Of benchmarks/gpu_session.sh: verdicts of the smoke test, what is packed, what the next call
+takes up. The whole of it runs in test_gpu.py."""
 
 import json
 import os
 import shutil
 import sys
-import zipfile
-from importlib import metadata
 from pathlib import Path
 
-import chainer
 import pytest
-import small_project
-from cuda_on_cpu import needs_compiler
-from gpu_standin_environment import STANDIN, environment
-from processes import run
+from processes import ROOT, run
 
 from chainer_jo.links import PreActResNet
-
-pytestmark = needs_compiler
-
-ROOT = Path(__file__).resolve().parent.parent
-#: Not on a borrowed machine until their wheels are installed, or not at all.
-ABSENT = ("chainer", "__editable__", "onednn", "cupy", "torch", "nvidia")
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    """The machine on loan: a folder with the project, `bin/python`, `wheels`, `lib` (a driver)."""
-    place = tmp_path_factory.mktemp("loan")
-    small_project.project(place / "project")
-    run([sys.executable, "-m", "venv", "--without-pip", place / "bare"])
-    (bare,) = (place / "bare" / "lib").glob("python*/site-packages")
-    installed = Path(chainer.__file__).parent.parent
-    for entry in installed.iterdir():
-        if not entry.name.startswith(ABSENT):
-            (bare / entry.name).symlink_to(entry)
-    for name in ("cupy", "cupyx"):
-        (bare / name).symlink_to(STANDIN / name)
-    (place / "wheels").mkdir()
-    wheel(place / "wheels", "chainer", metadata.version("chainer"), installed,
-          ("chainer", "chainermn", "chainerx"))  # fmt: skip
-    wheel(place / "wheels", "nvidia_cudnn_frontend", "1.28.0", STANDIN, ("cudnn.py",))
-    (place / "lib").mkdir()
-    environment(place / "lib")
-    return place
-
-
-def wheel(folder, name, version, source, tops):
-    """A wheel of what lies below `source`."""
-    info = f"{name}-{version}.dist-info"
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
-        for top in tops:
-            path = source / top
-            for file in path.rglob("*.py") if path.is_dir() else [path]:
-                archive.write(file, file.relative_to(source))
-        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\n"
-                         f"Version: {version}\n")  # fmt: skip
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\n"
-                         "Root-Is-Purelib: true\nTag: py3-none-any\n")  # fmt: skip
-        archive.writestr(f"{info}/RECORD", "")
-
-
-def session(place, folder, minutes, **variables):
-    """A call on a machine of which nothing is left from the call before."""
-    shutil.copytree(place / "project", folder / "project")
-    variables = {"PYTHON": place / "bare" / "bin" / "python", "WHEELS": place / "wheels",
-                 "OUT": folder / "out", "DATA": "digits", "RESERVE": "10", "SMOKE": "900",
-                 "HOME": folder,
-                 "LD_LIBRARY_PATH": place / "lib", "CHAINER_JO_COMMIT": "0123456789ab",
-                 "PATH": os.environ["PATH"], **variables}  # fmt: skip
-    command = [folder / "project" / "benchmarks" / "gpu_session.sh", minutes]
-    done = run(command, env={k: str(v) for k, v in variables.items()})
-    return done.stdout, (folder / "out" / "summary.txt").read_text()
-
-
-def test_two_calls_end_with_a_table_that_has_cells(place, tmp_path):
-    small_project.reference(place / "project")
-    bare = [place / "bare" / "bin" / "python", "-c", "import cupy, chainer"]
-    missing = run(bare, 1, env=environment(place / "lib")).stderr
-    assert "No module named 'chainer'" in missing
-
-    (tmp_path / "first").mkdir()
-    cells = "reproduce/table1.py --noise-rates 0.5 0.7 --trials 1"
-    said, summary = session(place, tmp_path / "first", 60, STEPS="smoke results",
-                           RUNS="reproduce/table1.py --noise-rates 0.5 --trials 1")  # fmt: skip
-    assert "smoke: exit code 0" in summary, said[-3000:]
-    smoke = json.loads((tmp_path / "first" / "project/gpu-session/smoke.json").read_text())
-    assert all(smoke[precision]["replayed"]["replays"] for precision in smoke)
-    assert "results with --precision mixed\n" in summary
-    assert "table1: exit code 0" in summary, said[-3000:]
-    back = tmp_path / "first" / "out"
-    assert len(list(back.iterdir())) <= 8
-    assert all(path.stat().st_size <= 16 << 20 for path in back.iterdir())
-
-    (tmp_path / "second").mkdir()
-    said, summary = session(
-        place, tmp_path / "second", 60, FROM=back, RUNS=f"reproduce/nothing.py\n{cells}",
-        BENCHMARK="--only chainer_jo/mixed-graph chainer_jo/fp32-graph --rounds 1",
-        TESTS="tests/test_gpu.py::test_network_input_is_the_hosts",
-    )  # fmt: skip
-    assert "files of an earlier session are back in their places" in said
-    assert "smoke: passed in an earlier session" in summary
-    assert "6 runs, 3 to do" in said, "those of the first call have come back"
-    assert "nothing: exit code 2" in summary, "one that fails costs the others nothing"
-    project = tmp_path / "second" / "project"
-    (path,) = (project / "results").glob("paper*/table1.json")
-    table = json.loads(path.read_text())
-    cells = [cell for cell in table["cells"] if cell["trials"]]
-    assert len(cells) >= 8, "two methods, best and last, test and recovery at r = 0.5 and 0.7"
-    assert all(0 <= cell["mean"] <= 100 for cell in cells)
-    assert "Our Method, last" in said
-    done = sorted((path.parent / "runs").glob("*/result.json"))
-    results = [json.loads(result.read_text()) for result in done]
-    plans = {(run["id"].split("-sn")[0], run["provenance"]["choices"]) for run in results}
-    assert len(results) == 6 and len(plans) == 3, "those of the first call's runs of each kind"
-    provenance = results[0]["provenance"]
-    assert (provenance["engine"], provenance["commit"]) == ("cudnn", "0123456789ab")
-    assert provenance["device"] == "stand-in"
-    steps = json.loads((project / "gpu-session" / "train_step.json").read_text())
-    assert "chainer_jo/mixed-graph" in {entry["name"] for entry in steps["entries"]}, summary
-    assert "tests: exit code 0" in summary, said[-3000:]
 
 
 def test_flags_are_of_the_best_precision_that_passed(monkeypatch):

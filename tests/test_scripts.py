@@ -159,6 +159,15 @@ def test_dry_run_lists_and_runs_nothing(tiny, tmp_path, capsys):
     assert "on 64 machines, " in capsys.readouterr().out
 
 
+def test_no_time_of_a_budget_goes_into_an_estimate(tiny, tmp_path, monkeypatch):
+    tried = []
+    monkeypatch.setattr(app, "WORTH_A_PROBE", 0.0)
+    monkeypatch.setattr(app, "probe", lambda *_: tried.append(1))
+    flags = "--noise-rates", "0.5", "--trials", "1"
+    assert run(table1, tmp_path, *flags, "--time-budget", "1e-9") == 0 and not tried
+    assert run(table1, tmp_path, *flags) == 0 and tried
+
+
 def test_no_runs_shows_what_has_finished(tiny, tmp_path, capsys):
     def table2(study):
         return comparison_table(study, tables.TABLE2, "asymmetric")

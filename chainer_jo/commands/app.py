@@ -272,7 +272,9 @@ class App:
     def _tried(self, guess: float) -> float | None:
         """Seconds of an iteration, tried here once where it is worth it."""
         flags, shape = self.flags, self.study.preset.image_shape
-        worth = flags.dry_run or not guess < WORTH_A_PROBE
+        # A GPU takes part of a minute to its first iteration; of a budget that is for the runs.
+        long = flags.time_budget is None and not guess < WORTH_A_PROBE
+        worth = flags.dry_run or long
         elsewhere = flags.cluster or self.ranks.size > 1
         if not worth or shape is None or elsewhere or self._lacking:
             return None

@@ -1,5 +1,0 @@
-"""What Chainer imports from there."""
-
-
-class PerformanceWarning(RuntimeWarning):
-    """CuPy's."""

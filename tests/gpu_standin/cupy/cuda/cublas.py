@@ -1,1 +1,0 @@
-"""Chainer looks whether it can be imported."""

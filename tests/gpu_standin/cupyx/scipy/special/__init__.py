@@ -1,1 +1,0 @@
-"""Chainer imports it."""
