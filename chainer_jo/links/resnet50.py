@@ -9,6 +9,7 @@ import chainer.functions as F
 import chainer.links as L
 import numpy as np
 from chainer import initializers
+from chainer.links.model.vision.resnet import BuildingBlock
 
 from chainer_jo.errors import UserError
 
@@ -60,78 +61,6 @@ VARIANTS = {
 }
 
 
-class Bottleneck(chainer.Chain):
-    """1x1, 3x3 and 1x1 convolution, each batch-normalised, plus a shortcut.
-
-    The first unit of a stage (``project``) has a 1x1 convolution, ``conv4``, in its shortcut.
-    """
-
-    def __init__(
-        self,
-        in_channels: int,
-        width: int,
-        stride: int,
-        project: bool,
-        variant: Variant,
-        rng: np.random.RandomState | None,
-    ) -> None:
-        super().__init__()
-        self.project = project
-        stride_1x1, stride_3x3 = (1, stride) if variant.stride_in_3x3 else (stride, 1)
-        initial = {"nobias": True, "initialW": initializers.HeNormal(rng=rng)}
-        out_channels = 4 * width
-        with self.init_scope():
-            self.conv1 = L.Convolution2D(in_channels, width, 1, stride_1x1, **initial)
-            self.bn1 = L.BatchNormalization(width, eps=variant.eps)
-            self.conv2 = L.Convolution2D(width, width, 3, stride_3x3, 1, **initial)
-            self.bn2 = L.BatchNormalization(width, eps=variant.eps)
-            self.conv3 = L.Convolution2D(width, out_channels, 1, **initial)
-            self.bn3 = L.BatchNormalization(out_channels, eps=variant.eps)
-            if project:
-                self.conv4 = L.Convolution2D(in_channels, out_channels, 1, stride, **initial)
-                self.bn4 = L.BatchNormalization(out_channels, eps=variant.eps)
-
-    def forward(self, x: chainer.Variable) -> chainer.Variable:
-        h = F.relu(self.bn1(self.conv1(x)))
-        h = F.relu(self.bn2(self.conv2(h)))
-        h = self.bn3(self.conv3(h))
-        shortcut = self.bn4(self.conv4(x)) if self.project else x
-        return F.relu(h + shortcut)
-
-
-class Stage(chainer.Chain):
-    """Bottleneck units ``a``, ``b1``, ``b2``, ..., the first with stride and projection."""
-
-    def __init__(
-        self,
-        units: int,
-        in_channels: int,
-        width: int,
-        stride: int,
-        variant: Variant,
-        rng: np.random.RandomState | None,
-    ) -> None:
-        super().__init__()
-        self.names = ["a"] + [f"b{unit}" for unit in range(1, units)]
-        with self.init_scope():
-            for name in self.names:
-                first = name == "a"
-                unit = Bottleneck(
-                    in_channels if first else 4 * width,
-                    width,
-                    stride if first else 1,
-                    first,
-                    variant,
-                    rng,
-                )
-                setattr(self, name, unit)
-
-    def forward(self, x: chainer.Variable) -> chainer.Variable:
-        for name in self.names:
-            x = self[name](x)
-        return x
-
-
 class ResNet50(chainer.Chain):
     """ResNet-50, with the parameter names of `chainer.links.ResNet50Layers`.
 
@@ -165,12 +94,17 @@ class ResNet50(chainer.Chain):
             self.conv1 = L.Convolution2D(
                 3, in_channels, 7, 2, 3, nobias=True, initialW=initializers.HeNormal(rng=rng)
             )
-            self.bn1 = L.BatchNormalization(in_channels, eps=self.variant.eps)
+            self.bn1 = L.BatchNormalization(in_channels)
             for name, units, width in STAGES:
                 stride = 1 if name == "res2" else 2
-                setattr(self, name, Stage(units, in_channels, width, stride, self.variant, rng))
+                initial = initializers.HeNormal(rng=rng), self.variant.stride_in_3x3
+                stage = BuildingBlock(units, in_channels, width, 4 * width, stride, *initial)
+                setattr(self, name, stage)
                 in_channels = 4 * width
             self.fc6 = L.Linear(FEATURES, num_classes, initialW=initializers.LeCunNormal(rng=rng))
+        for link in self.links():
+            if isinstance(link, L.BatchNormalization):
+                link.eps = self.variant.eps
 
     def pool5(self, x: chainer.Variable) -> chainer.Variable:
         """Features (n, 2048) of prepared images (n, 3, h, w) float32, h and w at least 32."""

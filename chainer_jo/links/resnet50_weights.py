@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import chainer
 import numpy as np
+from chainer.serializers import DictionarySerializer, NpzDeserializer
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
@@ -141,10 +141,12 @@ def _without_bias(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 def _assign(network: ResNet50, weights: dict[str, np.ndarray], path: Path, head: bool) -> None:
     """Puts every array where it belongs, after all of them have been checked."""
     in_file = torchvision_names() if path.suffix == ".safetensors" else {}
+    initial = DictionarySerializer()
+    initial.save(network)
     expected = {
         name: array
-        for name, array in _arrays(network).items()
-        if head or not name.startswith("fc6/")
+        for name, array in initial.target.items()
+        if not _is_counter(name) and (head or not name.startswith("fc6/"))
     }
     for name, array in expected.items():
         shown = in_file.get(name, name)
@@ -159,21 +161,14 @@ def _assign(network: ResNet50, weights: dict[str, np.ndarray], path: Path, head:
                 f"{weights[name].shape}, expected {array.shape}"
             )
     for name in weights:
-        known = name in expected or name.startswith("fc6/")
-        if not known and name.replace(".", "/").split("/")[-1] not in _COUNTERS:
+        if not (name in expected or name.startswith("fc6/") or _is_counter(name)):
             raise UserError(
                 f"ResNet-50 weights {path}: array {name!r} belongs to another network, "
                 "expected ResNet-50's alone"
             )
-    for name, array in expected.items():
-        array[...] = weights[name]
+    NpzDeserializer({name: weights[name] for name in expected}, strict=False).load(network)
 
 
-def _arrays(network: chainer.Link) -> dict[str, np.ndarray]:
-    """Every parameter and running average by its name, as `chainer.serializers` writes it."""
-    arrays = {name[1:]: parameter.array for name, parameter in network.namedparams()}
-    for path, link in network.namedlinks(skipself=True):
-        if isinstance(link, chainer.links.BatchNormalization):
-            arrays[f"{path[1:]}/avg_mean"] = link.avg_mean
-            arrays[f"{path[1:]}/avg_var"] = link.avg_var
-    return arrays
+def _is_counter(name: str) -> bool:
+    """Whether it is of no use: how many batches a batch normalisation has seen."""
+    return name.replace(".", "/").split("/")[-1] in _COUNTERS
