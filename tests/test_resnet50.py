@@ -1,10 +1,10 @@
-"""ResNet-50 with random weights, in both formats, against a forward pass in plain NumPy."""
+"""ResNet-50 with random weights, in both formats, against Chainer's layers put together by hand."""
 
 import chainer
+import chainer.functions as F
 import chainer.links as L
 import numpy as np
 import pytest
-from numpy.lib.stride_tricks import sliding_window_view
 
 from chainer_jo.errors import UserError
 from chainer_jo.links.resnet50 import ResNet50
@@ -43,9 +43,9 @@ def random_weights(seed=0):
     return {name: array.astype(np.float32) for name, array in weights.items()}
 
 
-def in_chainers_link(weights):
+def in_chainers_link(weights, **options):
     """`chainer.links.ResNet50Layers` with these weights; its first convolution's bias is zero."""
-    link = L.ResNet50Layers(pretrained_model=None)
+    link = L.ResNet50Layers(pretrained_model=None, **options)
 
     def put(conv, bn, torch_conv, torch_bn):
         conv.W.array[...] = weights[f"{torch_conv}.weight"]
@@ -74,45 +74,19 @@ def in_chainers_link(weights):
     return link
 
 
-def numpy_forward(weights, x, stride_in_3x3, eps):
-    """Pool5 features (n, 2048) and logits (n, 1000) of x (n, 3, h, w), in float64."""
-    w = {name: array.astype(np.float64) for name, array in weights.items()}
-
-    def conv(x, name, stride=1):
-        kernel = w[f"{name}.weight"]
-        k = kernel.shape[-1]
-        pad = k // 2
-        x = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
-        windows = sliding_window_view(x, (k, k), axis=(2, 3))[:, :, ::stride, ::stride]
-        return np.einsum("nchwij,ocij->nohw", windows, kernel, optimize=True)
-
-    def bn(x, name):
-        gamma, beta, mean, var = (
-            w[f"{name}.{key}"][:, None, None]
-            for key in ("weight", "bias", "running_mean", "running_var")
-        )
-        return gamma * (x - mean) / np.sqrt(var + eps) + beta
-
-    def relu(x):
-        return np.maximum(x, 0)
-
-    x = relu(bn(conv(x, "conv1", 2), "bn1"))
-    # torchvision pads all around, Caffe only lets the last window hang over the edge.
-    before = 1 if stride_in_3x3 else 0
-    x = np.pad(x, ((0, 0), (0, 0), (before, 1), (before, 1)), constant_values=-np.inf)
-    x = sliding_window_view(x, (3, 3), axis=(2, 3))[:, :, ::2, ::2].max(axis=(4, 5))
-    for stage, units in enumerate(UNITS, 1):
-        for unit in range(units):
-            p = f"layer{stage}.{unit}"
-            stride = 2 if stage > 1 and unit == 0 else 1
-            h = relu(bn(conv(x, f"{p}.conv1", 1 if stride_in_3x3 else stride), f"{p}.bn1"))
-            h = relu(bn(conv(h, f"{p}.conv2", stride if stride_in_3x3 else 1), f"{p}.bn2"))
-            h = bn(conv(h, f"{p}.conv3"), f"{p}.bn3")
-            if unit == 0:
-                x = bn(conv(x, f"{p}.downsample.0", stride), f"{p}.downsample.1")
-            x = relu(h + x)
-    features = x.mean(axis=(2, 3))
-    return features, features @ w["fc.weight"].T + w["fc.bias"]
+def reference(weights, x, stride_in_3x3, eps):
+    """Pool5 features (n, 2048) and logits (n, 1000) of x (n, 3, h, w), by Chainer's own layers."""
+    link = in_chainers_link(weights, downsample_fb=stride_in_3x3)
+    for part in link.links():
+        if isinstance(part, L.BatchNormalization):
+            part.eps = eps
+    with chainer.using_config("train", False), chainer.no_backprop_mode():
+        h = F.relu(link.bn1(link.conv1(x)))
+        # torchvision pads all around, Caffe only lets the last window hang over the edge.
+        pad = int(stride_in_3x3)
+        h = F.max_pooling_2d(h, 3, 2, pad, cover_all=not pad)
+        features = F.mean(link.res5(link.res4(link.res3(link.res2(h)))), axis=(2, 3))
+        return features.array, link.fc6(features).array
 
 
 @pytest.fixture(scope="module")
@@ -156,18 +130,18 @@ def assert_same(actual, expected):
 
 
 def test_chainers_npz(npz, weights, images):
-    expected = numpy_forward(weights, images, stride_in_3x3=False, eps=2e-5)
+    expected = reference(weights, images, stride_in_3x3=False, eps=2e-5)
     assert expected[0].shape == (2, 2048)
     assert_same(run(load_resnet50(npz), images), expected)
 
 
 def test_torchvisions_safetensors(safetensors, weights, images):
-    expected = numpy_forward(weights, images, stride_in_3x3=True, eps=1e-5)
+    expected = reference(weights, images, stride_in_3x3=True, eps=1e-5)
     assert_same(run(load_resnet50(safetensors), images), expected)
 
 
 def test_either_file_can_be_told_the_other_variant(npz, weights, images):
-    expected = numpy_forward(weights, images, stride_in_3x3=True, eps=1e-5)
+    expected = reference(weights, images, stride_in_3x3=True, eps=1e-5)
     assert_same(run(load_resnet50(npz, variant="torchvision"), images), expected)
 
 
