@@ -179,19 +179,6 @@ def test_a_run_that_this_code_alone_computed_is_not_noted(tmp_path):
     assert other_code([finish(store)]) == ""
 
 
-def test_a_snapshot_that_tells_of_no_code_is_of_other_code(tmp_path, monkeypatch):
-    """Snapshots once told of none; they go on as they did."""
-    store, experiment = RunStore(tmp_path), EXPERIMENTS[1]
-    paused_under_other_code(store, experiment, monkeypatch)
-    path = store.folder(experiment) / "snapshot.npz"
-    with np.load(path, allow_pickle=True) as archive:
-        arrays = {name: archive[name] for name in archive.files if name != "codes"}
-    np.savez(path, **arrays)
-    result = finish(store)
-    assert "(commit unknown)" in other_code([result])
-    assert len(store.log(experiment)) == experiment.optimization.epochs
-
-
 @pytest.mark.parametrize("verbose", [(False, True), (True, False)])
 def test_what_is_shown_may_change_when_a_run_goes_on(tmp_path, monkeypatch, capsys, verbose):
     """As with another --jobs: nothing is said of states that the snapshot lacks, or has too many

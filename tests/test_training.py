@@ -106,20 +106,6 @@ def test_velocity_is_saved_in_the_order_of_names_on_every_device(monkeypatch):
     assert all(map(np.array_equal, expected, step(gpu, on_gpu)))
 
 
-def test_velocity_of_older_versions_is_a_cpus_where_there_is_a_cpu_and_refused_on_a_gpu(
-    monkeypatch,
-):
-    optimizer = FlatMomentumSGD(0.1).setup(chainer.links.Linear(3, 5))
-    before = {"t": np.array(7), "epoch": np.array(1), "lr": np.array(0.5)}
-    before["velocity"] = np.arange(20, dtype=np.float32)
-    optimizer.serialize(serializers.NpzDeserializer(before))
-    assert (optimizer.t, optimizer.lr) == (7, 0.5)
-    assert np.array_equal(optimizer.velocity, before["velocity"])
-    monkeypatch.setattr(optimizers.device, "is_on_gpu", lambda _: True)
-    with pytest.raises(UserError, match="velocity in an order that is not known"):
-        optimizer.serialize(serializers.NpzDeserializer(before))
-
-
 def test_optimizer_names_the_parameter_that_it_cannot_update():
     links = chainer.links
     with pytest.raises(UserError, match="parameter /1/W: no shape yet, expected"):

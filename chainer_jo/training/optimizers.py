@@ -163,28 +163,12 @@ class FlatMomentumSGD(chainer.Optimizer):
 
     def serialize(self, serializer) -> None:
         """Saves or loads the number of steps, the learning rate and the velocity, on every device
-        in the order of the parameters' names; the parameters are the link's.
-
-        Raises
-        ------
-        UserError
-            for a velocity that does not say so, on a GPU: those of older versions had another order
-            if a GPU saved them.
-        """
+        in the order of the parameters' names; the parameters are the link's."""
         super().serialize(serializer)
         self.lr = serializer("lr", self.lr)
         xp = backend.get_array_module(self.velocity)
         parts = [part for _, part in sorted(self._velocities.items())]
-        together = xp.concatenate(parts)
-        try:
-            together = serializer("velocity_by_name", together)
-        except KeyError:
-            if device.is_on_gpu(self.velocity):
-                raise UserError(
-                    "velocity in an order that is not known, as older versions saved it, expected "
-                    "that of the parameters' names"
-                ) from None
-            together = serializer("velocity", together)
+        together = serializer("velocity_by_name", xp.concatenate(parts))
         ends = np.cumsum([part.size for part in parts]).tolist()
         for part, loaded in zip(parts, xp.split(together, ends[:-1]), strict=True):
             part[...] = loaded

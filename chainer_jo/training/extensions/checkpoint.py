@@ -45,8 +45,7 @@ class Checkpoint(training.Extension):
 
     Attributes
     ----------
-    codes : all that have computed what the trainer holds, this one last; ``{}`` stands for those of
-        checkpoints that do not tell.
+    codes : all that have computed what the trainer holds, this one last.
     """
 
     # Last: the log has been written, and the file must hold all that happened in this step. For the
@@ -104,7 +103,7 @@ class Checkpoint(training.Extension):
         Raises
         ------
         UserError
-            if the file is damaged, is of other data, or cannot be read rightly on this device.
+            if the file is damaged, or is of other data.
         """
         state = _read(self.path) if self.ranks.is_first and self.path.exists() else None
         split = {}
@@ -121,14 +120,11 @@ class Checkpoint(training.Extension):
         state = self.ranks.broadcast(state)
         if state is None:
             return
-        before = json.loads(str(state.get(_CODES, "[{}]")))
+        before = json.loads(str(state[_CODES]))
         self.codes = [code for code in before if code not in self.codes] + self.codes
         for name in self.ranks.broadcast(sorted(split)):
             state[name] = self.ranks.scatter(split.get(name))
-        try:
-            serializers.NpzDeserializer(state).load(trainer)
-        except UserError as error:
-            raise UserError(f"{self.path}: {error}, or {_REMOVED}") from None
+        serializers.NpzDeserializer(state).load(trainer)
 
 
 def shards_of(path: Path, ranks: Ranks) -> int:
