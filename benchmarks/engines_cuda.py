@@ -111,10 +111,12 @@ _chainer = partial(_with_cupy, module="stock_chainer", function="stock_step", de
 _joint = partial(_with_cupy, module="joint_step", function="joint_step", device="cuda")
 
 OURS, THEIRS = ("fp32", "tf32", "mixed"), ("fp32", "tf32", "bf16", "fp16")
-#: Operations that may be one graph of cuDNN's with what follows, by the ending of an entry's name.
+#: What is one graph of cuDNN's with what follows, where that is not as it comes.
 FUSED = {
-    "unfused": (),
-    "fused": ("conv2d", "conv2d_grad_input", "batch_norm_relu", "batch_norm_relu_grad"),
+    "mixed-graph-unfused": (),
+    "tf32-graph-unfused": (),
+    "fp32-graph-unfused": (),
+    "fp32-graph-fused": ("conv2d", "conv2d_grad_input", "batch_norm_relu", "batch_norm_relu_grad"),
 }
 #: Module that describes the machine and measures its limits.
 MACHINE = "machine_cuda"
@@ -128,9 +130,9 @@ ENTRIES: dict[str, Callable[[Workload], DeviceStep]] = {
     },
     # To fill `FUSED` of the provider.
     **{
-        f"chainer_jo/{precision}-graph-{name}":
-        partial(_joint, engine="cudnn", precision=precision, graph=True, fused=fused)
-        for precision in OURS for name, fused in FUSED.items()
+        f"chainer_jo/{name}":
+        partial(_joint, engine="cudnn", precision=name.split("-")[0], graph=True, fused=fused)
+        for name, fused in FUSED.items()
     },
     **{
         f"torch/{precision}-nhwc{mode}": partial(_torch, precision=precision, mode=mode[1:])

@@ -2,7 +2,6 @@
 
 import ctypes
 import hashlib
-import os
 import re
 import shutil
 import subprocess
@@ -76,21 +75,15 @@ def compile_source(folder: Path, source: str) -> ctypes.CDLL:
     stem = folder / hashlib.sha1(source.encode()).hexdigest()
     library = stem.with_suffix(".so")
     if not library.exists():
-        # Whole or not at all: several processes may share the folder.
-        written = folder / f"{stem.name}-{os.getpid()}.so"
         stem.with_suffix(".cpp").write_text(source)
         command = [COMPILER, "-std=c++17", "-O1", "-ffp-contract=off", "-shared", "-fPIC",
-                   str(stem.with_suffix(".cpp")), "-o", str(written)]  # fmt: skip
+                   str(stem.with_suffix(".cpp")), "-o", str(library)]  # fmt: skip
         subprocess.run(command, check=True)
-        written.replace(library)
     return ctypes.CDLL(str(library))
 
 
 def elementwise(folder: Path, inputs: str, outputs: str, body: str, dtype: np.dtype):
-    """A function of arrays from what `cupy.ElementwiseKernel` takes; ``T`` is `dtype`.
-
-    Called like CuPy's: with the inputs, and with the outputs too if these are to be updated.
-    """
+    """A function of arrays from what `cupy.ElementwiseKernel` takes; ``T`` is `dtype`."""
     parameters = [p.split() for p in f"{inputs}, {outputs}".split(", ")]
     count = len(inputs.split(", "))
     types = [TYPES[np.dtype(dtype).name if t == "T" else t] for t, _ in parameters]
@@ -111,11 +104,9 @@ def elementwise(folder: Path, inputs: str, outputs: str, body: str, dtype: np.dt
         shape = np.broadcast_shapes(*(a.shape for a in given))
         cells = [np.ascontiguousarray(np.broadcast_to(a, shape).astype(d))
                  for a, d in zip(given, dtypes, strict=False)]  # fmt: skip
-        cells += [np.empty(shape, d) for d in dtypes[len(cells) :]]
+        cells += [np.empty(shape, d) for d in dtypes[count:]]
         size = ctypes.c_long(int(np.prod(shape)))
         function(size, *(ctypes.c_void_p(a.ctypes.data) for a in cells))
-        for target, cell in zip(given[count:], cells[count:], strict=False):
-            target[...] = cell
         return cells[count] if len(cells) == count + 1 else tuple(cells[count:])
 
     return call

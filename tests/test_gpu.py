@@ -210,8 +210,9 @@ def float64():
     return logits, gradients, parameters
 
 
-def test_the_papers_network_and_its_first_updates(provider, float64):
-    tolerance = TOLERANCE[provider.precision]
+@pytest.mark.parametrize("precision", TOLERANCE)
+def test_the_papers_network_and_its_first_updates(precision, float64):
+    provider, tolerance = load(precision), TOLERANCE[precision]
     x, labels = map(cupy.asarray, inputs(STEPS))
     model = paper_model()
     model.to_device("@cupy:0")
