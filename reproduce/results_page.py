@@ -55,7 +55,7 @@ def _section(r: Reference) -> list[str]:
         for title, file in (
             ("report", "report.html"),
             ("claims", "claims.md"),
-            ("runs without parts of the first step", "parts.md"),
+            ("parts of the first step", "parts.md"),
             ("relabelled images", "relabelled.html"),
             ("every run: description, result, log", PACKED),
         )

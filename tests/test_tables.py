@@ -79,6 +79,29 @@ def test_varied_parameters_reach_the_runs():
         assert actual[cell.row["parameter"]] == cell.column["value"]
 
 
+def test_one_part_of_the_first_step_is_left_out_at_a_time(tmp_path):
+    table, store = __import__("parts").table(STUDY), RunStore(tmp_path)
+    assert (table.name, table.title) == ("parts", "Parts of the first step")
+    found = {(*cell.keys.values(),): cell for cell in cells(table)}
+    whole = found["symmetric", "nothing", "last"].experiments[0]
+    assert whole == STUDY.first_step("symmetric", 0.7, 0)
+    for without, changes in {
+        "averaging": {"relabelling": replace(whole.relabelling, average=1)},
+        "prior": {"alpha": 0.0},
+        "both terms": {"alpha": 0.0, "beta": 0.0},
+    }.items():
+        assert found["symmetric", without, "last"].experiments[0] == replace(whole, **changes)
+    log = [{"recovery": epoch / 100} for epoch in range(1, 1 + whole.optimization.epochs)]
+    by_class = [0.9, 0.1, 0.2, 0.3]
+    last = {"recovery": 0.5, "recovery_by_class": by_class}
+    store.open(whole)
+    store.save_result(whole, {"id": whole.id, "state": "finished", "last": last})
+    (store.folder(whole) / "log.json").write_text(json.dumps(log))
+    shown = {q: found["symmetric", "nothing", q].trials(store).mean for q in ("first", "last")}
+    assert shown == {"first": whole.relabelling.start, "last": 50.0}
+    assert found["symmetric", "nothing", "but one"].trials(store).mean == pytest.approx(20.0)
+
+
 def test_table4_is_the_appendix():
     table = build(4, Study(PAPER, "cifar10"))
     rows = {row[0]: row for row in table.rows}

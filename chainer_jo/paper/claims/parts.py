@@ -28,14 +28,14 @@ def _collapses(results: Results) -> Iterator[Finding]:
     limit = Trials(100 - ALMOST_CORRECT)
     for noise in NOISES:
         others = _right(results, noise, "prior", "but one")
-        yield exceeds(f"{noise}, {limit} against the right ones of all but one", limit, others)
+        yield exceeds(f"{noise}, {limit.mean:g} % against the right labels", limit, others)
 
 
 def _is_stuck(results: Results) -> Iterator[Finding]:
     limit = Trials(NOTABLE)
     for noise in NOISES:
         first, last = (_right(results, noise, "both terms", which) for which in ("first", "last"))
-        yield exceeds(f"{noise}, {limit} against what the labels gain", limit, last - first)
+        yield exceeds(f"{noise}, {limit.mean:g} points against the gain", limit, last - first)
 
 
 CLAIMS = [

@@ -99,7 +99,7 @@ def _sure_is_right(results: Results) -> Iterator[Finding]:
 def _unsure_is_wrong(results: Results) -> Iterator[Finding]:
     for table, accuracy in _by_range(results):
         least_sure = list(accuracy)[-1]
-        what = f"{table}, half against the right ones of p in {least_sure}"
+        what = f"{table}, p in {least_sure}, half of the labels against the right ones"
         yield exceeds(what, Trials(HALF), accuracy[least_sure])
 
 
