@@ -7,14 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from matplotlib.figure import Figure as Canvas
 from tiny import STUDY
 
 from chainer_jo import files
 from chainer_jo.experiments.presets import HALF, PAPER, Study
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report import figure_style, plot
-from chainer_jo.report.curves import Curve, Series
+from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
 
 ORIGIN = {"preset": "tiny", "data": "digits", "precision": "fp32"}
@@ -135,10 +134,6 @@ def test_captions_say_which_images(number):
     half = Study(HALF, "cifar10-jpeg", features="pixels")
     caption = figure_of(number, half).caption
     assert caption.endswith("; CIFAR-10 (as JPEG) at 1/2 of its resolution.")
-    assert "epochs are this preset's: schedules are 0.25 times as long as the paper's" in (
-        figure_of(number, half).footnote(ORIGIN)
-    )
-    assert "epochs are" not in figure_of(number, replace(half, preset=PAPER)).footnote(ORIGIN)
 
 
 def test_a_figure_says_what_the_papers_shows_and_whether_it_does(store):
@@ -216,9 +211,59 @@ def test_figure4_counts_labels_and_names_the_papers_numbers(store):
     assert "25.0 ± 0.0 [85.9]" in text
 
 
-def test_learning_rate_drops_are_marked():
-    assert figure_of(3).drops == [STUDY.epochs(200), STUDY.epochs(400)]
-    assert figure_of(2).drops == []
+def test_what_happens_at_an_epoch_is_marked():
+    assert figure_of(3).marks == dict.fromkeys([STUDY.epochs(200), STUDY.epochs(400)], "lr / 10")
+    assert figure_of(4).marks == {STUDY.epochs(70): "updates start"}
+    assert figure_of(2).marks == {}
+
+
+def drawn(figure, store, monkeypatch):
+    """The axes of a figure, and what is inside and above them."""
+    kept = []
+    monkeypatch.setattr(plot, "images", lambda canvas: kept.append(canvas) or {})
+    figure.further(store, ORIGIN)
+    axes, *further = kept[0].axes[0], *kept[0].axes[0].child_axes
+    return axes, further
+
+
+def test_shorter_schedules_show_the_papers_epochs_too(store, monkeypatch):
+    for preset, above in ((HALF, ["epoch of the paper's schedule"]), (PAPER, [])):
+        figure = figure_of(2, Study(preset, "cifar10-jpeg"))
+        _, further = drawn(figure, store, monkeypatch)
+        assert [axes.get_xlabel() for axes in further] == above
+
+
+def test_curves_that_lie_on_each_other_are_magnified(store, monkeypatch):
+    """Figure 4: two rules end within a point, the others far below."""
+    figure, start = figure_of(4), STUDY.epochs(70)
+    for curve, end in zip(figure.curves, (0.95, 0.945, 0.5, 0.8, 0.65), strict=True):
+        for run in curve.experiments:
+            log(store, run, [0.3] * start + [end] * (curve.length - start), key="recovery")
+    _, (*_, window) = drawn(figure, store, monkeypatch)
+    assert [round(line.get_ydata()[-1], 1) for line in window.lines] == [95.0, 94.5]
+    low, high = window.get_ylim()
+    assert 90 < low < 94.5 and 95 < high < 98
+
+
+def test_soft_labels_have_their_divergence_beside_the_cross_entropy(store, monkeypatch, tmp_path):
+    figure = figure_of(6)
+    for curve in figure.curves:
+        for run in curve.experiments:
+            epochs = [{"epoch": 1, "cross_entropy": 0.5, "classification": 0.125}]
+            files.write_json(store.open(run) / "log.json", epochs)
+    write(figure, store, tmp_path)
+    labels = {row["curve"]: row["cross_entropy"] for row in rows_of(figure, tmp_path)}
+    assert labels["SN, r=0.3, updated, KL"] == "0.125"
+    assert labels["SN, r=0.3, updated"] == labels["SN, r=0.3"] == "0.5"
+    assert sum(label.endswith(", KL") for label in labels) == 3
+
+
+def test_the_legend_is_read_row_by_row(store, monkeypatch):
+    axes, _ = drawn(figure_of(3), store, monkeypatch)
+    (legend,) = axes.figure.legends
+    assert [text.get_text().split(" ")[0] for text in legend.get_texts()] == [
+        "r=0", "r=0.3", "r=0.7", "r=0.1", "r=0.5", "r=0.9",  # column by column
+    ]  # fmt: skip
 
 
 def test_curves_differ_without_colour():
@@ -227,14 +272,3 @@ def test_curves_differ_without_colour():
     pair = figure_style.line_styles(["a", "b", "a"])
     assert pair[0]["color"] == pair[2]["color"] != pair[1]["color"]
     assert pair[0]["linestyle"] != pair[2]["linestyle"]
-
-
-def test_a_curve_without_epochs_takes_no_room_below_the_axes():
-    """An empty line that is not clipped counts as a marker in the corner of the page."""
-    axes = Canvas().add_subplot()
-    (look,) = figure_style.line_styles(["one"])
-    for trials in ({0: [70.0, 71.0, 72.0]}, {}):
-        plot._draw(axes, Series(trials, len(trials), 0, 1, 3), look, "", 0.0)
-    bottom = axes.get_tightbbox().y0
-    axes.lines[1].remove()
-    assert axes.get_tightbbox().y0 == bottom

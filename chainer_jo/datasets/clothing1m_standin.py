@@ -30,6 +30,7 @@ CONFUSED = (
     ("Shawl", "Vest"),
     ("Dress", "Underwear"),
 )
+DIGITS = 10  # the first classes
 _CANVAS = 64
 _WRITINGS = [(0, 2, 4, 6, 8), (1,), (3,), (5, 7, 9)]  # of every 10 of a digit: those of each part
 _SHAPES = {  # corner points in the unit square
@@ -103,6 +104,12 @@ def draw(mask: np.ndarray, size: int, rng: np.random.Generator) -> Image.Image:
     return Image.fromarray(np.uint8(pixels.clip(0, 255)))
 
 
+def glyph(name: str) -> str:
+    """What stands for a class: ``the digit 0`` for T-shirt, a shape for the last ones."""
+    number = CLASS_NAMES.index(name)
+    return f"the digit {number}" if number < DIGITS else f"a {list(_SHAPES)[number - DIGITS]}"
+
+
 def noisy_labels(labels: np.ndarray, label_accuracy: float, rng: np.random.Generator) -> np.ndarray:
     """In each class all but `label_accuracy` of the labels become the class it is confused with."""
     pairs = [[CLASS_NAMES.index(name) for name in pair] for pair in CONFUSED]
@@ -143,11 +150,11 @@ def _key_values(keys: list[str], labels: np.ndarray) -> list[str]:
 
 def _glyph(digits: Any, label: int, part: int, rng: np.random.Generator) -> np.ndarray:
     """Ink of a real digit for classes 0 to 9, of a shape for the rest; `part` keeps them apart."""
-    if label < len(digits.target_names):
+    if label < DIGITS:
         writings = digits.images[digits.target == label] / digits.images.max()
         of_part = np.isin(np.arange(len(writings)) % 10, _WRITINGS[part])
         return rng.choice(writings[of_part])
-    corners = list(_SHAPES.values())[label - len(digits.target_names)]
+    corners = list(_SHAPES.values())[label - DIGITS]
     shaken = np.asarray(corners) + rng.uniform(-0.06, 0.06, (len(corners), 2))
     canvas = Image.new("L", (_CANVAS, _CANVAS))
     ImageDraw.Draw(canvas).polygon([tuple(xy) for xy in shaken * _CANVAS], fill=255)

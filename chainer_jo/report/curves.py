@@ -25,6 +25,7 @@ QUANTITIES = {
     "validation": Quantity("held-out accuracy (%)", 100.0, 1),
     "recovery": Quantity("recovery accuracy (%)", 100.0, 1),
     "cross_entropy": Quantity("training loss", 1.0, 3),
+    "classification": Quantity("training loss", 1.0, 3),
 }
 
 
@@ -66,6 +67,28 @@ class Curve:
             if values:
                 trials[experiment.seed] = values
         return Series(trials, finished, diverged, len(self.experiments), self.length)
+
+
+@dataclass(frozen=True)
+class View:
+    """What a figure shows besides its curves.
+
+    Parameters
+    ----------
+    marks : what happens after an epoch, on a dotted line.
+    scale : length of the schedules relative to the paper's, whose epochs are then shown as well.
+    settled : whether bands, and the axis, are those of the epochs from the first mark on.
+    inset : first and last epoch of what is shown once more, magnified.
+    place : of that, in parts of the axes: left, bottom, width, height.
+    thin : further series without markers or bands, by the number of the curve that they go with.
+    """
+
+    marks: Mapping[int, str] = field(default_factory=dict)
+    scale: float = 1.0
+    settled: bool = False
+    inset: tuple[int, int] | None = None
+    place: tuple[float, float, float, float] = (0.4, 0.3, 0.55, 0.5)
+    thin: Mapping[int, Series] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

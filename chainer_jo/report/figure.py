@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
@@ -11,12 +11,11 @@ from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper.trials import Trials
 from chainer_jo.report.cells import Cell
 from chainer_jo.report.claims import judged
-from chainer_jo.report.curves import QUANTITIES, Curve, Series
+from chainer_jo.report.curves import QUANTITIES, Curve, Series, View
 from chainer_jo.report.grid import Grid, Number
 from chainer_jo.report.output import Output, Page, as_csv
 from chainer_jo.report.results import OutputResults
 from chainer_jo.report.table import Block
-from chainer_jo.report.words import schedules
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,7 @@ class Figure(Output):
     missing : one line if a part cannot be shown because an input is missing; otherwise empty.
     study : what its runs are of; with it, the page says what the paper's figure shows and whether
         the runs bear that out.
+    view : what is drawn besides the curves.
     """
 
     number: int
@@ -44,6 +44,7 @@ class Figure(Output):
     beside: Block | None = None
     missing: str = ""
     study: Study | None = None
+    view: View = View()
 
     kind = "figure"
 
@@ -59,10 +60,12 @@ class Figure(Output):
         return list(dict.fromkeys(runs))
 
     @property
-    def drops(self) -> list[int]:
-        """After which epochs a learning rate is divided."""
-        schedules = (e.optimization.drops for curve in self.curves for e in curve.experiments)
-        return sorted({drop for drops in schedules for drop in drops})
+    def marks(self) -> dict[int, str]:
+        """After which epochs a learning rate is divided, and from which on labels are updated."""
+        runs = [run for curve in self.curves for run in curve.experiments]
+        drops = {drop: "lr / 10" for run in runs for drop in run.optimization.drops}
+        starts = {run.relabelling.start: "updates start" for run in runs if run.relabelling}
+        return dict(sorted({**drops, **starts}.items()))
 
     def footnote(self, origin: dict) -> str:
         """The note under the axes: preset, data, conditions and trials."""
@@ -70,10 +73,9 @@ class Figure(Output):
         parts = [
             f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}",
             self.conditions,
-            schedules(self.study, "this preset's") if self.study else "",
             f"mean and standard deviation of {trials} trials" if trials > 1 else "one trial",
         ]
-        return "; ".join(filter(None, parts)) + "."
+        return "; ".join(parts) + "."
 
     def verdicts(self, store: RunStore) -> list[dict]:
         """The claims whose numbers this figure shows, as `Claims` writes them."""
@@ -135,23 +137,34 @@ class Figure(Output):
         """The drawing from the epochs there are, and every epoch of every trial as CSV."""
         from chainer_jo.report.plot import plot  # matplotlib: only where something is drawn
 
-        series = self.read(store)
-        images = plot(self.key, self.curves, series, self.drops, self.footnote(origin))
-        return {**images, ".csv": as_csv(self._rows(series, origin))}
+        series, thin = self.read(store), self._divergences(store)
+        scale = self.study.preset.time_scale if self.study else 1.0
+        view = replace(self.view, marks=self.marks, scale=scale, thin=thin)
+        images = plot(self.key, self.curves, series, view, self.footnote(origin))
+        labelled = [(c.label, s) for c, s in zip(self.curves, series, strict=True)]
+        labelled += [(f"{self.curves[number].label}, KL", s) for number, s in thin.items()]
+        return {**images, ".csv": as_csv(self._rows(labelled, origin))}
+
+    def _divergences(self, store: RunStore) -> dict[int, Series]:
+        """The KL divergence of soft labels (eq. 6), by the curve of their cross entropy."""
+        soft = (n for n, curve in enumerate(self.curves) if curve.experiments[0].first_step)
+        if self.key != "cross_entropy":
+            return {}
+        return {n: self.curves[n].read(store, "classification") for n in soft}
 
     def read(self, store: RunStore) -> list[Series]:
         """What the runs of every curve have logged so far."""
         return [curve.read(store, self.key) for curve in self.curves]
 
-    def _rows(self, all_series: Sequence[Series], origin: dict) -> Iterator[list]:
+    def _rows(self, all_series: Sequence[tuple[str, Series]], origin: dict) -> Iterator[list]:
         """One row per curve, trial and epoch; mean and std are over the trials of that epoch."""
         yield ["preset", "data", "precision", "curve", "seed", "epoch", self.key, "mean", "std"]
         of = origin["preset"], origin["data"], origin["precision"]
-        for curve, series in zip(self.curves, all_series, strict=True):
+        for label, series in all_series:
             summary = [(_short(found.mean), _short(found.std)) for found in series.by_epoch]
             for seed, values in series.trials.items():
                 for epoch, value in enumerate(values):
-                    yield [*of, curve.label, seed, epoch + 1, _short(value), *summary[epoch]]
+                    yield [*of, label, seed, epoch + 1, _short(value), *summary[epoch]]
 
 
 def _ending(series: Series, digits: int) -> Number:

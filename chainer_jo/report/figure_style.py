@@ -12,7 +12,7 @@ FAINT = "#dddddd"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", (0, (4, 1.6)), (0, (1, 1.4)), (0, (6, 1.6, 1, 1.6)))
-MARKERS_PER_CURVE = 12
+MARKERS_PER_CURVE = 6
 
 RC = {
     "font.family": "DejaVu Sans",

@@ -10,18 +10,23 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure as Canvas
 
+from chainer_jo.datasets.clothing1m_standin import glyph
 from chainer_jo.datasets.decoding import open_rgb
 from chainer_jo.datasets.labelled_data import ImageFiles, LabelledData, class_index
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.presets import CLOTHING1M_STANDIN
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report import figure_style as style
 from chainer_jo.report.grid import Grid
 from chainer_jo.report.output import Output, Page, as_csv
 from chainer_jo.report.plot import images as drawings
+from chainer_jo.report.plot import note_under
 
 #: Images that a figure shows from either end.
 ENDS = 2
+#: What the ends are called.
+SURE = {"top": "surest", "bottom": "least sure"}
 #: Why there is nothing to show of a first step that has finished.
 LOST = "as it was; the labels that the first step ended with are not in this folder"
 
@@ -168,19 +173,29 @@ class RelabelledFigure(Output):
         ], len(moved)
 
     def _footnote(self, origin: dict, total: int | None) -> str:
-        found = "not finished yet" if total is None else f"{total} images were reassigned so"
-        return f"Preset {origin['preset']}, data {origin['data']}; {found}."
+        found = (
+            "not finished yet"
+            if total is None
+            else f"{total} images were relabelled {self.before} → {self.after}"
+        )
+        key = ""
+        if origin["data"] == CLOTHING1M_STANDIN:
+            drawn = (f"{name}: {glyph(name)}" for name in (self.before, self.after))
+            key = f" The stand-in draws no clothes: {', '.join(drawn)}."
+        return f"Preset {origin['preset']}, data {origin['data']}; {found}.{key}"
 
     def _draw(self, rows: list[dict], footnote: str) -> dict[str, bytes]:
         with matplotlib.rc_context(style.RC):
-            canvas = Canvas((6.4, 2.4), layout="constrained")
+            canvas = Canvas((5.2, 2.4), layout="constrained")
             for column, axes in enumerate(canvas.subplots(1, 2 * ENDS)):
                 axes.set(xticks=[], yticks=[])
                 axes.spines[:].set_visible(False)
                 if column < len(rows):
                     row = rows[column]
                     axes.imshow(open_rgb(self.load().train.images.root / row["key"]))
-                    axes.set_xlabel(f"{row['end']}\n{self.after}: {100 * row['probability']:.1f} %")
+                    axes.set_xlabel(
+                        f"{SURE[row['end']]}\n{self.after}:\n{100 * row['probability']:.1f} %"
+                    )
             canvas.suptitle(f"{self.before} → {self.after}", fontsize=10, color=style.INK)
-            canvas.supxlabel(footnote, x=0.01, ha="left", fontsize=7, color=style.MUTED)
+            note_under(canvas, footnote)
             return drawings(canvas)

@@ -45,7 +45,7 @@ def sensitivity_table(study: Study, printed: SensitivityTable) -> Table:
             )
         )
     note = "Marked in the header: the value that the paper chose."
-    scaled = schedules(study, "the paper's") if "start_epoch" in printed.chosen else ""
+    scaled = schedules(study) if "start_epoch" in printed.chosen else ""
     if scaled:
         note += f" Here {scaled}."
     return Table(printed.number, f"{printed.caption}; {images(study)}.", blocks, note)

@@ -31,12 +31,12 @@ def images(study: Study) -> str:
     return f"{data} at 1/{shrink} of its resolution" if shrink else data
 
 
-def schedules(study: Study, epochs: str) -> str:
-    """Whose epochs these are, "the paper's" or "this preset's"; nothing where they are the same."""
+def schedules(study: Study) -> str:
+    """That epochs are named as in the paper; nothing where they are the same."""
     scale = study.preset.time_scale
     if scale == 1:
         return ""
-    return f"epochs are {epochs}: schedules are {scale:g} times as long as the paper's"
+    return f"epochs are the paper's: schedules are {scale:g} times as long"
 
 
 def in_words(identifier: str) -> str:
