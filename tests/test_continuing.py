@@ -18,6 +18,7 @@ from processes import HERE
 from tiny import STUDY
 
 from chainer_jo.datasets import digits
+from chainer_jo.errors import UserError
 from chainer_jo.experiments import provenance
 from chainer_jo.experiments.provenance import collect, other_code
 from chainer_jo.experiments.run import Run, Settings
@@ -177,6 +178,19 @@ def test_a_run_that_this_code_alone_computed_is_not_noted(tmp_path):
     with store.lock(experiment), pytest.raises(Paused):
         Run(experiment, digits.load(), store, Settings(deadline=0.0)).finish()
     assert other_code([finish(store)]) == ""
+
+
+@pytest.mark.parametrize("part", ["codes", "updater/optimizer:main/velocity_by_name"])
+def test_a_snapshot_without_a_part_of_the_state_is_refused(tmp_path, monkeypatch, part):
+    """As older versions wrote it: a GPU's velocity was in an order that it did not tell."""
+    store = RunStore(tmp_path)
+    paused_under_other_code(store, EXPERIMENTS[1], monkeypatch)
+    path = store.folder(EXPERIMENTS[1]) / "snapshot.npz"
+    with np.load(path, allow_pickle=True) as archive:
+        arrays = {name: archive[name] for name in archive.files if name != part}
+    np.savez(path, **arrays)
+    with pytest.raises(UserError, match=f"snapshot.npz: checkpoint without '{part}'"):
+        finish(store)
 
 
 @pytest.mark.parametrize("verbose", [(False, True), (True, False)])

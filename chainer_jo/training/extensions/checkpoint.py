@@ -103,7 +103,7 @@ class Checkpoint(training.Extension):
         Raises
         ------
         UserError
-            if the file is damaged, or is of other data.
+            if the file is damaged, is of other data, or lacks a part of the state.
         """
         state = _read(self.path) if self.ranks.is_first and self.path.exists() else None
         split = {}
@@ -120,11 +120,17 @@ class Checkpoint(training.Extension):
         state = self.ranks.broadcast(state)
         if state is None:
             return
-        before = json.loads(str(state[_CODES]))
-        self.codes = [code for code in before if code not in self.codes] + self.codes
         for name in self.ranks.broadcast(sorted(split)):
             state[name] = self.ranks.scatter(split.get(name))
-        serializers.NpzDeserializer(state).load(trainer)
+        try:
+            before = json.loads(str(state[_CODES]))
+            serializers.NpzDeserializer(state).load(trainer)
+        except KeyError as error:
+            raise UserError(
+                f"{self.path}: checkpoint without {error}, as of another version of this package; "
+                f"expected {_REMOVED}"
+            ) from None
+        self.codes = [code for code in before if code not in self.codes] + self.codes
 
 
 def shards_of(path: Path, ranks: Ranks) -> int:
