@@ -81,11 +81,15 @@ def result(found: Sequence[Reference]) -> str:
     missing = [what for what, _, seen in _unseen(found) if what and not seen]
     if missing:
         said += f" No number here is of {' or '.join(missing)}."
-    return _wrapped(said)
+    return wrapped(said)
 
 
-def _wrapped(text: str) -> str:
-    return textwrap.fill(text, LINE, break_long_words=False, break_on_hyphens=False)
+def wrapped(text: str) -> str:
+    """A paragraph or an item of a list, in lines that can be read."""
+    below = "  " if text.startswith("- ") else ""
+    return textwrap.fill(
+        text, LINE, subsequent_indent=below, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def table1(found: Sequence[Reference]) -> str:
@@ -120,7 +124,7 @@ def table1(found: Sequence[Reference]) -> str:
     if worse:
         few = " and ".join(f"{100 * rate:g}" for rate in worse)
         notes.append(f"Where few labels are wrong, the method makes them worse: at {few} %.")
-    return "\n".join([*lines, "", _wrapped(" ".join([*notes, _made_by(r)]))])
+    return "\n".join([*lines, "", wrapped(" ".join([*notes, _made_by(r)]))])
 
 
 JOINT = ("joint", "last")

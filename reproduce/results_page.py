@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from committed import Reference, described, trials
+from readme_regions import wrapped
 
 from chainer_jo.experiments.presets import PRESETS
 from chainer_jo.experiments.store import PACKED
@@ -18,12 +19,14 @@ def page(found: Sequence[Reference]) -> str:
     lines = [
         "# What has been computed, and what came out",
         "",
-        "Written by `reproduce/overview.py` from what is committed here. What scripts compute goes "
+        "Written by `reproduce/overview.py` from what is committed here. The commits named are "
+        "those that computed it; later code may round otherwise. What scripts compute now goes "
         "elsewhere, and `reproduce/compare.py` holds it against this.",
         "",
     ]
     for r in found:
         lines += _section(r)
+    lines = list(map(wrapped, lines))
     return "\n".join([*lines, *_claims([r for r in found if r.claims]), ""])
 
 
@@ -99,8 +102,9 @@ def _claims(found: Sequence[Reference]) -> list[str]:
         "## Claims",
         "",
         "What the paper says, in words of this project, and what the runs say: the verdict, how "
-        "many comparisons bear it out, and their differences, from the least to the most "
-        "favourable. The verdict leads to all numbers.",
+        "many comparisons bear it out,",
+        "and their differences, from the least to the most favourable. The verdict leads to all "
+        "numbers.",
         "",
         f"| claim | {' | '.join(verdicts)} |",
         "|---" * (len(found) + 1) + "|",
