@@ -179,7 +179,7 @@ class TestRule:
         finding = exceeds("", a, b)
         assert finding.outcome == SUPPORTS
         assert finding.numbers == (
-            "91.0 ± 9.9 against 90.0 ± 10.0, difference 1.00 points (0.50 to 1.50)"
+            "91.0 ± 9.9 against 90.0 ± 10.0 %, difference 1.00 points (0.50 to 1.50)"
         )
         shuffled = Trials({0: 91.2, 1: 100.8, 2: 81.0})
         assert exceeds("", shuffled, b).outcome == UNDECIDED

@@ -202,7 +202,7 @@ def _finding(finding: Finding, outcome: str, remark: str) -> dict:
         "a": _side(finding.a),
         "b": _side(finding.b),
         "more_than": finding.by,
-        "unit": finding.unit,
+        "unit": finding.difference_unit,
         "difference": difference.mean,
         "interval": difference.interval and list(difference.interval),
         "trials": len(difference.finished),

@@ -44,7 +44,7 @@ TIE = 1.0
 LEVEL = (1 - CONFIDENCE) / 2
 """How probable a false decision may be, for one comparison."""
 
-POINTS = "points"
+PERCENT, POINTS = "%", "points"
 
 SUPPORTS = "supports"
 REFUTES = "refutes"
@@ -66,7 +66,7 @@ class Finding:
     what : which numbers these are, in words.
     ties : whether the numbers are percentages of which a difference within `TIE` is a tie.
     premise : whether it is what the claim starts from, rather than what it says.
-    unit : of the difference.
+    unit : of both; the difference of percentages is in points.
     partly : whether these are means over more than has been run.
     """
 
@@ -76,12 +76,16 @@ class Finding:
     by: float = 0.0
     ties: bool = False
     premise: bool = False
-    unit: str = POINTS
+    unit: str = PERCENT
     partly: bool = False
 
     @cached_property
     def difference(self) -> Trials:
         return self.a - self.b
+
+    @property
+    def difference_unit(self) -> str:
+        return POINTS if self.unit == PERCENT else self.unit
 
     @cached_property
     def outcome(self) -> str:
@@ -138,19 +142,23 @@ class Finding:
         if not any((self.a.given, self.b.given, self.a.numbers, self.b.numbers)):
             return str(self.a)
         sides, difference = f"{self.a} against {self.b}", self.difference
+        if self.a.finished and self.b.finished:
+            sides += f" {self.unit}"
         if len(difference.finished) < 2:
             return sides
         bound = f"over {self.by:g} asked for" if self.by else ""
         if difference.interval is None:
-            each = f"{alike(difference.mean)[0]} {self.unit} in each of {len(difference.finished)}"
-            return f"{sides}, difference {each} trials{bound and f' ({bound})'}"
+            each = f"{alike(difference.mean)[0]} {self.difference_unit} in each of"
+            return f"{sides}, difference {each} {len(difference.finished)} trials" + (
+                f" ({bound})" if bound else ""
+            )
         mean, low, high = alike(difference.mean, *difference.interval)
         within = "; ".join(filter(None, (f"{low} to {high}", bound)))
-        return f"{sides}, difference {mean} {self.unit} ({within})"
+        return f"{sides}, difference {mean} {self.difference_unit} ({within})"
 
 
 def exceeds(
-    what: str, a: Trials, b: Trials, by: float = 0.0, *, ties: bool = False, unit: str = POINTS
+    what: str, a: Trials, b: Trials, by: float = 0.0, *, ties: bool = False, unit: str = PERCENT
 ) -> Finding:
     """Whether `a` is more than `by` above `b`.
 

@@ -5,7 +5,7 @@ from functools import partial
 
 from chainer_jo.paper import tables
 from chainer_jo.paper.claims.claim import Claim, Results
-from chainer_jo.paper.claims.decision import NOTABLE, Finding, exceeds, keeps_up
+from chainer_jo.paper.claims.decision import NOTABLE, POINTS, Finding, exceeds, keeps_up
 from chainer_jo.paper.printed import SensitivityTable
 from chainer_jo.paper.trials import Trials
 
@@ -37,7 +37,7 @@ def _rate_rises_with_noise(results: Results) -> Iterator[Finding]:
     for noisier, cleaner in ((tables.TABLE8, tables.TABLE9), (tables.TABLE6, tables.TABLE7)):
         rates = f"r = {noisier.noise_rate} against {cleaner.noise_rate}"
         what = f"{noisier.noise} noise, gain from lr {LOW_RATE} to {HIGH_RATE}, {rates}"
-        yield exceeds(what, gain(noisier), gain(cleaner), ties=True)
+        yield exceeds(what, gain(noisier), gain(cleaner), ties=True, unit=POINTS)
 
 
 def _start(results: Results, table: SensitivityTable) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from chainer_jo.paper.claims import phases
 from chainer_jo.paper.claims.claim import Claim, Results
-from chainer_jo.paper.claims.decision import Finding, exceeds
+from chainer_jo.paper.claims.decision import POINTS, Finding, exceeds
 from chainer_jo.paper.claims.memorization import LOSS
 from chainer_jo.paper.text import FIGURES_5_6
 from chainer_jo.paper.trials import Trials
@@ -41,7 +41,7 @@ def _hardly_updated(results: Results) -> Iterator[Finding]:
 
     for labels in (LESS_NOISY, NOISIER):
         what = f"labels put right, {labels} against pseudo"
-        yield exceeds(what, gain(labels), gain("pseudo"), ties=True)
+        yield exceeds(what, gain(labels), gain("pseudo"), ties=True, unit=POINTS)
 
 
 def _lower_accuracy(results: Results) -> Iterator[Finding]:

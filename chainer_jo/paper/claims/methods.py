@@ -6,7 +6,14 @@ from functools import partial
 from chainer_jo.paper import tables
 from chainer_jo.paper.claims import phases
 from chainer_jo.paper.claims.claim import Claim, Results
-from chainer_jo.paper.claims.decision import NOTABLE, Finding, exceeds, keeps_up, on_average
+from chainer_jo.paper.claims.decision import (
+    NOTABLE,
+    POINTS,
+    Finding,
+    exceeds,
+    keeps_up,
+    on_average,
+)
 from chainer_jo.paper.text import HARDEST_ASYMMETRIC
 from chainer_jo.paper.trials import Trials
 
@@ -88,7 +95,7 @@ def _gains_least(results: Results) -> Iterator[Finding]:
     for rate in _noise_rates("table2"):
         if rate != HARDEST_RATE:
             what = f"gain at r = {rate} against {HARDEST_RATE}"
-            yield exceeds(what, _gain(results, rate), hardest, ties=True)
+            yield exceeds(what, _gain(results, rate), hardest, ties=True, unit=POINTS)
 
 
 def _exchanged_classes(results: Results) -> Iterator[Finding]:
@@ -103,6 +110,7 @@ def _exchanged_classes(results: Results) -> Iterator[Finding]:
         accuracy("exchanged", lower_rate) - exchanged,
         accuracy("other", lower_rate) - other,
         ties=True,
+        unit=POINTS,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from chainer_jo.paper.claims.claim import Claim, Results
-from chainer_jo.paper.claims.decision import NOTABLE, Finding, exceeds
+from chainer_jo.paper.claims.decision import NOTABLE, POINTS, Finding, exceeds
 from chainer_jo.paper.claims.soft_labels import ALMOST_CORRECT
 from chainer_jo.paper.tables import TABLE6, TABLE8
 from chainer_jo.paper.trials import Trials
@@ -35,7 +35,8 @@ def _is_stuck(results: Results) -> Iterator[Finding]:
     limit = Trials(NOTABLE)
     for noise in NOISES:
         first, last = (_right(results, noise, "both terms", which) for which in ("first", "last"))
-        yield exceeds(f"{noise}, {limit.mean:g} points against the gain", limit, last - first)
+        what = f"{noise}, {limit.mean:g} points against the gain"
+        yield exceeds(what, limit, last - first, unit=POINTS)
 
 
 CLAIMS = [
