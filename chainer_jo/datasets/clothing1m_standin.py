@@ -19,6 +19,7 @@ from chainer_jo.datasets import clothing1m
 from chainer_jo.datasets.clothing1m import CLASS_NAMES
 from chainer_jo.errors import UserError
 
+#: Share of right labels in each class of the noisy training images.
 LABEL_ACCURACY = 0.6154
 VERSION = 1  # part of the folder's name: increment it when `write` draws something else
 CONFUSED = (
@@ -52,8 +53,6 @@ def write(
     validation: int = 20,
     test: int = 40,
     size: int = 32,
-    label_accuracy: float = LABEL_ACCURACY,
-    seed: int = 0,
 ) -> Path:
     """Draw the stand-in and write it as `root`, whole or not at all; nothing is done if it exists.
 
@@ -64,7 +63,6 @@ def write(
     ----------
     train, clean_train, validation, test : images per class in each key list.
     size : width and height of the JPEG files in pixels.
-    label_accuracy : the share of right labels in each class among the noisy training images.
 
     Returns
     -------
@@ -81,7 +79,7 @@ def write(
     }
     try:
         with files.new_folder(root) as whole:
-            _write(whole, counts, size, label_accuracy, np.random.default_rng(seed))
+            _write(whole, counts, size, np.random.default_rng(0))
     except UserError:
         if not root.exists():  # otherwise another process was first
             raise
@@ -121,9 +119,7 @@ def noisy_labels(labels: np.ndarray, label_accuracy: float, rng: np.random.Gener
     return noisy
 
 
-def _write(
-    root: Path, counts: dict[str, int], size: int, label_accuracy: float, rng: np.random.Generator
-) -> None:
+def _write(root: Path, counts: dict[str, int], size: int, rng: np.random.Generator) -> None:
     from sklearn.datasets import load_digits  # a second, for whoever imports this module
 
     digits = load_digits()
@@ -135,7 +131,7 @@ def _write(
         keys = [f"{folder.as_posix()}/{i:05d}.jpg" for i in range(len(labels))]
         for key, label in zip(keys, labels, strict=True):
             draw(_glyph(digits, label, part, rng), size, rng).save(root / key, quality=90)
-        given = noisy_labels(labels, label_accuracy, rng)
+        given = noisy_labels(labels, LABEL_ACCURACY, rng)
         clean += _key_values(keys, labels)
         noisy += _key_values(keys, given)
         (root / name).write_text("\n".join(keys) + "\n")

@@ -16,6 +16,8 @@ from chainer_jo.training.many_ranks import ALONE, Ranks, Shards
 
 #: Images on disk that the mean colour is taken of.
 SAMPLE = 500
+#: Part of the training images that validation gets (Section 5.1).
+HELD_BACK = 0.1
 
 
 class Task:
@@ -205,17 +207,13 @@ def _prior(experiment: Experiment, data: LabelledData) -> np.ndarray:
 
 
 def split(
-    labels: np.ndarray,
-    num_classes: int,
-    rng: np.random.Generator,
-    validation_fraction: float = 0.1,
+    labels: np.ndarray, num_classes: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Hold back a random part of every class (Section 5.1: 10 % of the training data).
+    """Holds back a random part of every class, HELD_BACK rounded to whole images.
 
     Parameters
     ----------
     labels : int, (n,), the true labels, all in [0, num_classes).
-    validation_fraction : of each class, rounded to whole images (CIFAR-10: 500 of 5,000).
 
     Returns
     -------
@@ -224,18 +222,16 @@ def split(
     Raises
     ------
     UserError
-        if the fraction is not between 0 and 1, or leaves a class without an image on either side.
+        if a class has too few images for one on either side.
     """
-    if not 0 < validation_fraction < 1:
-        raise UserError(f"validation fraction {validation_fraction}: expected a number in (0, 1)")
     held_back = np.zeros(len(labels), dtype=bool)
     for k in range(num_classes):
         members = np.flatnonzero(labels == k)
-        count = round(validation_fraction * len(members))
+        count = round(HELD_BACK * len(members))
         if not 1 <= count < len(members):
             raise UserError(
-                f"class {k} has {len(members)} images, {count} of them for validation (fraction "
-                f"{validation_fraction}): expected at least one for validation and one for training"
+                f"class {k} has {len(members)} images, {count} of them for validation: expected "
+                "at least one for validation and one for training"
             )
         held_back[rng.permutation(members)[:count]] = True
     return np.flatnonzero(~held_back), np.flatnonzero(held_back)

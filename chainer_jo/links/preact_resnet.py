@@ -51,17 +51,16 @@ class BatchNormReLU(chainer.Link):
     """Batch normalisation followed by ReLU, with Chainer's defaults (decay 0.9, eps 2e-5) and its
     parameter names.
 
-    The running variance starts at ``initial_avg_var``: 0 as in Chainer 2.1.0, which the paper used
-    (1 since).
+    The running variance starts at 0 as in Chainer 2.1.0, which the paper used (1 since).
     """
 
-    def __init__(self, size: int, initial_avg_var: float = 0.0) -> None:
+    def __init__(self, size: int) -> None:
         super().__init__()
         with self.init_scope():
             self.gamma = chainer.Parameter(1.0, size)
             self.beta = chainer.Parameter(0.0, size)
         self.add_persistent("avg_mean", np.zeros(size, np.float32))
-        self.add_persistent("avg_var", np.full(size, initial_avg_var, np.float32))
+        self.add_persistent("avg_var", np.zeros(size, np.float32))
 
     def forward(self, x: chainer.Variable) -> chainer.Variable:
         return batch_norm_relu(x, self.gamma, self.beta, self.avg_mean, self.avg_var)

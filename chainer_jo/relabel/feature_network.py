@@ -17,6 +17,9 @@ from chainer import Variable, backend, initializers
 from chainer_jo.functions.function_nodes import OnceBackward
 from chainer_jo.links.preact_resnet import BatchNormReLU
 
+#: Of batch normalisation, Chainer's defaults.
+DECAY, EPS = 0.9, 2e-5
+
 
 class FeatureNetwork(chainer.Chain):
     """A hidden layer with batch normalisation and ReLU, and a linear output.
@@ -74,8 +77,6 @@ def perceptron(
     running_var: Any,
     V: Any,
     b: Any,
-    decay: float = 0.9,
-    eps: float = 2e-5,
 ) -> Variable:
     """relu(BN(x W^T)) V^T + b, (n, o).
 
@@ -93,14 +94,14 @@ def perceptron(
     running_mean, running_var : float32 arrays (h,).
     """
     statistics = None if chainer.config.train else (running_mean, running_var)
-    node = Perceptron(eps, statistics)
+    node = Perceptron(statistics)
     y = node.apply((x, W, gamma, beta, V, b))[0]
     if chainer.config.train:
         n = len(x)
-        running_mean *= decay
-        running_mean += (1 - decay) * node.mean
-        running_var *= decay
-        running_var += (1 - decay) * n / max(n - 1, 1) * node.var
+        running_mean *= DECAY
+        running_mean += (1 - DECAY) * node.mean
+        running_var *= DECAY
+        running_var += (1 - DECAY) * n / max(n - 1, 1) * node.var
     return y
 
 
@@ -110,9 +111,8 @@ class Perceptron(OnceBackward):
     Arrays have the n inputs as their last axis, which is fast to sum over, and k as their first.
     """
 
-    def __init__(self, eps: float, statistics: tuple | None) -> None:
+    def __init__(self, statistics: tuple | None) -> None:
         super().__init__()
-        self._eps = np.float32(eps)
         self._statistics = statistics
 
     def forward(self, inputs: tuple) -> tuple:
@@ -128,7 +128,7 @@ class Perceptron(OnceBackward):
         else:
             self.mean, self.var = self._statistics
             z -= self.mean[..., None]
-        inverse_std = (self.var + self._eps) ** np.float32(-0.5)
+        inverse_std = (self.var + np.float32(EPS)) ** np.float32(-0.5)
         z *= inverse_std[..., None]
         h = z * gamma[..., None]
         h += beta[..., None]

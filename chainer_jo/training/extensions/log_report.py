@@ -22,21 +22,19 @@ class LogReport(extensions.LogReport):
 
     Parameters
     ----------
-    filename : JSON file in the trainer's folder.
     interval : least time between two writes, in seconds.
     """
 
-    def __init__(self, filename: str = "log.json", interval: float = INTERVAL) -> None:
+    def __init__(self, interval: float = INTERVAL) -> None:
         super().__init__()
         self._log_name = None  # the base class writes no file
-        self._filename = filename
         self._interval = interval
         self._due = 0.0
         self._path: Path | None = None
 
     def initialize(self, trainer: Trainer) -> None:
         """Where the file is; known even if nothing is left to train after a snapshot is loaded."""
-        self._path = Path(trainer.out) / self._filename
+        self._path = Path(trainer.out) / "log.json"
 
     def __call__(self, trainer: Trainer) -> None:
         super().__call__(trainer)
