@@ -41,11 +41,7 @@ def prepare(images: np.ndarray, variant: Variant, size: int = 224) -> np.ndarray
 
 
 def pool5_features(
-    images: np.ndarray,
-    weights: str | Path,
-    variant: str | None = None,
-    device: str = "@numpy",
-    size: int = 224,
+    images: np.ndarray, weights: str | Path, device: str = "@numpy", size: int = 224
 ) -> Features:
     """The paper's features of RGB images (n, h, w, 3) uint8: (n, 2048) float32, in their order.
 
@@ -54,7 +50,7 @@ def pool5_features(
 
     Parameters
     ----------
-    weights : file for `load_resnet50`, which also says what ``variant`` is.
+    weights : file for `load_resnet50`.
     device : where the network runs, e.g. ``@cupy:0``.
     size : the images are resized to size x size pixels.
 
@@ -68,8 +64,7 @@ def pool5_features(
             f"images of type {images.dtype}, shape {images.shape}: "
             "expected uint8 (n, h, w, 3) for a ResNet-50"
         )
-    usual = variant_of(weights)
-    variant = variant or usual
+    variant = variant_of(weights)
     folder = _cache_folder(images, Path(weights), variant, size)
     network = None
     progress = Progress("ResNet-50 features", "images", len(images))
@@ -78,7 +73,7 @@ def pool5_features(
         path = folder / f"{start:07d}.npy"
         if not path.exists():
             if network is None:
-                network = load_resnet50(weights, variant=variant)
+                network = load_resnet50(weights)
                 network.to_device(device)
             block = _extract(network, images, start, size, progress)
             try:

@@ -28,6 +28,8 @@ NAME = "own-images"
 _FILE = "images.npy"
 #: Images that are handed to the threads at a time.
 CHUNK = 1024
+#: Images that are looked at for the usual size.
+SAMPLE = 100
 
 
 @dataclass(frozen=True)
@@ -106,13 +108,13 @@ def decoded(images: LabelledImages, resize: int) -> np.ndarray:
     return made_once(f"images-{key}", write, read)
 
 
-def usual_size(images: LabelledImages, sample: int = 100) -> int:
-    """The median over some images of the longer side, in pixels.
+def usual_size(images: LabelledImages) -> int:
+    """The median over SAMPLE images of the longer side, in pixels.
 
     Raises UserError if none of them can be opened.
     """
     sides = []
-    chosen = np.linspace(0, len(images) - 1, min(sample, len(images))).astype(int)
+    chosen = np.linspace(0, len(images) - 1, min(SAMPLE, len(images))).astype(int)
     for file in images.files(chosen):
         try:
             with Image.open(file, formats=decoding.FORMATS) as image:
