@@ -10,21 +10,8 @@ from pathlib import Path
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.paper.claims import (
-    DOES_NOT_HOLD,
-    GROUPS,
-    HOLDS,
-    NO_PREMISE,
-    NOT_ALL_RUN,
-    NOT_RUN,
-    PREMISE,
-    TIE,
-    TOO_FEW_TRIALS,
-    UNDECIDED,
-    VERDICTS,
-    Claim,
-    Verdict,
-)
+from chainer_jo.paper import claims as paper
+from chainer_jo.paper.claims import DOES_NOT_HOLD, GROUPS, HOLDS, NOT_RUN, PREMISE, UNDECIDED
 from chainer_jo.paper.claims.decision import Finding
 from chainer_jo.paper.trials import Trials
 from chainer_jo.report.output import Output, write_all
@@ -43,7 +30,7 @@ RULE = (
 OVERVIEW = {
     "holds": (HOLDS, PREMISE),
     "does not hold": (DOES_NOT_HOLD,),
-    "open": (TIE, NO_PREMISE, UNDECIDED, TOO_FEW_TRIALS, NOT_ALL_RUN),
+    "open": {*paper.VERDICTS} - {HOLDS, PREMISE, DOES_NOT_HOLD},
 }
 
 
@@ -160,7 +147,7 @@ def judged(results: OutputResults, shown_in: str = "") -> list[dict]:
     ]
 
 
-def as_json(claim: Claim, group: str, verdict: Verdict, results: OutputResults) -> dict:
+def as_json(claim: paper.Claim, group: str, verdict: paper.Verdict, results: OutputResults) -> dict:
     """A claim, its verdict, what each comparison says, and every number behind it."""
     preset = results.study.preset.name
     premise = {
@@ -223,5 +210,5 @@ def summary(verdicts: Sequence[dict]) -> str:
     """How many claims have which verdict: "holds: 17, does not hold: 7"; verdicts that earlier
     versions gave come last."""
     counts = Counter(verdict["verdict"] for verdict in verdicts)
-    order = [*VERDICTS, *sorted(set(counts) - set(VERDICTS))]
+    order = [*paper.VERDICTS, *sorted(set(counts) - set(paper.VERDICTS))]
     return ", ".join(f"{name}: {counts[name]}" for name in order if counts[name])
