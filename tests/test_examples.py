@@ -1,4 +1,4 @@
-"""The examples run, and docs/extending.md shows them as they are."""
+"""The examples run, and docs/extending.md shows parts of them as they are."""
 
 import json
 import re
@@ -80,5 +80,6 @@ def test_a_program_without_presets_and_scheduler(tmp_path):
 
 def test_the_document_shows_the_examples():
     shown = re.findall(r"```python\n(.*?)```", (ROOT / "docs/extending.md").read_text(), re.DOTALL)
-    names = ("quick", "label_rule", "label_noise", "data_set")
-    assert shown == [(EXAMPLES / f"{name}.py").read_text() for name in names]
+    names = ("label_rule", "label_noise", "data_set")
+    for name, part in zip(names, shown, strict=True):
+        assert part in (EXAMPLES / f"{name}.py").read_text()

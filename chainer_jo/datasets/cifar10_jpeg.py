@@ -3,8 +3,9 @@
     python -m chainer_jo.datasets.cifar10_jpeg cifar-10-python.tar.gz cifar10-jpeg.tar.xz
 
 Pillow's JPEG of quality 75, whose colours have half the resolution (4:2:0); within a class images
-are numbered in the archive's order. With ``--check`` the tar is not made, but one that is there is
-compared with what would be made, image by image.
+are numbered in the archive's order. It says the fingerprint of what can be read from the tar, which
+results are bound to. With ``--check`` the tar is not made, but one that is there is compared with
+what would be made, image by image.
 """
 
 from __future__ import annotations
@@ -114,7 +115,9 @@ def main(arguments: list[str] | None = None) -> int:
             count = differing(data, image_folder.load(options.tar, options.tar.name))
             print(f"{options.tar}: {count} images are not those made from {options.archive}")
             return 1 if count else 0
-        print(f"{options.tar}: {write(data, options.tar)} images")
+        number = write(data, options.tar)
+        fingerprint = image_folder.load(options.tar, NAME).fingerprint()
+        print(f"{options.tar}: {number} images, fingerprint {fingerprint}")
         return 0
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
