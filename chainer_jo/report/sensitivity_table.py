@@ -44,7 +44,10 @@ def sensitivity_table(study: Study, printed: SensitivityTable) -> Table:
                 marked=[f"{printed.chosen[parameter]:g}"],
             )
         )
-    note = "Marked in the header: the value that the paper chose."
+    note = (
+        "Marked in the header: the value that the paper chose. Validation accuracy: of the second "
+        "step's last epoch, on images whose labels are true."
+    )
     scaled = schedules(study) if "start_epoch" in printed.chosen else ""
     if scaled:
         note += f" Here {scaled}."
