@@ -14,7 +14,7 @@ from chainer_jo.relabel.corrected_labels import ByEye, CorrectedLabels
 from chainer_jo.relabel.labelled_images import LabelledImages
 from chainer_jo.relabel.report import RelabelReport
 from chainer_jo.relabel.trained_network import TrainedNetwork
-from chainer_jo.report.curves import Curve
+from chainer_jo.report.curves import Curve, View
 from chainer_jo.report.grid import aligned
 
 #: Standard errors that a difference has to have.
@@ -255,5 +255,5 @@ def _plot(runs: dict[str, Experiment], store: RunStore) -> tuple[bytes, str]:
 
     curves = [Curve(name, [experiment]) for name, experiment in runs.items()]
     series = [curve.read(store, "validation") for curve in curves]
-    picture = plot("validation", curves, series, (), "")[".png"]
+    picture = plot("validation", curves, series, View(), "")[".png"]
     return picture, "Accuracy on held-out images, epoch by epoch"
