@@ -154,6 +154,14 @@ def test_what_a_session_has_is_packed_before_the_machine_is_taken_away(tmp_path,
     assert "smoke: exit code 0" in (tmp_path / "second" / "summary.txt").read_text()
 
 
+def test_the_tests_of_a_session_are_in_every_file_with_a_test_for_gpus():
+    """And in no other: what some other file needs may not have been carried there."""
+    marked = (path for path in (ROOT / "tests").glob("test_*.py") if "mark.gpu" in path.read_text())
+    expected = {f"tests/{path.name}" for path in marked} - {"tests/test_gpu_session.py"}
+    script = (ROOT / "benchmarks" / "gpu_session.sh").read_text()
+    assert set(script.split("${TESTS:-")[1].split("}")[0].split()) == expected
+
+
 def test_a_file_that_goes_while_it_is_packed_costs_the_others_nothing(tmp_path, monkeypatch):
     """A worker may outlive by a moment the script that was killed."""
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
