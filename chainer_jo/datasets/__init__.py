@@ -1,4 +1,4 @@
-"""Data sets as arrays: their sources, the split, label noise, augmentation."""
+"""Data sets as arrays: their sources, label noise, augmentation."""
 
 from chainer_jo.datasets.image_data import ImageData
 
