@@ -182,6 +182,7 @@ def script_costs(measured: dict) -> str:
             f"| `{s['script']}.py` | {s['runs']} | {s['processor_s'] / 60:.1f} | "
             f"{s['process_mb']} | {s['disk_mb']:g} |"
             for s in measured["scripts"]
+            if s["runs"]
         ),
         "",
         f"{measured['machine']['processor']}, oneDNN {measured['machine']['onednn']}; "
