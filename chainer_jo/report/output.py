@@ -37,7 +37,7 @@ class Page:
     def latex(self, caption: str) -> str:
         """The grids as one ``table``."""
         grids = [line for grid in self.grids for line in grid.latex()]
-        head = ["% \\usepackage{graphicx}", r"\begin{table}", rf"\caption{{{caption}}}"]
+        head = ["% \\usepackage{graphicx}", r"\begin{table}\small", rf"\caption{{{caption}}}"]
         return "\n".join([*head, r"\centering", *grids, r"\end{table}", ""])
 
 
