@@ -180,13 +180,13 @@ class RelabelledFigure(Output):
         )
         key = ""
         if origin["data"] == CLOTHING1M_STANDIN:
-            drawn = (f"{name}: {glyph(name)}" for name in (self.before, self.after))
+            drawn = (f"a {name} is {glyph(name)}" for name in (self.before, self.after))
             key = f" The stand-in draws no clothes: {', '.join(drawn)}."
         return f"Preset {origin['preset']}, data {origin['data']}; {found}.{key}"
 
     def _draw(self, rows: list[dict], footnote: str) -> dict[str, bytes]:
         with matplotlib.rc_context(style.RC):
-            canvas = Canvas((5.2, 2.4), layout="constrained")
+            canvas = Canvas((5.2, 2.6), layout="constrained")
             for column, axes in enumerate(canvas.subplots(1, 2 * ENDS)):
                 axes.set(xticks=[], yticks=[])
                 axes.spines[:].set_visible(False)
