@@ -118,7 +118,7 @@ FUSED = {
     "fp32-graph-unfused": (),
     "fp32-graph-fused": ("conv2d", "conv2d_grad_input", "batch_norm_relu", "batch_norm_relu_grad"),
 }
-#: Module that describes the machine and measures its limits.
+#: Module that describes the machine.
 MACHINE = "machine_cuda"
 ENTRIES: dict[str, Callable[[Workload], DeviceStep]] = {
     "chainer": _chainer,
@@ -170,55 +170,13 @@ GOALS = [
 
 def annotate(result: dict) -> list[str]:
     """Adds to each entry what follows from its time, and returns that as lines of text."""
-    units, widths, image, batch = NETWORKS[result["network"]]
+    *_, batch = NETWORKS[result["network"]]
     batch = result["batch"] if isinstance(result["batch"], int) else batch
-    flop, elements = work(units, widths, image, batch)
-    peaks = result["peaks"]
-    lines = [f"  {'engine':<32}{'images/s':>11}{'s/epoch':>9}{'of matrix rate':>16}{'of copy':>9}"]
+    lines = [f"  {'engine':<32}{'images/s':>11}{'s/epoch':>9}"]
     for entry in result["entries"]:
-        seconds, precision = entry["median_s"], entry["name"].split("/")[-1].split("-")[0]
-        half = precision in ("mixed", "bf16", "fp16")
-        rate = peaks["fp16" if half else "tf32" if precision == "tf32" else "fp32"]
-        entry["images_per_s"] = batch / seconds
-        entry["seconds_per_epoch"] = EPOCH / batch * seconds
-        entry["of_matrix_rate"] = flop / seconds / rate
-        entry["of_copy_rate"] = elements * (2 if half else 4) / seconds / peaks["copy"]
+        entry["images_per_s"] = batch / entry["median_s"]
+        entry["seconds_per_epoch"] = EPOCH / entry["images_per_s"]
         lines.append(
             f"  {entry['name']:<32}{entry['images_per_s']:>11.0f}{entry['seconds_per_epoch']:>9.3f}"
-            f"{entry['of_matrix_rate']:>16.1%}{entry['of_copy_rate']:>9.1%}"
         )
     return lines
-
-
-def work(
-    units: tuple[int, ...], widths: tuple[int, ...], image: tuple[int, ...], batch: int
-) -> tuple[int, int]:
-    """Floating-point operations of the convolutions of one iteration, forward and backward, and
-    elements that its convolutions and batch normalisations read and write if nothing is fused."""
-    h, w, channels = image
-    flop = elements = 0
-
-    def convolution(inputs: int, outputs: int, ksize: int, stride: int, gradients: int = 2) -> None:
-        nonlocal flop, elements
-        x, y = batch * h * w * inputs, batch * (h // stride) * (w // stride) * outputs
-        flop += (1 + gradients) * 2 * y * inputs * ksize * ksize
-        elements += (1 + gradients) * (x + y)
-
-    def normalisation(channels: int) -> None:
-        nonlocal elements
-        elements += 5 * batch * h * w * channels  # x, y; x, gy, gx
-
-    convolution(channels, widths[0], 3, 1, gradients=1)
-    channels = widths[0]
-    for stage, (count, width) in enumerate(zip(units, widths, strict=True)):
-        for unit in range(count):
-            stride = 2 if stage and not unit else 1
-            normalisation(channels)
-            if not unit:
-                convolution(channels, width, 1, stride)
-            convolution(channels, width, 3, stride)
-            h, w, channels = h // stride, w // stride, width
-            normalisation(width)
-            convolution(width, width, 3, 1)
-    normalisation(channels)
-    return flop, elements

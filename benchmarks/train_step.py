@@ -178,7 +178,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these engines alone")
     parser.add_argument("--rounds", type=int, default=11, help="turns per engine at most")
     parser.add_argument("--seconds", type=float, default=20.0, help="per engine, about")
-    parser.add_argument("--profile", action="store_true", help="time by operation as well")
+    parser.add_argument("--profile", action="store_true", help="on a CPU, by operation as well")
     parser.add_argument(
         "--minutes", type=float, default=float("inf"), help="no group is begun after so many"
     )
@@ -220,8 +220,8 @@ def main(arguments: list[str] | None = None) -> int:
             result = begun(options.json, result | {"groups": []})
         result.setdefault("load", [os.getloadavg()[0]] * 2)
         if "peaks" not in result:
-            measured = options.profile or hasattr(module, "annotate")
-            result["peaks"] = machine.peaks() if measured else {}
+            profiled = options.profile and options.device == "cpu"
+            result["peaks"] = machine.peaks() if profiled else {}
         groups = [[name for name in group if name in names] for group in module.GROUPS] if grouped \
             else [names]  # fmt: skip
         for group in groups:

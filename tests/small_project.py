@@ -1,5 +1,5 @@
-"""The project with smaller sizes: the preset ``paper``, what the benchmark times, the matrix that
-measures the machine, the part of an epoch of the smoke test."""
+"""The project with smaller sizes: the preset ``paper``, what the benchmark times, the part of an
+epoch of the smoke test."""
 
 from __future__ import annotations
 
@@ -22,9 +22,6 @@ SMALL = {
     "benchmarks/workload.py": """
         NETWORKS["paper"] = ((1,), (4,), (8, 8, 1), 4)
         EPOCH = 400
-    """,
-    "benchmarks/machine_cuda.py": """
-        SIDE, COPIED, REPEATS = 64, 1 << 16, 3
     """,
 }
 #: 1,000 images: eight steps, of which five are replayed.
