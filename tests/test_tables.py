@@ -378,5 +378,6 @@ def test_only_clothing1m_decides_whether_forward_is_beaten(tmp_path, data, accur
     claims = Claims(study, [table3])
     assert [v["verdict"] for v in claims.data(store, {})] == ([verdict] if verdict else [])
     origin = {"preset": "digits", "data": data, "precision": "fp32"}
-    text, _ = claims.write(store, origin, tmp_path, tmp_path)
-    assert ("than Forward" in text.read_text()) == bool(verdict)
+    written = claims.write(store, origin, tmp_path, tmp_path)
+    assert [path.name for path in written] == (["claims.md", "claims.json"] if verdict else [])
+    assert all("than Forward" in path.read_text() for path in written)

@@ -37,6 +37,7 @@ OVERVIEW = {
 @dataclass(frozen=True)
 class Claims:
     """Writes ``claims.md`` and ``claims.json`` from whatever runs there are; needs none itself.
+    Nothing where the paper claims nothing of such images.
 
     Parameters
     ----------
@@ -64,11 +65,13 @@ class Claims:
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
         """Writes both files; returns their paths."""
         verdicts = self.data(store, origin)
+        if not verdicts:
+            return []
         run = [v for v in verdicts if v["verdict"] != NOT_RUN]
         lines = [
             "# What the paper says, and what these runs say", "",
             f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}; "
-            f"{len(verdicts)} claims about such images; {summary(verdicts) or 'none'}.", "",
+            f"{len(verdicts)} claims about such images; {summary(verdicts)}.", "",
             *_overview(run), f"{RULE} {one_image(self.study)}".strip(), "",
             *(line for verdict in run for line in _section(verdict)),
             *_not_run([v for v in verdicts if v["verdict"] == NOT_RUN]),
