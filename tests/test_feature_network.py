@@ -46,37 +46,6 @@ def test_values_gradients_and_statistics_are_chainers(train):
         np.testing.assert_allclose(own, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("train", [True, False])
-def test_networks_side_by_side_have_nothing_to_do_with_one_another(train):
-    alone = [FeatureNetwork(D, C, H, np.random.RandomState(seed)) for seed in range(3)]
-    rng = np.random.default_rng(6)
-    x = rng.normal(size=(N, 3, D)).astype(np.float32)
-    gy = rng.normal(size=(N, 3, C)).astype(np.float32)
-    for network in alone:
-        network(x[:, 0])  # statistics that are not those that it begins with
-    together, before = FeatureNetwork.beside(alone), [n.bn.avg_mean.copy() for n in alone]
-    for network, k in ((together, slice(None)), *((n, k) for k, n in enumerate(alone))):
-        inputs = chainer.Variable(x[:, k])
-        network.cleargrads()
-        with chainer.using_config("train", train):
-            y = network(inputs)
-        if network is together:
-            for each, mean in zip(alone, before, strict=True):
-                np.testing.assert_array_equal(each.bn.avg_mean, mean)
-            whole, gx = y, inputs
-        else:
-            np.testing.assert_allclose(y.array, whole.array[:, k], rtol=1e-4, atol=1e-5)
-        y.grad = gy[:, k]
-        y.backward()
-        if network is not together:
-            np.testing.assert_allclose(inputs.grad, gx.grad[:, k], rtol=1e-4, atol=1e-5)
-            for a, b in zip(network.params(), together.params(), strict=True):
-                np.testing.assert_allclose(a.grad, b.grad[k], rtol=1e-4, atol=1e-5)
-            for name in ("avg_mean", "avg_var"):
-                a, b = (getattr(n.bn, name) for n in (network, together))
-                np.testing.assert_allclose(a, b[k], rtol=1e-5)
-
-
 def test_network_has_one_hidden_layer_and_follows_its_seed():
     first, second = (FeatureNetwork(D, C, H, np.random.RandomState(1)) for _ in range(2))
     assert sum(p.size for p in first.params()) == D * H + 2 * H + H * C + C

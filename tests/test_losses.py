@@ -81,31 +81,6 @@ def test_gradients(case, alpha, beta, has_labels):
     gradient_check.check_backward(loss, logits, np.array(1.7), dtype=np.float64, atol=1e-6)
 
 
-@pytest.mark.parametrize("has_labels", [True, False])
-def test_networks_side_by_side_have_the_sum_of_their_losses(case, has_labels):
-    rng = np.random.default_rng(4)
-    k = 3
-    z = rng.normal(size=(N, k, C)).astype(np.float32)
-    y = rng.dirichlet(np.ones(C), (N, k)).astype(np.float32) if has_labels else None
-    prior = rng.dirichlet(5 * np.ones(C), k).astype(np.float32)
-
-    def found(part, prior):
-        logits = chainer.Variable(z[:, part])
-        function = JointLoss(y[:, part] if has_labels else None, prior, 1.2, 0.8)
-        (loss,) = function.apply((logits,))
-        loss.backward()
-        return loss.array, function.terms, function.probabilities, logits.grad
-
-    loss, terms, s, gradient = found(slice(None), prior)
-    alone = [found(i, prior[i]) for i in range(k)]
-    assert loss == pytest.approx(sum(each[0] for each in alone), rel=1e-5)
-    for name, value in terms.items():
-        assert value == pytest.approx(sum(each[1][name] for each in alone), rel=1e-5)
-    for i, each in enumerate(alone):
-        np.testing.assert_allclose(s[:, i], each[2], rtol=1e-6)
-        np.testing.assert_allclose(gradient[:, i], each[3], rtol=1e-4, atol=1e-7)
-
-
 def test_extreme_logits_stay_finite():
     z = chainer.Variable(np.array([[1000, -1000, 0], [0, 500, 500]], np.float32))
     loss = joint_loss(
