@@ -63,8 +63,8 @@ def plot(
         axes.margins(y=0.1)
         if key == "cross_entropy":
             axes.set_ylim(bottom=0)
-        elif settled and (lowest := _lowest(all_series, settled // 2)):
-            axes.set_ylim(bottom=10 * (lowest // 10))
+        elif lower := [f.mean for s in all_series for f in s.by_epoch[settled // 2 :] if settled]:
+            axes.set_ylim(bottom=10 * (min(lower) // 10))
         _mark(axes, view)
         if view.inset and any(series.trials for series in all_series):
             _magnify(axes, view, all_series, looks)
@@ -110,12 +110,6 @@ def _draw(
         axes.fill_between(*zip(*spread, strict=True), color=look["color"], alpha=0.18, linewidth=0)
 
 
-def _lowest(all_series: Sequence[Series], after: int) -> float | None:
-    """The lowest mean after an epoch, of all curves."""
-    means = [found.mean for series in all_series for found in series.by_epoch[after:]]
-    return min(means, default=None)
-
-
 def _mark(axes: Axes, view: View) -> None:
     """Dotted lines with what happens there, and above the axes the paper's epochs."""
     for epoch, what in view.marks.items():
@@ -132,8 +126,8 @@ def _mark(axes: Axes, view: View) -> None:
 
 def _draw_thin(axes: Axes, view: View, looks: Sequence[dict]) -> None:
     for number, series in view.thin.items():
-        means = [found.mean for found in series.by_epoch]
-        axes.plot(range(1, len(means) + 1), means, color=looks[number]["color"], linewidth=0.9)
+        look = {"color": looks[number]["color"], "linewidth": 0.9}
+        _draw(axes, series, look, "", 0.0, series.length)
 
 
 def _magnify(axes: Axes, view: View, all_series: Sequence[Series], looks: Sequence[dict]) -> None:
