@@ -58,9 +58,9 @@ def _unseen(found: Sequence[Reference]) -> list[tuple[str, str, bool]]:
     versions = [name for r in found for version in r.provenance["versions"] for name in version]
     data, names = {r.data for r in found}, {r.name for r in found}
     return [
-        ("the paper's full scale", "the paper's own scale (preset `paper`);",
+        ("at the paper's full scale", "the paper's own scale (preset `paper`);",
          any(r.preset == "paper" for r in found)),
-        ("of a GPU", "results on a GPU, and on more than one: "
+        ("on a GPU", "results on a GPU, and on more than one: "
          "what has been tried is in [docs/gpu.md](docs/gpu.md#state);",
          any(name.startswith("cupy") for name in versions)),
         ("", "Clothing1M itself: Table 3 and Figures 7 and 8 are of a "
@@ -80,7 +80,7 @@ def result(found: Sequence[Reference]) -> str:
     said = headline(r.parts("table")[1], images(Study(PRESETS[r.preset], r.data)))
     missing = [what for what, _, seen in _unseen(found) if what and not seen]
     if missing:
-        said += f" No number here is of {' or '.join(missing)}."
+        said += f" No result here was computed {' or '.join(missing)}."
     return wrapped(said)
 
 
@@ -113,7 +113,11 @@ def table1(found: Sequence[Reference]) -> str:
         rows.append(
             row + [f"{paper[*JOINT, 'recovery', rate]:.1f}", *_tested(paper, rate)] * beside
         )
-    heads = ["labels right, before → after", "cross entropy, best → last", "joint, last"]
+    heads = [
+        "labels right, before → after",
+        "test: cross entropy, best → last",
+        "test: joint, last",
+    ]
     theirs = ["paper: labels after", "paper: cross entropy", "paper: joint"] * beside
     lines = [f"| {' | '.join(row)} |" for row in (["noise rate", *heads, *theirs], *rows)]
     lines.insert(1, "|---" * (1 + len(heads) + len(theirs)) + "|")
@@ -123,7 +127,7 @@ def table1(found: Sequence[Reference]) -> str:
     ]
     if worse:
         few = " and ".join(f"{100 * rate:g}" for rate in worse)
-        notes.append(f"Where few labels are wrong, the method makes them worse: at {few} %.")
+        notes.append(f"At noise rates of {few} % fewer labels are right afterwards.")
     return "\n".join([*lines, "", wrapped(" ".join([*notes, _made_by(r)]))])
 
 

@@ -133,7 +133,7 @@ def test_captions_say_which_images(number):
     assert figure_of(number).caption.endswith("; handwritten digits.")
     half = Study(HALF, "cifar10-jpeg", features="pixels")
     caption = figure_of(number, half).caption
-    assert caption.endswith("; CIFAR-10 (as JPEG) at 1/2 of its resolution.")
+    assert caption.endswith("; CIFAR-10 (as JPEG) at half of its resolution.")
 
 
 def test_a_figure_says_what_the_papers_shows_and_whether_it_does(store):

@@ -40,9 +40,9 @@ def headline(table1: Mapping, images: str) -> str:
         TABLE1.value(method=m, score=s, accuracy="test", noise_rate=NOISE_RATE) for m, s in SHOWN
     ]
     best, last, joint = (f"{mean:.1f} %" for mean in ours)
-    paper = " (the paper, at its own scale: {:.1f}, {:.1f} and {:.1f} %)".format(*printed)
+    paper = " The paper has {:.1f}, {:.1f} and {:.1f} %, at its own scale.".format(*printed)
     return (
         f"On {images}, with {LABELS}, cross entropy reaches a test accuracy of {best} at its best "
-        f"epoch and {last} at its last; the joint method ends at {joint}"
-        f"{paper if of_the_paper(table1['data']) else ''}."
+        f"epoch and {last} at its last. The joint method ends at {joint}."
+        f"{paper if of_the_paper(table1['data']) else ''}"
     )

@@ -25,10 +25,11 @@ def of_the_paper(data: str) -> bool:
 
 
 def images(study: Study) -> str:
-    """Which images a study trains on: "CIFAR-10 at 1/2 of its resolution"."""
+    """Which images a study trains on: "CIFAR-10 at half of its resolution"."""
     data = data_set(study.data)
     shrink = study.preset.shrink
-    return f"{data} at 1/{shrink} of its resolution" if shrink else data
+    part = "half" if shrink == 2 else f"1/{shrink}"
+    return f"{data} at {part} of its resolution" if shrink else data
 
 
 def schedules(study: Study) -> str:
