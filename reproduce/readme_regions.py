@@ -109,7 +109,7 @@ def table1(found: Sequence[Reference]) -> str:
         if before is None or after is None:
             continue
         worse += [rate] * (after < before)
-        row = [f"{100 * rate:g} %", f"{before:.1f} → {after:.1f}", *_tested(ours, rate)]
+        row = [f"{100 * rate:g} %", f"{before:.1f}{TO}{after:.1f}", *_tested(ours, rate)]
         rows.append(
             row + [f"{paper[*JOINT, 'recovery', rate]:.1f}", *_tested(paper, rate)] * beside
         )
@@ -132,12 +132,13 @@ def table1(found: Sequence[Reference]) -> str:
 
 
 JOINT = ("joint", "last")
+TO = "\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}"
 
 
 def _tested(found: Mapping, rate: float) -> list[str]:
     """Test accuracies: ``69.0 → 48.4`` of cross entropy, best and last, and the joint method's."""
     best, last, joint = (found.get((*which, "test", rate)) for which in SHOWN)
-    return [f"{best:.1f} → {last:.1f}", f"{joint:.1f}"]
+    return [f"{best:.1f}{TO}{last:.1f}", f"{joint:.1f}"]
 
 
 def _telling(found: Sequence[Reference]) -> Reference:

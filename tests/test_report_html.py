@@ -18,6 +18,7 @@ from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
 from chainer_jo.report.grid import Grid, Number
 from chainer_jo.report.html import Report
+from chainer_jo.report.html_claims import claims_html
 
 ORIGIN = {"preset": "tiny", "data": "cifar10", "precision": "fp32"}
 PROVENANCE = {
@@ -162,6 +163,13 @@ def test_claims_have_verdicts_in_words(html):
     assert "r = 0.3 not run against 1.00 not run" in text
     assert "r = 0.5 not run A tie within 0.4 points: 0 of 3" in text  # said once
     assert "1 refute it: r = 0.1." in text
+
+
+def test_a_single_comparison_is_not_counted():
+    one = {**claim("x", "holds"), "reason": "1 of 1 comparisons support it; this rests on that"}
+    one["findings"] = one["findings"][:1]
+    text = Page(f"<main>{claims_html([one], '')}</main>").text
+    assert "Holds: this rests on that." in text and "of 1 comparisons" not in text
 
 
 def test_what_decides_nothing_is_folded(html):

@@ -85,7 +85,9 @@ def _claim(claim: Mapping) -> str:
     compared = f"<p><b>Compared:</b> {prose(claim['check'])}</p>\n"
     if verdict != NOT_RUN:
         rows = "".join(map(_finding, claim["findings"]))
-        reason = f"{label[:1].upper()}{label[1:]}: {claim['reason']}."
+        # The row of a single comparison has said what its count would.
+        why = [why for why in claim["reason"].split("; ") if rows.count("<tr>") > 1 or why[0] > "1"]
+        reason = ": ".join(filter(None, (label[:1].upper() + label[1:], "; ".join(why)))) + "."
         table = f'<table class="findings">{_HEAD}<tbody>{rows}</tbody></table>'
         compared += f'<div class="scroll">{table}</div>\n<p>{prose(reason)}</p>'
     return folded(said, compared, claim["id"])
