@@ -186,6 +186,13 @@ def test_it_begins_with_what_came_out(html):
     assert html.count("symmetric noise r = 0.5") == 0  # in the picture, and so not below it
 
 
+def test_unfinished_tables_are_folded(store, tmp_path):
+    table = comparison_table(STUDY, tables.TABLE2, "asymmetric")
+    table.write(store, ORIGIN, store.root, tmp_path / "figures")
+    shown = '<details><summary>Table 2: .*unfinished</span></summary>\n<article id="table2"'
+    assert re.search(shown, write(store, tmp_path, (table,)))
+
+
 def test_provenance_is_that_of_the_runs(html):
     text = Page(html).text
     assert "Commit abc" in text

@@ -93,16 +93,16 @@ def _page(study: Study, origin: dict, found: _Found, figures: Path) -> str:
         for part in parts
     }
     rest = [part for part in found.tables if part.anchor not in FIRST]
-    drawn = [part for part in found.figures if part.anchor not in FIRST and html[part.anchor]]
+    for part in parts:  # whole tables are shown
+        if part.anchor not in FIRST and not (part in rest and part.data["complete"]):
+            html[part.anchor] = folded(_title(part), html[part.anchor])
     sections = [
         ("result", "What came out",
          _result(study, found) + "".join(html.get(anchor, "") for anchor in FIRST)),
         ("claims", "What the paper says, and what these runs say", _claims(study, found)),
         ("tables", "Tables", _contents(rest) + "".join(html[part.anchor] for part in rest)),
-        ("figures", "Figures", "".join(
-            folded(escape(f"{part.page.name}: {part.page.caption}"), html[part.anchor])
-            for part in drawn
-        )),
+        ("figures", "Figures",
+         "".join(html[part.anchor] for part in found.figures if part.anchor not in FIRST)),
         ("provenance", "Where these numbers come from", _provenance(origin, found)),
     ]  # fmt: skip
     body = "\n".join(
@@ -139,6 +139,11 @@ on data set <b>{escape(origin["data"])}</b>, precision {escape(origin["precision
 
 
 _NOTHING = "<p>Nothing yet.</p>"
+
+
+def _title(part: _Part) -> str:
+    badge = "" if part.data["complete"] else ' <span class="badge">unfinished</span>'
+    return f"{escape(part.page.name)}: {escape(part.page.caption)}{badge}"
 
 
 def _contents(parts: Sequence[_Part]) -> str:
