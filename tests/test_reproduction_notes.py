@@ -9,6 +9,7 @@ import pytest
 
 from chainer_jo import files
 from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.presets import DIGITS, HALF, PAPER, Study
 from chainer_jo.experiments.store import read_packed
 from chainer_jo.paper import tables
 from chainer_jo.paper.claims import phases
@@ -266,6 +267,25 @@ def digits_are_memorised() -> str:
 ])  # fmt: skip
 def test_the_notes_say_what_the_runs_do(phrase):
     assert phrase() in words("docs", "reproduction-notes.md")
+
+
+def test_the_readme_says_how_half_differs_from_the_paper():
+    def described(preset):
+        study = Study(preset, "cifar10")
+        steps = study.joint("symmetric", 0.5, 0), study.joint("symmetric", 0.5, 0).first_step
+        epochs = " + ".join(str(step.optimization.epochs) for step in steps)
+        return preset.image_shape[0], sum(preset.network.units), epochs
+
+    (size, units, epochs), (their_size, their_units, their_epochs) = map(described, (HALF, PAPER))
+    said = words("README.md")
+    assert (
+        f"{size} x {size} pixels instead of {their_size} x {their_size}, {units} residual units "
+        f"instead of {their_units}, flips but no crops, JPEG files, {epochs} epochs instead of "
+        f"{their_epochs}, bfloat16."
+    ) in said
+    assert HALF.flip and not HALF.pad and HALF.precision == "mixed"
+    assert f"accuracy on {HALF.validation_images:,} validation images" in said
+    assert f"batches of {DIGITS.batch_size}:" in said
 
 
 def test_the_readme_says_how_right_the_digits_labels_become():
