@@ -122,15 +122,15 @@ def report(result: dict) -> str:
     before, after = result["load"]
     lines.append(f"  processes that ran or waited to: {before:.1f} before, {after:.1f} after")
     lines.append(
-        f"  {'engine':<28}{'median':>12}{'fastest':>12}{'processor':>12}{'peak memory':>14}"
+        f"  {'engine':<34}{'median':>12}{'fastest':>12}{'processor':>12}{'peak memory':>14}"
     )
     for entry in result["entries"]:
         processor = f"{entry['processor_s'] * 1e3:.2f} ms" if "processor_s" in entry else "-"
         lines.append(
-            f"  {entry['name']:<28}{entry['median_s'] * 1e3:>9.2f} ms"
+            f"  {entry['name']:<34}{entry['median_s'] * 1e3:>9.2f} ms"
             f"{entry['fastest_s'] * 1e3:>9.2f} ms{processor:>12}{entry['peak_mb']:>11.0f} MB"
         )
-    lines += [f"  {name:<28}left out: {why}" for name, why in result["missing"].items()]
+    lines += [f"  {name:<34}left out: {why}" for name, why in result["missing"].items()]
     for ratio in result["ratios"]:
         line = f"  {ratio['name']}: {ratio['ratio']:.2f} times (goal {ratio['goal']:g})"
         if "processor_ratio" in ratio:
