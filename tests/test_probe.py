@@ -2,6 +2,7 @@
 
 import math
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import chainer
@@ -14,6 +15,7 @@ from chainer_jo.errors import UserError
 from chainer_jo.experiments.presets import HALF, Study
 from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.scheduling import cost
 from chainer_jo.scheduling.cost import (
     GUESS,
     MEASURED,
@@ -54,6 +56,15 @@ def test_it_is_tried_in_a_process_of_its_own():
     assert probe(RUN, TINY.image_shape, Settings(), 1) > 0
     with pytest.raises(UserError, match="cudnn"):
         probe(RUN, TINY.image_shape, Settings(engine="cudnn"), 1)
+
+
+def test_without_memory_there_is_no_estimate(monkeypatch):
+    def spent(*_):
+        raise MemoryError("Out of memory allocating 65,536 bytes")
+
+    monkeypatch.setattr(cost, "measure", spent)
+    monkeypatch.setattr(cost, "ProcessPoolExecutor", lambda n, **_: ThreadPoolExecutor(n))
+    assert probe(RUN, TINY.image_shape, Settings(), 1) is None
 
 
 def test_finished_runs_come_before_tried_iterations_and_these_before_a_guess(tmp_path):

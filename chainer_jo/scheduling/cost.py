@@ -91,7 +91,8 @@ def duration(seconds: float) -> str:
 def probe(
     experiment: Experiment, image_shape: tuple[int, int, int], settings: Settings, threads: int
 ) -> float | None:
-    """Seconds of one iteration of a run like this, in a process of its own; None if that died.
+    """Seconds of one iteration of a run like this, in a process of its own; None if that died, or
+    memory was spent: the run itself says so in one line.
 
     Parameters
     ----------
@@ -107,7 +108,7 @@ def probe(
     with ProcessPoolExecutor(1, mp_context=context) as processes:
         try:
             return processes.submit(measure, experiment, image_shape, settings, threads).result()
-        except BrokenProcessPool:
+        except (BrokenProcessPool, MemoryError):  # CuPy's, too
             return None
 
 
