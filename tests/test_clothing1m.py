@@ -94,6 +94,10 @@ DAMAGE = {
         lambda f: append(f / clothing1m.NOISY_TRAIN, "images/0/00001.jpg\n"),
         ["noisy_train_key_list.txt: duplicate key: 'images/0/00001.jpg'"],
     ),
+    "duplicate key among the labels": (
+        lambda f: append(f / clothing1m.NOISY_LABELS, "images/0/00001.jpg 3\n"),
+        ["noisy_label_kv.txt: duplicate key: 'images/0/00001.jpg'"],
+    ),
     "label out of range": (
         lambda f: append(f / clothing1m.NOISY_LABELS, "images/0/x.jpg 14\n"),
         ["noisy_label_kv.txt: not 'key label' with a label from 0 to 13: line 141, 'images/0/x"],

@@ -273,6 +273,16 @@ def test_files_of_one_name_and_other_content_are_other_runs(tmp_path):
     assert right[0] == 1 and right[1] < 0.6
 
 
+def test_weights_are_known_by_their_content(tmp_path):
+    for name, content in (("a", b"one"), ("b", b"other")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "resnet50.npz").write_bytes(content)
+    one, other = (
+        run_with(PseudoSource(weights=str(tmp_path / name / "resnet50.npz"))) for name in "ab"
+    )
+    assert one.id != other.id and one.noise.features.startswith("resnet50-resnet50-")
+
+
 def test_features_written_anew_meanwhile_are_not_taken_for_those_of_the_run(tmp_path):
     true = [0, 1, 2, 3] * 5
     source = features_in(tmp_path / "a" / "features.npz", blobs(true, 0.1))

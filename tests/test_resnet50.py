@@ -222,3 +222,8 @@ def test_a_file_of_something_else_is_refused(name, tmp_path):
 def test_no_weights_says_how_to_get_them(name, tmp_path):
     with pytest.raises(UserError, match="convert_caffemodel_to_npz.*safetensors"):
         load_resnet50(tmp_path / name)
+
+
+def test_unknown_variant():
+    with pytest.raises(UserError, match="'v2': expected one of original, torchvision"):
+        ResNet50(variant="v2")
