@@ -4,7 +4,7 @@ from chainer_jo.commands import main
 from chainer_jo.experiments.presets import Study
 from chainer_jo.paper.settings import FIGURE3_SCHEDULE as SCHEDULE
 from chainer_jo.paper.tables import TABLE1
-from chainer_jo.report.curves import Curve, View
+from chainer_jo.report.curves import Curve, Inset
 from chainer_jo.report.figure import Figure
 from chainer_jo.report.words import images
 
@@ -29,8 +29,8 @@ def figure(study: Study) -> Figure:
     conditions = f"symmetric noise r = {used} (the paper names 0.9 alone)"
     caption = f"{CAPTION}; {images(study)}."
     run = curves[0].experiments[0].optimization
-    view = View(inset=(run.drops[-1], run.epochs), place=(0.47, 0.36, 0.5, 0.5))
-    return Figure(3, caption, "cross_entropy", curves, conditions, study=study, view=view)
+    inset = Inset(run.drops[-1], run.epochs, (0.47, 0.36, 0.5, 0.5))
+    return Figure(3, caption, "cross_entropy", curves, conditions, study=study, inset=inset)
 
 
 if __name__ == "__main__":

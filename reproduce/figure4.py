@@ -5,7 +5,7 @@ from chainer_jo.experiments.presets import Study
 from chainer_jo.paper import text
 from chainer_jo.paper.settings import FIGURE4_EPOCHS, FIGURE4_NOISE_RATE, FIGURE4_TOPS
 from chainer_jo.report.cells import Cell, score
-from chainer_jo.report.curves import Curve, View
+from chainer_jo.report.curves import Curve, Inset
 from chainer_jo.report.figure import Figure
 from chainer_jo.report.table import Block
 from chainer_jo.report.words import images, of_the_paper
@@ -47,8 +47,8 @@ def figure(study: Study) -> Figure:
     conditions = f"first step on symmetric noise r = {FIGURE4_NOISE_RATE:g}"
     caption = f"{CAPTION}; {images(study)}."
     start = curves[0].experiments[0].relabelling.start
-    view = View(inset=(start, 5 * start // 2), place=(0.36, 0.37, 0.6, 0.35))
-    return Figure(4, caption, "recovery", curves, conditions, beside, study=study, view=view)
+    inset = Inset(start, 5 * start // 2, (0.36, 0.37, 0.6, 0.35))
+    return Figure(4, caption, "recovery", curves, conditions, beside, study=study, inset=inset)
 
 
 if __name__ == "__main__":

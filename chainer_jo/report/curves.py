@@ -69,26 +69,13 @@ class Curve:
         return Series(trials, finished, diverged, len(self.experiments), self.length)
 
 
-@dataclass(frozen=True)
-class View:
-    """What a figure shows besides its curves.
+class Inset(NamedTuple):
+    """Epochs that are shown once more, magnified, and where: left, bottom, width and height in
+    parts of the axes."""
 
-    Parameters
-    ----------
-    marks : what happens after an epoch, on a dotted line.
-    scale : length of the schedules relative to the paper's, whose epochs are then shown as well.
-    settled : whether bands, and the axis, are those of the epochs from the first mark on.
-    inset : first and last epoch of what is shown once more, magnified.
-    place : of that, in parts of the axes: left, bottom, width, height.
-    thin : further series without markers or bands, by the number of the curve that they go with.
-    """
-
-    marks: Mapping[int, str] = field(default_factory=dict)
-    scale: float = 1.0
-    settled: bool = False
-    inset: tuple[int, int] | None = None
-    place: tuple[float, float, float, float] = (0.4, 0.3, 0.55, 0.5)
-    thin: Mapping[int, Series] = field(default_factory=dict)
+    first: int
+    last: int
+    place: tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
@@ -11,7 +11,7 @@ from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper.trials import Trials
 from chainer_jo.report.cells import Cell
 from chainer_jo.report.claims import judged
-from chainer_jo.report.curves import QUANTITIES, Curve, Series, View
+from chainer_jo.report.curves import QUANTITIES, Curve, Inset, Series
 from chainer_jo.report.grid import Grid, Number
 from chainer_jo.report.output import Output, Page, as_csv
 from chainer_jo.report.results import OutputResults
@@ -33,7 +33,8 @@ class Figure(Output):
     missing : one line if a part cannot be shown because an input is missing; otherwise empty.
     study : what its runs are of; with it, the page says what the paper's figure shows and whether
         the runs bear that out.
-    view : what is drawn besides the curves.
+    inset : what is magnified.
+    settled : whether bands and axis are those of the epochs from the first of `marks` on.
     """
 
     number: int
@@ -44,7 +45,8 @@ class Figure(Output):
     beside: Block | None = None
     missing: str = ""
     study: Study | None = None
-    view: View = View()
+    inset: Inset | None = None
+    settled: bool = False
 
     kind = "figure"
 
@@ -138,9 +140,7 @@ class Figure(Output):
         from chainer_jo.report.plot import plot  # matplotlib: only where something is drawn
 
         series, thin = self.read(store), self._divergences(store)
-        scale = self.study.preset.time_scale if self.study else 1.0
-        view = replace(self.view, marks=self.marks, scale=scale, thin=thin)
-        images = plot(self.key, self.curves, series, view, self.footnote(origin))
+        images = plot(self, series, thin, self.footnote(origin))
         labelled = [(c.label, s) for c, s in zip(self.curves, series, strict=True)]
         labelled += [(f"{self.curves[number].label}, KL", s) for number, s in thin.items()]
         return {**images, ".csv": as_csv(self._rows(labelled, origin))}

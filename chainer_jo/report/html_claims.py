@@ -37,10 +37,8 @@ _DECIDED = (HOLDS, DOES_NOT_HOLD, TIE, PREMISE)
 def claims_html(claims: Sequence[Mapping], rule: str) -> str:
     """How many claims have which verdict; those that are decided, by group; the others, folded."""
     counts = Counter(claim["verdict"] for claim in claims)
-    tiles = "".join(
-        f'<li class="{_SIGNS[verdict][0]}"><b>{counts[verdict]}</b> <span>{_sign(verdict)} '
-        f"{verdict}</span></li>"
-        for verdict in filter(counts.get, VERDICTS)
+    tally = " ".join(
+        _badge(verdict, f"{counts[verdict]} {verdict}") for verdict in filter(counts.get, VERDICTS)
     )
     decided = [claim for claim in claims if claim["verdict"] in _DECIDED]
     groups = "\n".join(
@@ -53,8 +51,8 @@ def claims_html(claims: Sequence[Mapping], rule: str) -> str:
         if verdict not in _DECIDED
     )  # fmt: skip
     return (
-        f"<p>Of {len(claims)} statements of the paper that numbers can bear out or refute:</p>\n"
-        f'<ul class="tiles">\n{tiles}</ul>\n{groups}\n'
+        f"<p>Of {len(claims)} statements of the paper that numbers can bear out or refute: {tally}"
+        f"</p>\n{groups}\n"
         + folded(f"The others: {still}", _all(rest))
         + folded("How a verdict comes about", f"<p>{prose(rule)}</p>")
     )
@@ -70,18 +68,16 @@ def _all(claims: Iterable[Mapping]) -> str:
     return "\n".join(map(_claim, claims))
 
 
-def _sign(verdict: str) -> str:
-    return f'<span aria-hidden="true">{_SIGNS[verdict][1]}</span>'
+def _badge(verdict: str, text: str) -> str:
+    look, sign = _SIGNS[verdict]
+    return f'<span class="verdict {look}"><span aria-hidden="true">{sign}</span> {text}</span>'
 
 
 def _claim(claim: Mapping) -> str:
     """One claim: verdict, statement and place; below them what was compared, and the numbers."""
     verdict, label = claim["verdict"], claim["label"]
     place = f'<span class="place">{escape(claim["place"])}</span>'
-    said = (
-        f'<span class="verdict {_SIGNS[verdict][0]}">{_sign(verdict)} {label}</span> '
-        f"{prose(claim['statement'])} {place}"
-    )
+    said = f"{_badge(verdict, label)} {prose(claim['statement'])} {place}"
     compared = f"<p><b>Compared:</b> {prose(claim['check'])}</p>\n"
     if verdict != NOT_RUN:
         rows = "".join(map(_finding, claim["findings"]))

@@ -3,7 +3,7 @@
 from functools import partial
 
 from chainer_jo.experiments.presets import Study
-from chainer_jo.report.curves import Curve, View
+from chainer_jo.report.curves import Curve, Inset
 from chainer_jo.report.figure import Figure
 from chainer_jo.report.words import images
 
@@ -43,14 +43,21 @@ def label_figure(study: Study, number: int, caption: str, key: str) -> Figure:
     rates = ", ".join(f"{rate:g}" for _, rate in LABELS.values() if rate)
     pseudo = f"pseudo labels from {study.features}" if study.features else "no pseudo labels"
     conditions = f"second step on symmetric noise r = {rates}, {pseudo}"
-    if key == "cross_entropy":
-        conditions += "; thin: KL divergence (eq. 6) where labels are updated"
-    else:
-        conditions += "; bands from the first division of the learning rate on"
+    loss = key == "cross_entropy"
+    drawn = "thin: KL divergence (eq. 6) where labels are updated"
+    conditions += f"; {drawn if loss else 'bands from the first division of the learning rate on'}"
     missing = "" if study.pseudo_available else MISSING
     caption = f"{caption}; {images(study)}."
-    view = View(settled=True)
-    if key == "cross_entropy":
-        epochs, drops = study.second_step_schedule()
-        view = View(inset=(drops[-1], epochs), place=(0.54, 0.74, 0.43, 0.18))
-    return Figure(number, caption, key, curves, conditions, missing=missing, study=study, view=view)
+    epochs, drops = study.second_step_schedule()
+    inset = Inset(drops[-1], epochs, (0.54, 0.74, 0.43, 0.18)) if loss else None
+    return Figure(
+        number,
+        caption,
+        key,
+        curves,
+        conditions,
+        missing=missing,
+        study=study,
+        inset=inset,
+        settled=not loss,
+    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -13,7 +14,10 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
 from chainer_jo.report import figure_style as style
-from chainer_jo.report.curves import QUANTITIES, Curve, Series, View
+from chainer_jo.report.curves import QUANTITIES, Inset, Series
+
+if TYPE_CHECKING:
+    from chainer_jo.report.figure import Figure
 
 SIZE = (5.2, 3.9)
 """Inches without the legend: small, so that its letters can be read on a phone."""
@@ -26,20 +30,17 @@ NOTE_WIDTH = 74
 
 
 def plot(
-    key: str,
-    curves: Sequence[Curve],
-    all_series: Sequence[Series],
-    view: View,
-    footnote: str,
+    figure: Figure, all_series: Sequence[Series], thin: Mapping[int, Series], footnote: str
 ) -> dict[str, bytes]:
     """A figure of curves as ``{".png": ..., ".pdf": ...}``.
 
     Parameters
     ----------
-    key : what it shows, one of `QUANTITIES`.
-    all_series : of each of the ``curves``; those without epochs are in the legend alone.
+    all_series : of each of the figure's curves; those without epochs are in the legend alone.
+    thin : further series, without markers or bands, by the number of the curve that they go with.
     footnote : printed under the axes.
     """
+    curves, marks = figure.curves, figure.marks
     with matplotlib.rc_context(style.RC):
         labels = [
             f"{curve.label} ({series.state})" if series.state else curve.label
@@ -51,24 +52,26 @@ def plot(
         axes = canvas.add_subplot()
         families = [curve.family for curve in curves]
         looks = style.line_styles(families)
-        settled = min(view.marks, default=0) if view.settled else 0
+        settled = min(marks, default=0) if figure.settled else 0
         for number, series in enumerate(all_series):
             first_marker = number / len(all_series)
             _draw(axes, series, looks[number], labels[number], first_marker, settled)
-        _draw_thin(axes, view, looks)
+        _draw_thin(axes, thin, looks)
         axes.set_xlabel("epoch")
-        axes.set_ylabel(QUANTITIES[key].axis)
+        axes.set_ylabel(QUANTITIES[figure.key].axis)
         axes.set_xlim(0, 1.01 * max((curve.length for curve in curves), default=1))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.margins(y=0.1)
-        if key == "cross_entropy":
+        if figure.key == "cross_entropy":
             axes.set_ylim(bottom=0)
         elif lower := [f.mean for s in all_series for f in s.by_epoch[settled // 2 :] if settled]:
             axes.set_ylim(bottom=10 * (min(lower) // 10))
-        _mark(axes, view)
-        if view.inset and any(series.trials for series in all_series):
-            _magnify(axes, view, all_series, looks)
-        if not any(series.trials for series in all_series):
+        _mark(axes, marks, figure.study.preset.time_scale if figure.study else 1.0)
+        if any(series.trials for series in all_series):
+            if figure.inset:
+                window = _magnify(axes, figure.inset, all_series, looks)
+                _draw_thin(window, thin, looks)
+        else:
             axes.set_yticks([])
             axes.text(
                 0.5, 0.5, "no epochs yet", transform=axes.transAxes,
@@ -110,31 +113,31 @@ def _draw(
         axes.fill_between(*zip(*spread, strict=True), color=look["color"], alpha=0.18, linewidth=0)
 
 
-def _mark(axes: Axes, view: View) -> None:
+def _mark(axes: Axes, marks: Mapping[int, str], scale: float) -> None:
     """Dotted lines with what happens there, and above the axes the paper's epochs."""
-    for epoch, what in view.marks.items():
+    for epoch, what in marks.items():
         axes.axvline(epoch, color=style.MUTED, linestyle=":", linewidth=1.1, zorder=1)
         across = axes.get_xaxis_transform()
         axes.text(epoch, 0.985, f" {what}", transform=across, va="top", **FINE)
-    if view.scale != 1:
+    if scale != 1:
         above = axes.secondary_xaxis(
-            "top", functions=(lambda epoch: epoch / view.scale, lambda paper: paper * view.scale)
+            "top", functions=(lambda epoch: epoch / scale, lambda paper: paper * scale)
         )
         above.set_xlabel("epoch of the paper's schedule", **FINE)
         above.tick_params(labelsize=FINE["fontsize"], labelcolor=style.MUTED)
 
 
-def _draw_thin(axes: Axes, view: View, looks: Sequence[dict]) -> None:
-    for number, series in view.thin.items():
+def _draw_thin(axes: Axes, thin: Mapping[int, Series], looks: Sequence[dict]) -> None:
+    for number, series in thin.items():
         look = {"color": looks[number]["color"], "linewidth": 0.9}
         _draw(axes, series, look, "", 0.0, series.length)
 
 
-def _magnify(axes: Axes, view: View, all_series: Sequence[Series], looks: Sequence[dict]) -> None:
+def _magnify(axes: Axes, inset: Inset, all_series: Sequence[Series], looks: Sequence[dict]) -> Axes:
     """The curves that end close to another's, within a twelfth of the axis, in a window of their
     own that is as high as the second half of its epochs asks for."""
-    first, last = view.inset
-    window = axes.inset_axes(view.place)
+    first, last, place = inset
+    window = axes.inset_axes(place)
     bottom, top = axes.get_ylim()
     ends = {n: s.by_epoch[-1].mean for n, s in enumerate(all_series) if s.epochs}
     near = [
@@ -143,7 +146,6 @@ def _magnify(axes: Axes, view: View, all_series: Sequence[Series], looks: Sequen
     ]  # fmt: skip
     for n in near:
         _draw(window, all_series[n], {**looks[n], "marker": ""}, "", 0.0, last)
-    _draw_thin(window, view, looks)
     half = (first + last) // 2
     means = [f.mean for n in near for f in all_series[n].by_epoch[half:last]]
     if means:
@@ -153,6 +155,7 @@ def _magnify(axes: Axes, view: View, all_series: Sequence[Series], looks: Sequen
     window.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     window.tick_params(labelsize=FINE["fontsize"] - 1)
     axes.indicate_inset_zoom(window, edgecolor=style.MUTED, alpha=0.8)
+    return window
 
 
 def _columns(labels: Sequence[str]) -> int:
