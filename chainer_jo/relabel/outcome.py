@@ -14,7 +14,7 @@ from chainer_jo.relabel.corrected_labels import ByEye, CorrectedLabels
 from chainer_jo.relabel.labelled_images import LabelledImages
 from chainer_jo.relabel.report import RelabelReport
 from chainer_jo.relabel.trained_network import TrainedNetwork
-from chainer_jo.report.curves import Curve, View
+from chainer_jo.report.curves import Curve
 from chainer_jo.report.grid import aligned
 
 #: Standard errors that a difference has to have.
@@ -251,9 +251,11 @@ def _percent(share: float) -> str:
 
 
 def _plot(runs: dict[str, Experiment], store: RunStore) -> tuple[bytes, str]:
+    from chainer_jo.report.figure import Figure
     from chainer_jo.report.plot import plot  # matplotlib: only where something is drawn
 
     curves = [Curve(name, [experiment]) for name, experiment in runs.items()]
     series = [curve.read(store, "validation") for curve in curves]
-    picture = plot("validation", curves, series, View(), "")[".png"]
+    figure = Figure(0, "", "validation", curves, "")
+    picture = plot(figure, series, {}, "")[".png"]
     return picture, "Accuracy on held-out images, epoch by epoch"
