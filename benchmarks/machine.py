@@ -9,6 +9,7 @@ from collections.abc import Callable
 from importlib import metadata
 
 import numpy
+from threadpoolctl import threadpool_limits
 
 from chainer_jo.functions.providers import Unavailable, dnnl
 from chainer_jo.functions.providers.buffers import Buffers
@@ -37,15 +38,17 @@ def describe(threads: int) -> dict:
     }
 
 
-def peaks() -> dict:
-    """Measured with all threads: large matrix products (GFLOP/s), a copy (GB/s read + written)."""
+def peaks(threads: int) -> dict:
+    """Large matrix products by `threads` threads (GFLOP/s), a copy by one (GB/s read + written)."""
     found = {"copy_gb_per_s": _copy_rate()}
     a = numpy.ones((SIDE, SIDE), numpy.float32)
-    found["fp32_gflop_per_s"] = _rate(lambda: a @ a)
+    with threadpool_limits(threads):
+        found["fp32_gflop_per_s"] = _rate(lambda: a @ a)
     try:
         library = dnnl.find()
     except Unavailable:
         return found
+    library.set_threads(threads)
     found["fp32_gflop_per_s"] = max(found["fp32_gflop_per_s"], _matmul_rate(library, dnnl.F32))
     if library.instructions() & dnnl.BFLOAT16_INSTRUCTIONS:
         found["bf16_gflop_per_s"] = _matmul_rate(library, dnnl.BF16)

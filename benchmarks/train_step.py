@@ -221,7 +221,7 @@ def main(arguments: list[str] | None = None) -> int:
         result.setdefault("load", [os.getloadavg()[0]] * 2)
         if "peaks" not in result:
             profiled = options.profile and options.device == "cpu"
-            result["peaks"] = machine.peaks() if profiled else {}
+            result["peaks"] = machine.peaks(options.threads) if profiled else {}
         groups = [[name for name in group if name in names] for group in module.GROUPS] if grouped \
             else [names]  # fmt: skip
         for group in groups:
