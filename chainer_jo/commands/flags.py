@@ -120,7 +120,7 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
         "--machines",
         type=int,
         metavar="N",
-        help="with --dry-run: the time on so many machines, --jobs runs on each",
+        help="with --dry-run: the time on N machines, --jobs runs on each",
     )
     images.add_flags(add)
     flags = parser.parse_args(argv)
@@ -146,7 +146,8 @@ def add_computing_flags(add: Callable[..., Any]) -> None:
         "--time-budget",
         type=float,
         metavar="MINUTES",
-        help="stop after so many minutes, with everything saved",
+        help="once MINUTES have gone by, stop at the end of an epoch (in long ones every 2,000 "
+        "steps) with everything saved",
     )
 
 

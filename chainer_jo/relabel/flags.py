@@ -81,8 +81,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "model that was not trained on the images' labels; nothing is trained")  # fmt: skip
     add("--resnet50-weights", dest="weights", metavar="FILE",
         help="ImageNet ResNet-50, npz or safetensors, for images of over 64 pixels")  # fmt: skip
-    add("--size", type=int, metavar="PIXELS", help="resize images to a square of so many pixels, "
-        "8 to 64; default: as they are")  # fmt: skip
+    add("--size", type=int, metavar="PIXELS", help="resize images to PIXELS by PIXELS, 8 to 64; "
+        "default: as they are")  # fmt: skip
     add("--flip", action="store_true", help="a mirrored image is of the same class: right for most "
         "photographs, wrong for writing")  # fmt: skip
     method = parser.add_argument_group("the method")

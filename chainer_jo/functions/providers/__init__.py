@@ -144,7 +144,7 @@ class Provider(abc.ABC):
         decay: float,
         samples: int,
     ) -> None:
-        """Moves running statistics, in place, towards a batch's of so many samples (var biased)."""
+        """Moves running statistics, in place, towards those of a batch; var is the biased one."""
         running_mean *= decay
         running_mean += (1 - decay) * mean
         running_var *= decay

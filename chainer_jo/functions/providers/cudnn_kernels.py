@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from chainer_jo.functions.providers.half import HALF
+from chainer_jo.functions.providers.cuda_float16 import FLOAT16
 
 #: name -> (inputs, outputs, body), as `cupy.ElementwiseKernel` takes them.
 SOURCES = {
@@ -51,7 +51,7 @@ LAYERS_DTYPE = numpy.dtype([
 ])  # fmt: skip
 RAW_SOURCE = (
     f"#define WEIGHTS {WEIGHTS}\n#define LAYERS {LAYERS}\n"
-    + HALF
+    + FLOAT16
     + r"""
 __device__ long long position() {
     return (long long)blockIdx.x * blockDim.x + threadIdx.x;
@@ -138,7 +138,7 @@ class Moved(NamedTuple):
     inverse: Any
     eps: float
     decay: float
-    #: What makes the variance of so many samples unbiased.
+    #: n / (n - 1) for n samples: makes their variance unbiased.
     unbias: float
 
 

@@ -29,7 +29,7 @@ _REFUSED = {
     "tf32": ("NONDETERMINISTIC", "DOWN_CONVERT_INPUTS"),
     "mixed": ("NONDETERMINISTIC", "DOWN_CONVERT_INPUTS"),
 }  # fmt: skip
-#: Of a graph's plans so many are timed at most, the first that cuDNN offers.
+#: The most plans of a graph that are timed: the first that cuDNN offers.
 CANDIDATES = 8
 #: Seconds for building those after the first. Engines that are ready take milliseconds; those that
 #: cuDNN compiles when it is asked for them take longer than this, and the first of them is taken.

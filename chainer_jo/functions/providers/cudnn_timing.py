@@ -31,7 +31,7 @@ def microseconds(
     select : after it `run` goes the way of this name.
     run : queues the work; doing it twice is doing it once.
     cuda : ``cupy.cuda``, or what stands for it in a test.
-    occupy : queues so many passes of work that need nothing.
+    occupy : called with a number, queues as many passes of work that need nothing.
     errors : what `run` raises where a way does not work after all.
     """
     spans: dict[str, list[tuple[Any, Any]]] = {}

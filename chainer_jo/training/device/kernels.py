@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from chainer_jo.functions.providers.half import HALF
+from chainer_jo.functions.providers.cuda_float16 import FLOAT16
 
 #: Arrays that one launch of ``gather`` takes: their addresses are kernel arguments, 4 KiB at most.
 CHUNKS = 128
@@ -27,7 +27,7 @@ CHUNKS_DTYPE = np.dtype([
 
 SOURCE = (
     f"#define CHUNKS {CHUNKS}\n"
-    + HALF
+    + FLOAT16
     + r"""
 
 __device__ long long position() {

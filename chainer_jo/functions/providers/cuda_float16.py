@@ -1,6 +1,6 @@
 """Float16 in CUDA source, without a header: as an unsigned short, rounded to nearest even."""
 
-HALF = r"""
+FLOAT16 = r"""
 #ifdef __CUDACC__
 __device__ unsigned short to_half(float value) {
     unsigned short half;
