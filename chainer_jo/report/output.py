@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,7 +42,7 @@ class Page:
         return "\n".join([*head, r"\centering", *grids, r"\end{table}", ""])
 
 
-class Output:
+class Output(abc.ABC):
     """A table or figure of the paper: the runs that it needs, and its text and data from those that
     have finished.
 
@@ -65,21 +66,21 @@ class Output:
     def title(self) -> str:
         return f"{self.kind.capitalize()} {self.number}"
 
+    @abc.abstractmethod
     def page(self, store: RunStore, origin: dict) -> Page:
         """Its text, from the runs in ``store``; ``origin`` names preset, data and precision."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def data(self, store: RunStore, origin: dict) -> dict:
         """The content of its JSON file."""
-        raise NotImplementedError
 
     def text(self, store: RunStore, origin: dict) -> str:
         """As Markdown, for the terminal too."""
         return self.page(store, origin).markdown()
 
+    @abc.abstractmethod
     def further(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
         """Its other files by their endings: a table's CSV and LaTeX, a figure's drawing and CSV."""
-        raise NotImplementedError
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
         """Writes everything from the runs that have finished; returns the paths. Markdown and JSON
