@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import platform
 import sys
 import threading
 
@@ -426,6 +427,30 @@ def test_buffers_come_back_when_their_last_view_is_gone():
         assert (view == 7).all()
         del view
         assert buffers.empty(shape, float32).ctypes.data == address
+
+
+FAULTS = """
+import resource, sys
+import numpy as np
+from chainer_jo.functions import providers
+
+providers.choose("cpu", engine=sys.argv[1])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(150):
+    np.ones(1 << 23)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told to")
+def test_stock_chainers_memory_is_kept_as_well():
+    _library()
+    faults = {
+        engine: int(run([sys.executable, "-c", FAULTS, engine]).stdout)
+        for engine in ("onednn", "stock")
+    }
+    # Those of one array, not of 150; the first may lie badly for huge pages.
+    assert faults["stock"] < faults["onednn"] / 2
 
 
 def _library():

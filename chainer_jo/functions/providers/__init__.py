@@ -18,6 +18,7 @@ import numpy
 from chainer.backends import cuda
 
 from chainer_jo.errors import UserError
+from chainer_jo.functions.providers.buffers import keep_freed_memory
 
 PRECISIONS = ("fp32", "tf32", "mixed")
 ENGINES = ("auto", "onednn", "cudnn", "stock")
@@ -230,6 +231,8 @@ def choose(device: Any, precision: str = "fp32", engine: str = "auto") -> Provid
         raise UserError(f"precision: {precision!r} needs the {native} engine, and {reason}")
     if engine == "auto":
         _notice_once(f"{reason}; using stock Chainer functions: same results, slower")
+    if native == "onednn":
+        keep_freed_memory()
     return None
 
 

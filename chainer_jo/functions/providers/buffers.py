@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import sys
 from collections import defaultdict
 
 import numpy
@@ -17,6 +18,19 @@ import numpy
 ALIGNMENT = 64
 #: Bytes from which memory is mapped on its own, in huge pages where the system has them.
 LARGE = 1 << 20
+#: glibc's options of malloc.h, and their values for: never given back, never mapped on its own.
+_KEEPING = {-1: 2**31 - 1, -4: 0}  # M_TRIM_THRESHOLD, M_MMAP_MAX
+
+
+def keep_freed_memory() -> None:
+    """The same for arrays that are NumPy's own: malloc keeps what is freed, for all of the process.
+
+    Where there is no glibc nothing happens.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        for option, value in _KEEPING.items():
+            mallopt(option, value)
 
 
 class Buffers:
