@@ -8,6 +8,7 @@ import figure3
 import figure4
 import figure5
 import figure6
+import learning_curves
 import parts
 import table1
 import table2
@@ -28,7 +29,7 @@ from chainer_jo.report.html import Report
 
 TABLES = (table1, table2, table4, table5, table6, table7, table8, table9, table10, table11)
 CONFIDENCE = (table12, table13)
-FIGURES = (figure1, figure2, figure3, figure4, figure5, figure6)
+FIGURES = (figure1, figure2, figure3, figure4, figure5, figure6, learning_curves)
 OUTPUTS = [
     *(script.table for script in (*TABLES, *CONFIDENCE, parts)),
     *(script.figure for script in FIGURES),

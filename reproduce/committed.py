@@ -16,8 +16,9 @@ from chainer_jo.experiments.presets import PRESETS
 from chainer_jo.experiments.provenance import known
 from chainer_jo.experiments.store import read_packed
 
-#: Presets whose Table 1 the README shows: that of the first there is. They also come first.
-MOST_TELLING = ("paper", "half", "digits")
+#: The preset of the paper's own scale, and those of which the README shows the first there is.
+FULL_SCALE = "paper"
+MOST_TELLING = ("half", "digits")
 #: The place in docs that describes a data set.
 DESCRIBED = {
     "cifar10-jpeg": "checklist.md#cifar-10-as-jpeg",
@@ -92,7 +93,7 @@ class Reference:
 def references(results: Path, figures: Path) -> list[Reference]:
     """All committed results, the most telling first. Raises UserError where there are none, and for
     a folder without runs."""
-    order = list(dict.fromkeys([*MOST_TELLING, *PRESETS]))
+    order = list(dict.fromkeys([FULL_SCALE, *MOST_TELLING, *PRESETS]))
     folders = [path for path in results.glob("*") if path.is_dir()]
     if not folders:
         raise UserError(f"{results}: no results; expected a folder for each preset")

@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from committed import MOST_TELLING, Reference, described, trials
+from committed import FULL_SCALE, MOST_TELLING, Reference, described, trials
 
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import PRESETS, Study
@@ -59,7 +59,7 @@ def _unseen(found: Sequence[Reference]) -> list[tuple[str, str, bool]]:
     data, names = {r.data for r in found}, {r.name for r in found}
     return [
         ("at the paper's full scale", "the paper's own scale (preset `paper`);",
-         any(r.preset == "paper" for r in found)),
+         any(r.preset == FULL_SCALE for r in found)),
         ("on a GPU", "results on a GPU, and on more than one: "
          "what has been tried is in [docs/gpu.md](docs/gpu.md#state);",
          any(name.startswith("cupy") for name in versions)),
@@ -76,12 +76,35 @@ def _unseen(found: Sequence[Reference]) -> list[tuple[str, str, bool]]:
 
 def result(found: Sequence[Reference]) -> str:
     """What came out, in a sentence, and what no number is of."""
-    r = _telling(found)
-    said = headline(r.parts("table")[1], images(Study(PRESETS[r.preset], r.data)))
+    shown = _telling(found)
+    said = [_said(r) for r in shown]
     missing = [what for what, _, seen in _unseen(found) if what and not seen]
     if missing:
-        said += f" No result here was computed {' or '.join(missing)}."
-    return wrapped(said)
+        said.append(f"No result here was computed {' or '.join(missing)}.")
+    lines = [wrapped(" ".join(said))]
+    if shown[0].preset == FULL_SCALE:
+        lines += ["", CURVES.format(shown[0].name)]
+    return "\n".join(lines)
+
+
+#: The image of a folder's learning curves.
+CURVES = (
+    '<img src="figures/reference/{}/learning_curves.png" width="480"\nalt="Test accuracy by epoch '
+    'of cross entropy and of both steps of the joint method, with half of the labels redrawn">'
+)
+
+
+def _said(r: Reference) -> str:
+    """The sentence of one folder, and that it is of one trial; empty if it has no such numbers."""
+    table = r.parts("table").get(1)
+    if table is None:
+        return ""
+    said = headline(table, _images(r))
+    return f"{said} One trial." if said and trials([table]) == "1" else said
+
+
+def _images(r: Reference) -> str:
+    return images(Study(PRESETS[r.preset], r.data))
 
 
 def wrapped(text: str) -> str:
@@ -93,9 +116,13 @@ def wrapped(text: str) -> str:
 
 
 def table1(found: Sequence[Reference]) -> str:
-    """Table 1 of the most telling preset that has one, in short: a row for each noise rate that has
+    """Table 1 in short, of the folders that the README shows: a row for each noise rate that has
     runs; and what it takes to make it."""
-    r = _telling(found)
+    shown = _telling(found)
+    return "\n\n".join((f"{_images(r)}:\n\n" if len(shown) > 1 else "") + _short(r) for r in shown)
+
+
+def _short(r: Reference) -> str:
     table = r.parts("table")[1]
     ours = means(table)
     paper = {
@@ -121,8 +148,10 @@ def table1(found: Sequence[Reference]) -> str:
     theirs = ["paper: labels after", "paper: cross entropy", "paper: joint"] * beside
     lines = [f"| {' | '.join(row)} |" for row in (["noise rate", *heads, *theirs], *rows)]
     lines.insert(1, "|---" * (1 + len(heads) + len(theirs)) + "|")
+    number = trials([table])
+    over = "one trial; " if number == "1" else f"means over {number} trials; scatter, and "
     notes = [
-        f"In percent, means over {trials([table])} trials; scatter, and recovery of cross entropy: "
+        f"In percent, {over}recovery of cross entropy: "
         f"[Table 1](results/reference/{r.name}/table1.md)."
     ]
     if worse:
@@ -141,16 +170,19 @@ def _tested(found: Mapping, rate: float) -> list[str]:
     return [f"{best:.1f}{TO}{last:.1f}", f"{joint:.1f}"]
 
 
-def _telling(found: Sequence[Reference]) -> Reference:
-    """The results that the README shows."""
+def _telling(found: Sequence[Reference]) -> list[Reference]:
+    """The results that the README shows: what there is at the paper's scale, and the most telling
+    preset of the others."""
     by_name = {r.name: r for r in found}
-    return next(by_name[name] for name in MOST_TELLING if name in by_name)
+    others = [by_name[name] for name in MOST_TELLING if name in by_name]
+    return [r for r in found if r.preset == FULL_SCALE and _said(r)] + others[:1]
 
 
 def _made_by(r: Reference) -> str:
     """The command for a preset's Table 1, and what its runs took; nothing if they are not there."""
     packed = read_packed(r.results)
-    cells = r.parts("table")[1]["cells"]
+    table = r.parts("table")[1]
+    cells = table["cells"]
     keys = {key for cell in cells for key in cell["runs"]}
     shown = [packed[key] for key in keys & packed.keys()]
     firsts = (Experiment.from_dict(run["experiment"]).first_step for run in shown)
@@ -158,9 +190,12 @@ def _made_by(r: Reference) -> str:
     seconds |= {e.id: packed[e.id]["result"]["seconds"] for e in firsts if e}
     if not seconds:
         return ""
-    data = {"cifar10-jpeg": " --data cifar10-jpeg.tar.xz"}.get(r.data, "")
+    flags = {"cifar10-jpeg": " --data cifar10-jpeg.tar.xz"}.get(r.data, "")
+    if table["precision"] != PRESETS[r.preset].precision:
+        flags += f" --precision {table['precision']}"
+    flags += _part(cells, r.preset)
     return (
-        f"`python reproduce/table1.py --preset {r.preset}{data}{_part(cells, r.preset)}` makes it: "
+        f"`python reproduce/table1.py --preset {r.preset}{flags}` makes it: "
         f"{len(seconds)} runs, {sum(seconds.values()) / 3600:.1f} hours one after the other on "
         f"{', '.join(r.provenance['devices'])}."
     )

@@ -58,6 +58,7 @@ def _section(r: Reference) -> list[str]:
         for title, file in (
             ("report", "report.html"),
             ("claims", "claims.md"),
+            ("learning curves of Table 1", "learning_curves.md"),
             ("parts of the first step", "parts.md"),
             ("relabelled images", "relabelled.html"),
             ("every run: description, result, log", PACKED),

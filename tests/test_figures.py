@@ -177,6 +177,19 @@ def test_figure2_draws_other_noise_rates():
     assert "r = 0.3, 0.7" in figure.conditions
 
 
+def test_learning_curves_are_of_the_runs_of_table_1():
+    script, table1 = map(importlib.import_module, ("learning_curves", "table1"))
+    of_table = table1.table(STUDY).experiments
+    of_table += [run.first_step for run in of_table if run.first_step]
+    figure = script.figure(STUDY)
+    labels = ["cross entropy", "joint, first step", "joint, second step"]
+    assert (figure.name, [c.label for c in figure.curves]) == ("learning_curves", labels)
+    assert {run.noise.rate for run in figure.experiments} == {0.5}
+    assert set(figure.experiments) < set(of_table)
+    two = script.figure(replace(STUDY, noise_rates=(0.3, 0.7)))
+    assert [c.label for c in two.curves[::3]] == ["cross entropy, r=0.3", "cross entropy, r=0.7"]
+
+
 def test_figures_5_and_6_share_their_runs():
     assert figure_of(5).experiments == figure_of(6).experiments
 
@@ -224,6 +237,14 @@ def drawn(figure, store, monkeypatch):
     figure.further(store, ORIGIN)
     axes, *further = kept[0].axes[0], *kept[0].axes[0].child_axes
     return axes, further
+
+
+def test_notes_of_epochs_that_are_close_are_below_each_other(store, monkeypatch):
+    figure = importlib.import_module("learning_curves").figure(Study(HALF, "cifar10-jpeg"))
+    axes, _ = drawn(figure, store, monkeypatch)
+    places = {text.get_position()[0]: text.get_position()[1] for text in axes.texts[:3]}
+    assert [*places] == [*figure.marks] == [10, 18, 20]
+    assert places[10] == places[18] > places[20]
 
 
 def test_shorter_schedules_show_the_papers_epochs_too(store, monkeypatch):

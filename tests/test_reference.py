@@ -63,15 +63,17 @@ def study_of(preset, table):
     )
 
 
-def table1_of(numbers):
+def table1_of(numbers, trials=2):
     """The JSON of a Table 1: means by method, score, accuracy and noise rate."""
     return {
         "table": 1,
+        "preset": "half",
         "data": "cifar10",
+        "precision": "mixed",
         "cells": [
             {"row": {"method": method, "score": score},
              "column": {"accuracy": accuracy, "noise_rate": rate},
-             "mean": mean, "paper": 50.0, "trials": [mean] * 2, "runs": []}
+             "mean": mean, "paper": 50.0, "trials": [mean] * trials, "runs": []}
             for (method, score, accuracy, rate), mean in numbers.items()
         ],
     }  # fmt: skip
@@ -109,6 +111,26 @@ def test_the_first_sentence_is_of_the_best_and_the_last_epoch():
     digits = {**table1_of(FILLED), "data": "digits"}
     assert headline(digits, "these images").endswith("The joint method ends at 72.9 %.")
     assert headline(table1_of({**FILLED, ("joint", "last", "test", 0.5): None}), "") == ""
+
+
+def test_what_there_is_at_the_papers_scale_comes_first(tmp_path):
+    found = []
+    for name, preset, trials in (("paper-cifar10-jpeg-mixed", "paper", 1), ("half", "half", 2)):
+        folder = tmp_path / name
+        folder.mkdir()
+        table = {**table1_of(FILLED, trials), "preset": preset, "data": "cifar10-jpeg"}
+        (folder / "table1.json").write_text(json.dumps(table))
+        found.append(committed.Reference(name, folder, tmp_path))
+        vars(found[-1])["provenance"] = {"versions": []}
+    said = " ".join(readme_regions.result(found).split())
+    assert said.startswith("On CIFAR-10 (as JPEG), with half of the labels")
+    assert "The paper has 85.0, 55.3 and 89.8 %. One trial. On CIFAR-10 (as JPEG) at half" in said
+    assert "No result here was computed on a GPU. <img" in said
+    assert 'src="figures/reference/paper-cifar10-jpeg-mixed/learning_curves.png"' in said
+    said = readme_regions.table1(found)
+    assert said.startswith("CIFAR-10 (as JPEG):\n\n| noise rate")
+    assert "\nIn percent, one trial; recovery of cross entropy: " in said
+    assert "\n\nCIFAR-10 (as JPEG) at half of its resolution:\n\n| noise rate" in said
 
 
 def cells(filled, planned=5):

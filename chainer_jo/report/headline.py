@@ -40,7 +40,8 @@ def headline(table1: Mapping, images: str) -> str:
         TABLE1.value(method=m, score=s, accuracy="test", noise_rate=NOISE_RATE) for m, s in SHOWN
     ]
     best, last, joint = (f"{mean:.1f} %" for mean in ours)
-    paper = " The paper has {:.1f}, {:.1f} and {:.1f} %, at its own scale.".format(*printed)
+    paper = " The paper has {:.1f}, {:.1f} and {:.1f} %".format(*printed)
+    paper += "." if table1["preset"] == "paper" else ", at its own scale."
     return (
         f"On {images}, with {LABELS}, cross entropy reaches a test accuracy of {best} at its best "
         f"epoch and {last} at its last. The joint method ends at {joint}."

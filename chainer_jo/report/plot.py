@@ -27,6 +27,8 @@ FINE = {"fontsize": 8.5, "color": style.MUTED}
 """Notes: as large as they have to be where the figure is 480 pixels wide."""
 NOTE_WIDTH = 74
 """Characters."""
+LETTER, NOTE_ROW = 0.015, 0.05
+"""Width of a note's character, and height of its line, in parts of the axes."""
 
 
 def plot(
@@ -115,10 +117,17 @@ def _draw(
 
 def _mark(axes: Axes, marks: Mapping[int, str], scale: float) -> None:
     """Dotted lines with what happens there, and above the axes the paper's epochs."""
+    row, rows, end = 0, 0, 0.0
     for epoch, what in marks.items():
         axes.axvline(epoch, color=style.MUTED, linestyle=":", linewidth=1.1, zorder=1)
         across = axes.get_xaxis_transform()
-        axes.text(epoch, 0.985, f" {what}", transform=across, va="top", **FINE)
+        row = row + 1 if epoch < end else 0  # below a note that reaches as far as here
+        rows = max(row, rows)
+        end = epoch + LETTER * len(what) * axes.get_xlim()[1]
+        axes.text(epoch, 0.985 - NOTE_ROW * row, f" {what}", transform=across, va="top", **FINE)
+    if rows:
+        bottom, top = axes.get_ylim()
+        axes.set_ylim(top=top + 2 * NOTE_ROW * rows * (top - bottom))
     if scale != 1:
         above = axes.secondary_xaxis(
             "top", functions=(lambda epoch: epoch / scale, lambda paper: paper * scale)

@@ -1,0 +1,50 @@
+"""Learning curves of Table 1: test accuracy by epoch of cross entropy and of both steps of ours.
+
+The paper prints their best and last values, and no curves; so this is none of its figures.
+"""
+
+from chainer_jo.commands import main
+from chainer_jo.experiments.presets import Study
+from chainer_jo.report.curves import Curve
+from chainer_jo.report.figure import Figure
+from chainer_jo.report.headline import NOISE_RATE
+from chainer_jo.report.words import images
+
+CAPTION = (
+    "Test accuracy by epoch of the runs of Table 1: cross entropy, the joint method's first step, "
+    "and its second step on the labels that the first ends with"
+)
+
+
+class LearningCurves(Figure):
+    """Follows the paper's figures in what shows them all."""
+
+    name = "learning_curves"
+    title = "Learning curves"
+
+
+def figure(study: Study) -> Figure:
+    rates = study.noise_rates or (NOISE_RATE,)
+    curves = []
+    for rate in rates:
+        family = f"r={rate:g}" if len(rates) > 1 else ""
+        trials = study.comparison_trials()
+        joint = [study.joint("symmetric", rate, trial) for trial in trials]
+        shown = {
+            "cross entropy": [
+                study.baseline("cross_entropy", "symmetric", rate, t) for t in trials
+            ],
+            "joint, first step": [run.first_step for run in joint],
+            "joint, second step": joint,
+        }
+        curves += [
+            Curve(f"{label}, {family}" if family else label, runs, family)
+            for label, runs in shown.items()
+        ]
+    used = ", ".join(f"{rate:g}" for rate in rates)
+    conditions = f"symmetric noise r = {used}; the first step starts with the given labels"
+    return LearningCurves(9, f"{CAPTION}; {images(study)}.", "test", curves, conditions)
+
+
+if __name__ == "__main__":
+    main(figure, __doc__)
