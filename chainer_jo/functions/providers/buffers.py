@@ -23,10 +23,8 @@ _KEEPING = {-1: 2**31 - 1, -4: 0}  # M_TRIM_THRESHOLD, M_MMAP_MAX
 
 
 def keep_freed_memory() -> None:
-    """The same for arrays that are NumPy's own: malloc keeps what is freed, for all of the process.
-
-    Where there is no glibc nothing happens.
-    """
+    """Has malloc keep what is freed, in all of this process, which does the same for NumPy's own
+    arrays. Where there is no glibc nothing happens."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:
         for option, value in _KEEPING.items():
