@@ -35,10 +35,10 @@ def cell(preset: str, table: int | str, **where) -> float:
     return the_cell(preset, table, **where)["mean"]
 
 
-def logs(preset: str) -> Iterator[list[dict]]:
-    """Those of the trials at the high learning rate of Figure 2."""
+def logs(preset: str, rate: float = 0.2) -> Iterator[list[dict]]:
+    """Those of the trials at one learning rate of Figure 2."""
     drawn = files.read_json(REFERENCE / preset / "figure2.json")["curves"]
-    (curve,) = [c for c in drawn if c["label"] == "lr=0.2"]
+    (curve,) = [c for c in drawn if c["label"] == f"lr={rate:g}"]
     runs = read_packed(REFERENCE / preset)
     return (runs[run]["log"] for run in curve["runs"])
 
@@ -86,6 +86,21 @@ def recovered(rate: float) -> float:
 def right_before(rate: float) -> float:
     where = {"score": "initial", "accuracy": "recovery", "noise_rate": rate}
     return cell("half", 1, **where)
+
+
+def memorised_slowly() -> str:
+    found = []
+    for trials in map(list, (logs("half"), logs("half", 0.02))):
+        found += [100 * mean(log[epoch]["accuracy/noisy"] for log in trials) for epoch in (9, 29)]
+    return (
+        "at 0.2 {:.0f} % of them are predicted in epoch 10 and {:.0f} % in epoch 30, at 0.02 "
+        "{:.0f} % and {:.0f} %."
+    ).format(*found)
+
+
+def high_and_low_rates_end() -> str:
+    ends = (100 * mean(log[-1]["test"] for log in logs("half", rate)) for rate in (0.2, 0.02))
+    return "test accuracy ends at {:.0f} % and {:.0f} %.".format(*ends)
 
 
 def high_rates_end() -> str:
@@ -261,6 +276,8 @@ def digits_are_memorised() -> str:
     forward_recovers_more,
     joint_tests_better,
     high_rates_end,
+    memorised_slowly,
+    high_and_low_rates_end,
     lambda: f"(Table 1, r = 0) {recovered(0.0):.1f} % still are",
     lambda: f"and {cell('half', 13, quantity='accuracy', range='1-0.99'):.1f} % of these are right",
     lambda: f"{recovered(0.7):.1f} % of all its labels for 86.4 %",
