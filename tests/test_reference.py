@@ -146,10 +146,10 @@ def cells(filled, planned=5):
 
 
 @pytest.mark.parametrize("filled, flags, counted", [
-    ({0.1: 2, 0.5: 2}, "", " (2)"),
-    ({0.1: 0, 0.5: 2}, " --noise-rates 0.5", " (2; 1 of 2 settings)"),
+    ({0.1: 3, 0.5: 3}, "", " (3)"),
+    ({0.1: 0, 0.5: 3}, " --noise-rates 0.5", " (3; 1 of 2 settings)"),
     ({0.1: 1, 0.5: 1, 0.7: 0}, " --noise-rates 0.1 0.5 --trials 1", " (1; 2 of 3 settings)"),
-    ({0.1: 1, 0.5: 3}, " --trials 3", " (1 to 3)"),
+    ({0.1: 1, 0.5: 4}, " --trials 4", " (1 to 4)"),
 ])  # fmt: skip
 def test_what_part_of_a_table_there_is_and_which_command_makes_it(filled, flags, counted):
     assert readme_regions._part(cells(filled), "half") == flags

@@ -103,7 +103,7 @@ PAPER = Preset(
 HALF = Preset(
     name="half",
     summary="all of CIFAR-10 at half the resolution, flipped but not cropped, a network of six "
-    "units, schedules a quarter as long, labels averaged over 5 epochs, two trials",
+    "units, schedules a quarter as long, labels averaged over 5 epochs",
     reference_data="cifar10-jpeg",
     default_data="cifar10",
     network=Network((2, 2, 2)),
@@ -113,7 +113,7 @@ HALF = Preset(
     time_scale=0.25,
     average=5,
     pad=0,
-    trials=(2, 2, 2),
+    trials=(3, 3, 2),
     seconds_per_iteration=0.08,
     precision="mixed",
     premises=("symmetric-cross-entropy-falls",),
