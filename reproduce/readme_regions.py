@@ -193,7 +193,7 @@ def _made_by(r: Reference) -> str:
     if not seconds:
         return ""
     # By the medians, since a trial on a busy machine takes several times as long.
-    total = sum(len(trials) * statistics.median(trials) for trials in seconds.values())
+    total = sum(len(each) * statistics.median(each) for each in seconds.values())
     flags = {"cifar10-jpeg": " --data cifar10-jpeg.tar.xz"}.get(r.data, "")
     if table["precision"] != PRESETS[r.preset].precision:
         flags += f" --precision {table['precision']}"
