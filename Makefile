@@ -18,9 +18,9 @@ PIP          := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 table1: $(STAMP)
 	$(BIN)/python reproduce/table1.py $(ARGS)
 
-# A file's tests stay together: they share what is made for them.
+# A file's tests stay together: they share what is made for them. What has broken down is not tried again.
 test: $(STAMP)
-	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0 $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/python -m ruff check .

@@ -6,7 +6,7 @@ import runpy
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,6 +24,8 @@ from chainer_jo.scheduling.scheduler import Scheduler
 from chainer_jo.training.labels import RULES
 
 distributed = pytest.importorskip("distributed")
+from distributed.diagnostics.plugin import SchedulerPlugin  # noqa: E402
+
 from chainer_jo.scheduling import cluster  # noqa: E402
 from chainer_jo.scheduling.cluster import Cluster  # noqa: E402
 
@@ -68,18 +70,29 @@ class Machines:
         worker.wait()
 
 
+@contextmanager
+def machines_in(folder, *plugins):
+    """None, to begin with."""
+    with distributed.LocalCluster(
+        n_workers=0, processes=False, protocol="tcp://", dashboard_address=":0"
+    ) as cluster:
+        for plugin in plugins:
+            cluster.scheduler.add_plugin(plugin)
+        machines = Machines(cluster.scheduler_address, folder)
+        try:
+            yield machines
+        finally:
+            while machines.workers:
+                machines.kill()
+
+
 @pytest.fixture(scope="module")
 def dask(tmp_path_factory):
     """Two workers, to begin with."""
-    with distributed.LocalCluster(
-        n_workers=0, processes=False, protocol="tcp://", dashboard_address=None
-    ) as cluster:
-        machines = Machines(cluster.scheduler_address, tmp_path_factory.mktemp("workers"))
-        for _ in range(2):
-            machines.start()
+    with machines_in(tmp_path_factory.mktemp("workers")) as machines:
+        machines.start()
+        machines.start()
         yield machines
-        while machines.workers:
-            machines.kill()
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +125,47 @@ def test_killed_workers_change_nothing(dask, local, tmp_path):
     assert outcome(tmp_path) == local
 
 
+class KillOnAnswer(SchedulerPlugin):
+    """Kills the worker that has the first result of a run, before anybody can fetch it."""
+
+    def transition(self, key, start, finish, *args, **kwargs):
+        if self.machines and finish == "memory" and key.startswith(BASELINE.id):
+            replace_worker(self.machines.pop())
+
+
+def replace_worker(machines):
+    machines.kill()
+    machines.start()
+
+
+def test_a_result_lost_with_its_worker_is_asked_for_again(tmp_path):
+    plugin, store = KillOnAnswer(), RunStore(tmp_path / "results")
+    with machines_in(tmp_path, plugin) as machines:
+        plugin.machines = [machines]
+        machines.start()
+        assert work(machines, store, [BASELINE])
+    assert not plugin.machines, "the worker was killed"
+    assert store.result(BASELINE)["state"] == "finished"
+
+
+def test_a_verdict_lost_with_its_worker_is_not_waited_for(tmp_path, monkeypatch):
+    verdict, killed = Cluster._verdict, []
+
+    def kill_first(pool, answer):
+        if not killed:
+            killed.append(answer)
+            while not answer.done():
+                time.sleep(0.01)
+            replace_worker(machines)
+        return verdict(pool, answer)
+
+    monkeypatch.setattr(Cluster, "_verdict", kill_first)
+    with machines_in(tmp_path) as machines:
+        machines.start()
+        assert work(machines, RunStore(tmp_path / "results"), [BASELINE])
+    assert killed
+
+
 def test_what_an_interrupted_client_leaves_goes_on(dask, tmp_path):
     """The run stops, too, and its epochs are not lost."""
     store, epochs = RunStore(tmp_path), []
@@ -140,7 +194,7 @@ def store_is_locked(store):
 def test_workers_that_are_not_fit_are_refused_by_name(dask, tmp_path, caplog):
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
         ) as other,
         pytest.raises(UserError, match="none of its workers"),
     ):
@@ -195,24 +249,17 @@ def test_a_rule_of_ones_own_runs_where_its_script_was_imported(tmp_path, monkeyp
     (tmp_path / "own_rule.py").write_text(RULE)
     runpy.run_path(str(tmp_path / "own_rule.py"))
     run = STUDY.joint("symmetric", 0.5, 0, rule="reversed").first_step
-    with distributed.LocalCluster(
-        n_workers=0, processes=False, protocol="tcp://", dashboard_address=None
-    ) as other:
-        machines = Machines(other.scheduler_address, tmp_path)
-        store = RunStore(tmp_path / "results")
-        try:
-            machines.start()
-            with pytest.raises(UserError, match="none of its workers"):
-                work(machines, store, [run])
-            (line,) = (line for line in caplog.messages if "no runs for it" in line)
-            assert line.endswith(" with own_rule.py") and line.count("own_rule.py") == 1
-            machines.kill()
-            machines.start("--preload", "own_rule")
+    store = RunStore(tmp_path / "results")
+    with machines_in(tmp_path) as machines:
+        machines.start()
+        with pytest.raises(UserError, match="none of its workers"):
             work(machines, store, [run])
-            assert store.result(run)["state"] == "finished"
-        finally:
-            while machines.workers:
-                machines.kill()
+        (line,) = (line for line in caplog.messages if "no runs for it" in line)
+        assert line.endswith(" with own_rule.py") and line.count("own_rule.py") == 1
+        machines.kill()
+        machines.start("--preload", "own_rule")
+        work(machines, store, [run])
+        assert store.result(run)["state"] == "finished"
 
 
 def test_other_code_is_refused():

@@ -67,7 +67,7 @@ class Cluster:
         self._data = self.load_data()
         self._pickled = pickle.dumps(self.load_data)
         self._sent: Future | None = None
-        self._workers: dict[str, Future | bool] = {}  # whether it is fit, once that is known
+        self._workers: dict[str, LocalFuture | bool] = {}  # whether it is fit, once that is known
         self._out: set[Future] = set()
         self._stranded: set[Future] = set()  # of these, when looked at last
         self._next_look = 0.0
@@ -124,7 +124,8 @@ class Cluster:
         """Until those that are there have been judged, and one is fit."""
         until = time.monotonic() + PATIENCE
         while not self.places or (
-            time.monotonic() < until and any(isinstance(w, Future) for w in self._workers.values())
+            time.monotonic() < until
+            and any(isinstance(w, LocalFuture) for w in self._workers.values())
         ):
             if self._workers and not any(self._workers.values()):
                 raise UserError(f"--cluster {self.address}: none of its workers can take runs")
@@ -148,14 +149,14 @@ class Cluster:
             if fit is None:
                 against = self._against(info)
                 self._workers[address] = False if against else self._prepare(address)
-            elif isinstance(fit, Future) and fit.done():
-                against = self._verdict(fit)
+            elif isinstance(fit, LocalFuture) and fit.done():
+                against = fit.result()
                 if against == NO_DATA and not _on_disk(self._data):
                     if self._sent is None or self._sent.cancelled():
                         self._sent = self._client.scatter(self._data)
                     self._workers[address] = self._prepare(address, self._sent)
                     continue
-                if fit.cancelled():  # the worker that had the data is lost: from the beginning
+                if against is None:  # the worker that had the data is lost: from the beginning
                     del self._workers[address]
                     continue
                 self._workers[address] = not against
@@ -167,13 +168,11 @@ class Cluster:
                 _logger.warning("worker %s: no runs for it, %s", shown, against)
 
     def _take_back_stranded(self) -> None:
-        """Hands out again the runs that no worker has. Dask looks for a fit worker only when a run
-        or a worker arrives."""
+        """Hands out again the runs that no worker has, those too whose result was lost with its
+        worker. Dask looks for a fit worker only when a run or a worker arrives."""
         with_workers = {key for keys in self._client.processing().values() for key in keys}
         stranded = {
-            run
-            for run in list(self._out)
-            if run.status == "pending" and run.key not in with_workers
+            run for run in list(self._out) if not run.done() and run.key not in with_workers
         }
         self._client.cancel(list(stranded & self._stranded))
         self._stranded = stranded
@@ -188,17 +187,21 @@ class Cluster:
             return f"--device {self.settings.device} needs dask worker --resources GPU=1"
         return ""
 
-    def _prepare(self, address: str, data: Future | None = None) -> Future:
-        return self._client.submit(
+    def _prepare(self, address: str, data: Future | None = None) -> LocalFuture:
+        answer = self._client.submit(
             prepare, self._place, provenance.code(), self._probe,
             self._pickled, self._data.fingerprint(), self.settings.device, self.threads, data,
             workers=[address], allow_other_workers=False, pure=False,
         )  # fmt: skip
+        # A thread waits: the answer of a worker that is lost before it was fetched never comes.
+        return self._threads.submit(self._verdict, answer)
 
-    def _verdict(self, answer: Future) -> str:
-        """What there is against a worker; empty if nothing."""
+    def _verdict(self, answer: Future) -> str | None:
+        """What there is against a worker; empty if nothing, None if its data were lost."""
         try:
             return answer.result()
+        except CancelledError:
+            return None
         except (ImportError, AttributeError, TypeError) as error:
             return f"it lacks {provenance.code()} ({error})"
         except Exception as error:  # of any kind: it is another machine's
