@@ -166,6 +166,22 @@ def test_a_verdict_lost_with_its_worker_is_not_waited_for(tmp_path, monkeypatch)
     assert killed
 
 
+def test_data_are_sent_again_where_their_worker_is_lost_meanwhile(tmp_path, monkeypatch):
+    send, killed = distributed.scheduler.scatter_to_workers, []
+
+    async def kill_first(workers, data, **kwargs):
+        if not killed:
+            killed.extend(workers)
+            replace_worker(machines)
+        return await send(workers, data, **kwargs)
+
+    monkeypatch.setattr(distributed.scheduler, "scatter_to_workers", kill_first)
+    with machines_in(tmp_path) as machines:
+        machines.start()
+        assert work(machines, RunStore(tmp_path / "results"), [BASELINE], OnlyIn(os.getpid()))
+    assert killed
+
+
 def test_what_an_interrupted_client_leaves_goes_on(dask, tmp_path):
     """The run stops, too, and its epochs are not lost."""
     store, epochs = RunStore(tmp_path), []

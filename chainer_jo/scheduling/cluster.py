@@ -152,9 +152,11 @@ class Cluster:
             elif isinstance(fit, LocalFuture) and fit.done():
                 against = fit.result()
                 if against == NO_DATA and not _on_disk(self._data):
-                    if self._sent is None or self._sent.cancelled():
-                        self._sent = self._client.scatter(self._data)
-                    self._workers[address] = self._prepare(address, self._sent)
+                    # A worker lost while data go to it: they are sent again at the next look.
+                    with contextlib.suppress(OSError):
+                        if self._sent is None or self._sent.cancelled():
+                            self._sent = self._client.scatter(self._data)
+                        self._workers[address] = self._prepare(address, self._sent)
                     continue
                 if against is None:  # the worker that had the data is lost: from the beginning
                     del self._workers[address]
