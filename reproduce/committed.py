@@ -101,7 +101,7 @@ def references(results: Path, figures: Path) -> list[Reference]:
     for r in found:
         if not any(r.name.startswith(preset) for preset in PRESETS):
             raise UserError(f"{r.results}: no preset; expected one of {', '.join(PRESETS)}")
-        if not r.provenance:
+        if not r.provenance.get("runs"):
             raise UserError(f"{r.results}: no runs; expected them packed by reproduce/pack.py")
     return sorted(found, key=lambda r: (order.index(r.preset), r.name))
 

@@ -13,9 +13,10 @@ from committed import FULL_SCALE, MOST_TELLING, Reference, described, trials
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import PRESETS, Study
 from chainer_jo.experiments.store import read_packed
+from chainer_jo.paper.tables import TABLE1
 from chainer_jo.report.claims import summary
 from chainer_jo.report.headline import NOISE_RATE, SHOWN, headline, means
-from chainer_jo.report.words import images, of_the_paper, slug
+from chainer_jo.report.words import counted, images, of_the_paper, slug
 
 #: Characters of a line of prose.
 LINE = 140
@@ -92,7 +93,7 @@ def result(found: Sequence[Reference]) -> str:
 #: The image of a folder's learning curves.
 CURVES = (
     '<img src="figures/reference/{}/learning_curves.png" width="480"\nalt="Test accuracy by epoch '
-    'of cross entropy and of both steps of the joint method, with half of the labels redrawn">'
+    'of the runs of Table 1 with half of the labels redrawn">'
 )
 
 
@@ -135,10 +136,10 @@ def _short(r: Reference) -> str:
     for rate in dict.fromkeys(cell["column"]["noise_rate"] for cell in table["cells"]):
         before = ours.get(("noisy_labels", "initial", "recovery", rate))
         after = ours.get((*JOINT, "recovery", rate))
-        if before is None or after is None:
+        if before is None:
             continue
-        worse += [rate] * (after < before)
-        row = [f"{100 * rate:g} %", f"{before:.1f}{TO}{after:.1f}", *_tested(ours, rate)]
+        worse += [rate] * (after is not None and after < before)
+        row = [f"{100 * rate:g} %", f"{before:.1f}{TO}{_or_dash(after)}", *_tested(ours, rate)]
         rows.append(
             row + [f"{paper[*JOINT, 'recovery', rate]:.1f}", *_tested(paper, rate)] * beside
         )
@@ -168,8 +169,12 @@ TO = "\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}"
 
 def _tested(found: Mapping, rate: float) -> list[str]:
     """Test accuracies: ``69.0 → 48.4`` of cross entropy, best and last, and the joint method's."""
-    best, last, joint = (found.get((*which, "test", rate)) for which in SHOWN)
-    return [f"{best:.1f}{TO}{last:.1f}", f"{joint:.1f}"]
+    best, last, joint = (_or_dash(found.get((*which, "test", rate))) for which in SHOWN)
+    return [f"{best}{TO}{last}", joint]
+
+
+def _or_dash(accuracy: float | None) -> str:
+    return "-" if accuracy is None else f"{accuracy:.1f}"
 
 
 def _telling(found: Sequence[Reference]) -> list[Reference]:
@@ -198,22 +203,24 @@ def _made_by(r: Reference) -> str:
     if table["precision"] != PRESETS[r.preset].precision:
         flags += f" --precision {table['precision']}"
     flags += _part(cells, r.preset)
+    number = sum(map(len, seconds.values()))
+    runs = counted(number, "run") + ("" if table["complete"] else " so far")
+    took = f"{total / 3600:.1f} hours"
+    if number > 1:
+        took = f"by their median trials {took} one after the other"
     return (
-        f"`python reproduce/table1.py --preset {r.preset}{flags}` makes it: "
-        f"{sum(map(len, seconds.values()))} runs, by their median trials {total / 3600:.1f} hours "
-        f"one after the other on {', '.join(r.provenance['devices'])}."
+        f"`python reproduce/table1.py --preset {r.preset}{flags}` makes it: {runs}, {took} on "
+        f"{', '.join(r.provenance['devices'])}."
     )
 
 
 def _part(cells: Sequence[dict], preset: str) -> str:
-    """The flags that ask for no more than the cells of Table 1 that are filled."""
-    rates = {cell["column"]["noise_rate"]: False for cell in cells}
-    for cell in cells:
-        rates[cell["column"]["noise_rate"]] |= bool(cell["trials"])
+    """The flags that ask for no more than the noise rates and trials of Table 1 that there are."""
+    rates = sorted({cell["column"]["noise_rate"] for cell in cells if cell["trials"]})
     most = max(len(cell["trials"]) for cell in cells)
     flags = ""
-    if not all(rates.values()):
-        flags += "".join([" --noise-rates", *(f" {r:g}" for r in sorted(rates) if rates[r])])
+    if rates != sorted(TABLE1.keys("noise_rate")):
+        flags += "".join([" --noise-rates", *(f" {rate:g}" for rate in rates)])
     return flags if most == PRESETS[preset].trials[0] else f"{flags} --trials {most}"
 
 

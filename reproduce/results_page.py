@@ -11,7 +11,7 @@ from chainer_jo.experiments.presets import PRESETS
 from chainer_jo.experiments.store import PACKED
 from chainer_jo.paper.claims import GROUPS, NOT_RUN
 from chainer_jo.report.claims import summary
-from chainer_jo.report.words import slug
+from chainer_jo.report.words import counted, slug
 
 
 def page(found: Sequence[Reference]) -> str:
@@ -34,7 +34,7 @@ def _section(r: Reference) -> list[str]:
     origin, here, drawn = r.provenance, f"reference/{r.name}", f"../figures/reference/{r.name}"
     seeds = origin["seeds"]
     facts = [
-        f"{origin['runs']} runs, {origin['hours']:g} hours of computing",
+        f"{counted(origin['runs'], 'run')}, {origin['hours']:.1f} hours of computing",
         f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}",
         ", ".join(origin["devices"]),
         f"engine {', '.join(origin['engines'])}",

@@ -17,6 +17,7 @@ from chainer_jo.datasets import clothing1m, clothing1m_standin
 from chainer_jo.experiments.presets import CLOTHING1M_DIGITS, PRESETS, Study
 from chainer_jo.experiments.presets import CLOTHING1M_STANDIN as STANDIN
 from chainer_jo.experiments.store import PACKED, RunStore, read_packed
+from chainer_jo.paper.tables import TABLE1
 from chainer_jo.report.claims import Claims
 from chainer_jo.report.clothing1m import table3
 from chainer_jo.report.headline import headline
@@ -92,13 +93,17 @@ def test_the_readme_has_table_1_in_short_where_there_are_runs(tmp_path):
     folder = tmp_path / "half"
     folder.mkdir()
     unrun = {(*key[:-1], 0.7): None for key in FILLED}
-    (folder / "table1.json").write_text(json.dumps(table1_of(FILLED | unrun)))
+    alone = {(*key[:-1], 0.9): None if key[0] == "joint" else n for key, n in FILLED.items()}
+    (folder / "table1.json").write_text(json.dumps(table1_of(FILLED | unrun | alone)))
     found = committed.Reference("half", folder, tmp_path)
     rows = readme_regions.table1([found]).splitlines()
     assert rows[2].replace("\N{NO-BREAK SPACE}", " ") == (
         "| 50 % | 55.0 → 54.0 | 69.0 → 48.4 | 72.9 | 50.0 | 50.0 → 50.0 | 50.0 |"
     )
-    assert not rows[3]
+    assert rows[3].replace("\N{NO-BREAK SPACE}", " ") == (
+        "| 90 % | 55.0 → - | 69.0 → 48.4 | - | 50.0 | 50.0 → 50.0 | 50.0 |"
+    )
+    assert not rows[4]
     assert "At noise rates of 50 % fewer labels are right afterwards." in " ".join(rows)
 
 
@@ -110,7 +115,12 @@ def test_the_first_sentence_is_of_the_best_and_the_last_epoch():
     )
     digits = {**table1_of(FILLED), "data": "digits"}
     assert headline(digits, "these images").endswith("The joint method ends at 72.9 %.")
-    assert headline(table1_of({**FILLED, ("joint", "last", "test", 0.5): None}), "") == ""
+    alone = FILLED | {("joint", "last", "test", 0.5): None}
+    assert headline(table1_of(alone), "these images").endswith(
+        "48.4 % at its last. The joint method has not ended there. The paper has 85.0 and 55.3 %, "
+        "at its own scale."
+    )
+    assert headline(table1_of(alone | {("cross_entropy", "last", "test", 0.5): None}), "") == ""
 
 
 def test_what_there_is_at_the_papers_scale_comes_first(tmp_path):
@@ -145,11 +155,15 @@ def cells(filled, planned=5):
     ]
 
 
+RATES = TABLE1.keys("noise_rate")
+
+
 @pytest.mark.parametrize("filled, flags, counted", [
-    ({0.1: 3, 0.5: 3}, "", " (3)"),
+    (dict.fromkeys(RATES, 3), "", " (3)"),
+    ({0.5: 3}, " --noise-rates 0.5", " (3)"),
     ({0.1: 0, 0.5: 3}, " --noise-rates 0.5", " (3; 1 of 2 settings)"),
     ({0.1: 1, 0.5: 1, 0.7: 0}, " --noise-rates 0.1 0.5 --trials 1", " (1; 2 of 3 settings)"),
-    ({0.1: 1, 0.5: 4}, " --trials 4", " (1 to 4)"),
+    (dict.fromkeys(RATES, 1) | {0.5: 4}, " --trials 4", " (1 to 4)"),
 ])  # fmt: skip
 def test_what_part_of_a_table_there_is_and_which_command_makes_it(filled, flags, counted):
     assert readme_regions._part(cells(filled), "half") == flags
@@ -210,17 +224,21 @@ def test_a_flag_of_the_script_that_writes_them_writes_nothing(flag, code):
         assert "Writes results/README.md" in done.stdout
 
 
-@pytest.mark.parametrize("folder, said", [
-    ("", "no results; expected a folder for each preset"),
-    ("half", "no runs; expected them packed by reproduce/pack.py"),
-    ("whole", "no preset; expected one of paper, half, digits"),
+@pytest.mark.parametrize("folder, origin, said", [
+    ("", None, "no results; expected a folder for each preset"),
+    ("half", None, "no runs; expected them packed by reproduce/pack.py"),
+    ("half", {"runs": 0}, "no runs; expected them packed by reproduce/pack.py"),
+    ("whole", None, "no preset; expected one of paper, half, digits"),
 ])  # fmt: skip
-def test_a_folder_of_results_without_runs_is_named_in_one_line(tmp_path, folder, said):
+def test_a_folder_of_results_without_runs_is_named_in_one_line(tmp_path, folder, origin, said):
     checkout = tmp_path / "reproduce"
     shutil.copytree(ROOT / "reproduce", checkout)
-    (tmp_path / "results" / "reference" / folder).mkdir(parents=True)
+    results = tmp_path / "results" / "reference" / folder
+    results.mkdir(parents=True)
+    if origin:
+        (results / "provenance.json").write_text(json.dumps(origin))
     done = run([sys.executable, checkout / "overview.py"], 2)
-    assert done.stderr == f"error: {tmp_path / 'results' / 'reference' / folder}: {said}\n"
+    assert done.stderr == f"error: {results}: {said}\n"
 
 
 def test_links_of_the_page_of_all_results_lead_somewhere():

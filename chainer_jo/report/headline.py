@@ -24,8 +24,8 @@ def means(table1: Mapping) -> dict[tuple, float]:
 
 
 def headline(table1: Mapping, images: str) -> str:
-    """Test accuracies of both methods at r = 0.5, and the paper's if it is of the same data set;
-    empty while one has no trial.
+    """Test accuracies of both methods at r = 0.5, and the paper's if it is of the same data set; of
+    cross entropy alone while the joint method has no trial, empty while cross entropy has none.
 
     Parameters
     ----------
@@ -33,17 +33,22 @@ def headline(table1: Mapping, images: str) -> str:
     images : what it was trained on, see `chainer_jo.report.words.images`.
     """
     found = means(table1)
-    ours = [found.get((method, score, "test", NOISE_RATE)) for method, score in SHOWN]
-    if None in ours:
+    keys = [(method, score, "test", NOISE_RATE) for method, score in SHOWN]
+    best, last, joint = (found.get(key) for key in keys)
+    if best is None or last is None:
         return ""
-    printed = [
-        TABLE1.value(method=m, score=s, accuracy="test", noise_rate=NOISE_RATE) for m, s in SHOWN
-    ]
-    best, last, joint = (f"{mean:.1f} %" for mean in ours)
-    paper = " The paper has {:.1f}, {:.1f} and {:.1f} %".format(*printed)
-    paper += "." if table1["preset"] == "paper" else ", at its own scale."
-    return (
-        f"On {images}, with {LABELS}, cross entropy reaches a test accuracy of {best} at its best "
-        f"epoch and {last} at its last. The joint method ends at {joint}."
-        f"{paper if of_the_paper(table1['data']) else ''}"
+    printed = [TABLE1.value(method=m, score=s, accuracy=a, noise_rate=r) for m, s, a, r in keys]
+    said = (
+        f"On {images}, with {LABELS}, cross entropy reaches a test accuracy of {best:.1f} % at its "
+        f"best epoch and {last:.1f} % at its last. "
     )
+    if joint is None:
+        said += "The joint method has not ended there."
+        paper = "{:.1f} and {:.1f} %".format(*printed)
+    else:
+        said += f"The joint method ends at {joint:.1f} %."
+        paper = "{:.1f}, {:.1f} and {:.1f} %".format(*printed)
+    if not of_the_paper(table1["data"]):
+        return said
+    scale = "" if table1["preset"] == "paper" else ", at its own scale"
+    return f"{said} The paper has {paper}{scale}."

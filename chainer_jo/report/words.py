@@ -40,6 +40,11 @@ def schedules(study: Study) -> str:
     return f"epochs are the paper's: schedules are {scale:g} times as long"
 
 
+def counted(number: int, thing: str) -> str:
+    """How many there are: "1 run", "3 runs"."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def in_words(identifier: str) -> str:
     """The name of a claim: ``table6-insensitive`` as "Table 6 insensitive"."""
     words = re.sub(r"\btable(\d+)", r"table \1", identifier.replace("-", " "))
