@@ -57,12 +57,15 @@ def _shown(r: Reference) -> str:
 
 
 def _unseen(found: Sequence[Reference]) -> list[tuple[str, str, bool]]:
-    """What nobody has run: in short, in a line, and whether it has been after all."""
+    """What nobody has run: in short (empty if the first sentences need not say it), in a line, and
+    whether it has been after all."""
     versions = [name for r in found for version in r.provenance["versions"] for name in version]
     data, names = {r.data for r in found}, {r.name for r in found}
+    full = sum(r.provenance["runs"] for r in found if r.preset == FULL_SCALE)
+    but = f", but for {counted(full, 'run')}" if full else ""
     return [
-        ("at the paper's full scale", "the paper's own scale (preset `paper`);",
-         any(r.preset == FULL_SCALE for r in found)),
+        ("" if full else "at the paper's full scale",
+         f"the paper's own scale (preset `paper`){but};", False),
         ("on a GPU", "results on a GPU, and on more than one: "
          "what has been tried is in [docs/gpu.md](docs/gpu.md#state);",
          any(name.startswith("cupy") for name in versions)),

@@ -131,7 +131,7 @@ def test_what_there_is_at_the_papers_scale_comes_first(tmp_path):
         table = {**table1_of(FILLED, trials), "preset": preset, "data": "cifar10-jpeg"}
         (folder / "table1.json").write_text(json.dumps(table))
         found.append(committed.Reference(name, folder, tmp_path))
-        vars(found[-1])["provenance"] = {"versions": []}
+        vars(found[-1])["provenance"] = {"versions": [], "runs": trials}
     said = " ".join(readme_regions.result(found).split())
     assert said.startswith("On CIFAR-10 (as JPEG), with half of the labels")
     assert "The paper has 85.0, 55.3 and 89.8 %. One trial. On CIFAR-10 (as JPEG) at half" in said
@@ -141,6 +141,8 @@ def test_what_there_is_at_the_papers_scale_comes_first(tmp_path):
     assert said.startswith("CIFAR-10 (as JPEG):\n\n| noise rate")
     assert "\nIn percent, one trial; recovery of cross entropy: " in said
     assert "\n\nCIFAR-10 (as JPEG) at half of its resolution:\n\n| noise rate" in said
+    said = readme_regions.status(found)
+    assert "\n- the paper's own scale (preset `paper`), but for 1 run;\n" in said
 
 
 def cells(filled, planned=5):
