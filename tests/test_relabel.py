@@ -222,6 +222,12 @@ def test_probabilities_of_any_model(data, tmp_path, capsys):
     np.savez(tmp_path / "p.npz", probabilities=seen[:, :2], paths=paths)
     assert run("relabel", data / "labels.csv", "--out", tmp_path / "other", *words) == 2
     assert "2 columns for classes" in one_line(capsys)
+    seen[7], seen[9, 0] = 0, -0.9
+    np.savez(tmp_path / "p.npz", probabilities=seen, paths=paths, class_names=names)
+    assert run("relabel", data / "labels.csv", "--out", tmp_path / "other", *words) == 2
+    said = one_line(capsys)
+    assert "negative numbers, or zeros alone (2 times)" in said and "(line 9)" in said
+    assert not (tmp_path / "other").exists()
 
 
 def test_predict_from_features(by_features, data, capsys):

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from chainer_jo.datasets.input_problems import Problems
 from chainer_jo.datasets.progress import Progress
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import training
@@ -142,6 +143,11 @@ class ByProbabilities:
                 "'class_names' says their order"
             )
         self.probabilities = self.probabilities[:, [names.index(name) for name in classes]]
+        problems = Problems()
+        wrong = (self.probabilities < 0).any(axis=1) | ~self.probabilities.any(axis=1)
+        for i in np.flatnonzero(wrong):
+            problems.add("negative numbers, or zeros alone", images.show(int(i)))
+        problems.raise_if_any(f"probabilities {file!r}")
 
     @property
     def about(self) -> dict[str, str]:
