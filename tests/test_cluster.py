@@ -343,3 +343,13 @@ def test_no_scheduler_is_one_line(tmp_path):
         with Cluster("tcp://127.0.0.1:1", store, digits.load, SETTINGS):
             pass
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("address", ["", "host", "http://host:8786"])
+def test_an_address_that_cannot_be_read_is_given_to_no_client(address, monkeypatch, tmp_path):
+    monkeypatch.setattr(cluster, "Client", lambda *_, **__: pytest.fail("a client was made"))
+    with (
+        pytest.raises(UserError, match="no Dask scheduler answers .* address"),
+        Cluster(address, RunStore(tmp_path), digits.load, SETTINGS),
+    ):
+        pass
