@@ -367,16 +367,29 @@ def _alive_in_group(group):
     return [state for pgid, state in rows if int(pgid) == group and state[0] != "Z"]
 
 
+def _computing(folder, **options):
+    """A process that has said what it computes."""
+    command = [sys.executable, ROOT / "reproduce" / "table1.py", "--preset", "digits",
+               "--noise-rates", "0.5", "--trials", "1", "--results", folder,
+               "--figures", folder]  # fmt: skip
+    process = processes.start(command, **options)
+    assert "preset digits" in process.stdout.readline()
+    return process
+
+
+def test_output_that_is_read_no_more_ends_in_one_line(tmp_path):
+    process = _computing(tmp_path)
+    process.stdout.close()
+    said = processes.finish(process, 1, timeout=60).stderr
+    assert said == "nobody reads the output; the same command continues where this one stopped\n"
+
+
 @pytest.mark.parametrize("kill", [
     pytest.param(lambda pid: os.killpg(pid, signal.SIGINT), id="ctrl-c"),
     pytest.param(lambda pid: os.kill(pid, signal.SIGTERM), id="kill"),
 ])  # fmt: skip
 def test_interrupt_says_how_to_go_on(tmp_path, kill):
-    command = [sys.executable, ROOT / "reproduce" / "table1.py", "--preset", "digits",
-               "--noise-rates", "0.5", "--trials", "1", "--results", tmp_path,
-               "--figures", tmp_path]  # fmt: skip
-    process = processes.start(command, start_new_session=True)
-    assert "preset digits" in process.stdout.readline()
+    process = _computing(tmp_path, start_new_session=True)
     time.sleep(2)
     kill(process.pid)
     said = processes.finish(process, 130, timeout=60).stderr

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol, runtime_checkable
 
 from chainer_jo import files
+from chainer_jo.commands.command_line import print_no_more
 from chainer_jo.commands.dry_run import machines_line, run_lines, script_lines
 from chainer_jo.commands.flags import parse
 from chainer_jo.commands.image_sources import ImageSource, study_of
@@ -87,8 +88,8 @@ def main(
 def start(
     read: Callable[[], argparse.Namespace], lead: Callable[[argparse.Namespace, Ranks], None]
 ) -> None:
-    """A command, alone or on each of many ranks; ends the process with 0, 2 (bad input) or 130
-    (interrupted).
+    """A command, alone or on each of many ranks; ends the process with 0, 2 (bad input), 130
+    (interrupted) or 1 (its output is read no more).
 
     Parameters
     ----------
@@ -112,6 +113,9 @@ def start(
         _fail(ranks, f"error: {error}{more}", 2)
     except KeyboardInterrupt:
         _fail(ranks, f"\ninterrupted; {_after(flags)}", 130)
+    except BrokenPipeError:
+        print_no_more()
+        _fail(ranks, f"nobody reads the output; {_after(flags)}", 1)
 
 
 def _after(flags: argparse.Namespace | None) -> str:

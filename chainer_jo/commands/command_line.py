@@ -55,11 +55,16 @@ def ending() -> Iterator[None]:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-    except BrokenPipeError:  # whoever read the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:
+        print_no_more()
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def print_no_more() -> None:
+    """Whoever read the output has seen enough: what is left of it goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def end_with(command: Callable[[], bool]) -> None:
