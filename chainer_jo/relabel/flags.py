@@ -93,7 +93,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--epochs", type=int, help="of the first step; default: 70, for ResNet-50 10, for features "
         "12; the second step's follow")  # fmt: skip
     add("--prior", choices=("labels", "uniform"), default="labels", help="how many images of each "
-        "class there are: as the labels say, which is the default, or as many")  # fmt: skip
+        "class there are: as the labels say, which is the default, or the same number")  # fmt: skip
     add("--seed", type=int, default=0, help="of everything random; default: 0")
     add("--baseline", action="store_true", help="also train on the labels as given, and compare on "
         "the images of --validation and --test")  # fmt: skip
