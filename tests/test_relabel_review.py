@@ -149,7 +149,16 @@ def test_no_set_is_written_while_its_labels_are_in_doubt(data, tmp_path, capsys)
     assert "may be no better" in out and error.splitlines()[-1].startswith("error: --apply")
     assert "--despite-doubt" in error and not (tmp_path / "set").exists()
     assert (tmp_path / "out" / "labels.csv").exists()
-    assert run(*words, "--despite-doubt") == 0 and (tmp_path / "set" / "labels.csv").exists()
+    reviewed = "--accept", tmp_path / "reviewed.csv", "--min-probability", "1"
+    write(tmp_path / "reviewed.csv", [("path", "label"), (paths[2], "é")])
+    assert run(*words, *reviewed, "--drop-unsure") == 2 and "--despite-doubt" in one_line(capsys)
+    assert run(*words, *reviewed) == 0
+    labels = {row["path"]: row["label"] for row in read(tmp_path / "set" / "labels.csv")}
+    assert labels == {row["path"]: row["label"] for row in read(data / "labels.csv")} | {
+        paths[2]: "é"
+    }
+    words[-1] = tmp_path / "other"
+    assert run(*words, "--despite-doubt") == 0 and (tmp_path / "other" / "labels.csv").exists()
 
 
 def test_images_with_unsure_labels_are_left_out(relabel, tmp_path):

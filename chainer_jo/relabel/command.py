@@ -90,12 +90,14 @@ def _write(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
 
 
 def _apply(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -> None:
-    if outcome.doubt and not flags.despite_doubt:
+    labels = outcome.labels
+    by_the_method = flags.drop_unsure or (labels.changed & ~labels.judged).any()
+    if outcome.doubt and by_the_method and not flags.despite_doubt:
         raise UserError(
             f"--apply {flags.apply}: not written, as the new labels are in doubt (see above), "
-            "expected --despite-doubt, or --accept FILE with --min-probability 1"
+            "expected --despite-doubt, or --accept FILE with --min-probability 1 and without "
+            "--drop-unsure"
         )
-    labels = outcome.labels
     copy = flags.copy or _is_unpacked(flags)
     what = f"{labels.digest} copy={copy} drop_unsure={flags.drop_unsure}"
     if not folder.applied(flags.apply, what):
