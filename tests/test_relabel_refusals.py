@@ -107,6 +107,7 @@ def test_damage_is_named_in_one_line(kind, tmp_path, capsys):
         (["--prior", "none"], ["--prior"]),
         (["--jobs", "0"], ["--jobs 0"]),
         (["--flap"], ["--flap"]),
+        (["--apply", ""], ["an argument is empty", "--apply ''"]),
     ],
 )
 def test_wrong_flags_are_one_line(flags, words, data, tmp_path, capsys):

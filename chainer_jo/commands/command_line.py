@@ -6,8 +6,9 @@ import argparse
 import contextlib
 import logging
 import os
+import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,7 +16,16 @@ from chainer_jo.errors import UserError
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports a wrong flag in one line."""
+    """Reports a wrong flag in one line, and an empty argument, as of a shell variable that is not
+    set: as a path it would be the current folder."""
+
+    def parse_known_args(
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        words = sys.argv[1:] if args is None else args
+        if "" in words:
+            self.error(f"an argument is empty: {shlex.join(words)}")
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message} (--help lists the flags)")
