@@ -52,6 +52,16 @@ def test_labels_of_the_same_images_in_another_order_are_refused(data, tmp_path):
         Run(SECOND, reordered(data), store, SETTINGS)
 
 
+def test_labels_that_are_damaged_are_named(tmp_path):
+    store = RunStore(tmp_path)
+    store.save_labels(ON_DISK, np.eye(3, dtype=np.float32))
+    path = store.folder(ON_DISK) / "labels.npz"
+    for text in (b"", path.read_bytes()[:-50]):
+        path.write_bytes(text)
+        with pytest.raises(UserError, match=r"labels.npz: damaged \(.*expected it removed"):
+            store.labels(ON_DISK)
+
+
 @pytest.mark.parametrize("build", [figure7, table3], ids=["figure", "table"])
 def test_results_of_other_data_in_the_folder_are_refused(build, tmp_path, capsys):
     """Those of a folder that tells of no data, too: it is older. Nothing is left to do."""

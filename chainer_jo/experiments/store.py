@@ -198,8 +198,13 @@ def _labels(folder: Path) -> np.ndarray | None:
     path = folder / "labels.npz"
     if not path.exists():
         return None
-    with np.load(path) as archive:
-        return archive["labels"]
+    try:
+        with np.load(path) as archive:
+            return archive["labels"]
+    except files.NOT_AN_NPZ as error:
+        raise UserError(
+            f"{path}: damaged ({error}); expected it removed, which has its run done again"
+        ) from None
 
 
 def _digest(labels: np.ndarray) -> str:
