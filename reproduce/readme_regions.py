@@ -86,8 +86,8 @@ def result(found: Sequence[Reference]) -> str:
     said = [_said(r) for r in shown]
     missing = [what for what, _, seen in _unseen(found) if what and not seen]
     if missing:
-        said.append(f"No result here was computed {' or '.join(missing)}.")
-    lines = [wrapped(" ".join(said))]
+        said[-1] += f" No result here was computed {' or '.join(missing)}."
+    lines = ["\n\n".join(map(wrapped, said))]
     if shown[0].preset == FULL_SCALE:
         lines += ["", CURVES.format(shown[0].name)]
     return "\n".join(lines)
