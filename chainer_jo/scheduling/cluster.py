@@ -19,7 +19,7 @@ from pathlib import Path
 
 import chainer
 from distributed import Client, Future, KilledWorker, get_worker
-from distributed.comm import get_address_host_port
+from distributed.comm import resolve_address
 from distributed.utils import sync
 
 from chainer_jo.datasets import ImageData
@@ -101,7 +101,7 @@ class Cluster:
             logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters is said here
         try:
             if not file:  # a Client that cannot read its address takes a minute to close
-                get_address_host_port(self.address)
+                resolve_address(self.address)
             return Client(None if file else self.address, **file, set_as_default=False)
         except (OSError, ValueError) as error:
             raise UserError(
