@@ -48,7 +48,7 @@ from chainer_jo.experiments.provenance import provenance  # noqa: E402
 from chainer_jo.relabel import training  # noqa: E402
 from chainer_jo.relabel.features import FeatureSet  # noqa: E402
 from chainer_jo.relabel.label_errors import LabelErrors, find_label_errors  # noqa: E402
-from chainer_jo.relabel.training import Settings  # noqa: E402
+from chainer_jo.relabel.training import Recipe  # noqa: E402
 
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer")
 CIFAR10 += ("dog", "frog", "horse", "ship", "truck")
@@ -87,7 +87,7 @@ def relabel(features: np.ndarray, given: np.ndarray, seed: int, **settings) -> V
     """The method, with near duplicates in one fold."""
     c = int(given.max()) + 1
     data = FeatureSet(features)
-    return _of(training.judge(data, given, range(c), Settings(**settings), seed))
+    return _of(training.judge(data, given, range(c), Recipe(**settings), seed))
 
 
 def decision_with_regression(features: np.ndarray, given: np.ndarray, seed: int) -> Verdict:
@@ -98,7 +98,7 @@ def disagreement(features: np.ndarray, given: np.ndarray, seed: int) -> Verdict:
     """Wrong is what a network trained on all given labels predicts otherwise."""
     one_hot = np.eye(int(given.max()) + 1, dtype=np.float32)[given]
     data, rows = FeatureSet(features), np.arange(len(given))
-    model = training.second_step(data, one_hot, Settings(), seed)
+    model = training.second_step(data, one_hot, Recipe(), seed)
     probabilities = training.predict(model, data.inputs(rows))
     new = probabilities.argmax(axis=1)
     return Verdict(new != given, new, probabilities[rows, given])
@@ -106,7 +106,7 @@ def disagreement(features: np.ndarray, given: np.ndarray, seed: int) -> Verdict:
 
 def cleanlab_with_our_network(features: np.ndarray, given: np.ndarray, seed: int) -> Verdict:
     data, c = FeatureSet(features), int(given.max()) + 1
-    return _cleanlab(training.out_of_fold(data, given, c, Settings(), seed), given)
+    return _cleanlab(training.out_of_fold(data, given, c, Recipe(), seed), given)
 
 
 def cleanlab_with(model: Callable[[], BaseEstimator]) -> Callable[..., Verdict]:

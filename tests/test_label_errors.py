@@ -15,7 +15,7 @@ from chainer_jo.relabel.features import FeatureSet
 from chainer_jo.relabel.folds import folds, near_duplicates, same_files
 from chainer_jo.relabel.label_errors import COLUMNS, best_threshold, find_label_errors
 from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate
-from chainer_jo.relabel.training import Settings
+from chainer_jo.relabel.training import Recipe
 
 C = 4
 PAIRS = {0: 1, 2: 3}
@@ -62,7 +62,7 @@ def test_nothing_is_wrong_where_nothing_can_be():
 def test_errors_are_found_and_mended(kind, rate):
     features, true = blobs()
     given = given_labels(true, kind, rate)
-    probabilities = training.out_of_fold(FeatureSet(features), given, C, Settings(), 0)
+    probabilities = training.out_of_fold(FeatureSet(features), given, C, Recipe(), 0)
     errors = find_label_errors(probabilities, given)
     before = (given == true).mean()
     assert (errors.new == true).mean() > before + 0.6 * (1 - before)
@@ -86,7 +86,7 @@ def test_errors_are_found_and_mended(kind, rate):
 def test_doubt(images, spread, rate, expected):
     features, true = blobs(images, spread=spread)
     given = given_labels(true, "symmetric", rate)
-    probabilities = training.out_of_fold(FeatureSet(features), given, C, Settings(), 0)
+    probabilities = training.out_of_fold(FeatureSet(features), given, C, Recipe(), 0)
     errors = find_label_errors(probabilities, given)
     assert re.search(expected, errors.doubt), errors.doubt
 
@@ -94,7 +94,7 @@ def test_doubt(images, spread, rate, expected):
 def test_what_is_estimated_is_of_the_given_labels():
     features, true = blobs()
     given = given_labels(true)  # 0 is called 1, and 2 is called 3, two times in five
-    probabilities = training.out_of_fold(FeatureSet(features), given, C, Settings(), 0)
+    probabilities = training.out_of_fold(FeatureSet(features), given, C, Recipe(), 0)
     errors = find_label_errors(probabilities, given, ("a", "b", "c", "d"))
     assert errors.share_wrong == pytest.approx((given != true).mean(), abs=0.03)
     by_class = [(true[given == k] != k).mean() for k in range(C)]
@@ -125,8 +125,8 @@ def test_given_labels_as_evidence_help_against_asymmetric_noise():
     given = given_labels(true)
     right = {}
     for rule in ("posterior", "soft"):
-        settings = Settings(rule=rule)
-        s = training.out_of_fold(FeatureSet(features), given, C, settings, 0)
+        recipe = Recipe(rule=rule)
+        s = training.out_of_fold(FeatureSet(features), given, C, recipe, 0)
         right[rule] = (find_label_errors(s, given).new == true).mean()
     assert right["posterior"] > right["soft"]
 
@@ -134,24 +134,24 @@ def test_given_labels_as_evidence_help_against_asymmetric_noise():
 def test_no_image_is_judged_by_a_network_that_saw_its_label():
     features, true = blobs(240)
     given = given_labels(true)
-    settings = Settings(epochs=2, quiet=0, average=1, seeds=1)
+    recipe = Recipe(epochs=2, quiet=0, average=1, seeds=1)
     data = FeatureSet(features)
-    before = training.out_of_fold(data, given, C, settings, 3)
-    fold = folds(given, settings.folds, (3, 0))
+    before = training.out_of_fold(data, given, C, recipe, 3)
+    fold = folds(given, recipe.folds, (3, 0))
     # Two labels of one fold change places: the folds stay as they are.
     i, j = (np.flatnonzero((fold == 0) & (given == k))[0] for k in (0, 1))
     changed = given.copy()
     changed[[i, j]] = given[[j, i]]
     rows, unseen = np.flatnonzero(fold != 0), np.flatnonzero(fold == 0)
-    after = training.first_step(data, rows, changed[rows], unseen, C, settings, 3)
+    after = training.first_step(data, rows, changed[rows], unseen, C, recipe, 3)
     np.testing.assert_allclose(after, before[fold == 0], atol=1e-5)
 
 
 @pytest.mark.parametrize("rule", ["posterior", "soft", "hard"])
 def test_networks_side_by_side_are_as_one_by_one(rule, monkeypatch):
     features, true = blobs(240)
-    settings = Settings(epochs=4, quiet=1, average=2, rule=rule, seeds=2)
-    what = FeatureSet(features), given_labels(true), C, settings, 3
+    recipe = Recipe(epochs=4, quiet=1, average=2, rule=rule, seeds=2)
+    what = FeatureSet(features), given_labels(true), C, recipe, 3
     steps = []
     together = training.out_of_fold(*what, progress=lambda *step: steps.append(step))
     assert steps == [(i, 4) for i in range(1, 5)]
@@ -162,13 +162,13 @@ def test_networks_side_by_side_are_as_one_by_one(rule, monkeypatch):
 
 def test_the_smaller_training_set_has_an_image_twice():
     features, true = blobs(241)
-    given, settings = given_labels(true), Settings(epochs=4, quiet=1, average=2, seeds=1)
+    given, recipe = given_labels(true), Recipe(epochs=4, quiet=1, average=2, seeds=1)
     data = FeatureSet(features)
-    found = training.out_of_fold(data, given, C, settings, 3)
-    fold = folds(given, settings.folds, (3, 0))
+    found = training.out_of_fold(data, given, C, recipe, 3)
+    fold = folds(given, recipe.folds, (3, 0))
     assert np.bincount(fold).tolist() == [81, 80, 80]
     rows, unseen = np.resize(np.flatnonzero(fold), 161), np.flatnonzero(fold == 0)
-    expected = training.first_step(data, rows, given[rows], unseen, C, settings, 3)
+    expected = training.first_step(data, rows, given[rows], unseen, C, recipe, 3)
     np.testing.assert_allclose(found[unseen], expected, atol=1e-4)
 
 
@@ -176,14 +176,13 @@ def test_it_is_the_mean_over_seeds_with_folds_of_their_own():
     features, true = blobs(120)
     given, data = given_labels(true), FeatureSet(features)
     two, one = (
-        training.out_of_fold(data, given, C, Settings(epochs=3, quiet=1, seeds=k), 5)
-        for k in (2, 1)
+        training.out_of_fold(data, given, C, Recipe(epochs=3, quiet=1, seeds=k), 5) for k in (2, 1)
     )
     other = 2 * two - one  # what the second seed says by itself
     assert not np.array_equal(folds(given, 3, (5, 0)), folds(given, 3, (5, 1)))
     np.testing.assert_allclose(other.sum(axis=1), 1, atol=1e-4)
     assert other.min() > -1e-5 and np.abs(other - one).max() > 0.01
-    assert Settings().number_of_seeds(999) == 10 and Settings().number_of_seeds(1000) == 3
+    assert Recipe().number_of_seeds(999) == 10 and Recipe().number_of_seeds(1000) == 3
 
 
 def test_images_that_are_the_same_are_judged_by_the_same_network():
@@ -197,7 +196,7 @@ def test_images_that_are_the_same_are_judged_by_the_same_network():
     fold = folds(given, 3, 0, groups)
     assert len(set(fold[[7, 100, 500]])) == len(set(fold[[8, 300]])) == 1
     assert np.ptp(np.bincount(fold)) <= 4
-    errors = training.judge(FeatureSet(features), given, "abcd", Settings(epochs=2, quiet=1), 0)
+    errors = training.judge(FeatureSet(features), given, "abcd", Recipe(epochs=2, quiet=1), 0)
     assert [group.tolist() for group in errors.duplicates] == [[7, 100, 500], [8, 300]]
 
 
@@ -216,7 +215,7 @@ def test_files_of_the_same_content(tmp_path):
 
 def test_training_that_diverges_is_said():
     features, true = blobs(120)
-    wild, data = Settings(learning_rate=1e6, weight_decay=1.0), FeatureSet(features)
+    wild, data = Recipe(learning_rate=1e6, weight_decay=1.0), FeatureSet(features)
     with pytest.raises(UserError, match="diverged with learning rate 1e[+]06, expected a smaller"):
         training.second_step(data, np.eye(C, dtype=np.float32)[true], wild, 0)
     with pytest.raises(UserError, match="diverged"):

@@ -51,7 +51,7 @@ def relabel(features: Any, labels: Any, seed: int = 0, **settings: Any) -> Label
     labels : (n,) classes as given, of two kinds or more; or the name of the DataFrame's column that
         has them.
     seed : of everything random.
-    settings : fields of `training.Settings`.
+    settings : fields of `training.Recipe`.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def relabel(features: Any, labels: Any, seed: int = 0, **settings: Any) -> Label
     from chainer_jo.relabel import training  # and with it Chainer
 
     data, given, names, index = training_arrays(features, labels)
-    chosen = training.Settings(**settings)
+    chosen = training.Recipe(**settings)
     errors = training.judge(data, given, names, chosen, seed)
     return replace(errors, index=index)
 

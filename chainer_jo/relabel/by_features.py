@@ -20,7 +20,7 @@ from chainer_jo.relabel.label_errors import find_label_errors
 from chainer_jo.relabel.labelled_images import LabelledSets
 from chainer_jo.relabel.outcome import Accuracy, Outcome
 from chainer_jo.relabel.trained_network import Member, TrainedNetwork
-from chainer_jo.relabel.training import Settings
+from chainer_jo.relabel.training import Recipe
 
 
 class ByFeatures:
@@ -32,11 +32,11 @@ class ByFeatures:
         self.sets = flags.own.sets
         fields = ("alpha", "beta", "learning_rate", "epochs", "prior")
         given = {f: value for f in fields if (value := getattr(flags, f)) is not None}
-        default = Settings()
+        default = Recipe()
         if flags.epochs:  # labels are updated from the same part of training on
             given["quiet"] = round(default.quiet / default.epochs * flags.epochs)
             given["average"] = max(1, round(default.average / default.epochs * flags.epochs))
-        self.settings = replace(default, **given)
+        self.recipe = replace(default, **given)
         _check_paths(flags.features, self.sets)
         self.features = read_features(flags.features, self.sets.train)
         self.others = {
@@ -47,15 +47,15 @@ class ByFeatures:
     @property
     def about(self) -> dict[str, str]:
         """How it is computed."""
-        settings = self.settings
+        recipe = self.recipe
         return {
             "images": f"by {self.features.shape[1]} features each: one hidden layer",
-            "training": f"{settings.epochs} epochs with labels updated from epoch "
-            f"{settings.quiet + 1} on, on all images but one part of {settings.folds}, for each "
-            f"part; {settings.number_of_seeds(len(self.features))} times; then {settings.epochs} "
+            "training": f"{recipe.epochs} epochs with labels updated from epoch "
+            f"{recipe.quiet + 1} on, on all images but one part of {recipe.folds}, for each "
+            f"part; {recipe.number_of_seeds(len(self.features))} times; then {recipe.epochs} "
             "epochs on the new labels",
-            "settings": f"alpha {settings.alpha:g}, beta {settings.beta:g}, learning rate "
-            f"{settings.learning_rate:g}",
+            "settings": f"alpha {recipe.alpha:g}, beta {recipe.beta:g}, learning rate "
+            f"{recipe.learning_rate:g}",
             "device": "cpu, fp32",
         }
 
@@ -65,7 +65,7 @@ class ByFeatures:
 
     def work(self) -> Outcome:
         """Everything."""
-        images, settings, seed = self.sets.train, self.settings, self.flags.seed
+        images, recipe, seed = self.sets.train, self.recipe, self.flags.seed
         with threadpool_limits(self.flags.threads):
             bar = Progress("Training", "epochs", 1)
 
@@ -74,12 +74,10 @@ class ByFeatures:
                 bar.update(done)
 
             data = FeatureSet(self.features)
-            errors = training.judge(
-                data, images.labels, images.class_names, settings, seed, progress
-            )
+            errors = training.judge(data, images.labels, images.class_names, recipe, seed, progress)
             bar.finish(bar.total)
             labels = errors.probabilities.astype(np.float32)
-            network = training.second_step(data, labels, settings, seed)
+            network = training.second_step(data, labels, recipe, seed)
             accuracies = self._accuracies(data, network)
         mean, scale = data.look
         about = {
@@ -101,7 +99,7 @@ class ByFeatures:
         models = [None, network]
         if self.flags.baseline:
             one_hot = np.eye(len(self.sets.class_names), dtype=np.float32)[given]
-            models[0] = training.second_step(data, one_hot, self.settings, self.flags.seed)
+            models[0] = training.second_step(data, one_hot, self.recipe, self.flags.seed)
 
         def right(model: training.Classifier | None, features: np.ndarray, labels: np.ndarray):
             if model is None:

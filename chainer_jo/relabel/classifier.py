@@ -32,12 +32,12 @@ class RelabelClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> RelabelClassifier:
         """X (n, d), y (n,) with wrong labels among them. Raises UserError as `relabel` does."""
         data, given, self.classes_, _ = training_arrays(X, y)
-        settings = training.Settings()
+        recipe = training.Recipe()
         self.n_features_in_ = data.features.shape[1]
-        self.errors_ = training.judge(data, given, self.classes_, settings, self.seed)
+        self.errors_ = training.judge(data, given, self.classes_, recipe, self.seed)
         labels = self.errors_.probabilities.astype(np.float32)
         self._look = data.look
-        self._model = training.second_step(data, labels, settings, self.seed)
+        self._model = training.second_step(data, labels, recipe, self.seed)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:

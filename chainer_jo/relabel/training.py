@@ -39,8 +39,8 @@ LARGEST_LABELS = 2**22
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How networks are trained; docs/label-errors.md says where the defaults come from.
+class Recipe:
+    """How networks on features are trained; docs/label-errors.md says where the defaults come from.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def first_step(
     given: np.ndarray,
     unseen: np.ndarray,
     num_classes: int,
-    settings: Settings,
+    recipe: Recipe,
     seed: int,
     numbers: Sequence[int] = (0,),
     on_epoch: Callable[[], None] = lambda: None,
@@ -140,35 +140,35 @@ def first_step(
     numbers : k, those of the networks among all of one seed.
     on_epoch : called at the end of each.
     """
-    if settings.rule == "posterior":
-        labels = PosteriorLabels(given, num_classes, settings.average)
+    if recipe.rule == "posterior":
+        labels = PosteriorLabels(given, num_classes, recipe.average)
     else:
-        labels = LabelStore(given, num_classes, settings.rule, average=settings.average)
-    weights = settings.alpha, settings.beta
-    trainer = _trainer(data, rows, labels, weights, settings, (seed, 1, *numbers))
-    start, stop = settings.quiet + 1, settings.epochs
+        labels = LabelStore(given, num_classes, recipe.rule, average=recipe.average)
+    weights = recipe.alpha, recipe.beta
+    trainer = _trainer(data, rows, labels, weights, recipe, (seed, 1, *numbers))
+    start, stop = recipe.quiet + 1, recipe.epochs
     trainer.extend(extensions.LabelUpdate(start, stop), name="LabelUpdate")
-    if settings.prior == "labels":
+    if recipe.prior == "labels":
         trainer.extend(PriorUpdate(start, stop), name="PriorUpdate")
-    mean = MeanPrediction(data.inputs(unseen), stop - settings.average + 1)
+    mean = MeanPrediction(data.inputs(unseen), stop - recipe.average + 1)
     trainer.extend(mean, name="MeanPrediction")
     trainer.extend(lambda trainer: on_epoch(), name="on_epoch", trigger=(1, "epoch"))
     _run(trainer)
     return mean.probabilities
 
 
-def second_step(data: FeatureSet, labels: np.ndarray, settings: Settings, seed: int) -> Classifier:
+def second_step(data: FeatureSet, labels: np.ndarray, recipe: Recipe, seed: int) -> Classifier:
     """A fresh network trained on labels (n, c) float32 of all images, soft or one-hot, that stay as
     they are. Raises UserError if training diverged."""
     store = LabelStore(labels, labels.shape[1])
     rows = np.arange(len(data))
-    trainer = _trainer(data, rows, store, (0.0, 0.0), settings, (seed, 2, 0))
+    trainer = _trainer(data, rows, store, (0.0, 0.0), recipe, (seed, 2, 0))
     # The learning rate falls after the first and the second third, as in the paper.
-    drops = [settings.epochs // 3, 2 * settings.epochs // 3]
+    drops = [recipe.epochs // 3, 2 * recipe.epochs // 3]
     trainer.extend(ExponentialShift("lr", 0.1), trigger=ManualScheduleTrigger(drops, "epoch"))
     _run(trainer)
     model = trainer.updater.model
-    _check(settings, *(parameter.array for parameter in model.params()))
+    _check(recipe, *(parameter.array for parameter in model.params()))
     return model
 
 
@@ -176,7 +176,7 @@ def judge(
     data: FeatureSet,
     given: np.ndarray,
     class_names: Sequence,
-    settings: Settings,
+    recipe: Recipe,
     seed: int,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> LabelErrors:
@@ -194,16 +194,15 @@ def judge(
         if training diverged, or there are too few images for folds.
     """
     groups = near_duplicates(data.features)
-    probabilities = out_of_fold(data, given, len(class_names), settings, seed, groups, progress)
-    _check(settings, probabilities)
+    probabilities = out_of_fold(data, given, len(class_names), recipe, seed, groups, progress)
+    _check(recipe, probabilities)
     return find_label_errors(probabilities, given, class_names, groups)
 
 
-def _check(settings: Settings, *arrays: np.ndarray) -> None:
+def _check(recipe: Recipe, *arrays: np.ndarray) -> None:
     if not all(np.isfinite(array).all() for array in arrays):
         raise UserError(
-            f"training diverged with learning rate {settings.learning_rate:g}, expected a smaller "
-            "one"
+            f"training diverged with learning rate {recipe.learning_rate:g}, expected a smaller one"
         )
 
 
@@ -211,7 +210,7 @@ def out_of_fold(
     data: FeatureSet,
     given: np.ndarray,
     num_classes: int,
-    settings: Settings,
+    recipe: Recipe,
     seed: int,
     groups: Sequence[np.ndarray] = (),
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -236,11 +235,11 @@ def out_of_fold(
         if there are less than two images per fold, or less than two folds.
     """
     n = len(data)
-    number = settings.number_of_seeds(n)
-    divided = [folds(given, settings.folds, (seed, k), groups) for k in range(number)]
-    networks = [(k, part) for k in range(number) for part in range(settings.folds)]
+    number = recipe.number_of_seeds(n)
+    divided = [folds(given, recipe.folds, (seed, k), groups) for k in range(number)]
+    networks = [(k, part) for k in range(number) for part in range(recipe.folds)]
     beside = max(1, LARGEST_LABELS // (n * num_classes))
-    total, done = -(-len(networks) // beside) * settings.epochs, 0
+    total, done = -(-len(networks) // beside) * recipe.epochs, 0
 
     def on_epoch() -> None:
         nonlocal done
@@ -259,7 +258,7 @@ def out_of_fold(
             given[rows],
             _beside(others),
             num_classes,
-            settings,
+            recipe,
             seed,
             numbers,
             on_epoch,
@@ -279,7 +278,7 @@ def _trainer(
     rows: np.ndarray,
     labels: LabelStore,
     weights: tuple[float, float],
-    settings: Settings,
+    recipe: Recipe,
     draws: tuple[int, ...],
 ) -> training.Trainer:
     """With (seed, step, number of each network) for draws."""
@@ -288,17 +287,17 @@ def _trainer(
     rngs = [seeds.random_state(seed, "weights", step, number) for number in numbers]
     network = data.network(num_classes, rngs, beside=rows.ndim == 2)
     prior = np.full(num_classes, 1 / num_classes)
-    if settings.prior == "labels":
+    if recipe.prior == "labels":
         prior = prior_of(labels.labels)
     model = Classifier(network, JointObjective(prior, *weights))
-    optimizer = FlatMomentumSGD(settings.learning_rate, settings.momentum, settings.weight_decay)
+    optimizer = FlatMomentumSGD(recipe.learning_rate, recipe.momentum, recipe.weight_decay)
     updater = JointUpdater(
-        BatchIterator(n, settings.batch_size(n), seed, step, pad=0, flip=False),
+        BatchIterator(n, recipe.batch_size(n), seed, step, pad=0, flip=False),
         optimizer.setup(model),
         data.inputs(rows),
         labels,
     )
-    return training.Trainer(updater, (settings.epochs, "epoch"))
+    return training.Trainer(updater, (recipe.epochs, "epoch"))
 
 
 def _run(trainer: training.Trainer) -> None:
