@@ -112,12 +112,10 @@ class LabelledSets:
 
     Attributes
     ----------
-    name : of the file or folder, without its endings.
     others : paths below `train.root`, those of the source's own parts beside `train`; also of parts
         whose place another set has taken.
     """
 
-    name: str
     train: LabelledImages
     validation: LabelledImages | None
     test: LabelledImages | None
@@ -171,7 +169,6 @@ def read_sets(
     _check_apart(sets)
     _note_single_images(sets["train"])
     return LabelledSets(
-        _name(data),
         sets["train"],
         sets.get("validation"),
         sets.get("test"),
@@ -183,14 +180,6 @@ def _tables(folder: str) -> str:
     """What a user may have meant by a folder of one class: the tables that lie in it."""
     found = sorted(path.name for path in Path(folder).expanduser().glob("*.[ct]sv"))
     return f", or one of the tables there: {', '.join(map(repr, found))}" if found else ""
-
-
-def _name(spec: str) -> str:
-    path = Path(os.path.abspath(os.path.expanduser(spec)))
-    if path.is_dir():
-        return path.name
-    name = TAR_ENDING.sub("", path.name)
-    return name if name != path.name else path.stem
 
 
 def labels_of(file: str, images: LabelledImages, form: TableForm = USUAL) -> np.ndarray:
@@ -286,8 +275,7 @@ def _find(spec: str, form: TableForm) -> dict[str, _Listing]:
 
 def _in_table(spec: str, file: Path, form: TableForm) -> _Listing:
     table = label_table.read(file, form)
-    root = Path(os.path.abspath(os.path.expanduser(form.root or file.parent)))
-    return spec, root, table
+    return spec, form.folder(file), table
 
 
 def _in_folder(spec: str, root: Path, form: TableForm) -> dict[str, _Listing]:
