@@ -293,14 +293,6 @@ def test_two_parts_for_validation(tmp_path):
     refuse("train, validation, val, expected one of a kind", tmp_path / "parted")
 
 
-def test_sets_as_runs_take_them(table):
-    images = read_sets(str(table)).train
-    on_disk, pixels = images.labelled(), np.zeros((3, 4, 4, 3), np.uint8)
-    assert on_disk.images.paths([1]) == images.files([1])
-    assert images.labelled(pixels).images is pixels
-    assert on_disk.labels is images.labels and on_disk.true_labels is images.true_labels
-
-
 def test_large_images_are_streamed_from_where_they_are(table):
     images = read_sets(str(table)).train
     stream = ImageStream(2, resize=8, crop=8, workers=0)

@@ -18,7 +18,6 @@ from chainer_jo.datasets.input_problems import Problems
 from chainer_jo.datasets.labelled_data import (
     UNKNOWN,
     ImageFiles,
-    Labelled,
     as_keys,
     by_value,
     digest_keys,
@@ -72,11 +71,6 @@ class LabelledImages:
         return ImageFiles(self.root, self.paths).paths(
             range(len(self)) if indices is None else indices
         )
-
-    def labelled(self, pixels: np.ndarray | None = None) -> Labelled:
-        """The images as runs take them: these pixels of all, uint8 (n, h, w, c), or their files."""
-        images = ImageFiles(self.root, self.paths) if pixels is None else pixels
-        return Labelled(images, self.labels, self.true_labels)
 
     def show(self, i: int) -> str:
         """An image as messages name it."""

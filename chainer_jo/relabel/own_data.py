@@ -16,7 +16,7 @@ from chainer_jo.cores import usable_cores
 from chainer_jo.datasets import decoding
 from chainer_jo.datasets.array_cache import made_once, to_disk
 from chainer_jo.datasets.input_problems import Problems
-from chainer_jo.datasets.labelled_data import UNKNOWN, Labelled, LabelledData
+from chainer_jo.datasets.labelled_data import UNKNOWN, ImageFiles, Labelled, LabelledData
 from chainer_jo.datasets.progress import Progress
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import labelled_images
@@ -61,8 +61,8 @@ class OwnData:
         parts : the fold (n,) of each image.
         """
         images = self.sets.train
-        whole = images.labelled(None if side is None else decoded(images, side))
-        train = Labelled(whole.images, whole.labels, np.full_like(whole.labels, UNKNOWN))
+        seen = ImageFiles(images.root, images.paths) if side is None else decoded(images, side)
+        train = Labelled(seen, images.labels, np.full_like(images.labels, UNKNOWN))
         nothing = train.take(np.arange(0))
         return LabelledData(NAME, self.sets.class_names, train, nothing, None, parts)
 
