@@ -48,7 +48,7 @@ def labels(sets, **new):
     sure = np.eye(len(images.class_names))
     wrong = classes != images.labels
     errors = LabelErrors(
-        images.class_names, images.labels, sure[classes], sure[classes], wrong, sure, 1.0
+        images.class_names, images.labels, sure[classes], sure[classes], wrong, sure
     )
     return CorrectedLabels(images, errors)
 

@@ -44,7 +44,6 @@ class LabelErrors:
         finds more than ``changed``: an image whose given label is a little likelier than not
         is worth a look, though not a change.
     confusion : T (c, c), the estimated p(given j | true k), its rows sum to 1.
-    exponent : what the network's probabilities were raised to; see `label_noise.calibrate`.
     duplicates : groups of images that are the same or nearly, int arrays of rows.
     index : what the table's rows are called, if anything: the index of a DataFrame that came in.
     """
@@ -55,7 +54,6 @@ class LabelErrors:
     predicted: np.ndarray
     wrong: np.ndarray
     confusion: np.ndarray
-    exponent: float
     duplicates: Sequence[np.ndarray] = ()
     index: Any = None
 
@@ -149,7 +147,6 @@ def find_label_errors(
         predicted,
         wrong >= best_threshold(wrong),
         confusion,
-        exponent,
         duplicates,
     )
 

@@ -8,8 +8,6 @@ once its given label is known too.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 #: The mean log likelihood that an iteration has to gain for another one to be made.
@@ -23,16 +21,6 @@ ASSUMED_WRONG = 0.1
 #: Images of the average class that every row of the final confusion is estimated with, besides its
 #: own: a class of a hundred images, seen by a weak network, says little about its row by itself.
 PRIOR_IMAGES = 30
-
-
-class Calibrated(NamedTuple):
-    """A network's probabilities s as they explain the given labels best: s^exponent, normalised.
-
-    ``exponent`` above 1 makes them surer; ``confusion`` is T (c, c) float64, its rows sum to 1.
-    """
-
-    exponent: float
-    confusion: np.ndarray
 
 
 def estimate_confusion(
@@ -72,9 +60,10 @@ def posterior(probabilities: np.ndarray, given: np.ndarray, confusion: np.ndarra
     return joint / joint.sum(axis=1, keepdims=True)
 
 
-def calibrate(probabilities: np.ndarray, given: np.ndarray) -> Calibrated:
-    """The exponent and the confusion of the largest likelihood of the given labels, together; then
-    the confusion once more, with `PRIOR_IMAGES` of the average class in every row.
+def calibrate(probabilities: np.ndarray, given: np.ndarray) -> tuple[float, np.ndarray]:
+    """The exponent and the confusion T (c, c) float64 of the largest likelihood of given labels,
+    together; then the confusion once more, with `PRIOR_IMAGES` of the average class in every row.
+    Probabilities (n, c) to the power of an exponent above 1 are surer; see `sharpen`.
 
     A network trained with the entropy term (eq. 12) is too sure, one trained on noisy labels alone
     not sure enough; how sure it should be follows from the labels of images it has not seen.
@@ -98,7 +87,7 @@ def calibrate(probabilities: np.ndarray, given: np.ndarray) -> Calibrated:
     c = len(start)
     average = np.full((c, c), (1 - right) / max(c - 1, 1))
     np.fill_diagonal(average, right)
-    return Calibrated(exponent, estimate_confusion(s, given, start, prior=PRIOR_IMAGES * average))
+    return exponent, estimate_confusion(s, given, start, prior=PRIOR_IMAGES * average)
 
 
 def sharpen(probabilities: np.ndarray, exponent: float) -> np.ndarray:
