@@ -23,8 +23,8 @@ from chainer_jo import files
 from chainer_jo.cores import usable_cores
 from chainer_jo.datasets import decoding
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
+from chainer_jo.relabel.results_folder import REPORT
 
-NAME = "report.html"
 #: Images up to which all are in the page; of more it shows those on disk.
 EMBEDDED = 100_000
 #: Small pictures, a hundred in one file: a page of thousands opens at once.
@@ -71,7 +71,7 @@ class RelabelReport:
         audit : rows of the images to be judged that were drawn at random.
         usual_size : of the images, in pixels.
         """
-        path, images = folder / NAME, labels.images
+        path, images = folder / REPORT, labels.images
         listed = to_look_at(labels)
         rows = np.concatenate([listed, np.setdiff1d(audit, listed)])
         content = _content(labels, rows, len(listed), audit)

@@ -23,10 +23,9 @@ from chainer_jo.links.preact_resnet import PreActResNet
 from chainer_jo.links.resnet50 import ResNet50
 from chainer_jo.relabel.feature_network import FeatureNetwork
 from chainer_jo.relabel.features import FeatureInput
+from chainer_jo.relabel.results_folder import MODEL
 from chainer_jo.training.images import Preparation
 
-#: The file below the folder of results.
-NAME = "model.npz"
 #: Images per forward pass, and feature vectors.
 IMAGES, VECTORS = 100, 10_000
 CPU = chainer.get_device("@numpy")
@@ -79,7 +78,7 @@ class TrainedNetwork:
         for i, (weights, look) in enumerate(self.members):
             arrays |= {f"{i}/{_WEIGHTS}{name}": array for name, array in weights.items()}
             arrays |= {f"{i}/{_LOOK}{name}": array for name, array in look.items()}
-        path = folder / NAME
+        path = folder / MODEL
         # Chainer's order is that of a set, another in every process.
         files.write(path, lambda file: np.savez(file, **dict(sorted(arrays.items()))))
         return path
@@ -87,7 +86,7 @@ class TrainedNetwork:
     @classmethod
     def load(cls, folder: Path) -> TrainedNetwork:
         """What `save` wrote. Raises UserError if there is none, or it is damaged."""
-        path = folder / NAME
+        path = folder / MODEL
         try:
             with np.load(path, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
@@ -101,7 +100,7 @@ class TrainedNetwork:
             loaded._networks()  # fails on arrays that are not there
             return loaded
         except FileNotFoundError:
-            what = f"no {NAME}" if folder.is_dir() else "no such folder"
+            what = f"no {MODEL}" if folder.is_dir() else "no such folder"
             raise UserError(
                 f"network {str(folder)!r}: {what}, "
                 "expected the folder that chainer-jo relabel wrote"
