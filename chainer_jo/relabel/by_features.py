@@ -15,7 +15,7 @@ from chainer_jo.errors import UserError
 from chainer_jo.relabel import training
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.feature_table import read_features, read_rows
-from chainer_jo.relabel.features import FeatureInput, FeatureSet
+from chainer_jo.relabel.features import HIDDEN, FeatureInput, FeatureSet
 from chainer_jo.relabel.label_errors import find_label_errors
 from chainer_jo.relabel.labelled_images import LabelledSets
 from chainer_jo.relabel.outcome import Accuracy, Outcome
@@ -83,7 +83,7 @@ class ByFeatures:
         about = {
             "classes": images.class_names,
             "features": self.features.shape[1],
-            "hidden": data.hidden,
+            "hidden": HIDDEN,
         }
         look = {"mean": mean, "scale": np.float32(scale)}
         return Outcome(

@@ -37,7 +37,7 @@ class FeatureNetwork(chainer.Chain):
         self,
         in_size: int,
         num_classes: int,
-        hidden: int = 64,
+        hidden: int,
         rng: np.random.RandomState | None = None,
     ) -> None:
         super().__init__()

@@ -12,6 +12,9 @@ from chainer_jo.relabel.feature_network import FeatureNetwork
 from chainer_jo.training.images import ImagesInMemory
 from chainer_jo.training.iterator import Batch
 
+#: Units of a network's hidden layer.
+HIDDEN = 32
+
 
 class FeatureInput(ImagesInMemory):
     """Features of one set, given out as float32 (b, d); see `NetworkInput`, whose place it takes.
@@ -57,11 +60,10 @@ def centre_and_scale(features: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 class FeatureSet:
-    """Feature vectors (n, d) of any model, for networks with a hidden layer of ``hidden`` units."""
+    """Feature vectors (n, d) of any model, for networks with a hidden layer of `HIDDEN` units."""
 
-    def __init__(self, features: np.ndarray, hidden: int = 32) -> None:
+    def __init__(self, features: np.ndarray) -> None:
         self.features = features
-        self.hidden = hidden
 
     def __len__(self) -> int:
         return len(self.features)
@@ -71,7 +73,7 @@ class FeatureSet:
     ) -> FeatureNetwork:
         """Fresh networks side by side, one for each source of weights; or the first alone."""
         d = self.features.shape[1]
-        networks = [FeatureNetwork(d, num_classes, self.hidden, rng) for rng in rngs]
+        networks = [FeatureNetwork(d, num_classes, HIDDEN, rng) for rng in rngs]
         return FeatureNetwork.beside(networks) if beside else networks[0]
 
     def inputs(self, rows: np.ndarray) -> FeatureInput:
