@@ -11,7 +11,8 @@ from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import DIGITS, HALF, PAPER, REAL, Study
 from chainer_jo.experiments.task import Task
 from chainer_jo.paper import settings as paper
-from chainer_jo.relabel.presets import batch_size, small_images
+from chainer_jo.relabel.presets import small_images
+from chainer_jo.relabel.training import batch_size
 
 
 def steps(study, left_out):
@@ -54,8 +55,8 @@ def test_few_epochs_are_enough_for_every_length(epochs):
 
 
 def test_batches():
-    assert batch_size(45_000, 128) == 128 and batch_size(1617, 128) == 64
-    assert batch_size(300, 128) == 16 and batch_size(5, 128) == 5
+    assert batch_size(45_000, 128, 20) == 128 and batch_size(1617, 128, 20) == 64
+    assert batch_size(300, 128, 20) == 16 and batch_size(5, 128, 20) == 5
 
 
 def test_a_part_is_left_out_of_training_and_classified_instead():

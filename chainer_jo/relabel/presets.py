@@ -9,15 +9,15 @@ from chainer_jo.experiments.experiment import Network
 from chainer_jo.experiments.presets import CLOTHING1M_PAPER, DIGITS, PAPER, Preset, pretrained
 from chainer_jo.paper import settings as paper
 from chainer_jo.relabel.own_data import NAME
+from chainer_jo.relabel.training import batch_size
 
 #: New labels of a shortened first step are averaged over this part of it, and over at most the
 #: paper's ten epochs: 5 of 70, as in the presets.
 AVERAGED = 1 / 14
 #: Parts that images are divided into, each classified by a network trained on the others.
 FOLDS = 3
-#: The largest power of two, up to the paper's, that leaves FEWEST_BATCHES batches an epoch, but at
-#: least SMALLEST_BATCH: batch statistics of fewer are too noisy.
-FEWEST_BATCHES, SMALLEST_BATCH = 20, 16
+#: Batches of an epoch at least; see `batch_size`.
+FEWEST_BATCHES = 20
 #: Units and widths by the number of training images from which they are taken: the paper's, those
 #: of the preset ``half``, and for few images a unit a stage, as in ``digits``, and half the widths.
 SIZES = (
@@ -57,7 +57,7 @@ def small_images(side: int, number: int, epochs: int | None = None, flip: bool =
         crop=side,
         time_scale=scale,
         average=max(1, min(round(AVERAGED * max(1, round(scale * whole.epochs))), PAPER.average)),
-        batch_size=batch_size(number, PAPER.batch_size),
+        batch_size=batch_size(number, PAPER.batch_size, FEWEST_BATCHES),
         pad=side // 8,
         flip=flip,
         real_noise=paper.hyper_parameters("symmetric", 0.5),
@@ -76,13 +76,5 @@ def large_images(weights: str, number: int, epochs: int | None = None) -> Preset
         network=pretrained(weights),
         train_images=number,
         time_scale=epochs / CLOTHING1M_PAPER.first_step.epochs if epochs else 1.0,
-        batch_size=batch_size(number, CLOTHING1M_PAPER.batch_size),
+        batch_size=batch_size(number, CLOTHING1M_PAPER.batch_size, FEWEST_BATCHES),
     )
-
-
-def batch_size(number: int, largest: int) -> int:
-    """Images per batch, of ``number`` training images."""
-    batch = largest
-    while batch > SMALLEST_BATCH and number < FEWEST_BATCHES * batch:
-        batch //= 2
-    return min(batch, number)

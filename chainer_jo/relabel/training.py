@@ -28,9 +28,10 @@ from chainer_jo.training.updaters import JointUpdater
 
 #: Images per forward pass in test mode.
 ROWS = 1000
-#: A batch is the largest power of two that leaves an epoch FEWEST_BATCHES, but at least
-#: SMALLEST_BATCH: the statistics of fewer images are too noisy for batch normalisation.
-FEWEST_BATCHES, SMALLEST_BATCH = 12, 16
+#: Images per batch at most, batches of an epoch at least; see `batch_size`.
+LARGEST_BATCH, FEWEST_BATCHES = 512, 12
+#: The statistics of fewer images are too noisy for batch normalisation.
+SMALLEST_BATCH = 16
 #: Seeds that probabilities are averaged over: SEEDS, but MANY_SEEDS of fewer images than FEW, where
 #: one division into folds is as much luck as skill.
 SEEDS, MANY_SEEDS, FEW = 3, 10, 1000
@@ -45,13 +46,12 @@ class Recipe:
     Parameters
     ----------
     alpha, beta : of eq. 5, in the first step; here the paper's for most rates of symmetric noise.
-    learning_rate, momentum, weight_decay : of SGD. The decay is far above the paper's: features are
-        not augmented.
+    learning_rate, weight_decay : of SGD. The decay is far above the paper's: features are not
+        augmented.
     epochs : of either step.
     quiet : epochs before labels are first updated, which is t1 - 1.
     average : epochs that labels and predictions are averaged over.
     rule : how labels are updated: "posterior" (`PosteriorLabels`), or "soft" (``eq:soft``).
-    largest_batch : images per batch at most.
     folds : parts that images are divided into, each classified by a network trained on the others.
     seeds : how often, each time with folds, weights and order of its own; None: see `SEEDS`.
     prior : p of eq. 10: "labels", the mean label after each update, or "uniform".
@@ -60,13 +60,11 @@ class Recipe:
     alpha: float = 1.2
     beta: float = 0.8
     learning_rate: float = 0.3
-    momentum: float = 0.9
     weight_decay: float = 0.01
     epochs: int = 12
     quiet: int = 2
     average: int = 2
     rule: str = "posterior"
-    largest_batch: int = 512
     folds: int = 3
     seeds: int | None = None
     prior: str = "labels"
@@ -75,12 +73,14 @@ class Recipe:
         """How many seeds are averaged over when there are n images."""
         return self.seeds or (SEEDS if n >= FEW else MANY_SEEDS)
 
-    def batch_size(self, n: int) -> int:
-        """Images per batch when there are n."""
-        batch = self.largest_batch
-        while batch > SMALLEST_BATCH and n < FEWEST_BATCHES * batch:
-            batch //= 2
-        return min(batch, n)
+
+def batch_size(n: int, largest: int, fewest_batches: int) -> int:
+    """Images per batch, of n: the largest power of two, up to ``largest``, that leaves an epoch
+    ``fewest_batches``, but at least `SMALLEST_BATCH`, or all n if these are fewer."""
+    batch = largest
+    while batch > SMALLEST_BATCH and n < fewest_batches * batch:
+        batch //= 2
+    return min(batch, n)
 
 
 class MeanPrediction(training.Extension):
@@ -290,9 +290,10 @@ def _trainer(
     if recipe.prior == "labels":
         prior = prior_of(labels.labels)
     model = Classifier(network, JointObjective(prior, *weights))
-    optimizer = FlatMomentumSGD(recipe.learning_rate, recipe.momentum, recipe.weight_decay)
+    optimizer = FlatMomentumSGD(recipe.learning_rate, weight_decay=recipe.weight_decay)
+    batch = batch_size(n, LARGEST_BATCH, FEWEST_BATCHES)
     updater = JointUpdater(
-        BatchIterator(n, recipe.batch_size(n), seed, step, pad=0, flip=False),
+        BatchIterator(n, batch, seed, step, pad=0, flip=False),
         optimizer.setup(model),
         data.inputs(rows),
         labels,
