@@ -33,11 +33,10 @@ examples:
 
 #: Flags without which, or with other values, the labels would be others; those that name files.
 DECIDING = ("size", "flip", "alpha", "beta", "learning_rate", "epochs", "prior", "seed")
-DECIDING_FILES = {
-    "features": "features",
-    "probabilities": "probabilities",
-    "weights": "resnet50-weights",
-}
+DECIDING_FILES = ("features", "probabilities", "weights")
+#: Flags that say how to train.
+OF_TRAINING = ("features", "size", "flip", "weights", "baseline")
+OF_TRAINING += ("alpha", "beta", "epochs", "learning_rate")
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -131,11 +130,16 @@ def deciding(flags: argparse.Namespace) -> dict[str, object]:
 
     Raises UserError for a file that cannot be read.
     """
-    values = {name.replace("_", "-"): getattr(flags, name) for name in DECIDING}
-    for name, flag in DECIDING_FILES.items():
+    values = {_written(name): getattr(flags, name) for name in DECIDING}
+    for name in DECIDING_FILES:
         file = getattr(flags, name)
-        values[flag] = file if file in (None, "auto") else files.digest(file)
+        values[_written(name)] = file if file in (None, "auto") else files.digest(file)
     return values
+
+
+def _written(name: str) -> str:
+    """A flag as it is written, without the dashes before it, by the name of its field."""
+    return "resnet50-weights" if name == "weights" else name.replace("_", "-")
 
 
 def _check(flags: argparse.Namespace) -> None:
@@ -152,21 +156,15 @@ def _check(flags: argparse.Namespace) -> None:
     at_least(0, "audit", flags.audit)
     if not 0 <= flags.min_probability <= 1:
         raise UserError(f"--min-probability {flags.min_probability:g}: expected 0 to 1")
-    for flag in ("copy", "drop_unsure", "despite_doubt"):
-        if getattr(flags, flag) and flags.apply is None:
-            name = flag.replace("_", "-")
-            raise UserError(f"--{name}: expected with --apply DEST, the set that is written")
+    for name in ("copy", "drop_unsure", "despite_doubt"):
+        if getattr(flags, name) and flags.apply is None:
+            raise UserError(
+                f"--{_written(name)}: expected with --apply DEST, the set that is written"
+            )
     if flags.features != "auto" and (flags.size or flags.flip or flags.weights):
         raise UserError("--features: expected without --size, --flip and --resnet50-weights")
     if flags.baseline and not (flags.validation or flags.test):
         raise UserError("--baseline: expected with --validation or --test, which it is compared on")
-    if flags.probabilities and _of_training(flags):
-        raise UserError(f"--probabilities: expected without --{_of_training(flags)[0]}")
-
-
-def _of_training(flags: argparse.Namespace) -> list[str]:
-    """The flags that were given and that say how to train."""
-    names = {"features": "features", "size": "size", "flip": "flip", "weights": "resnet50-weights"}
-    names |= {"baseline": "baseline", "alpha": "alpha", "beta": "beta", "epochs": "epochs"}
-    names |= {"learning_rate": "learning-rate"}
-    return [flag for n, flag in names.items() if getattr(flags, n) not in (None, False, "auto")]
+    for name in OF_TRAINING:
+        if flags.probabilities and getattr(flags, name) not in (None, False, "auto"):
+            raise UserError(f"--probabilities: expected without --{_written(name)}")
