@@ -301,6 +301,10 @@ def test_labels_are_clustered_once(tmp_path):
     (tmp_path / "a" / "features.npz").unlink()
     again = source.labels(data_set(true), name, 0, tmp_path / "results")
     np.testing.assert_array_equal(first.labels, again.labels)
+    (kept,) = (tmp_path / "results" / "pseudo_labels").iterdir()
+    kept.write_bytes(kept.read_bytes()[:200])
+    with pytest.raises(UserError, match=r"-0.npz: damaged .* expected it removed"):
+        source.labels(data_set(true), name, 0, tmp_path / "results")
 
 
 def test_runs_without_a_file_keep_their_ids():

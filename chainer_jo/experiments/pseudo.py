@@ -64,7 +64,8 @@ class PseudoSource:
         Raises
         ------
         UserError
-            if what would be clustered is something else by now, or cannot be read.
+            if what would be clustered is something else by now, or cannot be read; or labels that
+            are there are damaged.
         """
         path = folder / "pseudo_labels" / f"{name}-{seed}.npz"
         if not path.exists():
@@ -76,10 +77,15 @@ class PseudoSource:
                 )
             made = pseudo_labels(data, self._load(data), seeds.child(seed, "clusters"))
             files.write(path, lambda file: np.savez(file, **vars(made)))
-        with np.load(path) as archive:
-            return PseudoLabels(
-                archive["labels"], float(archive["accuracy"]), str(archive["description"])
-            )
+        try:
+            with np.load(path) as archive:
+                return PseudoLabels(
+                    archive["labels"], float(archive["accuracy"]), str(archive["description"])
+                )
+        except files.NOT_AN_NPZ as error:
+            raise UserError(
+                f"{path}: damaged ({error}); expected it removed, which has it made again"
+            ) from None
 
 
 def _name_of(path: str) -> str:
