@@ -210,8 +210,6 @@ def _side(side: Trials) -> dict:
 
 
 def summary(verdicts: Sequence[dict]) -> str:
-    """How many claims have which verdict: "holds: 17, does not hold: 7"; verdicts that earlier
-    versions gave come last."""
+    """How many claims have which verdict: "holds: 17, does not hold: 7"."""
     counts = Counter(verdict["verdict"] for verdict in verdicts)
-    order = [*paper.VERDICTS, *sorted(set(counts) - set(paper.VERDICTS))]
-    return ", ".join(f"{name}: {counts[name]}" for name in order if counts[name])
+    return ", ".join(f"{name}: {counts[name]}" for name in paper.VERDICTS if counts[name])
