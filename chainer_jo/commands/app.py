@@ -329,14 +329,23 @@ class App:
         path = self.store.root / "data.json"
         data = self.load_data()
         found = {"data": data.name, "fingerprint": data.fingerprint()}
-        if not path.exists():
+        bound = files.read_json(path) if path.exists() else self._data_of_results()
+        if bound is None:
             files.write_json(path, found)
-        elif (bound := files.read_json(path)) != found:
+        elif bound != found:
             raise UserError(
                 f"{path}: the results there are of {bound.get('data')} with fingerprint "
                 f"{bound.get('fingerprint')}, the data are {data.name} {found['fingerprint']}; "
                 "expected the same data, or another --results folder"
             )
+
+    def _data_of_results(self) -> dict | None:
+        """The same by the runs, where data.json is not there: they may have been copied without it."""
+        for experiment in self.experiments:
+            result = self.store.result(experiment)
+            if result and experiment.noise.kind == "real":
+                return {"data": experiment.data.name, "fingerprint": result["data"]}
+        return None
 
     def _run_pending(self) -> bool:
         waiting = pending(self.experiments, self.store)
