@@ -64,7 +64,7 @@ def test_labels_that_are_damaged_are_named(tmp_path):
 
 @pytest.mark.parametrize("build", [figure7, table3], ids=["figure", "table"])
 def test_results_of_other_data_in_the_folder_are_refused(build, tmp_path, capsys):
-    """Those of a folder without data.json, too: runs may be copied alone. Nothing is left to do."""
+    """Those of a folder without data.json, too: runs may be copied alone. Nothing is to do."""
     folder = make_clothing1m_like(tmp_path / "tiny", size=16)
     loaded = clothing1m.load(folder)
     study = Study(CLOTHING1M_DIGITS, "tiny", load=lambda: reordered(loaded))

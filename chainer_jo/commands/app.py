@@ -340,7 +340,7 @@ class App:
             )
 
     def _data_of_results(self) -> dict | None:
-        """The same by the runs, where data.json is not there: they may have been copied without it."""
+        """The same by the runs, where data.json is not there: they may be copied alone."""
         for experiment in self.experiments:
             result = self.store.result(experiment)
             if result and experiment.noise.kind == "real":
