@@ -61,8 +61,11 @@ def below(folder):
     )
 
 
-@pytest.mark.parametrize("copy", [False, True])
-def test_class_folders_with_parts(source, tmp_path, copy):
+@pytest.mark.parametrize("copy, links", [(False, True), (True, True), (False, False)])
+def test_class_folders_with_parts(source, tmp_path, monkeypatch, copy, links):
+    """Also where the file system has no links, as on a stick."""
+    if not links:
+        monkeypatch.setattr(os, "symlink", lambda *names: os.stat(tmp_path / "nothing"))
     sets = read_sets(str(source))
     changed = {"train/cat/1.png": "dog", "train/train/1.png": "dog", "train/dog/1.png": "cat"}
     before = {name: (source / name).read_bytes() for name in below(source)}
@@ -76,7 +79,7 @@ def test_class_folders_with_parts(source, tmp_path, copy):
     assert below(tmp_path / "new") == sorted(moved.get(name, name) for name in before)
     for name, content in before.items():
         target = tmp_path / "new" / moved.get(name, name)
-        assert target.read_bytes() == content and target.is_symlink() != copy
+        assert target.read_bytes() == content and target.is_symlink() == (links and not copy)
     assert len(read_sets(str(tmp_path / "new")).train) == 5
 
 

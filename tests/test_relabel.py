@@ -7,11 +7,13 @@ import json
 import os
 import shutil
 import sys
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 import pytest
+from chainer import serializers
 from own_images import (
     BY_FEATURES,
     DARK,
@@ -26,9 +28,12 @@ from own_images import (
     read_only,
     run,
 )
+from PIL import Image
 from processes import run_on_ranks
 
 from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.links.resnet50 import ResNet50
+from chainer_jo.relabel import by_images, presets
 from chainer_jo.relabel.corrected_labels import COLUMNS
 from chainer_jo.relabel.folds import folds
 from chainer_jo.relabel.label_errors import find_label_errors
@@ -264,6 +269,31 @@ def test_labels_alone_are_results_too(by_features, tmp_path, capsys):
     assert run("relabel", other / "labels.csv", "--out", out, *words) == 2
     assert one_line(capsys).startswith(f"error: {out}/data.json: the results there are of")
     assert files_below(out) == before
+
+
+def test_large_images_are_learnt_by_resnet50(tmp_path, monkeypatch, capsys):
+    """From weights of ImageNet, here random ones; small, in two folds. Two images are the same."""
+    monkeypatch.setattr(by_images, "FOLDS", 2)
+    small = replace(presets.CLOTHING1M_PAPER, resize=36, crop=32)
+    monkeypatch.setattr(presets, "CLOTHING1M_PAPER", small)
+    serializers.save_npz(tmp_path / "resnet50.npz", ResNet50(rng=np.random.RandomState(0)))
+    rng = np.random.default_rng(0)
+    for i in range(12):
+        (tmp_path / "photos" / "ab"[i % 2]).mkdir(parents=True, exist_ok=True)
+        if i != 2:
+            pixels = rng.integers(256, size=(70, 80, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"photos/{'ab'[i % 2]}/{i}.png")
+    out, weights = tmp_path / "out", ("--resnet50-weights", tmp_path / "resnet50.npz")
+    words = (*weights, *SHORT, "--epochs", "1")
+    assert run("relabel", tmp_path / "photos", "--out", out, *words) == 0
+    said = capsys.readouterr().out
+    assert "the centre of 32: ResNet-50 from weights" in said and "photographs" not in said
+    assert "the same images, or nearly: 1 group, such as 'a/2.png', 'b/1.png'" in said
+    assert "<td>a/2.png, b/1.png</td><td>a, b</td>" in (out / "report.html").read_text()
+    assert run("predict", out, tmp_path / "photos") == 0
+    found = {row["path"]: row for row in csv.DictReader(capsys.readouterr().out.splitlines())}
+    path = str(tmp_path / "photos/a/0.png")
+    assert len(found) == 12 and found[path]["label"] in "ab"
 
 
 def test_the_network_is_the_same_file_in_every_process(corrected):

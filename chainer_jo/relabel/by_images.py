@@ -120,12 +120,17 @@ class ByImages:
         """How it is computed."""
         preset, (first, second) = self.study.preset, self.steps[0]
         parameters, updates = preset.real_noise, first.relabelling
+        others = {}
         if self.side is None:
             seen = (
                 f"resized to {preset.resize} pixels, the centre of {preset.crop}: ResNet-50 from "
                 "weights"
             )
         else:
+            others["photographs"] = (
+                "features of them by any model (--features) take seconds, and find far more than a "
+                "network from scratch"
+            )
             stages = ", ".join(
                 f"{units} of {width}"
                 for units, width in zip(preset.network.units, preset.network.widths, strict=True)
@@ -139,8 +144,7 @@ class ByImages:
             "settings": f"alpha {parameters.alpha:g}, beta {parameters.beta:g}, learning rate "
             f"{parameters.learning_rate:g}",
             "device": f"{self.flags.device}, {first.precision}",
-            "photographs": "features of them by any model (--features) take seconds, and find far "
-            "more than a network from scratch",
+            **others,
         }
 
     def plan(self) -> None:

@@ -16,6 +16,7 @@ from chainer_jo.relabel.report import RelabelReport
 from chainer_jo.relabel.trained_network import TrainedNetwork
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.grid import aligned
+from chainer_jo.report.words import counted
 
 #: Standard errors that a difference has to have.
 CERTAIN = 2.0
@@ -174,7 +175,8 @@ def summary(outcome: Outcome) -> list[str]:
     if duplicates := labels.errors.duplicates:
         images = labels.images
         shown = ", ".join(repr(images.paths[i]) for i in duplicates[0][:3])
-        lines.append(f"{len(duplicates):,} groups of images are (nearly) the same, such as {shown}")
+        groups = counted(len(duplicates), "group")
+        lines.append(f"the same images, or nearly: {groups}, such as {shown}")
     if known := right(labels):
         lines += [known, "", *aligned(score_rows(labels))]
     lines += ["", *aligned(class_rows(labels, MOST_CLASSES))]
