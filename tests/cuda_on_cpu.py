@@ -208,5 +208,4 @@ def cupy(folder: Path) -> SimpleNamespace:
         empty=empty,
         ascontiguousarray=np.ascontiguousarray,
         RawModule=lambda code: RawModule(code, folder),
-        RawKernel=lambda code, name: RawModule(code, folder).get_function(name),
     )

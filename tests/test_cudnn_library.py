@@ -96,7 +96,6 @@ def test_a_library_that_cannot_be_loaded_beforehand_may_still_be_found(monkeypat
 
     finder = ModuleType("cuda.pathfinder")
     finder.load_nvidia_dynamic_lib = load
-    finder.DynamicLibNotFoundError = type("DynamicLibNotFoundError", (RuntimeError,), {})
     monkeypatch.setitem(sys.modules, "cuda", ModuleType("cuda"))
     monkeypatch.setitem(sys.modules, "cuda.pathfinder", finder)
     assert cudnn_library.load("mixed") == (library, "handle")

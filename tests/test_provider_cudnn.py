@@ -81,7 +81,9 @@ def make(precision="fp32", fused=ALL, unsupported=()):
     library = Library(*unsupported)
     choices = Choices("GPU, cuDNN 9.20.0")
     arrays = HostArrays(lambda: library.clock)
-    return CuDNN(library, "handle", precision, arrays, NumpyKernels(), choices, fused), library
+    provider = CuDNN(library, "handle", precision, arrays, NumpyKernels(), choices)
+    provider.fused = FUSED[precision] if fused is None else frozenset(fused)
+    return provider, library
 
 
 def draw(rng, *shape):

@@ -140,11 +140,6 @@ def test_torchvisions_safetensors(safetensors, weights, images):
     assert_same(run(load_resnet50(safetensors), images), expected)
 
 
-def test_either_file_can_be_told_the_other_variant(npz, weights, images):
-    expected = reference(weights, images, stride_in_3x3=True, eps=1e-5)
-    assert_same(run(load_resnet50(npz, variant="torchvision"), images), expected)
-
-
 def test_the_bias_of_chainers_first_convolution_is_kept_in_the_running_mean(
     weights, images, tmp_path
 ):
@@ -155,13 +150,6 @@ def test_the_bias_of_chainers_first_convolution_is_kept_in_the_running_mean(
         expected = link(images, layers=["pool5"])["pool5"].array
     features, _ = run(load_resnet50(tmp_path / "biased.npz"), images)
     np.testing.assert_allclose(features, expected, atol=1e-4 * np.abs(expected).max())
-
-
-def test_our_own_npz_is_read_back(npz, images, tmp_path):
-    network = load_resnet50(npz)
-    chainer.serializers.save_npz(tmp_path / "own.npz", network, compression=False)
-    again = load_resnet50(tmp_path / "own.npz")
-    np.testing.assert_array_equal(run(again, images)[1], run(network, images)[1])
 
 
 def test_fine_tuning_to_other_classes(npz, images):
@@ -222,8 +210,3 @@ def test_a_file_of_something_else_is_refused(name, tmp_path):
 def test_no_weights_says_how_to_get_them(name, tmp_path):
     with pytest.raises(UserError, match="convert_caffemodel_to_npz.*safetensors"):
         load_resnet50(tmp_path / name)
-
-
-def test_unknown_variant():
-    with pytest.raises(UserError, match="'v2': expected one of original, torchvision"):
-        ResNet50(variant="v2")

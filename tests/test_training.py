@@ -10,6 +10,7 @@ from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.links import Classifier, JointObjective, PreActResNet
 from chainer_jo.training import extensions, optimizers
+from chainer_jo.training.extensions import log_report
 from chainer_jo.training.images import NetworkInput
 from chainer_jo.training.iterator import BatchIterator
 from chainer_jo.training.labels import LabelStore
@@ -203,7 +204,8 @@ def test_updater_and_label_update_against_a_loop_by_hand(tmp_path):
 
 
 @pytest.mark.parametrize("interval, in_file", [(1000, [1, 1, 1, 1, 5]), (0, [1, 2, 3, 4, 5])])
-def test_log_is_written_now_and_then_and_at_the_end(tmp_path, interval, in_file):
+def test_log_is_written_now_and_then_and_at_the_end(tmp_path, monkeypatch, interval, in_file):
+    monkeypatch.setattr(log_report, "INTERVAL", interval)
     optimizer = FlatMomentumSGD(lr=0.1).setup(chainer.links.Linear(1, 1))
     optimizer.update = lambda *args: None
     batches = chainer.iterators.SerialIterator(np.zeros((2, 1), np.float32), 1)
@@ -214,7 +216,7 @@ def test_log_is_written_now_and_then_and_at_the_end(tmp_path, interval, in_file)
     def length():
         return len(files.read_json(tmp_path / "log.json"))
 
-    trainer.extend(extensions.LogReport(interval=interval), trigger=(1, "epoch"), priority=2)
+    trainer.extend(extensions.LogReport(), trigger=(1, "epoch"), priority=2)
     trainer.extend(lambda _: lengths.append(length()), trigger=(1, "epoch"), priority=1, name="see")
     trainer.run()
     assert [*lengths[:4], length()] == in_file

@@ -88,8 +88,3 @@ class CRFLoss(chainer.FunctionNode):
         gradient *= grad_outputs[0].array / len(gradient)
         heads = xp.concatenate((gradient.sum(axis=2), gradient.sum(axis=1)), axis=1)
         return chainer.as_variable(heads), chainer.as_variable(gradient.sum(axis=0))
-
-
-def crf_loss(logits, W, expected) -> chainer.Variable:
-    """Mean of -E_q[log p(z, y | x)], a scalar; see `CRFLoss`."""
-    return CRFLoss(expected).apply((logits, W))[0]

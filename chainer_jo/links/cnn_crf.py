@@ -12,6 +12,11 @@ from chainer_jo.functions.crf import (
 )
 from chainer_jo.links.objectives import Objective, check_transition, is_prior
 
+#: Weight k of the auxiliary distribution p_aux(z | y) in the E-step, before and after it falls.
+K_START, K_END = 40.0, 5.0
+#: Part of the schedule over which k falls linearly.
+ANNEALED = 0.1
+
 
 class CNNCRF(Objective):
     """One step of regularised EM on p(z, y | x), proportional to exp(a(x)_z + b(x)_y + W_zy).
@@ -28,10 +33,7 @@ class CNNCRF(Objective):
     ----------
     transition : T (c, c), T_ij = p(noisy j | true i): the true one, of the injected noise.
     prior : prior of the clean classes (c,), positive and summing to 1.
-    epochs : length of the schedule; k falls linearly over the first ``annealed`` part of it.
-    k_start, k_end : weight of the auxiliary distribution p_aux(z | y) in the E-step, before and
-        after the annealing.
-    annealed : fraction of the schedule over which k falls.
+    epochs : length of the schedule, at least 1.
 
     Raises
     ------
@@ -42,15 +44,7 @@ class CNNCRF(Objective):
     #: The heads a and b.
     heads = 2
 
-    def __init__(
-        self,
-        transition: np.ndarray,
-        prior: np.ndarray,
-        epochs: int,
-        k_start: float = 40.0,
-        k_end: float = 5.0,
-        annealed: float = 0.1,
-    ) -> None:
+    def __init__(self, transition: np.ndarray, prior: np.ndarray, epochs: int) -> None:
         super().__init__()
         transition = check_transition(transition)
         prior = np.asarray(prior, np.float32)
@@ -59,29 +53,20 @@ class CNNCRF(Objective):
                 f"prior {prior.tolist()}: expected {len(transition)} positive "
                 "probabilities that sum to 1"
             )
-        if not np.inf > k_start >= k_end > 0:
-            raise UserError(
-                f"k from {k_start:g} to {k_end:g}: expected positive, finite and not rising"
-            )
-        if epochs < 1 or not 0 <= annealed <= 1:
-            raise UserError(
-                f"k annealed over the first {annealed:g} of {epochs} epochs: "
-                "expected a fraction from 0 to 1 of at least one epoch"
-            )
-        self.k_start = k_start
-        self.k_end = k_end
-        self.annealing_epochs = annealed * epochs
-        self.add_persistent("k", float(k_start))
+        if epochs < 1:
+            raise UserError(f"{epochs} epochs: expected at least 1")
+        self.annealing_epochs = ANNEALED * epochs
+        self.add_persistent("k", K_START)
         self.add_persistent("log_auxiliary", auxiliary_log_posterior(transition, prior))
         with self.init_scope():
             self.W = chainer.Parameter(0.0, transition.shape)
 
     def start_epoch(self, epoch: int) -> bool:
-        """Sets k for the epoch that starts, counted from 0, at which k is ``k_start``; returns
+        """Sets k for the epoch that starts, counted from 0, at which k is `K_START`; returns
         whether it is another k."""
         before = self.k
-        done = min(epoch / self.annealing_epochs, 1.0) if self.annealing_epochs else 1.0
-        self.k = self.k_start + done * (self.k_end - self.k_start)
+        done = min(epoch / self.annealing_epochs, 1.0)
+        self.k = K_START + done * (K_END - K_START)
         return self.k != before
 
     def forward(self, logits: chainer.Variable, labels) -> chainer.Variable:

@@ -11,8 +11,6 @@ import numpy as np
 from chainer import initializers
 from chainer.links.model.vision.resnet import BuildingBlock
 
-from chainer_jo.errors import UserError
-
 FEATURES = 2048
 
 #: Name, bottleneck units, width of the 3x3 convolution; every stage ends with four times its width.
@@ -71,11 +69,6 @@ class ResNet50(chainer.Chain):
     num_classes : outputs of the last layer.
     variant : ``original`` (stride in the 1x1 convolutions) or ``torchvision`` (in the 3x3).
     rng : for the initial weights; None takes NumPy's global one.
-
-    Raises
-    ------
-    UserError
-        for an unknown variant.
     """
 
     def __init__(
@@ -85,8 +78,6 @@ class ResNet50(chainer.Chain):
         rng: np.random.RandomState | None = None,
     ) -> None:
         super().__init__()
-        if variant not in VARIANTS:
-            raise UserError(f"ResNet-50 variant {variant!r}: expected one of {', '.join(VARIANTS)}")
         self.num_classes = num_classes
         self.variant = VARIANTS[variant]
         in_channels = 64

@@ -18,7 +18,7 @@ HOW_TO_GET = (
 
 IMAGENET_CLASSES = 1000
 
-#: By the ending of a file of weights: its kind, and the variant that it is usually for.
+#: By the ending of a file of weights: the variant that it is for.
 VARIANT_OF = {".npz": "original", ".safetensors": "torchvision"}
 
 _BATCH_NORMALISATION = (
@@ -58,7 +58,6 @@ def torchvision_names() -> dict[str, str]:
 def load_resnet50(
     path: str | Path,
     num_classes: int = IMAGENET_CLASSES,
-    variant: str | None = None,
     rng: np.random.RandomState | None = None,
 ) -> ResNet50:
     """A `ResNet50` with the weights of a file.
@@ -67,7 +66,6 @@ def load_resnet50(
     ----------
     path : Chainer's ``.npz`` or a ``.safetensors`` with torchvision's names.
     num_classes : other than ImageNet's 1000, the last layer keeps its initial weights.
-    variant : None takes ``original`` for an ``.npz`` and ``torchvision`` for a ``.safetensors``.
     rng : for the initial weights of the last layer.
 
     Raises
@@ -76,9 +74,8 @@ def load_resnet50(
         if the file cannot be read, or does not hold exactly the arrays of this network.
     """
     path = Path(path)
-    usual = variant_of(path)
-    weights = _read(path)
-    network = ResNet50(num_classes, variant or usual, rng)
+    variant, weights = variant_of(path), _read(path)
+    network = ResNet50(num_classes, variant, rng)
     _assign(network, weights, path, head=num_classes == IMAGENET_CLASSES)
     return network
 

@@ -8,7 +8,7 @@ and gradients of parameters are float32 at the border in every precision.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -93,7 +93,10 @@ class CuDNN(Provider):
     xp : CuPy, or what stands for it in a test.
     kernels : the functions of `cudnn_kernels.SOURCES`.
     choices : of plans, those of this GPU and cuDNN.
-    fused : which of `FUSIONS` may be one graph; None: those of `FUSED`. What cuDNN does not fuse
+
+    Attributes
+    ----------
+    fused : which of `FUSIONS` may be one graph, those of `FUSED` at first. What cuDNN does not fuse
         for a shape is computed one after the other in any case.
     """
 
@@ -107,17 +110,16 @@ class CuDNN(Provider):
         xp: Any,
         kernels: Any,
         choices: cudnn_choices.Choices,
-        fused: Collection[str] | None = None,
     ) -> None:
         self.precision = precision
         self.loss_scale = LOSS_SCALE if precision == "mixed" else 1.0
-        self.fused = FUSED[precision] if fused is None else frozenset(fused)
+        self.fused = FUSED[precision]
         self._library = library
         self._handle = handle
         weakref.finalize(self, library.destroy_handle, handle)
         self._xp = xp
         self._kernels = kernels
-        self._planner = Planner(library, precision, choices, handle=handle)
+        self._planner = Planner(library, handle, precision, choices)
         self._dtype = numpy.dtype(numpy.float16 if precision == "mixed" else numpy.float32)
         self._stream: Any = None
         # cuDNN reads these scalars from host memory whenever a plan runs.
@@ -376,10 +378,6 @@ class CuDNN(Provider):
     def _from_rows(self, rows: Any, shape: tuple[int, ...]) -> Any:
         n, c, h, w = shape
         return rows.astype(self._dtype).reshape(n, h, w, c).transpose(0, 3, 1, 2)
-
-
-def _z_shape(x_shape: tuple[int, ...], W_shape: tuple[int, ...], stride: int) -> tuple[int, ...]:
-    return plans.output_shape(x_shape, W_shape, stride, W_shape[2] // 2)
 
 
 def _found(plan: Plan | None, geometry: tuple) -> Plan:

@@ -102,19 +102,16 @@ class Planner:
 
     Parameters
     ----------
-    library : the module ``cudnn``.
+    library, handle : the module ``cudnn`` and a handle of it.
     precision : "fp32", "tf32" or "mixed".
     choices : what has been chosen before.
-    options : what every graph is made with, a handle above all.
     """
 
-    def __init__(
-        self, library: ModuleType, precision: str, choices: Choices, **options: Any
-    ) -> None:
+    def __init__(self, library: ModuleType, handle: Any, precision: str, choices: Choices) -> None:
         self._library = library
+        self._handle = handle
         self._precision = precision
         self._choices = choices
-        self._options = options
         self._plans: dict[tuple, Plan | None] = {}
         self._used: set[tuple] = set()
 
@@ -166,7 +163,7 @@ class Planner:
             plan.choose(best)
 
     def _build(self, describe: Callable[..., None], *arguments: Any) -> Plan | None:
-        library, graph = self._library, Graph(self._library, self._precision, self._options)
+        library, graph = self._library, Graph(self._library, self._handle, self._precision)
         describe(graph, *arguments)
         nodes = graph.nodes
         try:

@@ -28,7 +28,7 @@ def output_shape(
 class Graph:
     """A cuDNN graph under construction, its inputs and outputs known by name."""
 
-    def __init__(self, library: ModuleType, precision: str, options: dict[str, Any]) -> None:
+    def __init__(self, library: ModuleType, handle: Any, precision: str) -> None:
         types = library.data_type
         self.library = library
         self.float = types.FLOAT
@@ -37,7 +37,7 @@ class Graph:
             io_data_type=self.activation_type,
             intermediate_data_type=types.FLOAT,
             compute_data_type=types.FLOAT,
-            **options,
+            handle=handle,
         )
         self.uids: dict[str, int] = {}
 

@@ -31,7 +31,7 @@ FIRST_POST_OP_SRC_1 = 32768 | SRC_1
 QUERY_IMPLEMENTATION, QUERY_WEIGHTS, QUERY_DIFF_WEIGHTS, QUERY_WORKSPACE = 8, 131, 132, 135
 #: Bits of what `Library.instructions` gives.
 AVX512_INSTRUCTIONS, BFLOAT16_INSTRUCTIONS, AMX_INSTRUCTIONS = 0x20, 0x80, 0xE00
-_FORMAT_ANY, _CPU, _IN_ORDER, _UNIMPLEMENTED, _OPENMP = 1, 1, 1, 3, 2
+_FORMAT_ANY, _CPU, _IN_ORDER, _OPENMP = 1, 1, 1, 2
 _MAX_DIMS = 12
 _STATUS = {
     1: "out of memory",
@@ -44,10 +44,6 @@ _STATUS = {
 
 class DnnlError(RuntimeError):
     """A call that oneDNN refused."""
-
-
-class NotImplementedByDnnl(DnnlError):
-    """oneDNN has no implementation of a primitive for these shapes and data types."""
 
 
 class _Version(ctypes.Structure):
@@ -217,8 +213,7 @@ class Library:
     def _call(self, function: str, *arguments) -> None:
         status = getattr(self._lib, function)(*arguments)
         if status:
-            error = NotImplementedByDnnl if status == _UNIMPLEMENTED else DnnlError
-            raise error(f"{function}: {_STATUS.get(status, status)}")
+            raise DnnlError(f"{function}: {_STATUS.get(status, status)}")
 
 
 class Primitive:

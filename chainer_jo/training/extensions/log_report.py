@@ -10,7 +10,7 @@ from chainer.training import Trainer, extensions
 
 from chainer_jo import files
 
-#: Seconds before the file is written again.
+#: Least time in seconds before the file is written again.
 INTERVAL = 5.0
 
 
@@ -19,16 +19,11 @@ class LogReport(extensions.LogReport):
     so far, is written at the end of training and now and then before.
 
     A file that grows with every epoch, written after each of many short ones, slows them down.
-
-    Parameters
-    ----------
-    interval : least time between two writes, in seconds.
     """
 
-    def __init__(self, interval: float = INTERVAL) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self._log_name = None  # the base class writes no file
-        self._interval = interval
         self._due = 0.0
         self._path: Path | None = None
 
@@ -40,7 +35,7 @@ class LogReport(extensions.LogReport):
         super().__call__(trainer)
         if time.monotonic() >= self._due:
             self.finalize()
-            self._due = time.monotonic() + self._interval
+            self._due = time.monotonic() + INTERVAL
 
     def finalize(self) -> None:
         """Writes the file; the trainer calls this whenever it stops."""
