@@ -151,20 +151,6 @@ def test_paused_by_a_time_budget(tmp_path):
     assert outcome(store.root) == outcome(undisturbed.root)
 
 
-def test_a_snapshot_of_another_version_is_refused_in_one_line(tmp_path):
-    store, experiment = RunStore(tmp_path), EXPERIMENTS[1]
-    with store.lock(experiment), pytest.raises(Paused):
-        Run(experiment, digits.load(), store, Settings(deadline=0.0)).finish()
-    path = store.folder(experiment) / "snapshot.npz"
-    with np.load(path, allow_pickle=True) as archive:
-        kept = {name: archive[name] for name in archive.files if "velocity" not in name}
-    np.savez(path, **kept)
-    with pytest.raises(
-        UserError, match="checkpoint without .*velocity.*expected this file removed"
-    ):
-        finish(store)
-
-
 def paused_under_other_code(store, experiment, monkeypatch):
     """After its first epoch."""
     with monkeypatch.context() as patch, store.lock(experiment), pytest.raises(Paused):
@@ -203,7 +189,8 @@ def test_a_snapshot_without_a_part_of_the_state_is_refused(tmp_path, monkeypatch
     with np.load(path, allow_pickle=True) as archive:
         arrays = {name: archive[name] for name in archive.files if name != part}
     np.savez(path, **arrays)
-    with pytest.raises(UserError, match=f"snapshot.npz: checkpoint without '{part}'"):
+    said = f"snapshot.npz: checkpoint without '{part}', .*; expected this file removed"
+    with pytest.raises(UserError, match=said):
         finish(store)
 
 

@@ -10,20 +10,15 @@ from thread_ranks import ThreadRanks
 
 from chainer_jo.errors import UserError
 from chainer_jo.links.objectives import Classifier, JointObjective
+from chainer_jo.training.extensions import accuracy
 from chainer_jo.training.iterator import BatchIterator
 from chainer_jo.training.labels import LabelStore
-from chainer_jo.training.many_ranks import (
-    ALONE,
-    Ranks,
-    Shards,
-    SharedMomentumSGD,
-    counts,
-)
+from chainer_jo.training.many_ranks import ALONE, Shards, SharedMomentumSGD
 from chainer_jo.training.updaters import JointUpdater
 
 
-def iterator_over(shards, batch_size, seed, step, pad=0, flip=False):
-    return BatchIterator(shards.images, batch_size, seed, step, pad, flip, shards=shards)
+def iterator_over(shards, batch_size, seed, step):
+    return BatchIterator(shards.images, batch_size, seed, step, 0, False, shards=shards)
 
 
 @pytest.mark.parametrize(("images", "number", "ranks"), [(10, 1, 1), (10, 2, 2), (11, 4, 2)])
@@ -44,17 +39,6 @@ def test_shards_that_cannot_be_divided():
         iterator_over(Shards(10, 3), 8, 0, 1)
     with pytest.raises(UserError, match="10 training images in 4 shards: expected at least 8"):
         iterator_over(Shards(10, 4), 32, 0, 1)
-
-
-def test_one_shard_is_the_order_without_shards():
-    plain = BatchIterator(50, 8, 3, 1, 2, True)
-    sharded = iterator_over(Shards(50, 1), 8, 3, 1, 2, True)
-    for _ in range(20):
-        ours, theirs = vars(next(sharded)), vars(next(plain))
-        for name in ours:
-            np.testing.assert_array_equal(ours[name], theirs[name])
-        assert sharded.epoch_detail == plain.epoch_detail
-        assert sharded.is_new_epoch == plain.is_new_epoch
 
 
 def test_two_shards_are_the_same_on_one_rank_and_on_two():
@@ -111,18 +95,10 @@ def test_continuing_with_other_shards_begins_the_epoch_anew():
     assert same.epoch_detail == pytest.approx(1.4)
 
 
-def test_counts_leave_out_what_is_not_known():
-    predicted = np.array([0, 1, 2, 3, 3])
-    labels = np.array([0, 2, -1, 3, -1])
-    np.testing.assert_array_equal(counts(predicted, labels), [2, 3])
-
-
-def test_one_process_alone_exchanges_with_itself():
-    ranks, array = Ranks(), np.arange(3.0)
-    ranks.average(array)
-    assert (ranks.size, ranks.is_first) == (1, True)
-    assert ranks.gather(1) == [1] and ranks.sum(2) == 2 and ranks.scatter([3]) == 3
-    np.testing.assert_array_equal(array, np.arange(3.0))
+def test_accuracy_leaves_out_what_is_not_known():
+    predicted, labels = np.array([0, 1, 2, 3, 3]), np.array([0, 2, -1, 3, -1])
+    assert accuracy(predicted, labels, ALONE) == pytest.approx(2 / 3)
+    assert accuracy(predicted, np.full(5, -1), ALONE) is None
 
 
 class Arrays:

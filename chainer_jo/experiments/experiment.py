@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from chainer_jo.datasets import noise
 from chainer_jo.errors import UserError
+from chainer_jo.functions.providers import PRECISIONS
 
 #: Besides those that are put into true labels, `chainer_jo.datasets.noise.MODELS`.
 NOISE_KINDS = ("none", "pseudo", "real")
 OBJECTIVES = ("cross_entropy", "joint", "forward", "cnn_crf")
-PRECISIONS = ("fp32", "tf32", "mixed")
 PRIORS = (None, "uniform")
 
 

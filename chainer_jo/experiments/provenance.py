@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -90,25 +90,22 @@ def collect(root: Path) -> dict:
     results = RunStore(root).results()
 
     def distinct(values: Iterable) -> list:
-        return sorted({json.dumps(value, sort_keys=True) for value in values})
+        texts = {json.dumps(value, sort_keys=True) for value in values}
+        return [json.loads(text) for text in sorted(texts)]
 
     origins = [result["provenance"] for result in results]
     codes = [code for origin in origins for code in _codes(origin)]
-    merged = {
-        key: [json.loads(text) for text in distinct(origin[key] for origin in origins)]
-        for key in ("versions", "device", "engine")
-    }
     data = root / "data.json"
     return {
         "runs": len(results),
         "hours": round(sum(result["seconds"] for result in results) / 3600, 3),
         "seeds": sorted({int(result["id"].rsplit("-s", 1)[1].split("-")[0]) for result in results}),
         "data": files.read_json(data) if data.exists() else None,
-        "commits": [json.loads(text) for text in distinct(code.get("commit") for code in codes)],
+        "commits": distinct(code.get("commit") for code in codes),
         "sources": sorted({code.get("sources") or "unknown" for code in codes}),
-        "versions": merged["versions"],
-        "devices": merged["device"],
-        "engines": merged["engine"],
+        "versions": distinct(origin["versions"] for origin in origins),
+        "devices": distinct(origin["device"] for origin in origins),
+        "engines": distinct(origin["engine"] for origin in origins),
     }
 
 
@@ -221,8 +218,12 @@ def sources_digest() -> str:
 
 
 def added() -> set[Path]:
-    """The files that rules and noises were added from."""
-    return {Path(function.__code__.co_filename) for function in _added()}
+    """The files that rules and noises were added from: those of the registries' functions that are
+    not the package's."""
+    models = (f for model in noise.MODELS.values() for f in (model.draw, model.matrix))
+    codes = (getattr(f, "__code__", None) for f in (*labels.RULES.values(), *models))
+    paths = {Path(code.co_filename) for code in codes if code}
+    return {path for path in paths if ROOT not in path.parents}
 
 
 @functools.cache
@@ -265,12 +266,3 @@ def _is_docstring(body) -> bool:
         and isinstance(body[0].value, ast.Constant)
         and isinstance(body[0].value.value, str)
     )
-
-
-def _added() -> Iterator[Callable]:
-    """Functions in the registries whose code is not the package's."""
-    models = (f for model in noise.MODELS.values() for f in (model.draw, model.matrix))
-    for function in (*labels.RULES.values(), *models):
-        code = getattr(function, "__code__", None)
-        if code and ROOT not in Path(code.co_filename).parents:
-            yield function

@@ -139,13 +139,6 @@ def connect(on_cuda: bool) -> Ranks:
     return ChainerMNRanks(communicator)
 
 
-def counts(predicted: Any, labels: Any) -> np.ndarray:
-    """How many predictions are right and how many labels are known (not negative): int64 (2,)."""
-    known = labels >= 0
-    right = (predicted == labels) & known
-    return np.array([int(right.sum()), int(known.sum())])
-
-
 @dataclass(frozen=True)
 class Shards:
     """The training set cut into shards that never mix: labels stay on the rank that uses them.

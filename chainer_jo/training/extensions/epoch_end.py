@@ -7,7 +7,8 @@ import chainer
 import numpy as np
 from chainer import serializers, training
 
-from chainer_jo.training.many_ranks import ALONE, Ranks, counts
+from chainer_jo.training.extensions.evaluation import accuracy
+from chainer_jo.training.many_ranks import ALONE, Ranks
 
 
 class LabelUpdate(training.Extension):
@@ -42,9 +43,9 @@ class LabelUpdate(training.Extension):
             store.update()
         if self.true_labels is None:
             return
-        right, known = self.ranks.sum(counts(store.labels.argmax(axis=-1), self.true_labels))
-        if known:
-            chainer.report({"recovery": float(right / known)})
+        recovery = accuracy(store.labels.argmax(axis=-1), self.true_labels, self.ranks)
+        if recovery is not None:
+            chainer.report({"recovery": recovery})
 
 
 class BestEpoch(training.Extension):

@@ -11,7 +11,7 @@ from chainer.backends import cuda
 from chainer_jo.links.objectives import Classifier
 from chainer_jo.training.device import GraphStep
 from chainer_jo.training.images import Images
-from chainer_jo.training.many_ranks import ALONE, Ranks, counts
+from chainer_jo.training.many_ranks import ALONE, Ranks
 
 
 class Predictor:
@@ -51,9 +51,12 @@ def predict(model: Classifier, images: Images) -> np.ndarray:
     return Predictor(model)(images)
 
 
-def accuracy(predicted: np.ndarray, labels: np.ndarray, ranks: Ranks) -> float | None:
-    """The share of right predictions (n,) among those whose label is known, if any is."""
-    right, known = ranks.sum(counts(predicted, labels))
+def accuracy(predicted, labels, ranks: Ranks) -> float | None:
+    """The share of right predictions (n,) among those of all ranks whose label is known (not
+    negative), if any is; arrays of one device."""
+    is_known = labels >= 0
+    is_right = (predicted == labels) & is_known
+    right, known = ranks.sum(np.array([int(is_right.sum()), int(is_known.sum())]))
     return float(right / known) if known else None
 
 
