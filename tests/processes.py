@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
+import sysconfig
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+#: The one beside this Python comes with the library that mpi4py takes.
+_PATH = os.pathsep.join((sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)))
+MPIEXEC = shutil.which("mpiexec", path=_PATH)
+needs_mpi = pytest.mark.skipif(
+    MPIEXEC is None or find_spec("mpi4py") is None, reason="the extra 'mpi' is not installed"
+)
 #: Characters that are shown of the end of what a process said.
 SHOWN = 6000
 
@@ -67,10 +78,10 @@ def run(
 def run_on_ranks(
     number: int, command: Sequence[object], code: int | None = 0
 ) -> subprocess.CompletedProcess:
-    """`run` under ``mpiexec``."""
+    """`run` under the ``mpiexec`` of the extra 'mpi'; see `needs_mpi`."""
     __tracebackhide__ = True
     allowed = ["--allow-run-as-root"] if os.geteuid() == 0 else []
     # Ranks that wait leave the cores to others. Open MPI keeps its sockets below TMPDIR, whose
     # path has to be short.
     env = environment(OMPI_MCA_mpi_yield_when_idle=1, TMPDIR="/tmp")
-    return run(["mpiexec", *allowed, "--oversubscribe", "-n", number, *command], code, env=env)
+    return run([MPIEXEC, *allowed, "--oversubscribe", "-n", number, *command], code, env=env)

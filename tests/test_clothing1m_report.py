@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from clothing1m_like import make_clothing1m_like
 from own_images import content
-from processes import ROOT, run, run_on_ranks
+from processes import ROOT, needs_mpi, run, run_on_ranks
 
 from chainer_jo.commands import clothing1m_main as main
 from chainer_jo.datasets import clothing1m
@@ -72,9 +72,8 @@ def test_table_marks_what_is_quoted(written):
     assert "bold: the highest of its column." in text
 
 
-@pytest.mark.skipif(shutil.which("mpiexec") is None, reason="mpiexec (Open MPI) is not installed")
+@needs_mpi
 def test_two_ranks_stop_in_time_and_say_so(data, tmp_path):
-    pytest.importorskip("mpi4py", reason="mpi4py (the extra 'mpi') is not installed")
     more = ("--workers", "0", "--time-budget", "0.0001")
     done = script("figure7", *flags(data, tmp_path, *more), ranks=2)
     assert "2 ranks" in done and "1 runs, 1 to do" in done

@@ -1,20 +1,18 @@
 """Training on several ranks is training on one: the same losses, labels, checkpoints."""
 
 import json
+import re
 import shutil
 import sys
 
 import numpy as np
 import pytest
 from clothing1m_like import make_clothing1m_like
-from processes import HERE, run, run_on_ranks
+from processes import HERE, ROOT, environment, needs_mpi, run, run_on_ranks
 from ranks_job import IN_MEMORY, ON_DISK
 
 from chainer_jo.datasets.clothing1m import NOISY_TRAIN
 from chainer_jo.experiments.store import RunStore
-
-MPIEXEC = shutil.which("mpiexec")
-needs_mpi = pytest.mark.skipif(MPIEXEC is None, reason="mpiexec (Open MPI) is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +26,6 @@ def job(data, results, *flags, ranks=1, code=0):
     command = [sys.executable, HERE / "ranks_job.py", data, results, *flags]
     if ranks == 1:
         return run(command, code)
-    pytest.importorskip("mpi4py", reason="mpi4py (the extra 'mpi') is not installed")
     return run_on_ranks(ranks, command, code)
 
 
@@ -169,3 +166,13 @@ def test_recovery_is_that_of_the_labels(data, alone):
     truth = np.array([int(noisy[key]) for key in keys])
     assert log[-1]["recovery"] == pytest.approx(np.mean(labels.argmax(axis=1) == truth))
     assert result["last"]["recovery"] == log[-1]["recovery"]
+
+
+@needs_mpi
+def test_mpiexec_of_another_mpi_is_said(tmp_path):
+    """Each process would take itself for the only one."""
+    words = "--preset", "digits", "--device", "cpu", "--dry-run"
+    command = [sys.executable, ROOT / "reproduce" / "figure2.py", *words]
+    done = run(command, 2, env=environment(PMI_SIZE=2), cwd=tmp_path)
+    line = "error: started by mpiexec, but alone with .*: mpiexec is of another MPI, .*\n"
+    assert re.fullmatch(line, done.stderr)

@@ -31,7 +31,7 @@ FILES = ["requirements-build.txt", *WANTED]
 
 # conda-forge's names where they are not PyPI's, and what PyPI has under another version number.
 CONDA_NAMES = {"matplotlib-base": "matplotlib"}
-ONLY_CONDA = {"python", "pip", "onednn-cpu-omp", "openmpi"}
+ONLY_CONDA = {"python", "pip", "onednn-cpu-omp"}
 
 
 def blocks(file: str) -> list[str]:

@@ -29,7 +29,7 @@ from own_images import (
     run,
 )
 from PIL import Image
-from processes import run_on_ranks
+from processes import needs_mpi, run_on_ranks
 
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.links.resnet50 import ResNet50
@@ -346,10 +346,9 @@ def test_a_full_disk_at_the_end_costs_nothing(data, tmp_path, monkeypatch, capsy
             assert (tmp_path / "out" / name).read_bytes() == complete[name]
 
 
-@pytest.mark.skipif(shutil.which("mpiexec") is None, reason="mpiexec (Open MPI) is not installed")
+@needs_mpi
 @pytest.mark.parametrize("features", [False, True])
 def test_on_two_ranks(features, data, by_features, tmp_path):
-    pytest.importorskip("mpi4py", reason="mpi4py (the extra 'mpi') is not installed")
     words = [str(w) for w in SHORT]
     if features:
         words = [*map(str, BY_FEATURES), "--features", str(data / "features.npz")]

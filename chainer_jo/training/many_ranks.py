@@ -121,14 +121,20 @@ def connect(on_cuda: bool) -> Ranks:
     Raises
     ------
     UserError
-        if what ChainerMN needs is not installed.
+        if what ChainerMN needs is not installed, or mpiexec is of another MPI than the library.
     """
     if not started_by_mpiexec():
         return Ranks()
     try:
-        import mpi4py.MPI  # noqa: F401  (chainermn's own import error would not say what to do)
+        from mpi4py import MPI  # chainermn's own import error would not say what to do
     except (ImportError, RuntimeError) as error:  # without the package, or the library
         raise UserError(f"started by mpiexec, but {error}; expected the extra 'mpi'") from None
+    if MPI.COMM_WORLD.size == 1:
+        library = MPI.Get_library_version().partition(",")[0]
+        raise UserError(
+            f"started by mpiexec, but alone with {library}: mpiexec is of another MPI, expected "
+            "that beside this Python, or MPI4PY_LIBMPI to name its libmpi.so"
+        )
     import chainermn
 
     chainermn.global_except_hook.add_hook()
