@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pandas
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
@@ -63,6 +62,7 @@ def test_probabilities_of_any_model(blobs):
 
 
 def test_tables_of_pandas_keep_their_index(blobs):
+    pandas = pytest.importorskip("pandas", reason="extra test")
     features, true, given = blobs
     index = [f"{i}.png" for i in range(400)]
     frame = pandas.DataFrame(features, index).assign(label=NAMES[given])
@@ -110,6 +110,7 @@ def test_features_that_cannot_be_learnt_from_are_refused(blobs):
     with pytest.raises(ValueError, match="the same in all rows"):
         relabel(np.ones((400, 3)), given)
     with pytest.raises(ValueError, match="labels 'label': expected a column"):
+        pandas = pytest.importorskip("pandas", reason="extra test")
         relabel(pandas.DataFrame(features), "label")
     with pytest.raises(ValueError, match="row 0 has numbers that are not finite in float32"):
         relabel(features * 1e200, given)
