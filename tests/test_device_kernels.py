@@ -9,7 +9,7 @@ import pytest
 from cuda_on_cpu import array, needs_compiler
 
 from chainer_jo.datasets import augmentation
-from chainer_jo.functions import joint_loss_kernel
+from chainer_jo.functions import cuda_source, joint_loss_kernel
 from chainer_jo.functions.losses import JointLoss
 from chainer_jo.functions.providers import Provider, cudnn_kernels
 from chainer_jo.training.device import kernels
@@ -23,12 +23,9 @@ pytestmark = [needs_compiler, pytest.mark.usefixtures("arithmetic")]
 def on_cpu(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "cupy", cuda_on_cpu.cupy(tmp_path_factory.mktemp("cuda")))
-        modules = kernels._module, cudnn_kernels._module, joint_loss_kernel._kernel
-        for cached in modules:
-            cached.cache_clear()
+        cuda_source.module.cache_clear()
         yield
-        for cached in modules:
-            cached.cache_clear()
+    cuda_source.module.cache_clear()
 
 
 @pytest.fixture

@@ -5,10 +5,11 @@ As array operations they are some forty, each on a batch's 128 x 10 numbers.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from chainer_jo.functions.cuda_source import launch
 
 #: Of the one block that does it all: it sums over the batch.
 THREADS = 256
@@ -105,13 +106,6 @@ class Result(NamedTuple):
     terms: Any
 
 
-@cache
-def _kernel() -> Any:
-    import cupy
-
-    return cupy.RawModule(code=SOURCE).get_function("joint_loss")
-
-
 def joint_loss(logits: Any, labels: Any | None, prior: Any | None, alpha: float, beta: float):
     """`Result` for logits z (n, c), labels y (n, c) or None, and the prior p (c,), which is used if
     alpha is not 0; contiguous float32 arrays on the device."""
@@ -122,5 +116,5 @@ def joint_loss(logits: Any, labels: Any | None, prior: Any | None, alpha: float,
     terms, ratio = cupy.empty(len(TERMS), np.float32), cupy.empty(c, np.float32)
     numbers = np.int32(n), np.int32(c), np.float32(alpha), np.float32(beta)
     arrays = logits, labels, prior if alpha else None, s, gradient, terms, ratio
-    _kernel()((1,), (THREADS,), (*arrays, *numbers))
+    launch(SOURCE, THREADS, "joint_loss", THREADS, (*arrays, *numbers))
     return Result(s, gradient, terms)

@@ -6,12 +6,12 @@ T is the type of the activations; arithmetic is float32.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy
 
-from chainer_jo.functions.providers.cuda_float16 import FLOAT16
+from chainer_jo.functions.cuda_source import ELEMENTS, FLOAT16, launch, table_of
 
 #: name -> (inputs, outputs, body), as `cupy.ElementwiseKernel` takes them.
 SOURCES = {
@@ -52,21 +52,8 @@ LAYERS_DTYPE = numpy.dtype([
 RAW_SOURCE = (
     f"#define WEIGHTS {WEIGHTS}\n#define LAYERS {LAYERS}\n"
     + FLOAT16
+    + ELEMENTS
     + r"""
-__device__ long long position() {
-    return (long long)blockIdx.x * blockDim.x + threadIdx.x;
-}
-
-// Of `count` parts that begin at `start`, the one that i is in.
-__device__ int part_of(const long long* start, int count, long long i) {
-    int low = 0, high = count;
-    while (high - low > 1) {
-        const int middle = (low + high) / 2;
-        if (start[middle] <= i) low = middle; else high = middle;
-    }
-    return low;
-}
-
 struct Weights {
     long long start[WEIGHTS + 1];
     const float* source[WEIGHTS];
@@ -126,7 +113,8 @@ extern "C" __global__ void jo_matmul(
 }
 """
 )
-THREADS = 128
+#: In blocks of 128 threads.
+_launch = partial(launch, RAW_SOURCE, 128)
 
 
 class Moved(NamedTuple):
@@ -175,7 +163,7 @@ class Kernels:
         copies = [cupy.empty([w.shape[i] for i in (0, 2, 3, 1)], dtype) for w in weights]
         for first in range(0, len(weights), WEIGHTS):
             part = slice(first, first + WEIGHTS)
-            table = _table(WEIGHTS_DTYPE, [w.size for w in weights[part]])
+            table = table_of(WEIGHTS_DTYPE, [w.size for w in weights[part]])
             for i, (w, copy) in enumerate(zip(weights[part], copies[part], strict=True)):
                 table["source"][0, i], table["target"][0, i] = w.data.ptr, copy.data.ptr
                 table["channels"][0, i], table["pixels"][0, i] = w.shape[1], w[0, 0].size
@@ -188,7 +176,7 @@ class Kernels:
         """Moves the running averages of all layers."""
         for first in range(0, len(layers), LAYERS):
             part = layers[first : first + LAYERS]
-            table = _table(LAYERS_DTYPE, [layer.mean.size for layer in part])
+            table = table_of(LAYERS_DTYPE, [layer.mean.size for layer in part])
             for i, layer in enumerate(part):
                 for name in ("mean", "inverse", "running_mean", "running_var"):
                     table[name][0, i] = getattr(layer, name).data.ptr
@@ -197,31 +185,9 @@ class Kernels:
             _launch("jo_move_averages", int(table["start"][0, -1]), (table,))
 
 
-def _table(dtype: numpy.dtype, sizes: Sequence[int]) -> numpy.ndarray:
-    """A kernel argument for parts of these sizes; unused places begin at the end."""
-    table = numpy.zeros(1, dtype)
-    ends = numpy.cumsum(sizes)
-    table["start"][0, 1:] = ends[-1]
-    table["start"][0, 1 : len(ends) + 1] = ends
-    return table
-
-
-def _launch(name: str, size: int, arguments: tuple) -> None:
-    if size:
-        blocks = (size + THREADS - 1) // THREADS
-        _module().get_function(name)((blocks,), (THREADS,), arguments)
-
-
 @cache
 def _elementwise(name: str) -> Any:
     import cupy
 
     inputs, outputs, body = SOURCES[name]
     return cupy.ElementwiseKernel(inputs, outputs, body, f"jo_{name}")
-
-
-@cache
-def _module() -> Any:
-    import cupy
-
-    return cupy.RawModule(code=RAW_SOURCE)

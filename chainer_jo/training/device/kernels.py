@@ -9,16 +9,15 @@ with those on a CPU bit for bit, but for subnormal numbers, which are zero here 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from chainer_jo.functions.providers.cuda_float16 import FLOAT16
+from chainer_jo.functions.cuda_source import ELEMENTS, FLOAT16, launch, table_of
 
 #: Arrays that one launch of ``gather`` takes: their addresses are kernel arguments, 4 KiB at most.
 CHUNKS = 128
-THREADS = 256
 
 CHUNKS_DTYPE = np.dtype([
     ("start", np.int64, CHUNKS + 1), ("source", np.uint64, CHUNKS), ("channels", np.int32, CHUNKS),
@@ -28,12 +27,8 @@ CHUNKS_DTYPE = np.dtype([
 SOURCE = (
     f"#define CHUNKS {CHUNKS}\n"
     + FLOAT16
+    + ELEMENTS
     + r"""
-
-__device__ long long position() {
-    return (long long)blockIdx.x * blockDim.x + threadIdx.x;
-}
-
 // uint8 images (., h, w, c) -> float32 (b, h, w, c): scaled, less the mean (h, w, c), then cropped
 // at (dy, dx) out of the image with `pad` zeros around it, then mirrored. Without indices, image i
 // is the i-th; without dy, it stays whole.
@@ -85,20 +80,16 @@ struct Chunks {
 extern "C" __global__ void gather(Chunks chunks, float* out, float factor) {
     const long long i = position();
     if (i >= chunks.start[CHUNKS]) return;
-    int low = 0, high = CHUNKS;
-    while (high - low > 1) {
-        const int middle = (low + high) / 2;
-        if (chunks.start[middle] <= i) low = middle; else high = middle;
-    }
-    long long place = i - chunks.start[low];
-    const int c = chunks.channels[low], pixels = chunks.pixels[low];
+    const int part = part_of(chunks.start, CHUNKS, i);
+    long long place = i - chunks.start[part];
+    const int c = chunks.channels[part], pixels = chunks.pixels[part];
     if (c > 1) {
         const int r = place % (c * pixels);
         place += r % pixels * c + r / pixels - r;
     }
-    const void* source = chunks.source[low];
-    const float value = chunks.half[low] ? from_half(((const unsigned short*)source)[place])
-                                         : ((const float*)source)[place];
+    const void* source = chunks.source[part];
+    const float value = chunks.half[part] ? from_half(((const unsigned short*)source)[place])
+                                          : ((const float*)source)[place];
     out[i] = __fmul_rn(value, factor);
 }
 
@@ -115,19 +106,8 @@ extern "C" __global__ void momentum_sgd(
 }
 """
 )
-
-
-@cache
-def _module() -> Any:
-    import cupy
-
-    return cupy.RawModule(code=SOURCE)
-
-
-def _launch(name: str, size: int, arguments: tuple) -> None:
-    if size:
-        blocks = (size + THREADS - 1) // THREADS
-        _module().get_function(name)((blocks,), (THREADS,), arguments)
+#: In blocks of 256 threads.
+_launch = partial(launch, SOURCE, 256)
 
 
 def network_input(images: Any, mean: Any, batch: Any | None = None, pad: int = 0) -> Any:
@@ -179,11 +159,8 @@ def gather(arrays: Sequence[Any], out: Any, factor: float = 1.0) -> None:
 
 
 def describe_chunks(arrays: Sequence[Any]) -> np.ndarray:
-    """The kernel argument ``Chunks`` of up to CHUNKS arrays; unused places begin at the end."""
-    chunks = np.zeros(1, CHUNKS_DTYPE)
-    ends = np.cumsum([a.size for a in arrays])
-    chunks["start"][0, 1:] = ends[-1]
-    chunks["start"][0, 1 : len(ends) + 1] = ends
+    """The kernel argument ``Chunks`` of up to CHUNKS arrays."""
+    chunks = table_of(CHUNKS_DTYPE, [a.size for a in arrays])
     for i, a in enumerate(arrays):
         chunks["source"][0, i] = a.data.ptr
         chunks["half"][0, i] = a.dtype == np.float16

@@ -1,0 +1,79 @@
+"""What the package's CUDA sources share: how their kernels are launched, and pieces of source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+#: Float16 without a header: as an unsigned short, rounded to nearest even.
+FLOAT16 = r"""
+#ifdef __CUDACC__
+__device__ unsigned short to_half(float value) {
+    unsigned short half;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(value));
+    return half;
+}
+__device__ float from_half(unsigned short half) {
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half));
+    return value;
+}
+#else
+static unsigned short to_half(float value) {
+    const _Float16 rounded = value;
+    unsigned short half;
+    memcpy(&half, &rounded, 2);
+    return half;
+}
+static float from_half(unsigned short half) {
+    _Float16 value;
+    memcpy(&value, &half, 2);
+    return value;
+}
+#endif
+"""
+
+#: For kernels with one thread for each element of an array, or of several arrays in turn.
+ELEMENTS = r"""
+__device__ long long position() {
+    return (long long)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+// Of `count` parts that begin at `start`, the one that i is in.
+__device__ int part_of(const long long* start, int count, long long i) {
+    int low = 0, high = count;
+    while (high - low > 1) {
+        const int middle = (low + high) / 2;
+        if (start[middle] <= i) low = middle; else high = middle;
+    }
+    return low;
+}
+"""
+
+
+@cache
+def module(source: str) -> Any:
+    """CuPy's module of CUDA source, compiled when it is first asked for."""
+    import cupy
+
+    return cupy.RawModule(code=source)
+
+
+def launch(source: str, threads: int, kernel: str, size: int, arguments: tuple) -> None:
+    """Runs a kernel of `source` in `size` threads or a few more, in blocks of `threads`."""
+    if size:
+        blocks = (size + threads - 1) // threads
+        module(source).get_function(kernel)((blocks,), (threads,), arguments)
+
+
+def table_of(dtype: np.dtype, sizes: Sequence[int]) -> np.ndarray:
+    """A kernel argument that describes parts of these sizes: its field ``start`` is filled in,
+    unused places begin at the end."""
+    table = np.zeros(1, dtype)
+    ends = np.cumsum(sizes)
+    table["start"][0, 1:] = ends[-1]
+    table["start"][0, 1 : len(ends) + 1] = ends
+    return table
