@@ -10,8 +10,8 @@ from float64_functions import relative_error
 
 from chainer_jo.functions import as_activation, batch_norm_relu, spatial_mean
 
+EPS = 2e-5
 SHAPES = [(8, 32, 4, 4), (1, 1, 7, 5), (3, 5, 7, 5), (2, 16, 1, 1), (4, 17, 3, 2), (1, 48, 6, 6)]
-EPS, DECAY = 2e-5, 0.9
 
 
 @pytest.fixture(params=["stock", "fp32", "mixed"])
@@ -44,7 +44,7 @@ def gradients64(x, gamma, beta, gy):
 
 def run(x, gamma, beta, gy, running):
     images, scale, shift = chainer.Variable(x), chainer.Parameter(gamma), chainer.Parameter(beta)
-    y = batch_norm_relu(as_activation(images), scale, shift, *running, DECAY, EPS)
+    y = batch_norm_relu(as_activation(images), scale, shift, *running)
     y.grad = gy.astype(y.dtype)
     y.backward()
     return y.array, images.grad, scale.grad, shift.grad
@@ -77,7 +77,7 @@ def test_fixed_statistics(engine, shape):
     var = np.linspace(0.5, 2.0, shape[1], dtype=np.float32)
     running = mean.copy(), var.copy()
     with chainer.using_config("train", False):
-        y = batch_norm_relu(as_activation(chainer.Variable(x)), gamma, beta, *running, DECAY, EPS)
+        y = batch_norm_relu(as_activation(chainer.Variable(x)), gamma, beta, *running)
     expected = batch_norm_relu64(x, gamma, beta, mean, var, EPS)
     assert relative_error(y.array, expected) < TOLERANCE[engine]
     np.testing.assert_array_equal(running, (mean, var))
@@ -87,7 +87,7 @@ def test_no_gradient_in_test_mode(engine):
     x, gamma, beta, gy = draw(SHAPES[0])
     running = np.zeros(32, np.float32), np.ones(32, np.float32)
     with chainer.using_config("train", False):
-        y = batch_norm_relu(as_activation(chainer.Variable(x)), gamma, beta, *running, DECAY, EPS)
+        y = batch_norm_relu(as_activation(chainer.Variable(x)), gamma, beta, *running)
     y.grad = gy.astype(y.dtype)
     if engine == "stock":
         y.backward()
@@ -102,7 +102,7 @@ def test_gradient_that_is_there_is_added_to(engine):
     _, gx, _, _ = run(x, gamma, beta, gy, running)
     images = chainer.Variable(x)
     h = as_activation(images)
-    y = batch_norm_relu(h, gamma, beta, *running, DECAY, EPS) + h + h
+    y = batch_norm_relu(h, gamma, beta, *running) + h + h
     y.grad = gy.astype(y.dtype)
     y.backward()
     assert relative_error(images.grad, gx + 2 * gy) < TOLERANCE[engine]

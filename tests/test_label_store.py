@@ -80,12 +80,6 @@ def test_top_replaces_those_that_disagree_most(top):
     assert 0 < len(chosen) < N
 
 
-def test_labels_stay_until_they_are_updated():
-    store = LabelStore(NOISY, C, "soft")
-    feed(store, epochs(1)[0])
-    np.testing.assert_array_equal(store.labels, np.eye(C)[NOISY])
-
-
 @pytest.mark.parametrize("rule, average", [("soft", 3), ("soft", None), (None, None)])
 def test_continues_from_a_snapshot(tmp_path, rule, average):
     history = epochs(6)

@@ -293,19 +293,6 @@ def test_engines_that_a_precision_refuses(rng, precision, refused, taken):
     assert graph.io_data_type is (data_type.HALF if precision == "mixed" else data_type.FLOAT)
 
 
-def test_tensors_are_nhwc_in_the_activations_type(rng):
-    provider, library = make("mixed")
-    x = provider.as_activation(draw(rng, 2, 3, 6, 5))
-    provider.conv2d(x, draw(rng, 4, 3, 3, 3), 2, 1, None)
-    described = [(t.dim, t.stride, t.data_type) for t in library.graphs[0].tensors]
-    half = data_type.HALF
-    assert described == [
-        ([2, 3, 6, 5], [90, 1, 15, 3], half),
-        ([4, 3, 3, 3], [27, 1, 9, 3], half),
-        ([2, 4, 3, 3], [36, 1, 12, 4], half),
-    ]
-
-
 def test_work_follows_cupys_stream_and_pool(rng):
     provider, library = make()
     arrays = provider._xp

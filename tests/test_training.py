@@ -36,15 +36,6 @@ def test_network_has_the_shapes_and_parameters_of_the_appendix():
     ]
 
 
-def test_weights_follow_from_their_seed():
-    first, second, other = network(1), network(1), network(2)
-    for (_, a), (_, b) in zip(
-        sorted(first.namedparams()), sorted(second.namedparams()), strict=True
-    ):
-        np.testing.assert_array_equal(a.array, b.array)
-    assert (first.conv.W.array != other.conv.W.array).all()
-
-
 @pytest.mark.usefixtures("arithmetic")
 @pytest.mark.parametrize("units", [(1, 1), (2, 200)])
 def test_optimizer_is_chainers_momentum_sgd_with_weight_decay(units):

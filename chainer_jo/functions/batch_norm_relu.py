@@ -11,21 +11,16 @@ from chainer import functions as F
 from chainer_jo.functions import providers
 from chainer_jo.functions.function_nodes import OnceBackward
 
+#: Chainer's defaults.
+DECAY, EPS = 0.9, 2e-5
 
-def batch_norm_relu(
-    x: Any,
-    gamma: Any,
-    beta: Any,
-    running_mean: Any,
-    running_var: Any,
-    decay: float = 0.9,
-    eps: float = 2e-5,
-) -> Variable:
-    """relu(gamma (x - mean) / sqrt(var + eps) + beta), per channel.
+
+def batch_norm_relu(x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Variable:
+    """relu(gamma (x - mean) / sqrt(var + EPS) + beta), per channel.
 
     In training (`chainer.config.train`) mean and var are the batch's, and the running ones are
     updated in place as `chainer.functions.batch_normalization` does:
-    running <- decay running + (1 - decay) batch, the variance taken unbiased. Otherwise the running
+    running <- DECAY running + (1 - DECAY) batch, the variance taken unbiased. Otherwise the running
     ones are used as they are.
 
     Parameters
@@ -36,31 +31,28 @@ def batch_norm_relu(
     """
     provider = providers.current()
     if provider is None:
-        return F.relu(_stock(x, gamma, beta, running_mean, running_var, decay, eps))
+        return F.relu(_stock(x, gamma, beta, running_mean, running_var))
     if not chainer.config.train:
-        node = FixedBatchNormReLU(provider, running_mean, running_var, eps)
+        node = FixedBatchNormReLU(provider, running_mean, running_var)
         return node.apply((x, gamma, beta))[0]
-    node = BatchNormReLU(provider, eps)
+    node = BatchNormReLU(provider)
     y = node.apply((x, gamma, beta))[0]
     samples = x.size // x.shape[1]
-    provider.move_averages(running_mean, running_var, node.mean, node.var, decay, samples)
+    provider.move_averages(running_mean, running_var, node.mean, node.var, DECAY, samples)
     return y
 
 
 class BatchNormReLU(OnceBackward):
     """Training mode by a provider."""
 
-    def __init__(self, provider: providers.Provider, eps: float) -> None:
+    def __init__(self, provider: providers.Provider) -> None:
         super().__init__()
         self._provider = provider
-        self._eps = eps
 
     def forward(self, inputs: tuple) -> tuple:
         self.retain_inputs(())
         x, gamma, beta = inputs
-        y, self.mean, self.var, saved = self._provider.batch_norm_relu_train(
-            x, gamma, beta, self._eps
-        )
+        y, self.mean, self.var, saved = self._provider.batch_norm_relu_train(x, gamma, beta, EPS)
         self.keep(x, y, gamma, saved)
         return (y,)
 
@@ -85,13 +77,13 @@ class BatchNormReLU(OnceBackward):
 class FixedBatchNormReLU(FunctionNode):
     """Test mode by a provider. No training step needs its gradient: there is none."""
 
-    def __init__(self, provider: providers.Provider, mean: Any, var: Any, eps: float) -> None:
+    def __init__(self, provider: providers.Provider, mean: Any, var: Any) -> None:
         super().__init__()
         self._provider = provider
-        self._statistics = mean, var, eps
+        self._statistics = mean, var
 
     def forward(self, inputs: tuple) -> tuple:
-        return (self._provider.batch_norm_relu_test(*inputs, *self._statistics),)
+        return (self._provider.batch_norm_relu_test(*inputs, *self._statistics, EPS),)
 
     def backward(self, target_input_indexes, grad_outputs) -> tuple:
         raise RuntimeError(
@@ -100,17 +92,17 @@ class FixedBatchNormReLU(FunctionNode):
         )
 
 
-def _stock(x, gamma, beta, running_mean, running_var, decay, eps) -> Variable:
+def _stock(x, gamma, beta, running_mean, running_var) -> Variable:
     if not chainer.config.train:
-        return F.fixed_batch_normalization(x, gamma, beta, running_mean, running_var, eps=eps)
+        return F.fixed_batch_normalization(x, gamma, beta, running_mean, running_var, eps=EPS)
     return F.batch_normalization(
         x,
         gamma,
         beta,
-        eps=eps,
+        eps=EPS,
         running_mean=running_mean,
         running_var=running_var,
-        decay=decay,
+        decay=DECAY,
     )
 
 
