@@ -196,18 +196,12 @@ PARTS = (
 ROOT = Path(chainer_jo.__file__).parent
 
 
-def _read() -> list[tuple[str, bytes]]:
-    """Names and contents of the package's sources."""
-    paths = [
-        path
-        for part in (ROOT / name for name in PARTS)
-        for path in (sorted(part.rglob("*.py")) if part.is_dir() else [part])
-    ]
-    return [(path.relative_to(ROOT).as_posix(), path.read_bytes()) for path in paths]
-
-
-#: Read as the code is loaded: when a run ends, the source tree may be another one.
-_SOURCES = _read()
+#: Names and contents, read as the code is loaded: when a run ends, the tree may be another one.
+_SOURCES = [
+    (path.relative_to(ROOT).as_posix(), path.read_bytes())
+    for part in (ROOT / name for name in PARTS)
+    for path in (sorted(part.rglob("*.py")) if part.is_dir() else [part])
+]
 
 
 def sources_digest() -> str:

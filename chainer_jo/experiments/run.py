@@ -181,19 +181,13 @@ class Run:
             name: (self.inputs.images(part), part.labels)
             for name, part in task.evaluation_sets.items()
         }
-        extend(
-            extensions.Evaluation(self.model, self.evaluation_sets, self.graph, ranks),
-            name="Evaluation",
-        )
+        extend(extensions.Evaluation(self.model, self.evaluation_sets, self.graph, ranks))
         if relabelling:
             true_labels = self.device.send(task.train.true_labels)
-            extend(
-                extensions.LabelUpdate(relabelling.start, relabelling.stop, true_labels, ranks),
-                name="LabelUpdate",
-            )
+            extend(extensions.LabelUpdate(relabelling.start, relabelling.stop, true_labels, ranks))
         self.best = extensions.BestEpoch(self.model, keep_weights=self._recovers_by_prediction)
-        extend(self.best, name="BestEpoch")
-        extend(extensions.StopWhenDiverged(), name="StopWhenDiverged")
+        extend(self.best)
+        extend(extensions.StopWhenDiverged())
         if drops:
             extend(
                 training.extensions.ExponentialShift("lr", 0.1),
@@ -217,8 +211,7 @@ class Run:
                 seconds=settings.snapshot_seconds,
                 steps=settings.snapshot_steps,
                 deadline=settings.deadline,
-            ),
-            name="Checkpoint",
+            )
         )
 
     @property

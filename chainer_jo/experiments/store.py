@@ -7,7 +7,7 @@ import hashlib
 import json
 import lzma
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -102,7 +102,8 @@ class RunStore:
         """Packs every finished run into the results folder ``root``, beside those that are packed
         there; returns how many are there now, and how many of them were not before.
 
-        Descriptions are taken as they are: what they name may be known to a script alone.
+        Descriptions are taken as they are: what they name may be known to a script alone. The same
+        runs give the same file.
         """
         before = read_packed(root)
         runs = {**before, **read_packed(self.root)}
@@ -118,7 +119,10 @@ class RunStore:
                 "result": result,
                 "log": files.read_json(log) if log.exists() else [],
             }
-        write_packed(root, runs.values())
+        lines = (json.dumps(runs[run_id], separators=(",", ":")) for run_id in sorted(runs))
+        text = "".join(line + "\n" for line in lines)
+        packed = lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
+        files.write(root / PACKED, lambda file: file.write(packed))
         return len(runs), len(runs.keys() - before.keys())
 
     def labels(self, experiment: Experiment) -> np.ndarray | None:
@@ -232,14 +236,3 @@ def _read_packed(path: Path, changed: int) -> dict[str, dict]:
         return {run["result"]["id"]: run for run in runs}
     except (OSError, EOFError, lzma.LZMAError, ValueError, KeyError) as error:
         raise UserError(f"{path}: not readable as packed runs ({error})") from None
-
-
-def write_packed(root: Path, runs: Iterable[dict]) -> None:
-    """Packs runs, each a dict of ``experiment``, ``result`` and ``log``.
-
-    The same runs give the same file, in whatever order they come.
-    """
-    ordered = sorted(runs, key=lambda run: run["result"]["id"])
-    lines = "".join(json.dumps(run, separators=(",", ":")) + "\n" for run in ordered)
-    packed = lzma.compress(lines.encode(), preset=9 | lzma.PRESET_EXTREME)
-    files.write(root / PACKED, lambda file: file.write(packed))

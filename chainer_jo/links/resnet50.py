@@ -78,7 +78,6 @@ class ResNet50(chainer.Chain):
         rng: np.random.RandomState | None = None,
     ) -> None:
         super().__init__()
-        self.num_classes = num_classes
         self.variant = VARIANTS[variant]
         in_channels = 64
         with self.init_scope():

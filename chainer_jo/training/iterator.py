@@ -98,9 +98,6 @@ class BatchIterator(chainer.dataset.Iterator):
         self._pad = pad
         self._flip = flip
         self._send = send
-        self.reset()
-
-    def reset(self) -> None:
         self.epoch = 0
         self.position = 0
         self.is_new_epoch = False
@@ -122,9 +119,6 @@ class BatchIterator(chainer.dataset.Iterator):
             first += members
         return plans
 
-    def __iter__(self) -> Iterator[Batch]:
-        return self
-
     def __next__(self) -> Batch:
         self._previous_epoch_detail = self.epoch_detail
         stop = self.position + self.batch_size
@@ -139,8 +133,6 @@ class BatchIterator(chainer.dataset.Iterator):
                     part.append(plan[:stop])
         self.position = stop
         return Batch.join([piece for part in parts for piece in part])
-
-    next = __next__
 
     def upcoming(self) -> Iterator[np.ndarray]:
         """Indices of the batches to come, NumPy arrays, without end; this iterator stays."""
