@@ -188,12 +188,9 @@ def _build(cls, description):
     if not isinstance(description, dict):
         raise UserError(f"description {description!r}: expected the fields of {cls.__name__}")
     hints = typing.get_type_hints(cls)
-    unknown = set(description) - set(hints)
-    if unknown:
-        raise UserError(f"description of a run: unknown field {min(unknown)!r} of {cls.__name__}")
     fields = {}
     for name, value in description.items():
-        inner = hints[name]
+        inner = hints.get(name)
         if isinstance(inner, types.UnionType):
             inner = typing.get_args(inner)[0]
         if dataclasses.is_dataclass(inner):

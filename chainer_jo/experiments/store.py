@@ -47,15 +47,8 @@ class RunStore:
         folder = self.folder(experiment)
         path = folder / "experiment.json"
         if path.exists():
-            description = files.read_json(path)
-            try:
-                found = Experiment.from_dict(description)
-            except UserError as error:
-                raise UserError(f"{path}: {error}") from None
-            if found != experiment:
-                raise UserError(
-                    f"{path}: its description has the id {found.id}, expected {experiment.id}"
-                )
+            if files.read_json(path) != experiment.to_dict():
+                raise UserError(f"{path}: another description, expected that of {experiment.id}")
         else:
             files.write_json(path, experiment.to_dict())
         return folder
