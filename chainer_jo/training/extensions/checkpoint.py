@@ -11,7 +11,7 @@ from chainer import serializers, training
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
-from chainer_jo.training.many_ranks import ALONE, Ranks, Shards
+from chainer_jo.training.many_ranks import Ranks, Shards
 
 #: Arrays with one row for each image of a rank. Everything else is the same on all ranks.
 _OF_IMAGES = "updater/labels/"
@@ -41,7 +41,8 @@ class Checkpoint(training.Extension):
     shards : how the images are divided; their ranks call this together.
     seconds : least time between two checkpoints.
     steps : between two moments within an epoch at which there may be one.
-    deadline : value of `time.time()` after which training ends, once saved, with `Paused`.
+    deadline : value of `time.time()` after which training ends, once saved, with `Paused`; None:
+        never.
 
     Attributes
     ----------
@@ -58,10 +59,10 @@ class Checkpoint(training.Extension):
         data: str,
         code: dict,
         shards: Shards,
-        ranks: Ranks = ALONE,
-        seconds: float = 0.0,
-        steps: int = 2000,
-        deadline: float | None = None,
+        ranks: Ranks,
+        seconds: float,
+        steps: int,
+        deadline: float | None,
     ) -> None:
         self.path = path
         self.data = data

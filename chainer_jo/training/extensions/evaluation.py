@@ -2,6 +2,7 @@
 ended."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import chainer
 import numpy as np
@@ -51,7 +52,7 @@ def predict(model: Classifier, images: Images) -> np.ndarray:
     return Predictor(model)(images)
 
 
-def accuracy(predicted, labels, ranks: Ranks) -> float | None:
+def accuracy(predicted: Any, labels: Any, ranks: Ranks) -> float | None:
     """The share of right predictions (n,) among those of all ranks whose label is known (not
     negative), if any is; arrays of one device."""
     is_known = labels >= 0
