@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from clothing1m_like import make_clothing1m_like
 from own_images import content
-from processes import ROOT, needs_mpi, run, run_on_ranks
+from processes import ROOT, environment, needs_mpi, run, run_on_ranks
 
 from chainer_jo.commands import clothing1m_main as main
 from chainer_jo.datasets import clothing1m
@@ -44,6 +44,16 @@ def flags(data, where, *more):
 def script(name, *arguments, ranks=1):
     command = [sys.executable, ROOT / "reproduce" / f"{name}.py", *arguments]
     return (run(command) if ranks == 1 else run_on_ranks(ranks, command)).stdout
+
+
+def test_the_stand_in_is_made_and_clothing1m_is_asked_for(tmp_path):
+    """On a machine that has neither."""
+    command = sys.executable, ROOT / "reproduce" / "table3.py"
+    words = flags("clothing1m-standin", tmp_path, "--dry-run")
+    done = run([*command, *words], env=environment(CHAINER_DATASET_ROOT=tmp_path))
+    assert "3 runs, 3 to do" in done.stdout
+    asked = run([*command, "--preset", "paper", "--device", "cpu", "--dry-run"], 2)
+    assert asked.stderr.startswith("error: --data: expected the folder of Clothing1M")
 
 
 @pytest.fixture(scope="module")

@@ -235,7 +235,7 @@ def test_probabilities_of_any_model(data, tmp_path, capsys):
     assert not (tmp_path / "other").exists()
 
 
-def test_predict_from_features(by_features, data, capsys):
+def test_predict_from_features(by_features, data, tmp_path, capsys):
     assert run("predict", by_features, "--features", data / "features.npz") == 0
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     true = {row["path"]: row["label"] for row in read(data / "true.csv")}
@@ -244,6 +244,9 @@ def test_predict_from_features(by_features, data, capsys):
     assert "expected --features FILE.npz" in capsys.readouterr().err
     assert run("predict", by_features, "one.png", "--features", data / "features.npz") == 2
     assert "IMAGE 'one.png': expected none with --features" in one_line(capsys)
+    np.savez(tmp_path / "short.npz", features=np.ones((1, 2)), paths=np.array(["a.png"]))
+    assert run("predict", by_features, "--features", tmp_path / "short.npz") == 2
+    assert "short.npz': 2 numbers each, expected 64 finite ones" in one_line(capsys)
 
 
 def test_other_data_in_the_same_folder_are_refused(by_features, data, tmp_path, capsys):
@@ -396,6 +399,9 @@ def test_predict_takes_from_a_folder_what_relabel_does(corrected, data, tmp_path
     rows = csv.DictReader(capsys.readouterr().out.splitlines())
     paths = [str(tmp_path / "folder" / name) for name in ("a/c.PNG", "b.png")]
     assert [row["path"] for row in rows] == paths
+    assert run("predict", corrected, paths[1], tmp_path / "folder" / "a") == 0
+    rows = csv.DictReader(capsys.readouterr().out.splitlines())
+    assert [row["path"] for row in rows] == paths[::-1]
     (tmp_path / "empty").mkdir()
     assert run("predict", corrected, tmp_path / "empty") == 2
     assert f"images in '{tmp_path / 'empty'}': none, expected files" in one_line(capsys)

@@ -46,6 +46,19 @@ def test_the_set_is_not_written_among_the_results(name, data, tmp_path, capsys):
     assert one_line(capsys).startswith(f"error: --apply {tmp_path / name}: is kept for the results")
 
 
+@pytest.mark.parametrize("flag", ["--out", "--apply"])
+def test_nothing_is_written_into_the_data(flag, tmp_path, capsys):
+    """Class folders, in which the next command would find what this one wrote."""
+    for name in "ab":
+        (tmp_path / "set" / name).mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(tmp_path / "set" / name / "1.png")
+    inside = tmp_path / "set" / "new"
+    folders = {"--out": tmp_path / "out", flag: inside}
+    assert run("relabel", tmp_path / "set", *(w for pair in folders.items() for w in pair)) == 2
+    assert f"error: {flag} {inside}: lies in the data" in one_line(capsys)
+    assert not inside.exists()
+
+
 def test_data_that_were_put_right_are_taken(tmp_path):
     """Before anything was computed a folder is nobody's."""
     root, out = make(tmp_path / "set"), tmp_path / "out"
