@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import chainer
-from chainer import FunctionNode, Variable
+from chainer import Variable
 from chainer import functions as F
 
 from chainer_jo.functions import providers
-from chainer_jo.functions.function_nodes import OnceBackward
+from chainer_jo.functions.function_nodes import ByProvider, OnceBackward
 
 #: Chainer's defaults.
 DECAY, EPS = 0.9, 2e-5
@@ -33,8 +33,10 @@ def batch_norm_relu(x: Any, gamma: Any, beta: Any, running_mean: Any, running_va
     if provider is None:
         return F.relu(_stock(x, gamma, beta, running_mean, running_var))
     if not chainer.config.train:
-        node = FixedBatchNormReLU(provider, running_mean, running_var)
-        return node.apply((x, gamma, beta))[0]
+        return ByProvider(
+            lambda *inputs: provider.batch_norm_relu_test(*inputs, running_mean, running_var, EPS),
+            [_no_gradient] * 3,
+        ).apply((x, gamma, beta))[0]
     node = BatchNormReLU(provider)
     y = node.apply((x, gamma, beta))[0]
     samples = x.size // x.shape[1]
@@ -74,22 +76,12 @@ class BatchNormReLU(OnceBackward):
         )
 
 
-class FixedBatchNormReLU(FunctionNode):
-    """Test mode by a provider. No training step needs its gradient: there is none."""
-
-    def __init__(self, provider: providers.Provider, mean: Any, var: Any) -> None:
-        super().__init__()
-        self._provider = provider
-        self._statistics = mean, var
-
-    def forward(self, inputs: tuple) -> tuple:
-        return (self._provider.batch_norm_relu_test(*inputs, *self._statistics, EPS),)
-
-    def backward(self, target_input_indexes, grad_outputs) -> tuple:
-        raise RuntimeError(
-            f"{self.label}: no gradient in test mode, expected chainer.config.train, or the stock "
-            "provider"
-        )
+def _no_gradient(gy: Any) -> NoReturn:
+    """No training step needs it."""
+    raise RuntimeError(
+        "batch_norm_relu: no gradient in test mode, expected chainer.config.train, or the stock "
+        "provider"
+    )
 
 
 def _stock(x, gamma, beta, running_mean, running_var) -> Variable:
