@@ -10,7 +10,6 @@ from chainer_jo.functions.crf import (
     CRFLoss,
     auxiliary_log_posterior,
     e_step,
-    joint_probabilities,
 )
 from chainer_jo.links.cnn_crf import CNNCRF
 
@@ -54,19 +53,6 @@ def enumerated_e_step(joint, y, k):
     posterior = joint[:, y] / joint[:, y].sum()
     weights = (posterior * enumerated_auxiliary(y) ** k) ** (1 / (1 + k))
     return weights / weights.sum()
-
-
-def test_normaliser(model):
-    logits, W, _ = model
-    np.testing.assert_allclose(
-        joint_probabilities(logits, W), enumerated_joint(logits, W), rtol=1e-12
-    )
-
-
-def test_auxiliary_posterior():
-    log_auxiliary = auxiliary_log_posterior(TRANSITION, PRIOR)
-    for y in range(C):
-        np.testing.assert_allclose(np.exp(log_auxiliary[:, y]), enumerated_auxiliary(y), rtol=1e-6)
 
 
 def test_a_label_that_never_occurs_leaves_the_prior():
@@ -174,15 +160,6 @@ def test_k_falls_from_40_to_5_over_the_first_tenth():
     assert ks[6] == pytest.approx(22.5)
     assert ks[11] > ks[12] == ks[119] == 5
     assert changed == [False] + [True] * 12 + [False] * 107
-
-
-def test_k_is_part_of_the_snapshot(tmp_path):
-    objective = CNNCRF(TRANSITION, PRIOR, epochs=10)
-    objective.start_epoch(5)
-    chainer.serializers.save_npz(tmp_path / "objective.npz", objective)
-    other = CNNCRF(TRANSITION, PRIOR, epochs=10)
-    chainer.serializers.load_npz(tmp_path / "objective.npz", other)
-    assert other.k == 5
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from cuda_on_cpu import elementwise, needs_compiler
 from fake_cudnn import WORKSPACE, HostArrays, Library, data_type
 
 from chainer_jo.errors import UserError
-from chainer_jo.functions import providers
-from chainer_jo.functions.providers.cudnn import FUSED, FUSIONS, CuDNN, Variance
+from chainer_jo.functions.providers.cudnn import FUSED, FUSIONS, CuDNN
 from chainer_jo.functions.providers.cudnn_choices import Choices
 from chainer_jo.functions.providers.cudnn_kernels import SOURCES
 from chainer_jo.links.preact_resnet import PreActResNet
@@ -175,16 +174,6 @@ def test_batch_norm_relu_and_gradients(rng, ways, precision, shape, no_engine):
     assert difference(gbeta, operands[2].grad) < tolerance
     assert y.dtype == gx.dtype == x.dtype and is_channels_last(y) and is_channels_last(gx)
     assert {v.dtype for v in (mean, var, ggamma, gbeta)} == {np.dtype(np.float32)}
-
-
-def test_batch_norm_relu_in_test_mode(rng):
-    provider, _ = make()
-    x = draw(rng, 2, 3, 4, 5)
-    gamma, beta, mean = (draw(rng, 3) for _ in range(3))
-    var = draw(rng, 3) ** 2
-    y = provider.batch_norm_relu_test(x, gamma, beta, mean, var, 2e-5)
-    expected = F.relu(F.fixed_batch_normalization(x, gamma, beta, mean, var, eps=2e-5)).array
-    assert difference(y, expected) < 1e-6 and is_channels_last(y)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "mixed"])
@@ -363,17 +352,6 @@ def test_a_convolution_without_any_engine_is_the_users_error(rng):
     provider, _ = make(unsupported=({"conv_fprop"},))
     with pytest.raises(UserError, match=r"no engine for the convolution of \(2, 4, 6, 6\)"):
         provider.conv2d(draw(rng, 2, 4, 6, 6), draw(rng, 5, 4, 3, 3), 1, 1, None)
-
-
-def test_averages_move_as_with_other_providers(rng):
-    provider, _ = make()
-    mean, var = draw(rng, 6), draw(rng, 6) ** 2
-    ours = draw(rng, 6), draw(rng, 6) ** 2
-    theirs = tuple(a.copy() for a in ours)
-    given = Variance(1 / np.sqrt(var + np.float32(2e-5)), 2e-5)
-    provider.move_averages(*ours, mean, given, 0.9, 50)
-    providers.Provider.move_averages(provider, *theirs, mean, var, 0.9, 50)
-    assert difference(ours[0], theirs[0]) < 1e-6 and difference(ours[1], theirs[1]) < 1e-6
 
 
 @needs_compiler
