@@ -104,7 +104,7 @@ def test_a_library_that_cannot_be_loaded_beforehand_may_still_be_found(monkeypat
 
 def test_without_cudnn_stock_chainer_computes_after_one_notice(monkeypatch, caplog):
     install(monkeypatch, FakeCuPy(), None)
-    monkeypatch.setattr(providers, "_noticed", set())
+    providers._notice_once.cache_clear()
     with caplog.at_level(logging.WARNING):
         assert providers.choose("cuda") is None
         assert providers.choose("cuda") is None

@@ -34,7 +34,7 @@ def missing(monkeypatch, fresh_process):
         raise Unavailable("no usable oneDNN (package onednn-cpu-gomp)")
 
     monkeypatch.setattr(dnnl, "find", find)
-    monkeypatch.setattr(providers, "_noticed", set())
+    providers._notice_once.cache_clear()
 
 
 def test_without_the_library_stock_chainer_computes_and_says_so_once(missing, caplog):

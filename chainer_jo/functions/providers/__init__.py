@@ -7,6 +7,7 @@ backward pass. A provider is a set of operations on arrays; it knows nothing of 
 from __future__ import annotations
 
 import abc
+import functools
 import logging
 from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -26,7 +27,6 @@ ENGINES = ("auto", "onednn", "cudnn", "stock")
 chainer.global_config.jo_provider = None
 
 _logger = logging.getLogger(__name__)
-_noticed: set[str] = set()
 #: The providers of this process, by engine, number of the device and precision.
 _loaded: dict[tuple[str, int, str], Provider] = {}
 
@@ -244,10 +244,9 @@ def _is_cpu(device: Any) -> bool:
 
 def _one_per_process(engine: str, device: Any, precision: str) -> Provider:
     key = engine, _number(device), precision
-    provider = _loaded.get(key)
-    if provider is None:
-        provider = _loaded[key] = _load(engine, precision)
-    return provider
+    if key not in _loaded:
+        _loaded[key] = _load(engine, precision)
+    return _loaded[key]
 
 
 def _number(device: Any) -> int:
@@ -268,7 +267,6 @@ def _load(engine: str, precision: str) -> Provider:
     return load(precision)
 
 
+@functools.cache
 def _notice_once(text: str) -> None:
-    if text not in _noticed:
-        _noticed.add(text)
-        _logger.warning(text)
+    _logger.warning(text)
