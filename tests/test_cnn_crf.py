@@ -168,7 +168,6 @@ def test_k_falls_from_40_to_5_over_the_first_tenth():
         ({"prior": np.array([0.5, 0.5])}, "expected 3 positive"),
         ({"prior": np.array([0.5, 0.5, 0.0])}, "positive"),
         ({"prior": np.array([0.5, 0.5, np.nan])}, "positive"),
-        ({"epochs": 0}, "epochs"),
         ({"transition": np.ones((3, 3))}, "row 0"),
     ],
 )

@@ -167,12 +167,7 @@ def _describe(
     experiment: Experiment, data: LabelledData
 ) -> tuple[np.ndarray, np.ndarray | None, float | None]:
     """Prior, mean and the share of right labels."""
-    train, batch_size = data.train, experiment.optimization.batch_size
-    if len(train) < batch_size:
-        raise UserError(
-            f"data set {data.name!r}: {len(train)} training images, "
-            f"expected at least one batch of {batch_size}"
-        )
+    train = data.train
     known = train.true_labels >= 0
     right = float((train.labels == train.true_labels)[known].mean()) if known.any() else None
     return _prior(experiment, data), _mean(experiment, train.images), right

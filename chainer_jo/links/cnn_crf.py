@@ -53,8 +53,6 @@ class CNNCRF(Objective):
                 f"prior {prior.tolist()}: expected {len(transition)} positive "
                 "probabilities that sum to 1"
             )
-        if epochs < 1:
-            raise UserError(f"{epochs} epochs: expected at least 1")
         self.annealing_epochs = ANNEALED * epochs
         self.add_persistent("k", K_START)
         self.add_persistent("log_auxiliary", auxiliary_log_posterior(transition, prior))
