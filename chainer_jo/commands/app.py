@@ -354,7 +354,7 @@ class App:
         if not waiting:
             return True
         live = not self.settings.verbose
-        self.status = Status(len(waiting), self._cost(), self.flags.jobs, live)
+        self.status = Status(len(waiting), live)
         if self.ranks.size > 1:
             what = self.store, self.load_data, self.settings
             workers = Team(*what, self.ranks, self._on_event)

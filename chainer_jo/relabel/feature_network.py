@@ -14,11 +14,9 @@ import chainer.links as L
 import numpy as np
 from chainer import Variable, backend, initializers
 
+from chainer_jo.functions.batch_norm_relu import DECAY, EPS
 from chainer_jo.functions.function_nodes import OnceBackward
 from chainer_jo.links.preact_resnet import BatchNormReLU
-
-#: Of batch normalisation, Chainer's defaults.
-DECAY, EPS = 0.9, 2e-5
 
 
 class FeatureNetwork(chainer.Chain):

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.scheduling.cost import Cost, duration
+from chainer_jo.scheduling.cost import duration
 from chainer_jo.scheduling.scheduler import Event
 
 #: Seconds between two lines where the output is no terminal.
@@ -21,7 +21,6 @@ class Status:
     Parameters
     ----------
     total : runs to do.
-    jobs : runs side by side.
     live : whether the moving line may be used: nothing else writes to the terminal meanwhile.
     name : what runs are called; None: by their ids.
     begun : epochs that each run to do has behind it, if all epochs take about the same time; then
@@ -31,16 +30,12 @@ class Status:
     def __init__(
         self,
         total: int,
-        cost: Cost,
-        jobs: int,
         live: bool,
         name: Callable[[Experiment], str] | None = None,
         begun: Mapping[Experiment, int] | None = None,
     ) -> None:
         self.total = total
         self.done = 0
-        self.jobs = jobs
-        self.cost = cost
         self.started = time.monotonic()
         self._name = name or (lambda experiment: experiment.id)
         self._short = name or (lambda experiment: f"{experiment.kind} {experiment.noise.short}")
