@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from processes import ROOT, run
 
+from chainer_jo.errors import UserError
+from chainer_jo.experiments.presets import PAPER
 from chainer_jo.links import PreActResNet
 
+sys.path.insert(0, str(ROOT / "benchmarks"))
+gpu_smoke, gpu_state = map(__import__, ("gpu_smoke", "gpu_state"))
 
-def test_flags_are_of_the_best_precision_that_passed(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    import gpu_smoke
 
-    from chainer_jo.errors import UserError
-
+def test_flags_are_of_the_best_precision_that_passed():
     ok, bad = {"verdict": "ok"}, {"verdict": "diverged"}
     both = {"called": ok, "replayed": ok, "graph": "ok", "whole": ok}
     called = {"called": ok, "replayed": bad, "whole": ok}
@@ -45,11 +45,8 @@ def test_flags_are_of_the_best_precision_that_passed(monkeypatch):
     ]  # fmt: skip
 
 
-def test_graphs_that_were_never_captured_are_not_called_ok(monkeypatch):
+def test_graphs_that_were_never_captured_are_not_called_ok():
     """Where a capture is refused, steps are called: they agree with those that were called."""
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    import gpu_smoke
-
     called = {"log": {"loss": 1.0, "elapsed_time": 3.0}, "replays": 0}
     assert gpu_smoke.graph_verdict(called, called) == "no step was captured"
     replayed = {"log": {"loss": 1.0, "elapsed_time": 2.0}, "replays": 5}
@@ -63,9 +60,6 @@ def test_the_smoke_test_begins_with_the_precision_asked_for_and_goes_on(
 ):
     """What a precision has shown is on disk before it breaks down, or is cut off; the next call is
     done with those that have passed."""
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    import gpu_smoke
-
     entry = {"verdict": "ok", "seconds_before": 1, "seconds": 2, "log": {}}
     shown = {"called": entry}, {"called": entry, "replayed": entry, "graph": "ok"}
     whole = {**shown[1], "whole": entry}
@@ -110,12 +104,9 @@ def test_the_smoke_test_begins_with_the_precision_asked_for_and_goes_on(
     assert asked == ["tf32", "mixed", "tf32"], "fp32 has passed"
 
 
-def test_what_a_session_has_is_packed_before_the_machine_is_taken_away(tmp_path, monkeypatch):
+def test_what_a_session_has_is_packed_before_the_machine_is_taken_away(tmp_path):
     """Killed in its first script, with what that has come to in the folder that comes back; which
     the next call takes up."""
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    import gpu_state
-
     project = tmp_path / "project"
     (project / "benchmarks").mkdir(parents=True)
     for name in ("gpu_session.sh", "gpu_state.py"):
@@ -164,9 +155,6 @@ def test_the_tests_of_a_session_are_in_every_file_with_a_test_for_gpus():
 
 def test_a_file_that_goes_while_it_is_packed_costs_the_others_nothing(tmp_path, monkeypatch):
     """A worker may outlive by a moment the script that was killed."""
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    import gpu_state
-
     root, back, read = tmp_path / "here", tmp_path / "back", Path.read_bytes
     (root / "results").mkdir(parents=True)
     for name in ("result.json", "snapshot.npz", "log.json"):
@@ -185,11 +173,6 @@ def test_a_file_that_goes_while_it_is_packed_costs_the_others_nothing(tmp_path, 
 def test_a_snapshot_of_the_papers_first_step_comes_back(tmp_path, monkeypatch, capsys):
     """Labels, their probabilities in the epoch and in the ten before, parameters and velocity;
     they can hardly be compressed."""
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    import gpu_state
-
-    from chainer_jo.experiments.presets import PAPER
-
     network = PAPER.network
     model = PreActResNet(3, 10, network.units, network.widths)
     numbers = PAPER.train_images * 10 * (2 + PAPER.average) + 2 * model.count_params()
@@ -205,9 +188,6 @@ def test_a_snapshot_of_the_papers_first_step_comes_back(tmp_path, monkeypatch, c
 
 
 def test_packing_that_is_cut_off_leaves_what_was_packed_before(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    import gpu_state
-
     root, back = tmp_path / "here", tmp_path / "back"
     (root / "results").mkdir(parents=True)
     packed, write = root / "results" / "a.json", Path.write_bytes
@@ -229,9 +209,6 @@ def test_packing_that_is_cut_off_leaves_what_was_packed_before(tmp_path, monkeyp
 
 
 def test_what_there_is_no_room_for_is_left_out_by_kind(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    import gpu_state
-
     root, back = tmp_path / "here", tmp_path / "back"
     files = {"result.json": 1000, "labels.npz": 2000, "snapshot_iter_30": 40_000,
              "model.npz": 7000, "lock": 1, "x.tmp": 1}  # fmt: skip
