@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from processes import finish, start
 
 from chainer_jo.datasets.decoding import decode
 from chainer_jo.datasets.image_stream import ImageStream
-from chainer_jo.errors import UserError
+from chainer_jo.errors import Unfinished, UserError
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -91,12 +92,20 @@ def test_a_bad_image_is_named_when_its_batch_is_due(stream, paths, tmp_path):
     assert len(next(stream.batches([paths[:2]]))) == 2, "the stream itself goes on"
 
 
-def test_a_dead_worker_is_noticed(paths):
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_dead_worker_is_noticed(paths, asked):
+    """Killed before it is asked for a batch, or while it is at one."""
     stream = ImageStream(4, resize=16, crop=12, workers=2, ahead=1)
     batches = stream.batches(itertools.repeat(paths[:4]))
     next(batches)
-    os.kill(stream._workers[1]._process.pid, signal.SIGKILL)
-    with pytest.raises(RuntimeError, match=r"decoding process died \(exit code -9\)"):
+    worker = stream._workers[1]._process
+    if asked:
+        os.kill(worker.pid, signal.SIGSTOP)
+        threading.Timer(0.5, worker.kill).start()
+    else:
+        worker.kill()
+        worker.join()
+    with pytest.raises(Unfinished, match=r"decoding process died \(exit code -9\)"):
         for _ in range(5):
             next(batches)
 

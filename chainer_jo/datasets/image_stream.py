@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import signal
 from collections import deque
@@ -15,7 +16,7 @@ import numpy as np
 
 from chainer_jo.cores import usable_cores
 from chainer_jo.datasets.decoding import decode
-from chainer_jo.errors import UserError
+from chainer_jo.errors import Unfinished, UserError
 
 
 class ImageStream:
@@ -71,7 +72,8 @@ class ImageStream:
         Raises
         ------
         UserError
-            for an image that is missing or cannot be decoded, when its batch is due.
+            for an image that is missing or cannot be decoded, when its batch is due; `Unfinished`
+            if a process that decodes died.
         """
         if self._reading is not None:
             self._reading.close()
@@ -146,15 +148,21 @@ class _WorkerProcess:
         theirs.close()
 
     def begin(self, task: tuple) -> None:
-        self._pipe.send(task)
+        with self._noticing_death():
+            self._pipe.send(task)
 
     def finish(self) -> str | None:
-        try:
+        with self._noticing_death():
             return self._pipe.recv()
+
+    @contextlib.contextmanager
+    def _noticing_death(self) -> Iterator[None]:
+        try:
+            yield
         except (EOFError, ConnectionError):
             self._process.join(timeout=10)
             code = self._process.exitcode
-            raise RuntimeError(f"an image decoding process died (exit code {code})") from None
+            raise Unfinished(f"an image decoding process died (exit code {code})") from None
 
     def close(self) -> None:
         self._pipe.close()

@@ -40,7 +40,7 @@ def _extract(path: Path, folder: Path) -> None:
         with tarfile.open(path, errorlevel=2) as archive:
             archive.getmembers()
             check_end(archive)
-            archive.extractall(content, filter="data")
+            _extract_all(archive, content)
     except (*DAMAGED, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of the disk, not of the decoders
@@ -50,6 +50,24 @@ def _extract(path: Path, folder: Path) -> None:
         ) from error
     (folder / _COUNT).write_text(str(_count(content)))
     os.sync()
+
+
+def _extract_all(archive: tarfile.TarFile, content: Path) -> None:
+    if hasattr(tarfile, "data_filter"):
+        archive.extractall(content, filter="data")
+        return
+    top = Path(os.path.realpath(content))  # up to Python 3.11.3, which Debian 12 has
+    for member in archive:
+        places = [top / member.name]
+        if member.issym():
+            places.append(places[0].parent / member.linkname)
+        elif member.islnk():
+            places.append(top / member.linkname)
+        elif not (member.isfile() or member.isdir()):
+            raise tarfile.TarError(f"{member.name!r} is a special file")
+        if not all(Path(os.path.realpath(place)).is_relative_to(top) for place in places):
+            raise tarfile.TarError(f"{member.name!r} would be outside the destination")
+        archive.extract(member, top, set_attrs=False)
 
 
 def check_end(archive: tarfile.TarFile) -> None:
