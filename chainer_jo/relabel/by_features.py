@@ -115,6 +115,11 @@ class ByFeatures:
 
 def _check_paths(file: str, sets: LabelledSets) -> None:
     """That no row is of images in two sets: paths are relative, each set's to its own folder."""
+    if file.endswith(".npy") and sets.right:
+        raise UserError(
+            f"features {file!r}: an .npy has no paths, so its rows are of one set alone; expected "
+            f"an .npz with 'features' and 'paths' beside a {' or '.join(sets.right)} set"
+        )
     owner: dict[str, str] = {}
     for use, images in {"train": sets.train, **sets.right}.items():
         for path in images.paths:
@@ -132,7 +137,13 @@ class ByProbabilities:
         self.images = images = flags.own.sets.train
         file, classes = flags.probabilities, images.class_names
         self.probabilities, names = read_rows(file, images, "probabilities")
-        names = classes if names is None else names
+        if names is None:
+            if sorted(classes) != list(classes):
+                raise UserError(
+                    f"probabilities {file!r}: names with numbers such as {classes[-1]!r} have more "
+                    "than one order, expected an array 'class_names', what the columns stand for"
+                )
+            names = classes
         width = self.probabilities.shape[1]
         if sorted(names) != sorted(classes) or width != len(classes):
             raise UserError(

@@ -82,6 +82,10 @@ class ByImages:
                 )
             return side
         if self.flags.weights:
+            if self.flags.flip:
+                raise UserError(
+                    "--flip: expected without --resnet50-weights, whose images are not mirrored"
+                )
             return None
         raise UserError(
             f"data {self.flags.data!r}: images of about {side} pixels, which need "
