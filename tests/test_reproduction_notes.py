@@ -310,6 +310,5 @@ def test_the_readme_says_how_right_the_digits_labels_become():
     cells = [row.split(" | ") for row in rows if re.match(r"\| digits, symmetric 0.[24] ", row)]
     before, after = ({round(float(row[column])) for row in cells} for column in (1, 3))
     assert (
-        f"Where {min(before)} to {max(before)} % of the digits' labels were right before, "
-        f"{min(after)} to {max(after)} % are after"
+        f"{min(before)} to {max(before)} % right labels became {min(after)} to {max(after)} %"
     ) in words("README.md")
