@@ -30,7 +30,7 @@ def batch(n=7, c=5, seed=0):
 
 
 def reference(logits, labels, transition):
-    """The loss as printed, row by row in float64."""
+    """The loss as written, row by row in float64."""
     losses = []
     for z, y in zip(logits, labels, strict=True):
         s = np.exp(z) / np.exp(z).sum()
@@ -40,7 +40,7 @@ def reference(logits, labels, transition):
 
 @pytest.mark.parametrize("transition", [np.eye(5), symmetric(5, 0.7), asymmetric(5, 0.4)])
 @pytest.mark.parametrize("soft", [False, True])
-def test_value_is_the_printed_formula(transition, soft):
+def test_value_is_the_formula(transition, soft):
     logits, labels = batch()
     if soft:
         labels = np.random.default_rng(1).dirichlet(np.ones(5), size=7)

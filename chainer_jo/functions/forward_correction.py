@@ -9,7 +9,8 @@ from chainer_jo.functions.losses import log_softmax
 
 
 class ForwardCorrectionLoss(chainer.FunctionNode):
-    """Mean of -log(y^T T^T s) over the batch (eq. 1), s = softmax of the logits (n, c).
+    """Mean of -log(y^T T^T s) over the batch, s = softmax of the logits (n, c): eq. 1, which prints
+    T for T^T.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ class BatchNormReLU(chainer.Link):
     """Batch normalisation followed by ReLU, with Chainer's defaults (decay 0.9, eps 2e-5) and its
     parameter names.
 
-    The running variance starts at 0 as in Chainer 2.1.0, which the paper used (1 since).
+    The running variance starts at 0 as in Chainer 2.1.0, which the paper used (at 1 from 5 on).
     """
 
     def __init__(self, size: int) -> None:

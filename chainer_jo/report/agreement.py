@@ -24,8 +24,8 @@ from chainer_jo.paper.trials import Trials
 #: The share of faithful repetitions that may be told that they differ, for any number of cells.
 ERROR_RATE = 0.01
 #: The weight of the typical scatter in each cell, in degrees of freedom. Six trials of Tables 1 and
-#: 2 on the digits, held against each other, justify one or two: unstable cells scatter ten times
-#: as far.
+#: 2 on the digits, held against each other, justify one or two: unstable cells scatter six to
+#: nine times as far.
 TYPICAL_WEIGHT = 2
 
 WITHIN, DIFFERS = "within scatter", "differs"
