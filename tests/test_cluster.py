@@ -279,13 +279,25 @@ def test_a_rule_of_ones_own_runs_where_its_script_was_imported(tmp_path, monkeyp
 
 
 def test_other_code_is_refused():
-    rest = (None, b"", "", "cpu", None, None)
+    rest = (None, b"", "", Settings(), "fp32", None, None)
     assert cluster.prepare("place", "chainer_jo 0", *rest) == (
         f"it has {provenance.code()}, expected chainer_jo 0"
     )
     ours = "place", provenance.code()
-    against = cluster.prepare(*ours, *rest[:3], "cuda:0", *rest[4:])
+    against = cluster.prepare(*ours, *rest[:3], Settings(device="cuda:0"), *rest[4:])
     assert "no CUDA GPU" in against
+
+
+def test_a_worker_without_the_precision_is_refused(tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    with machines_in(tmp_path) as machines:
+        machines.start()
+        store = RunStore(tmp_path / "results")
+        pool = Cluster(machines.address, store, digits.load, SETTINGS, precision="mixed")
+        with pytest.raises(UserError, match="none of its workers"):
+            Scheduler(store, pool).work([BASELINE])
+    (line,) = (line for line in caplog.messages if "no runs for it" in line)
+    assert "precision: 'mixed' needs" in line
 
 
 def probe_of(store):

@@ -63,6 +63,14 @@ def test_labels_leave_their_checksum(packed):
     assert other.save_labels(EXPERIMENTS[0], LABELS) == SHA256
 
 
+def test_plans_of_two_gpus_stay_side_by_side(packed):
+    store, other = packed
+    for gpu in ("A", "B"):
+        files.write_json(store.root / "cudnn" / "plans.json", {gpu: {}})
+        pack.pack("test", flags(store, other))
+    assert files.read_json(other.root / "cudnn" / "plans.json") == {"A": {}, "B": {}}
+
+
 def test_a_run_done_again_counts(packed):
     _, other = packed
     result = {"id": EXPERIMENTS[1].id, "state": "finished", "seconds": 7}
@@ -110,7 +118,7 @@ def test_runs_on_other_data_are_not_packed_together(packed, capsys):
     assert end.value.code == 2 and error.count("\n") == 1
     assert error.startswith(f"error: {other.root}/data.json: the runs packed there are of")
     assert (other.root / PACKED).read_bytes() == before
-    assert (other.root / "data.json").read_text() == "{}"
+    assert files.read_json(other.root / "data.json") == {}
 
 
 def test_runs_with_a_noise_of_ones_own_are_packed_too(packed):

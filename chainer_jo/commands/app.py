@@ -376,7 +376,7 @@ class App:
             raise UserError(
                 f"--cluster needs Dask ({error}): pip install 'chainer_jo[cluster]'"
             ) from None
-        return Cluster(flags.cluster, *what, flags.threads)
+        return Cluster(flags.cluster, *what, flags.threads, flags.precision)
 
     def _on_event(self, event: Event) -> None:
         """Shows an event, and now and then updates the outputs that it concerns."""

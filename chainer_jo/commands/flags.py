@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -86,6 +87,7 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
     add(
         "--resnet50-weights",
         dest="weights",
+        type=os.path.abspath,
         metavar="FILE",
         help=f"ImageNet ResNet-50, npz or safetensors, {images.weights_help}",
     )

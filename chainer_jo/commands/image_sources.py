@@ -70,7 +70,12 @@ class InMemory:
             help="only these, in [0, 1], in Tables 1 and 2 and Figures 2 and 3, the others' are "
             "fixed; default: the paper's",
         )
-        add("--features", metavar="NPZ", help="features of the training images, for pseudo labels")
+        add(
+            "--features",
+            type=os.path.abspath,
+            metavar="NPZ",
+            help="features of the training images, for pseudo labels",
+        )
 
     def check(self, flags: argparse.Namespace) -> None:
         for rate in flags.noise_rates or ():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from chainer_jo import files
@@ -40,7 +39,9 @@ def pack(description: str, argv: list[str] | None = None) -> bool:
     for name in BESIDE:
         if (here / name).exists() and here != there:
             (there / name).parent.mkdir(exist_ok=True)
-            shutil.copyfile(here / name, there / name)
+            # Plans are by GPU: those of runs packed before stay.
+            kept = files.read_json(there / name) if (there / name).exists() else {}
+            files.write_json(there / name, {**kept, **files.read_json(here / name)})
     path = there / PACKED
     print(f"{path}: {number:,} runs, {new:,} of them new, in {path.stat().st_size / 1e6:.2f} MB")
     return True

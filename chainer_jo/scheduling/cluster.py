@@ -27,8 +27,9 @@ from chainer_jo.datasets.labelled_data import ImageFiles, LabelledData
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.experiments import provenance
 from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.run import Run, Settings
+from chainer_jo.experiments.run import Run, Settings, device_of
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.functions import providers
 from chainer_jo.scheduling import worker
 
 #: Seconds that workers have at the start to load the data; slower ones join later.
@@ -55,6 +56,7 @@ class Cluster:
     load_data : gives the data set. Must be picklable; workers that it fails on are sent the data.
     settings : passed to every run.
     threads : what workers on a CPU must have as OMP_NUM_THREADS; None: anything.
+    precision : of the runs, which workers must be able to compute in.
     """
 
     address: str
@@ -62,6 +64,7 @@ class Cluster:
     load_data: Callable[[], ImageData | LabelledData]
     settings: Settings
     threads: int | None = None
+    precision: str = "fp32"
 
     def __enter__(self) -> Cluster:
         self.store = RunStore(self.store.root.absolute())
@@ -195,7 +198,8 @@ class Cluster:
     def _prepare(self, address: str, data: Future | None = None) -> LocalFuture:
         answer = self._client.submit(
             prepare, self._place, provenance.code(), self._probe,
-            self._pickled, self._data.fingerprint(), self.settings.device, self.threads, data,
+            self._pickled, self._data.fingerprint(), self.settings, self.precision,
+            self.threads, data,
             workers=[address], allow_other_workers=False, pure=False,
         )  # fmt: skip
         # A thread waits: the answer of a worker that is lost before it was fetched never comes.
@@ -249,7 +253,8 @@ def prepare(
     probe: Path,
     load_data: bytes,
     fingerprint: str,
-    device: str,
+    settings: Settings,
+    precision: str,
     threads: int | None,
     data: ImageData | LabelledData | None,
 ) -> str:
@@ -261,6 +266,7 @@ def prepare(
     code : the version that asks; see `provenance.code`.
     probe : a file in the results folder on which who asks holds a lock.
     load_data, fingerprint : gives the data, pickled, and what their fingerprint has to be.
+    settings, precision : what runs are computed with.
     threads : what OMP_NUM_THREADS has to be on a CPU; None: anything.
     data : the data, for a worker that cannot load them.
 
@@ -271,6 +277,7 @@ def prepare(
     """
     if provenance.code() != code:
         return f"it has {provenance.code()}, expected {code}"
+    device = settings.device
     if device != "cpu" and not chainer.backends.cuda.available:
         return f"--device {device}, but it has no CUDA GPU that CuPy can use"
     threads_here = os.environ.get("OMP_NUM_THREADS")
@@ -278,6 +285,12 @@ def prepare(
         return f"its OMP_NUM_THREADS is {threads_here}, --threads {threads}"
     if against := against_folder(probe):
         return against
+    here = device_of(device)
+    here.use()
+    try:
+        providers.choose(here, precision, settings.engine)
+    except UserError as error:
+        return str(error)
     if data is not None:
         worker.loaded[load_data] = data
     with contextlib.suppress(UserError):
