@@ -42,7 +42,10 @@ def figure(study: Study) -> Figure:
             for label, runs in shown.items()
         ]
     used = ", ".join(f"{rate:g}" for rate in rates)
-    conditions = f"symmetric noise r = {used}; the first step starts with the given labels"
+    conditions = (
+        f"symmetric noise r = {used}; the first step starts with the given labels and keeps its "
+        "learning rate"
+    )
     return LearningCurves(9, f"{CAPTION}; {images(study)}.", "test", curves, conditions)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from committed import FULL_SCALE, MOST_TELLING, Reference, described, trials
 
+from chainer_jo import files
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import PRESETS, Study
 from chainer_jo.experiments.store import read_packed
@@ -20,6 +21,8 @@ from chainer_jo.report.words import counted, images, of_the_paper, slug
 
 #: Characters of a line of prose.
 LINE = 140
+#: The paper's tables and figures that are made of runs on CIFAR-10.
+COMPUTED = {"table": (1, 2, *range(6, 14)), "figure": range(2, 7)}
 
 
 def status(found: Sequence[Reference]) -> str:
@@ -66,9 +69,10 @@ def _unseen(found: Sequence[Reference]) -> list[tuple[str, str, bool]]:
     return [
         ("" if full else "at the paper's full scale",
          f"the paper's own scale (preset `paper`){but};", False),
-        ("on a GPU", "results on a GPU, and on more than one: "
+        ("on a GPU", "anything on a real GPU, or on several: "
          "what has been tried is in [docs/gpu.md](docs/gpu.md#state);",
          any(name.startswith("cupy") for name in versions)),
+        ("", f"on CIFAR-10, at any scale: {_not_on_images(found)};", not _not_on_images(found)),
         ("", "Clothing1M itself: Table 3 and Figures 7 and 8 are of a "
          "[stand-in](docs/clothing1m.md#the-stand-in);", "clothing1m" in data),
         ("", "pseudo labels from the paper's ResNet-50: on the digits, pixels are clustered;",
@@ -80,6 +84,16 @@ def _unseen(found: Sequence[Reference]) -> list[tuple[str, str, bool]]:
     ]  # fmt: skip
 
 
+def _not_on_images(found: Sequence[Reference]) -> str:
+    """The paper's tables of runs and figures of curves that no folder of CIFAR-10 has."""
+    missing = []
+    for kind, numbers in COMPUTED.items():
+        there = {n for r in found if of_the_paper(r.data) for n in r.parts(kind)}
+        if lacks := [str(n) for n in numbers if n not in there]:
+            missing.append(f"{kind.capitalize()}{'s' * (len(lacks) > 1)} {', '.join(lacks)}")
+    return " and ".join(missing)
+
+
 def result(found: Sequence[Reference]) -> str:
     """What came out, in a sentence, and what no number is of."""
     shown = _telling(found)
@@ -87,26 +101,31 @@ def result(found: Sequence[Reference]) -> str:
     missing = [what for what, _, seen in _unseen(found) if what and not seen]
     if missing:
         said[-1] += f" No result here was computed {' or '.join(missing)}."
-    lines = ["\n\n".join(map(wrapped, said))]
-    if shown[0].preset == FULL_SCALE:
-        lines += ["", CURVES.format(shown[0].name)]
-    return "\n".join(lines)
+    # The method is seen where it has come to its end.
+    drawn = next((r for r in shown if r.parts("table")[1]["complete"]), shown[0])
+    return "\n\n".join([*map(wrapped, said), CURVES.format(drawn.name, _images(drawn))])
 
 
-#: The image of a folder's learning curves.
+#: The image of a folder's learning curves, and what they are of.
 CURVES = (
     '<img src="figures/reference/{}/learning_curves.png" width="480"\nalt="Test accuracy by epoch '
-    'of the runs of Table 1 with half of the labels redrawn">'
+    'of the runs of Table 1 with half of the labels redrawn, {}">'
 )
 
 
 def _said(r: Reference) -> str:
-    """The sentence of one folder, and that it is of one trial; empty if it has no such numbers."""
+    """The sentence of one folder, how far its first step is if it is under way, and that it is of
+    one trial; empty if it has no such numbers."""
     table = r.parts("table").get(1)
-    if table is None:
+    said = headline(table, _images(r)) if table else ""
+    if not said:
         return ""
-    said = headline(table, _images(r))
-    return f"{said} One trial." if said and trials([table]) == "1" else said
+    path = r.results / "learning_curves.json"
+    for curve in files.read_json(path)["curves"] if path.exists() else ():
+        epochs, of = curve["epochs"], curve["of"]
+        if curve["label"] == "joint, first step" and 0 < epochs < of:
+            said += f" The joint method's first step has come to epoch {epochs} of {of}."
+    return f"{said} One trial." if trials([table]) == "1" else said
 
 
 def _images(r: Reference) -> str:
@@ -207,10 +226,10 @@ def _made_by(r: Reference) -> str:
         flags += f" --precision {table['precision']}"
     flags += _part(cells, r.preset)
     number = sum(map(len, seconds.values()))
-    runs = counted(number, "run") + ("" if table["complete"] else " so far")
+    runs = ("" if table["complete"] else "so far ") + counted(number, "run")
     took = f"{total / 3600:.1f} hours"
     if number > 1:
-        took = f"by their median trials {took} one after the other"
+        took += " one after the other, each counted as the median of its trials,"
     return (
         f"`python reproduce/table1.py --preset {r.preset}{flags}` makes it: {runs}, {took} on "
         f"{', '.join(r.provenance['devices'])}."

@@ -128,7 +128,10 @@ def test_what_there_is_at_the_papers_scale_comes_first(tmp_path):
     for name, preset, trials in (("paper-cifar10-jpeg-mixed", "paper", 1), ("half", "half", 2)):
         folder = tmp_path / name
         folder.mkdir()
-        table = {**table1_of(FILLED, trials), "preset": preset, "data": "cifar10-jpeg"}
+        table = {
+            **table1_of(FILLED, trials),
+            "preset": preset, "data": "cifar10-jpeg", "complete": preset == "half",
+        }  # fmt: skip
         (folder / "table1.json").write_text(json.dumps(table))
         found.append(committed.Reference(name, folder, tmp_path))
         vars(found[-1])["provenance"] = {"versions": [], "runs": trials}
@@ -136,7 +139,11 @@ def test_what_there_is_at_the_papers_scale_comes_first(tmp_path):
     assert said.startswith("On CIFAR-10 (as JPEG), with half of the labels")
     assert "The paper has 85.0, 55.3 and 89.8 %. One trial. On CIFAR-10 (as JPEG) at half" in said
     assert "No result here was computed on a GPU. <img" in said
-    assert 'src="figures/reference/paper-cifar10-jpeg-mixed/learning_curves.png"' in said
+    assert 'src="figures/reference/half/learning_curves.png"' in said, "whose curves are whole"
+    curves = [{"label": "joint, first step", "epochs": 61, "of": 200}]
+    (found[0].results / "learning_curves.json").write_text(json.dumps({"curves": curves}))
+    said = " ".join(readme_regions.result(found).split())
+    assert "The joint method's first step has come to epoch 61 of 200. One trial." in said
     said = readme_regions.table1(found)
     assert said.startswith("CIFAR-10 (as JPEG):\n\n| noise rate")
     assert "\nIn percent, one trial; recovery of cross entropy: " in said

@@ -185,6 +185,20 @@ def test_no_runs_shows_what_has_finished(tiny, tmp_path, capsys):
     assert len(list(tmp_path.rglob("table*.md"))) == 1
 
 
+def test_no_runs_shows_no_table_without_a_whole_line_unless_asked_for_it(tiny, tmp_path, capsys):
+    """Of a row of Table 8, the value that the paper chose is Table 1's."""
+
+    def table8(study):
+        return sensitivity_table(study, tables.TABLE8)
+
+    assert run(table1, tmp_path, "--noise-rates", "0.7", "--trials", "1") == 0
+    capsys.readouterr()
+    assert run([table1, table8], tmp_path, "--trials", "1", "--no-runs") == 0
+    assert "Table 8" not in capsys.readouterr().out
+    assert run(table8, tmp_path, "--trials", "1", "--no-runs") == 0
+    assert "Table 8" in capsys.readouterr().out
+
+
 def test_no_runs_replaces_nothing_by_what_has_fewer_trials(tiny, tmp_path, caplog):
     """As after runs were lost, or of which this command asks for fewer."""
     both = [table1, partial(Claims, builds=[table1])]

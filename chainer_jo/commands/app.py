@@ -28,6 +28,7 @@ from chainer_jo.experiments.provenance import collect, other_code, other_shards
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.functions import providers
+from chainer_jo.report.table import Table
 from chainer_jo.scheduling.cost import MEASURED, Cost, duration, probe
 from chainer_jo.scheduling.local_pool import LocalPool
 from chainer_jo.scheduling.many_ranks import Team, follow
@@ -239,15 +240,19 @@ class App:
             )
 
     def _to_show(self) -> list[Output]:
-        """All outputs, or with ``--no-runs`` those with a finished run."""
+        """All outputs, or with ``--no-runs`` those with a finished run; of several, no table that
+        has not a whole row or column."""
         if self.flags.runs:
             return self.outputs
         done = {e.id for e in self.experiments if self.store.result(e)}
-        return [
+        begun = [
             out
             for out in self.outputs
             if any(e.id in done for e in out.experiments) or not (out.experiments or out.missing)
         ]
+        if len(self.outputs) == 1:
+            return begun
+        return [out for out in begun if not isinstance(out, Table) or out.has_a_line(self.store)]
 
     def _cheapest_first(self, outputs: Sequence[Output]) -> list[Output]:
         """Outputs by the epochs of their runs, so that the first are there early.

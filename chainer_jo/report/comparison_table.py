@@ -17,7 +17,8 @@ ACCURACIES = {"test": "Test", "recovery": "Recovery"}
 NOTE = (
     "Best: at the first epoch with the highest accuracy on the validation images, whose labels are "
     "true; last: at the last epoch. Recovery is of the training images: for the joint method the "
-    "labels that its first step ends with, for the others the classes that the network predicts."
+    "labels of its first step, at that step's own best epoch and at its last, for the others the "
+    "classes that the network predicts."
 )
 
 Runs = dict[float, list[Experiment]]

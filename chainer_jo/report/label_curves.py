@@ -20,8 +20,9 @@ MISSING = (
 )
 
 
-def label_figure(study: Study, number: int, caption: str, key: str) -> Figure:
-    """Figure 5 or 6: ``key`` in the second step, on the labels as they are and after the first.
+def label_figure(study: Study, number: int, what: str, key: str) -> Figure:
+    """Figure 5 or 6: ``key``, in words ``what``, in the second step, on the labels as they are and
+    after the first.
 
     Without features there are no pseudo labels, and the figure is drawn without their curves.
     """
@@ -47,7 +48,11 @@ def label_figure(study: Study, number: int, caption: str, key: str) -> Figure:
     drawn = "thin: KL divergence (eq. 6) where labels are updated"
     conditions += f"; {drawn if loss else 'bands from the first division of the learning rate on'}"
     missing = "" if study.pseudo_available else MISSING
-    caption = f"{caption}; {images(study)}."
+    kinds = "true, noisy and pseudo" if study.pseudo_available else "true and noisy"
+    caption = (
+        f"{what} in the second step on {kinds} labels, as they are and as the first step leaves "
+        f"them; {images(study)}."
+    )
     epochs, drops = study.second_step_schedule()
     inset = Inset(drops[-1], epochs, (0.54, 0.74, 0.43, 0.18)) if loss else None
     return Figure(

@@ -25,6 +25,8 @@ LEGEND_ROW = 0.17
 """Inches."""
 FINE = {"fontsize": 8.5, "color": style.MUTED}
 """Notes: as large as they have to be where the figure is 480 pixels wide."""
+BLANK = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+"""Under a note, lest a line of another run through it."""
 NOTE_WIDTH = 74
 """Characters."""
 LETTER, NOTE_ROW = 0.015, 0.05
@@ -124,7 +126,8 @@ def _mark(axes: Axes, marks: Mapping[int, str], scale: float) -> None:
         row = row + 1 if epoch < end else 0  # below a note that reaches as far as here
         rows = max(row, rows)
         end = epoch + LETTER * len(what) * axes.get_xlim()[1]
-        axes.text(epoch, 0.985 - NOTE_ROW * row, f" {what}", transform=across, va="top", **FINE)
+        height = 0.985 - NOTE_ROW * row
+        axes.text(epoch, height, f" {what}", transform=across, va="top", bbox=BLANK, **FINE)
     if rows:
         bottom, top = axes.get_ylim()
         axes.set_ylim(top=top + 2 * NOTE_ROW * rows * (top - bottom))

@@ -51,9 +51,13 @@ class Block:
 
     def best_cells(self, store: RunStore) -> list[Cell]:
         """The best of every column or row, as ``best`` says."""
+        return [cell for line in self.lines(self.best) for cell in best_of(line, store)]
+
+    def lines(self, which: str) -> list[list[Cell]]:
+        """The cells of every "column" or "row"."""
         rows = [cells for _, cells in self.rows]
-        lines = {"column": zip(*rows, strict=True), "row": rows, "": ()}[self.best]
-        return [cell for line in lines for cell in best_of([c for c in line if c], store)]
+        lines = {"column": zip(*rows, strict=True), "row": rows, "": ()}[which]
+        return [[cell for cell in line if cell] for line in lines]
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,15 @@ class Table(Output):
     def experiments(self) -> list[Experiment]:
         """Every run it needs, each once, in reading order."""
         return list(dict.fromkeys(e for cell in self.cells for e in cell.experiments))
+
+    def has_a_line(self, store: RunStore) -> bool:
+        """Whether a row or column of several cells has all of its numbers."""
+        lines = [
+            line for block in self.blocks for way in ("row", "column") for line in block.lines(way)
+        ]
+        return any(
+            len(line) > 1 and all(cell.trials(store).finished for cell in line) for line in lines
+        )
 
     def page(self, store: RunStore, origin: dict) -> Page:
         """Caption, what the numbers are of, and the grids."""
