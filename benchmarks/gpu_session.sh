@@ -26,6 +26,8 @@
 #     FROM       OUT of the session before
 #     OUT        where everything goes                                (gpu-session/out)
 #     PACK       seconds before they are written again                (30)
+#     RESERVE    seconds of MINUTES that are kept for packing         (40)
+#     TESTS      the files of the tests            (tests/test_gpu.py tests/test_compat.py)
 #     CHAINER_JO_COMMIT   what results name as their commit where there is no git
 set -euo pipefail
 

@@ -24,8 +24,8 @@ from chainer_jo.paper.trials import Trials  # noqa: E402
 
 #: The first is what the others are held against.
 ENGINES = {
-    "stock": ("--engine", "stock"),
-    "fp32": ("--engine", "onednn"),
+    "stock": ("--engine", "stock", "--precision", "fp32"),
+    "fp32": ("--engine", "onednn", "--precision", "fp32"),
     "mixed": ("--engine", "onednn", "--precision", "mixed"),
 }
 

@@ -94,7 +94,10 @@ def why_no_gpu() -> str | None:
             f"{error.filename}: {error.strerror}, expected a folder that CuPy can keep compiled "
             "kernels in; CUPY_CACHE_DIR names it"
         )
-    return str(error).strip().split("\n")[0]
+    reason = str(error).strip().split("\n")[0]
+    if isinstance(error, ImportError) and error.name == "cupy":
+        reason += "; pip install 'chainer_jo[gpu]' for CUDA 12, 'chainer_jo[gpu13]' for CUDA 13"
+    return reason
 
 
 @contextmanager

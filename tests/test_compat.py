@@ -119,7 +119,8 @@ DRIVER = """
     # As for want of a folder for compiled kernels.
     ("open('/proc/nothing', 'w')", "/proc/nothing: No such file or directory, "
      "expected a folder that CuPy can keep compiled kernels in; CUPY_CACHE_DIR names it"),
-    (None, "No module named 'cupy'"),
+    (None, "No module named 'cupy'; pip install 'chainer_jo[gpu]' for CUDA 12, "
+           "'chainer_jo[gpu13]' for CUDA 13"),
 ])  # fmt: skip
 def test_why_no_gpu_is_used_though_there_is_a_driver(tmp_path, module, reason):
     """A machine with a driver where CuPy, or a library that it needs, is missing."""

@@ -141,7 +141,9 @@ def connect(on_cuda: bool) -> Ranks:
     try:
         communicator = chainermn.create_communicator("pure_nccl" if on_cuda else "naive")
     except RuntimeError as error:
-        raise UserError(f"ChainerMN on GPUs: {error} (expected NCCL, nvidia-nccl-cu12)") from None
+        raise UserError(
+            f"ChainerMN on GPUs: {error} (expected NCCL, nvidia-nccl-cu12 or -cu13)"
+        ) from None
     return ChainerMNRanks(communicator)
 
 
