@@ -61,7 +61,7 @@ def _section(r: Reference) -> list[str]:
             ("learning curves of Table 1", "learning_curves.md"),
             ("parts of the first step", "parts.md"),
             ("relabelled images", "relabelled.html"),
-            ("every run: description, result, log", PACKED),
+            ("every finished run: description, result, log", PACKED),
         )
         if (r.results / file).exists()
     ]
