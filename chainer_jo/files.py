@@ -45,10 +45,12 @@ def write(path: Path, save: Callable[[IO[bytes]], None]) -> None:
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
-    except OSError as error:
+    except BaseException as error:
         if temporary and os.path.exists(temporary):
             os.unlink(temporary)
-        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
+        if isinstance(error, OSError):
+            raise UserError(f"cannot write {path}: {error.strerror or error}") from None
+        raise
 
 
 @contextlib.contextmanager

@@ -122,6 +122,12 @@ class TestRule:
     def test_narrow_intervals_tie(self, a, scatter, outcome):
         assert exceeds("", about(a, scatter), Trials(10.0), ties=True).outcome == outcome
 
+    def test_nothing_ties_where_more_is_asked_for(self):
+        """Equal numbers are far from two points better; this counts where Holm's rule has not let
+        them refute that."""
+        assert exceeds("", about(10.3, 0.6), Trials(10.0), ties=True).close == TIES
+        assert exceeds("", about(10.3, 0.6), Trials(10.0), 2, ties=True).close == UNDECIDED
+
     @pytest.mark.parametrize(
         ("loss", "scatter", "outcome"),
         [(0.9, 1.0, SUPPORTS), (-2.0, 3.0, SUPPORTS), (0.1, 1.8, SUPPORTS)]
@@ -207,6 +213,13 @@ class TestRule:
             f"undecided: p = {q:.3g} %, 2.5 % would support it",
             SUPPORTS,
         ]
+
+    def test_after_the_first_that_does_not_refute_all_would_have_to_reach_its_level(self):
+        scatter = float(stats.t.ppf(0.975, 5))
+        findings = [exceeds("", about(-t, scatter, trials=6), Trials(0.0)) for t in (2.7, 2.6, 1.0)]
+        verdict = Verdict(findings, together(findings))
+        assert findings[1].chance > 0.025 / 3 and REFUTES not in verdict.outcomes
+        assert all("%, 0.83 % would refute it" in remark for remark in verdict.remarks)
 
     def test_an_average_over_rates_decides_once_all_have_run(self):
         ours = {0.1: Trials({0: 80.0, 1: 81.0}), 0.5: Trials({0: 70.0, 1: 70.5})}

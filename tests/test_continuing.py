@@ -4,10 +4,12 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import sys
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import processes
@@ -23,7 +25,8 @@ from chainer_jo.experiments import provenance
 from chainer_jo.experiments.provenance import collect, other_code
 from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.scheduling.scheduler import with_first_steps
+from chainer_jo.scheduling import worker
+from chainer_jo.scheduling.scheduler import Scheduler, pending, with_first_steps
 from chainer_jo.training.extensions import Paused
 
 EXPERIMENTS = [
@@ -257,3 +260,27 @@ def test_killed_at_the_worst_moment(tmp_path, monkeypatch, moment):
     assert len(store.log(EXPERIMENTS[1])) == len(undisturbed.log(EXPERIMENTS[1]))
     kept = {path.name for path in undisturbed.folder(EXPERIMENTS[1]).iterdir()}
     assert {path.name for path in store.folder(EXPERIMENTS[1]).iterdir()} == kept
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_first_step_whose_labels_are_lost_is_done_again_epoch_by_epoch(packed, tmp_path):
+    """Meanwhile its result and its log never contradict each other."""
+    second, data = EXPERIMENTS[0], digits.load()
+    run = second.first_step
+    store, settings = RunStore(tmp_path), Settings(snapshot_seconds=0)
+    _, result = worker.execute(run, store, data, settings)
+    labels, log = store.labels(run), store.log(run)
+    if packed:
+        store.pack(tmp_path)
+        shutil.rmtree(store.folder(run))
+    else:
+        (store.folder(run) / "labels.npz").unlink()
+    for _ in range(len(log) + 1):
+        Scheduler(store, None)._tidy([second])
+        state, _ = worker.execute(run, store, data, replace(settings, deadline=0))
+        assert store.result(run) is None or len(store.log(run)) == len(log)
+        if state == "finished":
+            break
+        assert pending([second], store) == [run, second]
+    assert state == "finished" and store.result(run)["last"] == result["last"]
+    np.testing.assert_array_equal(store.labels(run), labels)

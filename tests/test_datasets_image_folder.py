@@ -89,6 +89,8 @@ def test_hidden_and_unrelated_files_do_not_matter(folder):
     (folder / "train/9/._2.png").write_text("x")
     (folder / "train/list.txt").write_text("x")
     (folder / "README").write_text("x")
+    (folder / "train/.ipynb_checkpoints").mkdir()
+    (folder / "train/.ipynb_checkpoints/1.png").write_text("x")
     (folder / "raw/9").mkdir(parents=True)
     (folder / "raw/9/1.png").write_text("x")
     check(load(str(folder)))

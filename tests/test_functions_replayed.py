@@ -89,11 +89,22 @@ def moved_parameters(net):
         yield state(net)
 
 
+def parameters_that_are_copied(net):
+    """They are not C-contiguous, and change in place."""
+    net.conv.W.array = np.asfortranarray(net.conv.W.array)
+    for images in IMAGES:
+        net.cleargrads()
+        y = net(images)
+        backward(y)
+        net.conv.W.array -= 0.1
+        yield y.array
+
+
 @pytest.mark.parametrize("name", ["fp32", "mixed"])
-@pytest.mark.parametrize(
-    "use",
-    [several_steps, two_parts, both_forward_first, something_in_between, moved_parameters],
-)
+@pytest.mark.parametrize("use", [
+    several_steps, two_parts, both_forward_first, something_in_between, moved_parameters,
+    parameters_that_are_copied,
+])  # fmt: skip
 def test_as_without_a_recording(use, name, monkeypatch):
     net, chosen = network(), provider(name)
     other = copy.deepcopy(net)

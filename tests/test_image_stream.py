@@ -52,6 +52,24 @@ def test_batches_in_order_whatever_their_size(stream, paths):
         np.testing.assert_array_equal(images, right)
 
 
+def test_an_interrupt_between_two_workers_leaves_nothing_to_wait_for(stream, paths, monkeypatch):
+    """Earlier workers' parts of a batch have been taken, later ones' have not."""
+    workers = stream._workers
+    interrupted, finish = workers[len(workers) // 2], type(workers[0]).finish
+    batches = stream.batches(split(paths, [4] * 5))
+    next(batches)
+
+    def interrupt():
+        monkeypatch.setattr(interrupted, "finish", lambda: finish(interrupted))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(interrupted, "finish", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        next(batches)
+    (images,) = stream.batches([paths[5:9]])
+    np.testing.assert_array_equal(images, np.stack([decode(path, 16, 12) for path in paths[5:9]]))
+
+
 def test_a_batch_stays_while_the_next_ones_are_decoded(stream, paths):
     batches = stream.batches(itertools.repeat(paths[:4], 8))
     first = next(batches)

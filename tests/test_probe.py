@@ -69,16 +69,20 @@ def test_without_memory_there_is_no_estimate(monkeypatch):
 
 def test_finished_runs_come_before_tried_iterations_and_these_before_a_guess(tmp_path):
     store, epochs = RunStore(tmp_path), RUN.optimization.epochs
-    guess = Cost.of(store, [RUN], 10, 2.0)
-    assert guess == Cost(10, 2.0, GUESS) and guess.seconds(RUN) == epochs * 10 * 2.0
-    assert guess.tried(3.0) == Cost(10, 3.0, TRIED) and guess.tried(None) == guess
+    guess = Cost.of(store, [RUN], "this", 2.0)
+    assert guess == Cost(2.0, GUESS) and guess.seconds(RUN) == epochs * 2.0
+    assert guess.tried(3.0) == Cost(3.0, TRIED) and guess.tried(None) == guess
     store.open(RUN)
-    store.save_result(RUN, {"id": RUN.id, "state": "finished", "seconds": 8, "iterations": 2})
-    assert Cost.of(store, [RUN], 10, 2.0) == Cost(10, 4.0, MEASURED)
+    store.save_result(RUN, {
+        "id": RUN.id, "state": "finished", "seconds": 4 * epochs, "provenance": {"device": "this"},
+    })  # fmt: skip
+    assert Cost.of(store, [RUN], "this", 2.0) == Cost(4.0, MEASURED)
+    assert Cost.of(store, [RUN], "another", 2.0) == guess
+    assert Cost.of(store, [RUN], None, 2.0) == Cost(4.0, MEASURED)
 
 
 def test_a_gpu_is_not_given_the_seconds_of_a_cpu(tmp_path):
-    unknown = Cost.of(RunStore(tmp_path), [RUN], 10, None)
+    unknown = Cost.of(RunStore(tmp_path), [RUN], "this", None)
     assert unknown.basis == UNKNOWN and math.isnan(unknown.seconds(RUN))
     assert duration(unknown.seconds(RUN)) == "?"
 

@@ -273,6 +273,32 @@ def test_stopped_after_fresh_the_command_without_it_goes_on(
     assert "the same command continues" not in said
 
 
+def test_a_plan_names_what_diverged_and_what_is_done_afresh(tiny, tmp_path, capsys):
+    """A second step after a first one that diverged has no result and is not to do."""
+    study = Study(TINY, "digits")
+    store = RunStore(tmp_path / "results" / study.folder)
+    first = study.joint("symmetric", 0.5, 0).first_step
+    store.open(first)
+    store.save_result(first, {
+        "id": first.id, "state": "diverged", "seconds": 1, "iterations": 1, "sources": {},
+        "provenance": {"device": "this"},
+    })  # fmt: skip
+    flags = ("--noise-rates", "0.5", "--trials", "1", "--dry-run")
+    assert run(table1, tmp_path, *flags) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if "-step-" in line] == ["diverged"] * 2
+    assert run(table1, tmp_path, *flags, "--fresh") == 0
+    assert "3 runs, 3 to do; " in capsys.readouterr().out
+
+
+def test_other_images_than_the_presets_are_not_given_its_cost(tiny, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(app, "probe", lambda *_: pytest.fail("tried"))
+    monkeypatch.setitem(presets.PRESETS, "tiny", replace(TINY, default_data="cifar10"))
+    flags = ("--noise-rates", "0.5", "--trials", "1", "--data", "digits", "--dry-run")
+    assert run(table1, tmp_path, *flags) == 0
+    assert "3 to do; ? of ? of computing" in capsys.readouterr().out
+
+
 def test_diverged_run_is_named_in_the_table(tiny, tmp_path, capsys):
     def build(study):
         hopeless = study.joint("asymmetric", 0.4, 0, learning_rate=1e30)

@@ -24,11 +24,12 @@ from chainer_jo.commands.kept import loss
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
-from chainer_jo.experiments.provenance import collect, other_code, other_shards
-from chainer_jo.experiments.run import Settings
+from chainer_jo.experiments.provenance import collect, device_name, other_code, other_shards
+from chainer_jo.experiments.run import Settings, device_of
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.functions import providers
 from chainer_jo.report.table import Table
+from chainer_jo.report.words import of_the_paper
 from chainer_jo.scheduling.cost import MEASURED, Cost, duration, probe
 from chainer_jo.scheduling.local_pool import LocalPool
 from chainer_jo.scheduling.many_ranks import Team, follow
@@ -267,16 +268,20 @@ class App:
         return sorted(outputs, key=epochs)
 
     def _cost(self) -> Cost:
-        preset = self.study.preset
-        cost = Cost.of(
-            self.store,
-            self.experiments,
-            preset.train_images / preset.batch_size,
-            preset.seconds_per_iteration if self.flags.device == "cpu" else None,
+        flags, preset = self.flags, self.study.preset
+        # Other images than the preset is for may be more, or larger.
+        alike = preset.image_shape is None or (
+            of_the_paper(self.study.data) == of_the_paper(preset.default_data)
         )
-        if cost.basis == MEASURED:
+        iterations = preset.train_images / preset.batch_size
+        guess = preset.seconds_per_iteration if flags.device == "cpu" and alike else None
+        elsewhere = flags.cluster or self.ranks.size > 1
+        device = None if elsewhere else device_name(device_of(flags.device))
+        cost = Cost.of(self.store, self.experiments, device, guess and guess * iterations)
+        if cost.basis == MEASURED or not alike:
             return cost
-        return cost.tried(self._tried(sum(map(cost.seconds, self.experiments))))
+        tried = self._tried(sum(map(cost.seconds, self.experiments)))
+        return cost.tried(tried and tried * iterations)
 
     def _tried(self, guess: float) -> float | None:
         """Seconds of an iteration, tried here once where it is worth it."""
@@ -316,7 +321,8 @@ class App:
                 _logger.warning(note)
 
     def _print_plan(self) -> None:
-        cost, waiting = self._cost(), set(pending(self.experiments, self.store))
+        cost, fresh = self._cost(), self.flags.fresh
+        waiting = set(self.experiments if fresh else pending(self.experiments, self.store))
         print(*run_lines(self.experiments, waiting, self.store, cost), sep="\n")
         if machines := self.flags.machines:
             in_order = [e for e in self.experiments if e in waiting]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.report.cells import state
 from chainer_jo.report.grid import aligned
 from chainer_jo.scheduling.cost import Cost, duration, epochs, longest_chain, makespan
 from chainer_jo.scheduling.scheduler import with_first_steps
@@ -23,8 +24,8 @@ def run_lines(
     """One line per run: its state, its estimated time, its name, which is its id by default."""
     lines = []
     for experiment in experiments:
-        state = "to do" if experiment in waiting else store.result(experiment)["state"]
-        lines.append(f"{state:9} {duration(cost.seconds(experiment)):>8}  {name(experiment)}")
+        ended = "to do" if experiment in waiting else state(store, experiment)
+        lines.append(f"{ended:9} {duration(cost.seconds(experiment)):>8}  {name(experiment)}")
     return lines
 
 
@@ -51,7 +52,7 @@ def machines_line(waiting: Sequence[Experiment], machines: int, jobs: int, cost:
     """The time that the runs to do take on ``machines``, and the least on any number."""
     steps, chain = makespan(waiting, machines * jobs), longest_chain(waiting)
     busy = sum(map(epochs, waiting)) / (machines * jobs * steps) if steps else 1.0
-    one = cost.iterations_per_epoch * cost.seconds_per_iteration
+    one = cost.seconds_per_epoch
     return (
         f"on {machines} machines, {jobs} at a time on each: {steps} epochs, "
         f"{duration(steps * one)}, {100 * busy:.0f} % of it at work; on any number at "

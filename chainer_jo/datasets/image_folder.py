@@ -136,7 +136,7 @@ def _assemble(name: str, place: str, contents: Iterable[tuple[str, bytes]]) -> I
     top = None  # the folder that was packed, if the tar begins with it
     for file_name, content in contents:
         *above, part, class_name, image_name = ("", "", *PurePosixPath(file_name).parts)
-        if part not in PARTS or image_name.startswith("."):
+        if part not in PARTS or image_name.startswith(".") or class_name.startswith("."):
             continue
         found = "/".join(filter(None, above))
         if top not in (None, found):

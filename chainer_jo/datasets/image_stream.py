@@ -99,8 +99,8 @@ class ImageStream:
                 images = self._slots[slot, :count]
                 yield self._upload(slot, images) if self._upload else images
         finally:
-            for _ in begun:  # the consumer has stopped early; leave nothing in the pipes
-                self._finish()
+            for worker in self._workers:  # the consumer has stopped early, or was interrupted
+                worker.drain()
 
     def close(self) -> None:
         """End the worker processes."""
@@ -134,8 +134,10 @@ class _ThisProcess:
     def finish(self) -> str | None:
         return _decode_into(self._slots, self._resize, self._tasks.popleft())
 
-    def close(self) -> None:
+    def drain(self) -> None:
         self._tasks.clear()
+
+    close = drain
 
 
 class _WorkerProcess:
@@ -146,14 +148,23 @@ class _WorkerProcess:
         self._process = context.Process(target=_serve, args=(theirs, *work), daemon=True)
         self._process.start()
         theirs.close()
+        self._due = 0
 
     def begin(self, task: tuple) -> None:
         with self._noticing_death():
             self._pipe.send(task)
+        self._due += 1
 
     def finish(self) -> str | None:
         with self._noticing_death():
-            return self._pipe.recv()
+            complaint = self._pipe.recv()
+        self._due -= 1
+        return complaint
+
+    def drain(self) -> None:
+        """Leaves nothing in the pipe."""
+        while self._due:
+            self.finish()
 
     @contextlib.contextmanager
     def _noticing_death(self) -> Iterator[None]:

@@ -26,7 +26,7 @@ def unpack(path: Path) -> Path:
         if the tar is damaged, has links or paths that lead out of it, or there is no room.
     """
     status = path.stat()
-    digest = hashlib.sha256(f"{path}{status.st_size}{status.st_mtime_ns}".encode())
+    digest = hashlib.sha256(f"{path}/{status.st_size}/{status.st_mtime_ns}".encode())
     name = f"unpacked-{digest.hexdigest()[:16]}"
     content = made_once(name, lambda folder: _extract(path, folder), _whole)
     visible = [entry for entry in content.iterdir() if not entry.name.startswith(".")]

@@ -8,6 +8,8 @@ import numpy as np
 
 from chainer_jo.datasets.image_stream import ImageStream
 from chainer_jo.datasets.labelled_data import ImageFiles, Labelled
+from chainer_jo.errors import UserError
+from chainer_jo.experiments.presets import pretrained
 from chainer_jo.experiments.task import Task
 from chainer_jo.links import CNNCRF, ForwardCorrection, JointObjective
 from chainer_jo.links.objectives import Objective
@@ -29,6 +31,11 @@ def make_network(
     """
     outputs, description = heads * task.num_classes, task.experiment.network
     if description.weights:
+        if (found := pretrained(weights).weights) != description.weights:
+            raise UserError(
+                f"ResNet-50 weights {weights}: {found}, expected {description.weights}, as this "
+                "run is described"
+            )
         return load_resnet50(weights, outputs, rng=rng)
     images = task.train.images
     channels = 3 if isinstance(images, ImageFiles) else images.shape[-1]

@@ -78,11 +78,14 @@ class RunStore:
         )
 
     def log(self, experiment: Experiment) -> list[dict]:
-        """The epochs so far, one dict each; empty before the first."""
-        path = self.folder(experiment) / "log.json"
-        if not path.exists():
-            return read_packed(self.root).get(experiment.id, {}).get("log", [])
-        return files.read_json(path)
+        """The epochs so far, one dict each; empty before the first. Of a packed run that is being
+        done again, those that led to its result."""
+        folder = self.folder(experiment)
+        packed = read_packed(self.root).get(experiment.id)
+        if packed and not (folder / "result.json").exists():
+            return packed["log"]
+        path = folder / "log.json"
+        return files.read_json(path) if path.exists() else []
 
     def results(self) -> list[dict]:
         """The results of all finished runs, by id."""
@@ -132,6 +135,11 @@ class RunStore:
 
     def save_result(self, experiment: Experiment, result: dict) -> None:
         files.write_json(self.folder(experiment) / "result.json", result)
+
+    def begin_again(self, experiment: Experiment) -> None:
+        """Removes the result of a run that is to be done once more, if it has one: its log will not
+        be that result's. The caller holds the lock."""
+        (self.folder(experiment) / "result.json").unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def lock(self, experiment: Experiment) -> Iterator[bool]:

@@ -29,6 +29,7 @@ def replayed(function: Callable[[Any], Variable], link: chainer.Link, x: Any) ->
     ----------
     function : made of this package's functions alone; depends on nothing that changes but x,
         parameters of `link`, each used once, and running statistics, persistent arrays below it.
+        Where a parameter is not C-contiguous nothing is recorded: what is computed with is a copy.
     x : float32 (n, c, h, w). What needs its gradient is not recorded, nor is another shape than
         that of the first call, nor a call before the backward pass of the last one.
     """
@@ -56,6 +57,7 @@ class Recording:
         self._arrays = [(parameter, "array", parameter.array) for parameter in self.parameters]
         for part in link.links(skipself=True):
             self._arrays += [(part, name, getattr(part, name)) for name in part._persistent]
+        self._contiguous = all(array.flags.c_contiguous for _, _, array in self._arrays)
         self._x = recorder.empty(x_shape)
         self._y = self._gy = None
         self._gradients: list[Variable | None] = []
@@ -73,9 +75,10 @@ class Recording:
         return all(getattr(owner, name) is array for owner, name, array in self._arrays)
 
     def is_for(self, x: Variable) -> bool:
-        """Whether x is of this shape, and no backward pass is to come."""
+        """Whether x is of this shape, no backward pass is to come, and arrays are not copied."""
         latest = self._latest()
-        return x.shape == self._x.shape and (latest is None or not latest.waits)
+        free = latest is None or not latest.waits
+        return self._contiguous and free and x.shape == self._x.shape
 
     def forward(self, node: Replay, function: Callable, x: Any) -> Any:
         """The function's value; keeps in `node` the graph, if there is one."""

@@ -19,6 +19,7 @@ from chainer_jo.datasets import augmentation
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import REAL, Study
+from chainer_jo.experiments.provenance import device_name
 from chainer_jo.experiments.run import Settings, device_of
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.functions import providers
@@ -156,8 +157,8 @@ class ByImages:
         experiments = list(self.names)
         waiting = {*pending(experiments, self.store), *self._lost()}
         cost = self._cost(experiments)
-        if cost.basis != MEASURED:
-            cost = cost.tried(self._tried(experiments[-1]))
+        if cost.basis != MEASURED and (tried := self._tried(experiments[-1])):
+            cost = cost.tried(tried * self._batches)
         name = self.names.__getitem__
         print(*run_lines(experiments, waiting, self.store, cost, name), sep="\n")
         left = sum(map(cost.seconds, waiting)) / self.jobs
@@ -271,9 +272,12 @@ class ByImages:
             status.close()
 
     def _cost(self, experiments: Sequence[Experiment]) -> Cost:
-        images = len(self.sets.train) * (FOLDS - 1) / FOLDS
-        batches = images / self.study.preset.batch_size
-        return Cost.of(self.store, experiments, batches, None)
+        return Cost.of(self.store, experiments, device_name(device_of(self.flags.device)), None)
+
+    @property
+    def _batches(self) -> float:
+        """Of an epoch."""
+        return len(self.sets.train) * (FOLDS - 1) / FOLDS / self.study.preset.batch_size
 
     def _tried(self, experiment: Experiment) -> float | None:
         if self.side is None or self.ranks.size > 1:

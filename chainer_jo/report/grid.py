@@ -196,15 +196,17 @@ def aligned(rows: list[list[str]]) -> list[str]:
     return [lines[0], rule, *lines[1:]]
 
 
+_IN_LATEX = str.maketrans({
+    **{character: f"\\{character}" for character in "&%#_${}"},
+    "\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
+    "±": r"$\pm$", "…": r"\dots{}", "–": "--", "→": r"$\rightarrow$", "×": r"$\times$",
+    "α": r"$\alpha$", "β": r"$\beta$",
+})  # fmt: skip
+
+
 def escape_latex(text: str) -> str:
     """Text as LaTeX."""
-    for character in "&%#_":
-        text = text.replace(character, "\\" + character)
-    symbols = {"±": r"$\pm$", "…": r"\dots{}", "–": "--", "→": r"$\rightarrow$", "×": r"$\times$",
-               "α": r"$\alpha$", "β": r"$\beta$"}  # fmt: skip
-    for character, command in symbols.items():
-        text = text.replace(character, command)
-    return text
+    return text.translate(_IN_LATEX)
 
 
 def prose(text: str) -> str:

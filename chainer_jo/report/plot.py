@@ -91,7 +91,8 @@ def plot(
 
 def note_under(canvas: Canvas, text: str) -> None:
     """A note below everything, of a figure that is `SIZE` wide."""
-    canvas.supxlabel(textwrap.fill(text, NOTE_WIDTH), x=0.01, ha="left", **FINE)
+    text = textwrap.fill(text, NOTE_WIDTH).replace("$", r"\$")  # which would be mathematics
+    canvas.supxlabel(text, x=0.01, ha="left", **FINE)
 
 
 def _draw(

@@ -21,7 +21,7 @@ def data_set(name: str) -> str:
 def of_the_paper(data: str) -> bool:
     """Whether a data set is one of the paper's, so that the paper's numbers can stand beside its
     own. Stand-ins are not."""
-    return data.startswith("cifar10") or data == "clothing1m"
+    return data in ("cifar10", "cifar10-jpeg", "clothing1m")
 
 
 def images(study: Study) -> str:

@@ -127,7 +127,7 @@ class Cluster:
         return path
 
     def _wait_for_workers(self) -> None:
-        """Until those that are there have been judged, and one is fit."""
+        """Until those that are there have been judged, and one is fit, or time is up."""
         until = time.monotonic() + PATIENCE
         while not self.places or (
             time.monotonic() < until
@@ -138,6 +138,8 @@ class Cluster:
             if not self._workers and time.monotonic() >= until:
                 _logger.warning("--cluster %s: no workers yet", self.address)
                 until = math.inf
+            if self.settings.deadline is not None and time.time() >= self.settings.deadline:
+                return
             time.sleep(0.2)
 
     def _look(self) -> None:

@@ -39,13 +39,11 @@ class Cost:
 
     Attributes
     ----------
-    iterations_per_epoch : training images over batch size.
-    seconds_per_iteration : not a number if nothing is known.
+    seconds_per_epoch : not a number if nothing is known.
     basis : what the estimates rest on, in words.
     """
 
-    iterations_per_epoch: float
-    seconds_per_iteration: float
+    seconds_per_epoch: float
     basis: str
 
     @classmethod
@@ -53,29 +51,34 @@ class Cost:
         cls,
         store: RunStore,
         experiments: Sequence[Experiment],
-        iterations_per_epoch: float,
-        default: float | None,
+        device: str | None,
+        guess: float | None,
     ) -> Cost:
         """What the finished ones among ``experiments`` tell, which are of one network, data and
-        precision: the median counts. Before there is one, ``default`` seconds per iteration are
-        assumed, if they are known."""
-        results = [result for e in experiments if (result := store.result(e))]
-        measured = [r["seconds"] / r["iterations"] for r in results if r["iterations"]]
-        if measured:
-            return cls(iterations_per_epoch, statistics.median(measured), MEASURED)
-        return cls(iterations_per_epoch, default or math.nan, GUESS if default else UNKNOWN)
+        precision: the median counts.
 
-    def tried(self, seconds_per_iteration: float | None) -> Cost:
+        Parameters
+        ----------
+        device : name of the processor or GPU; only runs on such a one count. None: all do.
+        guess : seconds per epoch before there is one, if they are known.
+        """
+        measured = [
+            result["seconds"] / e.optimization.epochs
+            for e in experiments
+            if (result := store.result(e)) and result["state"] == "finished"
+            if device in (None, result["provenance"]["device"])
+        ]
+        if measured:
+            return cls(statistics.median(measured), MEASURED)
+        return cls(guess or math.nan, GUESS if guess else UNKNOWN)
+
+    def tried(self, seconds_per_epoch: float | None) -> Cost:
         """The same after a few iterations were tried here, if they were."""
-        if seconds_per_iteration is None:
-            return self
-        return Cost(self.iterations_per_epoch, seconds_per_iteration, TRIED)
+        return self if seconds_per_epoch is None else Cost(seconds_per_epoch, TRIED)
 
     def seconds(self, experiment: Experiment) -> float:
         """Estimated seconds of one run, alone."""
-        return (
-            experiment.optimization.epochs * self.iterations_per_epoch * self.seconds_per_iteration
-        )
+        return experiment.optimization.epochs * self.seconds_per_epoch
 
 
 def duration(seconds: float) -> str:

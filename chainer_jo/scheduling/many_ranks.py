@@ -3,6 +3,7 @@ processes that have a run each."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -41,8 +42,11 @@ class Team:
         def show_epoch(run: Run) -> None:
             self.on_event(Event(run.experiment, run.updater.epoch))
 
+        data = self.load_data()
         while waiting := pending(experiments, self.store):
-            run, data = waiting[0], self.load_data()
+            if self.settings.deadline is not None and time.time() >= self.settings.deadline:
+                return False
+            run = waiting[0]
             state, result = execute(run, self.store, data, self.settings, show_epoch, self.ranks)
             if state == "busy":
                 raise UserError(f"run {run.id}: another process is at it")

@@ -158,9 +158,11 @@ class Scheduler:
                 raise Unfinished("a worker process was killed or broke down") from None
 
     def _tidy(self, experiments: Sequence[Experiment]) -> None:
-        """Removes the snapshots of runs that were killed just after their result was saved."""
+        """Removes the snapshots of runs that were killed just after their result was saved; not of
+        those that are done again for their labels."""
         for experiment in with_first_steps(experiments):
-            if self.store.result(experiment) is not None and self.store.folder(experiment).exists():
+            ended = self.store.result(experiment) and not self.store.lost_labels(experiment)
+            if ended and self.store.folder(experiment).exists():
                 with self.store.lock(experiment) as mine:
                     if mine:
                         self.store.tidy(experiment)

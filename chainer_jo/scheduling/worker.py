@@ -61,6 +61,7 @@ def execute(
         result = store.result(experiment)
         if result is None or store.lost_labels(experiment):
             gc.collect()  # the last run is a web of references; its arrays go only now
+            store.begin_again(experiment)
             ranks.broadcast((experiment, store, settings))
             try:
                 run = Run(experiment, data, store, settings, lambda epoch: on_epoch(run), ranks)

@@ -70,7 +70,7 @@ class ChainerMNRanks(Ranks):
     def __init__(self, communicator: Any) -> None:
         self._communicator = communicator
         self._mpi = communicator.mpi_comm
-        self._holders: dict[int, chainer.Link] = {}
+        self._holder: chainer.Link | None = None
         self.rank = communicator.rank
         self.size = communicator.size
         self.local_rank = communicator.intra_rank
@@ -89,14 +89,12 @@ class ChainerMNRanks(Ranks):
 
     def average(self, array: Any) -> None:
         # ChainerMN averages gradients of a link: this one's only gradient is the array itself.
-        holder = self._holders.get(id(array))
-        if holder is None:
-            holder = chainer.Link()
-            with holder.init_scope():
-                holder.array = chainer.Parameter(array)
-            holder.array.grad = array
-            self._holders[id(array)] = holder
-        self._communicator.multi_node_mean_grad(holder)
+        if self._holder is None or self._holder.array.grad is not array:
+            self._holder = chainer.Link()
+            with self._holder.init_scope():
+                self._holder.array = chainer.Parameter(array)
+            self._holder.array.grad = array
+        self._communicator.multi_node_mean_grad(self._holder)
 
     def average_statistics(self, link: chainer.Link) -> None:
         from chainermn.extensions import AllreducePersistent

@@ -12,7 +12,10 @@ from ctypes import byref, c_char_p, c_int, c_int64, c_size_t, c_uint, c_void_p
 from functools import partial
 from pathlib import Path
 
+import numpy
+
 from chainer_jo.functions.providers import Unavailable
+from chainer_jo.functions.providers.buffers import Buffers
 
 OLDEST = (3, 2)
 PACKAGE = "onednn-cpu-gomp"
@@ -27,11 +30,13 @@ BINARY_ADD = 0x1FFF0
 USE_GLOBAL_STATISTICS, USE_SCALE, USE_SHIFT, FUSE_RELU = 0x1, 0x2, 0x4, 0x8
 SRC, SRC_1, DST, WEIGHTS, MEAN, VARIANCE, SCALE, SHIFT, WORKSPACE = 1, 2, 17, 33, 49, 50, 51, 52, 64
 DIFF_SRC, DIFF_DST, DIFF_WEIGHTS, DIFF_SCALE, DIFF_SHIFT = 129, 145, 161, 255, 256
+SCRATCHPAD = 80
 FIRST_POST_OP_SRC_1 = 32768 | SRC_1
-QUERY_IMPLEMENTATION, QUERY_WEIGHTS, QUERY_DIFF_WEIGHTS, QUERY_WORKSPACE = 8, 131, 132, 135
+QUERY_IMPLEMENTATION, QUERY_WEIGHTS, QUERY_DIFF_WEIGHTS = 8, 131, 132
+QUERY_WORKSPACE, QUERY_SCRATCHPAD = 135, 136
 #: Bits of what `Library.instructions` gives.
 AVX512_INSTRUCTIONS, BFLOAT16_INSTRUCTIONS, AMX_INSTRUCTIONS = 0x20, 0x80, 0xE00
-_FORMAT_ANY, _CPU, _IN_ORDER, _OPENMP = 1, 1, 1, 2
+_FORMAT_ANY, _CPU, _IN_ORDER, _OPENMP, _OWN_SCRATCHPAD = 1, 1, 1, 2, 1
 _MAX_DIMS = 12
 _STATUS = {
     1: "out of memory",
@@ -182,19 +187,30 @@ class Library:
         """Attributes of a primitive that adds an array, FIRST_POST_OP_SRC_1, to its result."""
         operations = self.create("dnnl_post_ops_create")
         self._call("dnnl_post_ops_append_binary", operations, c_int(BINARY_ADD), descriptor)
-        attributes = self.create("dnnl_primitive_attr_create")
+        attributes = self._attributes()
         self._call("dnnl_primitive_attr_set_post_ops", attributes, operations)
         return attributes
 
+    def _attributes(self) -> Owned:
+        """Attributes of a primitive that is given its scratchpad: oneDNN's own are the thread's
+        that made the primitive, and another that runs it crashes."""
+        attributes = self.create("dnnl_primitive_attr_create")
+        self._call("dnnl_primitive_attr_set_scratchpad_mode", attributes, c_int(_OWN_SCRATCHPAD))
+        return attributes
+
     def describe(self, kind: str, *arguments) -> Owned:
-        """Primitive descriptor of some kind; the arguments are those after the engine."""
-        return self.create(f"dnnl_{kind}_primitive_desc_create", self.engine, *arguments)
+        """Primitive descriptor of some kind; the arguments are those after the engine, the last
+        are the attributes, or None."""
+        *others, attributes = arguments
+        attributes = self._attributes() if attributes is None else attributes
+        return self.create(f"dnnl_{kind}_primitive_desc_create", self.engine, *others, attributes)
 
     def describe_reorder(self, source: c_void_p, target: c_void_p) -> Owned:
         """Primitive descriptor of a change of layout or data type."""
         return self.create(
-            "dnnl_reorder_primitive_desc_create", source, self.engine, target, self.engine, None
-        )
+            "dnnl_reorder_primitive_desc_create",
+            source, self.engine, target, self.engine, self._attributes(),
+        )  # fmt: skip
 
     def create(self, function: str, *arguments) -> Owned:
         """The object that a function of oneDNN makes, in its first argument, from the others.
@@ -230,6 +246,13 @@ class Primitive:
         self._library = library
         self._primitive = library.create("dnnl_primitive_create", primitive_desc)
         self._arguments = arguments
+        scratchpad = library.descriptor_of(primitive_desc, QUERY_SCRATCHPAD)
+        if size := library.size(scratchpad):
+            # Of zeros: what kernels leave out of a sum stays there. bfloat16 gradients of weights
+            # that meet padding alone are never written.
+            self._scratchpad = Buffers().empty((size,), numpy.dtype(numpy.uint8))
+            self._scratchpad[...] = 0
+            self._arguments += ((SCRATCHPAD, scratchpad, self._scratchpad.ctypes.data),)
         self._memories, self._execute = self._prepared()
 
     def _prepared(self) -> tuple[list[Owned], Callable[[], object]]:

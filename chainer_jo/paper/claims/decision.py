@@ -109,7 +109,8 @@ class Finding:
         if self.difference.interval is None:
             return UNDECIDED
         low, high = self.difference.interval
-        return TIES if self.ties and low > -TIE and high < TIE else UNDECIDED
+        alike = self.ties and not self.by and low > -TIE and high < TIE
+        return TIES if alike else UNDECIDED
 
     @property
     def against(self) -> bool:
@@ -191,13 +192,18 @@ def on_average(
 def levels(findings: Sequence[Finding]) -> list[float | None]:
     """The `chance` at which each of a claim's comparisons would refute it, by Holm's step-down
     rule: of m comparisons the one with the smallest `chance` at 2.5 % / m, the next at 2.5 % / (m -
-    1), and so on, up to the first that does not. None for one without a `chance`."""
+    1), and so on, up to the first that does not, whose level all after it would have to reach. None
+    for one without a `chance`."""
     ranked = sorted(
         (k for k, f in enumerate(findings) if f.chance is not None),
         key=lambda k: findings[k].chance,
     )
     found = dict.fromkeys(range(len(findings)))
-    found |= {k: LEVEL / (len(ranked) - rank) for rank, k in enumerate(ranked)}
+    for rank, k in enumerate(ranked):
+        found[k] = LEVEL / (len(ranked) - rank)
+        if findings[k].chance > found[k]:
+            found |= dict.fromkeys(ranked[rank:], found[k])
+            break
     return list(found.values())
 
 
@@ -211,12 +217,9 @@ def together(findings: Sequence[Finding]) -> list[str]:
     `SUPPORTS` and `TIES` need no such rule: a claim holds only if every comparison supports it, so
     more of them make that rarer, not more frequent.
     """
-    refuting = True
     outcomes = [finding.outcome for finding in findings]
-    for level, k in sorted((level, k) for k, level in enumerate(levels(findings)) if level):
-        finding = findings[k]
-        refuting &= finding.chance <= level
-        if refuting:
+    for k, (finding, level) in enumerate(zip(findings, levels(findings), strict=True)):
+        if level and finding.chance <= level:
             outcomes[k] = NOT_MET if finding.premise else REFUTES
         elif outcomes[k] == REFUTES:
             outcomes[k] = finding.close
