@@ -265,7 +265,7 @@ def test_labels_alone_are_results_too(by_features, tmp_path, capsys):
     """What was computed on the way may be gone, to save room."""
     out, other = tmp_path / "out", make(tmp_path / "other", wrong=6)
     out.mkdir()
-    for name in ("data.json", "labels.csv"):
+    for name in ("data.json", "results.json", "labels.csv"):
         shutil.copy(by_features / name, out)
     before = files_below(out)
     words = ("--features", other / "features.npz", *BY_FEATURES)

@@ -18,7 +18,12 @@ from own_images import (
     write,
 )
 
-from chainer_jo.relabel.results_folder import MADE
+from chainer_jo import files
+from chainer_jo.errors import UserError
+from chainer_jo.relabel import corrected_set, label_table
+from chainer_jo.relabel.corrected_labels import renamed
+from chainer_jo.relabel.label_table import TableForm
+from chainer_jo.relabel.results_folder import MADE, ResultsFolder
 
 
 @pytest.fixture(scope="module")
@@ -92,11 +97,28 @@ def test_an_audit_is_counted_beside_the_estimate(relabel, data, tmp_path):
     assert len(set(paths)) == 20
     true = {row["path"]: row["label"] for row in read(data / "true.csv")}
     given = {row["path"]: row["label"] for row in read(data / "labels.csv")}
-    judged = [(path, true[path]) for path in paths[:15]]
-    write(tmp_path / "reviewed.csv", [("path", "label"), *judged])
-    wrong = sum(true[path] != given[path] for path in paths[:15])
+    judged = [(path, true[path]) for path in paths]
+    write(tmp_path / "reviewed.csv", [("path", "label"), *judged[:15]])
     said = relabel("--audit", "20", "--accept", tmp_path / "reviewed.csv")
-    assert f"by eye: {wrong} of 15 labels drawn at random are wrong" in said
+    assert "audit: 5 of 20 images drawn at random wait" in said and "by eye:" not in said
+    write(tmp_path / "reviewed.csv", [("path", "label"), *judged])
+    wrong = sum(true[path] != given[path] for path in paths)
+    said = relabel("--audit", "20", "--accept", tmp_path / "reviewed.csv")
+    assert f"by eye: {wrong} of 20 labels drawn at random are wrong" in said
+
+
+def test_no_column_of_ones_own_is_lost_or_stands_twice():
+    columns = {"given": ["a"], "given:given": ["b"], "New": ["c"], "note": ["d"]}
+    assert renamed(columns, ("given", "new")) == {
+        "given:given": ["a"], "given:given:given": ["b"], "given:New": ["c"], "note": ["d"],
+    }  # fmt: skip
+
+
+def test_a_table_of_right_labels_says_which_column_they_are_in(tmp_path):
+    """The column that was named is that of the given labels."""
+    write(tmp_path / "both.csv", [("path", "label", "noisy"), ("1.png", "cat", "dog")])
+    with pytest.raises(UserError, match=r"columns \['label', 'noisy'\], expected one of them"):
+        label_table.read(tmp_path / "both.csv", TableForm(labels=("noisy",)).or_usual())
 
 
 def test_what_somebody_changed_is_not_overwritten(relabel, tmp_path):
@@ -173,7 +195,56 @@ def test_images_with_unsure_labels_are_left_out(relabel, tmp_path):
     assert not any((tmp_path / "set" / path).exists() for path in unsure)
 
 
-def test_results_from_before_there_was_a_record_are_taken(relabel, tmp_path):
+@pytest.mark.parametrize("name, text", [
+    ("data.json", '{"my": "own"}'), ("data.json", "[1]"), (MADE, '{"accuracy": 0.93}'),
+    (MADE, "[1]"), (MADE, '{"flags": "mine", "labels": ["x"]}'), ("model.npz", "x"),
+])  # fmt: skip
+def test_files_of_these_names_that_are_somebodys_own_stay(relabel, tmp_path, name, text):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).write_text(text)
+    before = files_below(tmp_path / "out")
+    assert f"has a {name} of its own" in relabel(code=2)
+    assert files_below(tmp_path / "out") == before
+
+
+def test_labels_that_were_put_there_after_an_early_stop_are_not_taken_for_ours(relabel, tmp_path):
     relabel()
     (tmp_path / "out" / MADE).unlink()
-    relabel()
+    assert "has a labels.csv of its own" in relabel(code=2)
+
+
+def test_a_disk_that_is_full_twice_leaves_labels_that_are_taken_for_ours(tmp_path, monkeypatch):
+    def folder():
+        found = ResultsFolder(tmp_path, {"train": "0"}, {})
+        found.check()
+        return found
+
+    folder().bind()
+    folder().write_labels("one")
+    save = files.write
+
+    def full(path, content):
+        if path.name == "labels.csv":
+            raise UserError("no room")
+        save(path, content)
+
+    monkeypatch.setattr(files, "write", full)
+    for text in ("two", "three"):
+        with pytest.raises(UserError, match="no room"):
+            folder().write_labels(text)
+    monkeypatch.undo()
+    folder().write_labels("four")
+
+
+def test_a_set_that_was_written_before_that_was_kept_is_found(relabel, tmp_path, monkeypatch):
+    write_set = corrected_set.write
+
+    def killed(*arguments):
+        write_set(*arguments)
+        raise UserError("stopped")
+
+    monkeypatch.setattr(corrected_set, "write", killed)
+    apply = ("--apply", tmp_path / "fixed", "--despite-doubt")
+    relabel(*apply, code=2)
+    monkeypatch.undo()
+    relabel(*apply)

@@ -192,6 +192,7 @@ class App:
             self._print_plan()
             return
         if self.flags.fresh:
+            self._bind_data()  # with other data than the folder's nothing is done, nor forgotten
             for experiment in self.experiments:
                 self.store.forget(experiment)
         finished = self._run_pending() if self.flags.runs else True

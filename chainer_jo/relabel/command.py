@@ -6,6 +6,8 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+import chainer
+
 from chainer_jo.commands import app
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.store import RunStore
@@ -82,7 +84,11 @@ def _write(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
     labels.write_probabilities(out / SOFT_LABELS)
     network = [outcome.network.save(out)] if outcome.network else []
     page = report(outcome, flags.data, RunStore(out))
-    page_path = page.write(out, labels, outcome.audit, usual_size(labels.images))
+    try:
+        size = usual_size(labels.images)
+    except UserError:  # by features or probabilities no image has to be opened
+        size = 0
+    page_path = page.write(out, labels, outcome.audit, size)
     print("", *summary(outcome), "", sep="\n")
     print("written:", out / LABELS, out / SOFT_LABELS, *network, page_path)
     if flags.apply:
@@ -101,11 +107,12 @@ def _apply(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
     copy = flags.copy or _is_unpacked(flags)
     what = f"{labels.digest} copy={copy} drop_unsure={flags.drop_unsure}"
     if not folder.applied(flags.apply, what):
-        corrected_set.write(labels, flags.own.sets, flags.apply, copy, flags.drop_unsure)
         folder.keep_applied(flags.apply, what)
+        corrected_set.write(labels, flags.own.sets, flags.apply, copy, flags.drop_unsure)
     print("written:", flags.apply)
 
 
 def _is_unpacked(flags: argparse.Namespace) -> bool:
     """Whether the images are those of a tar, in a cache that may be emptied."""
-    return Path(flags.data).expanduser().is_file() and flags.own.sets.train.lines is None
+    cache = Path(chainer.dataset.get_dataset_root()).expanduser().resolve()
+    return flags.own.sets.train.root.resolve().is_relative_to(cache)

@@ -10,6 +10,7 @@ import csv
 import hashlib
 import io
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -82,10 +83,7 @@ class CorrectedLabels:
         """``labels.csv``: a row for every image, in the order they came in, with every column that
         came in. A column that has the name of one of `COLUMNS` gets ``given:`` before it."""
         names, said = self.images.class_names, self.errors
-        others = {
-            f"given:{name}" if name in COLUMNS else name: values
-            for name, values in self.images.columns.items()
-        }
+        others = renamed(self.images.columns, COLUMNS)
         columns = {
             "path": self.images.paths,
             "given": (names[k] for k in said.given),
@@ -174,6 +172,18 @@ def drawn_to_judge(number: int, images: int, seed: int) -> np.ndarray:
     """Rows of the images to be judged, int (min(number, images),): the same ones for a seed."""
     rng = seeds.generator(seed, "audit")
     return np.sort(rng.permutation(images)[:number])
+
+
+def renamed(columns: Mapping[str, list[str]], ours: Sequence[str]) -> dict[str, list[str]]:
+    """Columns that came in, to stand beside ours: ``given:`` comes before the name of one, as often
+    as it takes, that has the same name as another, in any case."""
+    taken, found = {name.casefold() for name in ours}, {}
+    for name, values in columns.items():
+        while name.casefold() in taken:
+            name = f"given:{name}"
+        taken.add(name.casefold())
+        found[name] = values
+    return found
 
 
 @dataclass(frozen=True)

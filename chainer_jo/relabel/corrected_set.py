@@ -13,7 +13,7 @@ import numpy as np
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.corrected_labels import CorrectedLabels
+from chainer_jo.relabel.corrected_labels import CorrectedLabels, renamed
 from chainer_jo.relabel.label_table import LABEL, PATH
 from chainer_jo.relabel.labelled_images import LabelledImages, LabelledSets
 
@@ -122,7 +122,7 @@ def _write_table(labels: CorrectedLabels, kept: np.ndarray, path: Path) -> None:
     images = labels.images
     with open(path, "w", newline="", encoding="utf-8") as text:
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([PATH, LABEL, *images.columns])
+        writer.writerow([PATH, LABEL, *renamed(images.columns, (PATH, LABEL))])
         names = (images.class_names[k] for k in labels.new)
         rows = zip(images.paths, names, *images.columns.values(), strict=True)
         writer.writerows(itertools.compress(rows, kept))

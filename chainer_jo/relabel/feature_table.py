@@ -4,6 +4,7 @@ images by their paths."""
 from __future__ import annotations
 
 import logging
+import unicodedata
 import zipfile
 from pathlib import Path
 
@@ -91,7 +92,9 @@ def _in_order(file: str | Path, images: LabelledImages, kind: str) -> np.ndarray
         )
     try:
         features = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
+        if not isinstance(features, np.ndarray):
+            raise ValueError("an .npz")
+    except files.NOT_AN_NPZ as error:
         raise UserError(f"{kind} {str(file)!r}: {error}, expected an array") from None
     if features.dtype.kind not in "fiu" or features.ndim != 2 or not features.shape[1]:
         raise UserError(
@@ -125,6 +128,10 @@ def read_arrays(file: str | Path) -> tuple[np.ndarray, list[str]]:
     return _read(file, "features")[:2]
 
 
+def _texts(array: np.ndarray) -> list:
+    return [text.decode() if isinstance(text, bytes) else text for text in array.tolist()]
+
+
 def _read(file: str | Path, kind: str) -> tuple[np.ndarray, list[str], list[str] | None]:
     where = f"{kind} {str(file)!r}"
     try:
@@ -136,8 +143,10 @@ def _read(file: str | Path, kind: str) -> tuple[np.ndarray, list[str], list[str]
             with np.load(opened, allow_pickle=False) as archive:
                 numbers, paths = archive[kind], archive["paths"]
                 names = archive.get("class_names")
-        texts = [p.decode() if isinstance(p, bytes) else p for p in paths.tolist()]
-        class_names = None if names is None else list(map(str, names.tolist()))
+        texts = _texts(paths)
+        class_names = names
+        if names is not None:
+            class_names = [unicodedata.normalize("NFC", str(name)) for name in _texts(names)]
     except files.NOT_AN_NPZ as error:
         raise UserError(
             f"{where}: {error}, expected an .npz with arrays {kind!r} (images, dimensions) and "

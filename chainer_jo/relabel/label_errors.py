@@ -132,10 +132,13 @@ def find_label_errors(
 
     Parameters
     ----------
-    probabilities : (n, c), of images whose labels the network has not been trained on.
+    probabilities : (n, c), of images whose labels the network has not been trained on; rows count
+        as shares.
     given : int (n,).
     class_names, duplicates : see `LabelErrors`; without names classes are 0 to c - 1.
     """
+    totals = probabilities.sum(axis=1, keepdims=True, dtype=np.float64)
+    probabilities = probabilities / np.maximum(totals, np.finfo(np.float64).tiny)
     exponent, confusion = label_noise.calibrate(probabilities, given)
     predicted = label_noise.sharpen(probabilities, exponent)
     likely = label_noise.posterior(predicted, given, confusion)

@@ -121,6 +121,9 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
     if len({name.casefold() for name in names}) < len(names):
         raise UserError(f"labels {str(file)!r}: two columns of one name in {names}, expected none")
     path_at, label_at = form.places(names)
+    meant = [name for name in names if name.casefold() in {n.casefold() for n in form.labels}]
+    if len(meant) > 1:
+        raise UserError(f"labels {str(file)!r}: columns {meant}, expected one of them")
     problems = Problems()
     kept: list[list[str]] = []
     paths: list[str] = []

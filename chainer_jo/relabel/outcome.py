@@ -63,11 +63,13 @@ class Outcome:
 
     @property
     def by_eye(self) -> ByEye | None:
-        """What was found in the images that were drawn; None if nobody has judged any."""
-        labels = self.labels
-        judged = self.audit[labels.judged[self.audit]]
-        wrong = labels.new[judged] != labels.errors.given[judged]
-        return ByEye(len(judged), int(wrong.sum())) if len(judged) else None
+        """What was found in the images that were drawn; None until all are judged: those that the
+        report lists besides are judged first, and more of them are wrong."""
+        labels, drawn = self.labels, self.audit
+        if not len(drawn) or not labels.judged[drawn].all():
+            return None
+        wrong = labels.new[drawn] != labels.errors.given[drawn]
+        return ByEye(len(drawn), int(wrong.sum()))
 
 
 def doubt(accuracies: Sequence[Accuracy]) -> str:
@@ -168,9 +170,11 @@ def summary(outcome: Outcome) -> list[str]:
     if by_eye:
         lines.append(by_eye.in_words(labels.errors.share_wrong))
     elif len(outcome.audit):
+        waiting = int((~labels.judged[outcome.audit]).sum())
+        of = f" of {len(outcome.audit)}" if waiting < len(outcome.audit) else ""
         lines.append(
-            f"audit: {len(outcome.audit)} images drawn at random wait in the report to be judged "
-            "by eye; errors that follow the looks of images show nowhere else"
+            f"audit: {waiting}{of} images drawn at random wait in the report to be judged by eye; "
+            "errors that follow the looks of images show nowhere else"
         )
     if duplicates := labels.errors.duplicates:
         images = labels.images

@@ -48,13 +48,14 @@ def _predict(flags: argparse.Namespace) -> None:
         if flags.images:
             raise UserError(f"IMAGE {flags.images[0]!r}: expected none with --features")
         features, paths = read_arrays(flags.features)
+        features = features.astype(np.float32)
         length = network.about["features"]
         if features.shape[1] != length or not np.isfinite(features).all():
             raise UserError(
                 f"features {flags.features!r}: {features.shape[1]} numbers each, expected {length} "
                 "finite ones"
             )
-        probabilities = network.of_features(features.astype(np.float32))
+        probabilities = network.of_features(features)
     else:
         paths = [path for name in flags.images for path in _images(name)]
         if not flags.images:

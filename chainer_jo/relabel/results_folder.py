@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NoReturn
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
@@ -32,23 +33,33 @@ class ResultsFolder:
         self.path = path
         self._fingerprints = dict(fingerprints)
         self._flags = dict(flags)
-        made = path / MADE
-        self._made = files.read_json(made) if made.exists() else {}
+        self._made = self._record(MADE, {"flags", "labels"}, {"flags", "labels", "applied"})
+
+    def _record(self, name: str, least: set[str], most: set[str]) -> dict:
+        """What this command has written to a file; nothing if it is not there. Raises UserError for
+        somebody else's."""
+        path = self.path / name
+        found = files.read_json(path) if path.exists() else {}
+        if path.exists() and not (isinstance(found, dict) and least <= found.keys() <= most):
+            self._refuse(name)
+        return found
+
+    def _refuse(self, name: str) -> NoReturn:
+        raise UserError(f"--out {self.path}: has a {name} of its own, expected another folder")
 
     def check(self) -> None:
         """That its results are of these data and flags, and nothing in it is somebody's own.
 
         Raises UserError otherwise.
         """
-        if not (self.path / BOUND).exists():
-            for name in WRITTEN:
+        bound = self._record(BOUND, {"train"}, {"train", "validation", "test"})
+        if not (bound and self._made):
+            for name in (*WRITTEN, *([] if bound else [MADE])):
                 if (self.path / name).exists():
-                    raise UserError(
-                        f"--out {self.path}: has a {name} of its own, expected another folder"
-                    )
+                    self._refuse(name)
+        if not bound:
             return
         there = [name for name in (*COMPUTED, *WRITTEN) if (self.path / name).exists()]
-        bound = files.read_json(self.path / BOUND)
         if there and bound != self._fingerprints:
             raise UserError(
                 f"{self.path / BOUND}: the results there are of data with fingerprints "
@@ -79,13 +90,13 @@ class ResultsFolder:
 
     def write_labels(self, table: str) -> None:
         """Writes ``labels.csv``; keeps by which flags it was made, and what tells it from one that
-        somebody has changed: first, with what told the one before, for either may be there if the
-        disk is full."""
-        text = table.encode()
-        told = [_digest(text), *self._made.get("labels", [])][:2]
+        somebody has changed: first, with what tells the one that is there, for either may be there
+        if the disk is full."""
+        text, labels = table.encode(), self.path / LABELS
+        told = [_digest(text), *([_digest(labels.read_bytes())] if labels.exists() else [])]
         self._made = {**self._made, "flags": self._flags, "labels": told}
         files.write_json(self.path / MADE, self._made)
-        files.write(self.path / LABELS, lambda file: file.write(text))
+        files.write(labels, lambda file: file.write(text))
 
     def check_apply(self, apply: Path) -> None:
         """That a corrected set would be written to a place of its own, or has been already.
@@ -127,7 +138,7 @@ class ResultsFolder:
         return True
 
     def keep_applied(self, apply: Path, labels: str) -> None:
-        """Keeps that it has."""
+        """Keeps that it is written, before that: one that is not there does not count."""
         applied = {**self._made.get("applied", {}), self._key(apply): labels}
         self._made = {**self._made, "applied": applied}
         files.write_json(self.path / MADE, self._made)
