@@ -288,6 +288,14 @@ def test_other_code_is_refused():
     assert "no CUDA GPU" in against
 
 
+def test_a_budget_that_is_over_is_not_spent_on_waiting_for_a_worker(tmp_path):
+    with machines_in(tmp_path) as machines:
+        settings = replace(SETTINGS, deadline=time.time())
+        store = RunStore(tmp_path / "results")
+        pool = Cluster(machines.address, store, digits.load, settings)
+        assert not Scheduler(store, pool, deadline=settings.deadline).work([BASELINE])
+
+
 def test_a_worker_without_the_precision_is_refused(tmp_path, monkeypatch, caplog):
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
     with machines_in(tmp_path) as machines:

@@ -3,6 +3,7 @@
 import os
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,8 +18,10 @@ from chainer_jo.datasets import clothing1m
 from chainer_jo.datasets.image_stream import ImageStream
 from chainer_jo.datasets.labelled_data import UNKNOWN
 from chainer_jo.errors import UserError
+from chainer_jo.experiments.experiment import Network
 from chainer_jo.experiments.presets import CLOTHING1M_DIGITS, REAL, Study
 from chainer_jo.experiments.run import Run, Settings
+from chainer_jo.experiments.run_parts import make_network
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report.clothing1m import figure7, table3
 from chainer_jo.scheduling import worker
@@ -107,6 +110,20 @@ def test_what_another_process_has_ended_meanwhile_is_not_run_again(data, tmp_pat
     monkeypatch.setattr(worker, "Run", lambda *_: pytest.fail("run again"))
     assert Team(store, lambda: data, SETTINGS, ALONE, events.append).work([ON_DISK])
     assert [(event.state, event.result["id"]) for event in events] == [("finished", ON_DISK.id)]
+
+
+def test_nothing_is_begun_once_time_is_up(data, tmp_path):
+    settings, events = replace(SETTINGS, deadline=0), []
+    team = Team(RunStore(tmp_path), lambda: data, settings, ALONE, events.append)
+    assert not team.work([ON_DISK]) and not events
+
+
+def test_other_weights_than_a_run_is_described_with_are_refused(tmp_path):
+    (tmp_path / "weights.npz").write_bytes(b"others")
+    described = SimpleNamespace(network=Network((), (), weights="original-0123456789ab"))
+    task = SimpleNamespace(num_classes=3, experiment=described)
+    with pytest.raises(UserError, match="weights.npz: original-.*, expected original-0123456789ab"):
+        make_network(task, 1, None, str(tmp_path / "weights.npz"))
 
 
 def test_paused_between_two_drops_of_the_learning_rate(data, tmp_path):

@@ -291,6 +291,17 @@ def test_a_plan_names_what_diverged_and_what_is_done_afresh(tiny, tmp_path, caps
     assert "3 runs, 3 to do; " in capsys.readouterr().out
 
 
+def test_nothing_is_forgotten_for_data_that_are_refused(tiny, tmp_path, capsys):
+    flags = ("--noise-rates", "0.5", "--trials", "1")
+    assert run(table1, tmp_path, *flags) == 0
+    (bound,) = tmp_path.rglob("data.json")
+    bound.write_text('{"data": "digits", "fingerprint": "others"}')
+    results = list(tmp_path.rglob("result.json"))
+    assert run(table1, tmp_path, *flags, "--fresh") == 2
+    assert "expected the same data" in capsys.readouterr().err
+    assert results and list(tmp_path.rglob("result.json")) == results
+
+
 def test_other_images_than_the_presets_are_not_given_its_cost(tiny, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(app, "probe", lambda *_: pytest.fail("tried"))
     monkeypatch.setitem(presets.PRESETS, "tiny", replace(TINY, default_data="cifar10"))
