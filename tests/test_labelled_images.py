@@ -238,6 +238,15 @@ def test_a_table_and_images_in_another_folder(table, tmp_path):
     assert read_sets(str(elsewhere), form=form).train.files() == read_sets(str(table)).train.files()
 
 
+def test_folders_beside_the_parts_of_a_set_are_left_out_and_noted(tmp_path, caplog):
+    for name in ("train/a/1.png", "train/b/2.png", "c/3.png"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        Image.new("L", (4, 4)).save(tmp_path / name)
+    assert read_sets(str(tmp_path)).train.class_names == ("a", "b")
+    note = f"{tmp_path}: 1 left out, as they are beside the parts of the set: 'c/'"
+    assert note in caplog.messages
+
+
 def test_files_that_are_no_images_are_left_out_and_noted(folders, caplog):
     for name in ("readme.txt", "cat 9/Thumbs.db", "cat 9/.hidden.png", ".git/1.png",
                  "__MACOSX/cat 9/1.png"):  # fmt: skip

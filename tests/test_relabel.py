@@ -224,6 +224,9 @@ def test_probabilities_of_any_model(data, tmp_path, capsys):
     }
     assert run("relabel", data / "labels.csv", "--out", out, *words, "--epochs", "3") == 2
     assert "--probabilities: expected without --epochs" in one_line(capsys)
+    for flag in (("--prior", "uniform"), ("--test", data / "labels.csv")):
+        assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *words, *flag) == 2
+        assert f"--probabilities: expected without {flag[0]}" in one_line(capsys)
     np.savez(tmp_path / "p.npz", probabilities=seen[:, :2], paths=paths)
     assert run("relabel", data / "labels.csv", "--out", tmp_path / "other", *words) == 2
     assert "2 columns for classes" in one_line(capsys)

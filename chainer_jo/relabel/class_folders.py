@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from chainer_jo.errors import UserError
@@ -30,6 +30,8 @@ def parts(root: Path) -> dict[str, str]:
     if "train" in found and not any(map(_is_image, _names(root / "train", folders=False))):
         if len(found) < len(names):
             raise UserError(f"images in {str(root)!r}: {', '.join(names)}, expected one of a kind")
+        if beside := [f"{name}/" for name in _names(root, folders=True) if name not in names]:
+            _note(root, beside, "as they are beside the parts of the set")
         return found
     return {}
 
@@ -63,10 +65,13 @@ def images(root: Path, below: str = "") -> LabelTable:
             f"({', '.join(ENDINGS)})"
         )
     if others:
-        shown = ", ".join(map(repr, others[:3])) + (", ..." if len(others) > 3 else "")
-        what = "left out, as they are no images in class folders"
-        _log.warning("%s: %d %s: %s", top, len(others), what, shown)
+        _note(top, others, "as they are no images in class folders")
     return LabelTable(paths, classes, None, {})
+
+
+def _note(folder: Path, left_out: Sequence[str], why: str) -> None:
+    shown = ", ".join(map(repr, left_out[:3])) + (", ..." if len(left_out) > 3 else "")
+    _log.warning("%s: %d left out, %s: %s", folder, len(left_out), why, shown)
 
 
 def images_below(folder: Path) -> list[str]:

@@ -34,9 +34,9 @@ examples:
 #: Flags without which, or with other values, the labels would be others; those that name files.
 DECIDING = ("size", "flip", "alpha", "beta", "learning_rate", "epochs", "prior", "seed")
 DECIDING_FILES = ("features", "probabilities", "weights")
-#: Flags that say how to train.
-OF_TRAINING = ("features", "size", "flip", "weights", "baseline")
-OF_TRAINING += ("alpha", "beta", "epochs", "learning_rate")
+#: Flags that say how to train, and on what a network is tried.
+OF_TRAINING = ("features", "size", "flip", "weights", "baseline", "validation", "test")
+OF_TRAINING += ("alpha", "beta", "epochs", "learning_rate", "prior")
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -166,5 +166,5 @@ def _check(flags: argparse.Namespace) -> None:
     if flags.baseline and not (flags.validation or flags.test):
         raise UserError("--baseline: expected with --validation or --test, which it is compared on")
     for name in OF_TRAINING:
-        if flags.probabilities and getattr(flags, name) not in (None, False, "auto"):
+        if flags.probabilities and getattr(flags, name) not in (None, False, "auto", "labels"):
             raise UserError(f"--probabilities: expected without --{_written(name)}")
