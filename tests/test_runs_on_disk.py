@@ -112,12 +112,6 @@ def test_what_another_process_has_ended_meanwhile_is_not_run_again(data, tmp_pat
     assert [(event.state, event.result["id"]) for event in events] == [("finished", ON_DISK.id)]
 
 
-def test_nothing_is_begun_once_time_is_up(data, tmp_path):
-    settings, events = replace(SETTINGS, deadline=0), []
-    team = Team(RunStore(tmp_path), lambda: data, settings, ALONE, events.append)
-    assert not team.work([ON_DISK]) and not events
-
-
 def test_other_weights_than_a_run_is_described_with_are_refused(tmp_path):
     (tmp_path / "weights.npz").write_bytes(b"others")
     described = SimpleNamespace(network=Network((), (), weights="original-0123456789ab"))

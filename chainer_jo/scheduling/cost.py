@@ -66,7 +66,7 @@ class Cost:
             result["seconds"] / e.optimization.epochs
             for e in experiments
             if (result := store.result(e)) and result["state"] == "finished"
-            if device in (None, result["provenance"]["device"])
+            if device in (None, result["provenance"].get("device"))
         ]
         if measured:
             return cls(statistics.median(measured), MEASURED)

@@ -3,7 +3,6 @@ processes that have a run each."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -44,8 +43,6 @@ class Team:
 
         data = self.load_data()
         while waiting := pending(experiments, self.store):
-            if self.settings.deadline is not None and time.time() >= self.settings.deadline:
-                return False
             run = waiting[0]
             state, result = execute(run, self.store, data, self.settings, show_epoch, self.ranks)
             if state == "busy":
