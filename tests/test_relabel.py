@@ -159,6 +159,18 @@ def test_what_is_read_at_the_end_and_gone_is_computed_again(
         assert (out / name).read_bytes() == (corrected / name).read_bytes()
 
 
+def test_images_rewritten_at_the_same_size_are_not_judged_by_networks_of_the_old_ones(
+    corrected, data, tmp_path, capsys
+):
+    out = shutil.copytree(corrected, tmp_path / "out")
+    path = next((out / "runs").glob("second-step-*/result.json"))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "data": "others"}))
+    before = files_below(out)
+    assert run("relabel", data / "labels.csv", "--out", out, *SHORT) == 2
+    assert "trained on other pixels in these files" in one_line(capsys)
+    assert files_below(out) == before
+
+
 @pytest.mark.parametrize("flags", [("--learning-rate", "10"), ("--alpha", "1e9")])
 @pytest.mark.filterwarnings("error")
 def test_features_that_make_training_diverge_are_one_line(flags, data, tmp_path, capsys):

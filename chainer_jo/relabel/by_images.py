@@ -171,6 +171,7 @@ class ByImages:
         """Everything; None if the time was up."""
         self.data = self.load()
         experiments = list(self.names)
+        self._check_pixels(experiments)
         for experiment in self._lost():
             self.store.forget(experiment)
         if not self._run(experiments):
@@ -199,6 +200,18 @@ class ByImages:
             self.about,
             {self.names[e]: e for steps in self.steps for e in steps},
         )
+
+    def _check_pixels(self, experiments: Sequence[Experiment]) -> None:
+        """Raises UserError for runs on files that were rewritten since, at the same size."""
+        made = {e: result["data"] for e in experiments if (result := self.store.result(e))}
+        parts = {e.data.left_out for e in made}
+        now = {part: self.data.without(part).fingerprint() for part in parts}
+        for experiment, fingerprint in made.items():
+            if fingerprint != now[experiment.data.left_out]:
+                raise UserError(
+                    f"--out {self.flags.out}: {self.names[experiment]}: trained on other pixels in "
+                    "these files; expected the same images, or another --out folder"
+                )
 
     @functools.cached_property
     def steps(self) -> list[tuple[Experiment, Experiment]]:
