@@ -214,9 +214,11 @@ def _made_by(r: Reference) -> str:
     cells = table["cells"]
     keys = {key for cell in cells for key in cell["runs"]}
     runs = [Experiment.from_dict(packed[key]["experiment"]) for key in keys & packed.keys()]
-    seconds = defaultdict(list)
+    seconds, devices = defaultdict(list), set()
     for e in {*runs, *(run.first_step for run in runs if run.first_step)}:
-        seconds[e.kind, e.noise.short].append(packed[e.id]["result"]["seconds"])
+        result = packed[e.id]["result"]
+        seconds[e.kind, e.noise.short].append(result["seconds"])
+        devices.add(result["provenance"]["device"])
     if not seconds:
         return ""
     # By the medians, since a trial on a busy machine takes several times as long.
@@ -232,7 +234,7 @@ def _made_by(r: Reference) -> str:
         took += " one after the other, each counted as the median of its trials,"
     return (
         f"`python reproduce/table1.py --preset {r.preset}{flags}` makes it: {runs}, {took} on "
-        f"{', '.join(r.provenance['devices'])}."
+        f"{', '.join(sorted(devices))}."
     )
 
 
