@@ -327,7 +327,10 @@ def test_large_images_are_streamed_from_where_they_are(table):
 
 def test_true_labels(table, tmp_path):
     images = read_sets(str(table)).train
-    right = tmp_path / "right.csv"
+    right = tmp_path / "elsewhere" / "right.csv"
+    right.parent.mkdir()
+    right.write_text(f"label,path\ncat 10,{images.root}/more/b.jpg\ncat 9,other.png\n")
+    assert true_labels(str(right), images).true_labels.tolist() == [-1, 1, -1]
     right.write_text("label,path\ncat 10,more/b.jpg\ncat 9,other.png\n")
     assert true_labels(str(right), images).true_labels.tolist() == [-1, 1, -1]
     right.write_text("path,label\nmore/b.jpg,dog\n")

@@ -47,17 +47,31 @@ def test_the_set_is_not_written_among_the_results(name, data, tmp_path, capsys):
     assert one_line(capsys).startswith(f"error: --apply {tmp_path / name}: is kept for the results")
 
 
+@pytest.fixture
+def class_folders(tmp_path):
+    for root in ("set", "right"):
+        for name in "ab":
+            (tmp_path / root / name).mkdir(parents=True)
+            Image.new("RGB", (8, 8)).save(tmp_path / root / name / "1.png")
+    return tmp_path / "set", "--test", tmp_path / "right"
+
+
+@pytest.mark.parametrize("root", ["set", "right"])
 @pytest.mark.parametrize("flag", ["--out", "--apply"])
-def test_nothing_is_written_into_the_data(flag, tmp_path, capsys):
+def test_nothing_is_written_into_the_data(flag, root, class_folders, tmp_path, capsys):
     """Class folders, in which the next command would find what this one wrote."""
-    for name in "ab":
-        (tmp_path / "set" / name).mkdir(parents=True)
-        Image.new("RGB", (8, 8)).save(tmp_path / "set" / name / "1.png")
-    inside = tmp_path / "set" / "new"
+    inside = tmp_path / root / "new"
     folders = {"--out": tmp_path / "out", flag: inside}
-    assert run("relabel", tmp_path / "set", *(w for pair in folders.items() for w in pair)) == 2
+    assert run("relabel", *class_folders, *(w for pair in folders.items() for w in pair)) == 2
     assert f"error: {flag} {inside}: lies in the data" in one_line(capsys)
     assert not inside.exists()
+
+
+@pytest.mark.parametrize("flag", ["--path-column", "--label-column", "--images"])
+def test_flags_of_tables_are_refused_without_one(flag, class_folders, tmp_path, capsys):
+    assert run("relabel", *class_folders, "--out", tmp_path / "out", flag, "name") == 2
+    assert f"error: {flag} name: expected with a table" in one_line(capsys)
+    assert not (tmp_path / "out").exists()
 
 
 def test_data_that_were_put_right_are_taken(tmp_path):

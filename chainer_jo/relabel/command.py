@@ -42,6 +42,7 @@ def relabel(flags: argparse.Namespace, ranks: Ranks) -> None:
         images = labelled_images.true_labels(flags.true_labels, images, form)
     reviewed = labelled_images.labels_of(flags.accept, images, form) if flags.accept else None
     _check_apart(flags)
+    _check_form(flags)
     folder = ResultsFolder(flags.out, flags.own.fingerprints, deciding(flags))
     folder.check()
     if flags.apply:
@@ -71,10 +72,26 @@ def relabel(flags: argparse.Namespace, ranks: Ranks) -> None:
 
 def _check_apart(flags: argparse.Namespace) -> None:
     """That nothing would be written into the data."""
-    data = Path(flags.data).expanduser().resolve()
-    for flag, folder in (("out", flags.out), ("apply", flags.apply)):
-        if folder and data.is_dir() and folder.resolve().is_relative_to(data):
-            raise UserError(f"--{flag} {folder}: lies in the data, expected a folder elsewhere")
+    specs = filter(None, (flags.data, flags.validation, flags.test))
+    named = [Path(spec).expanduser() for spec in specs]
+    folders = [folder.resolve() for folder in named if folder.is_dir()]
+    for flag, written in (("out", flags.out), ("apply", flags.apply)):
+        if written and any(map(written.resolve().is_relative_to, folders)):
+            raise UserError(f"--{flag} {written}: lies in the data, expected a folder elsewhere")
+
+
+def _check_form(flags: argparse.Namespace) -> None:
+    """That what is said of tables is said of one."""
+    sets = flags.own.sets
+    listed = any(images.lines is not None for images in (sets.train, *sets.right.values()))
+    if listed or flags.true_labels or flags.accept:
+        return
+    for flag in ("path_column", "label_column", "images"):
+        if getattr(flags, flag) is not None:
+            raise UserError(
+                f"--{flag.replace('_', '-')} {getattr(flags, flag)}: expected with a table, "
+                f"{flags.data} is class folders"
+            )
 
 
 def _write(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import unicodedata
 import zipfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 
@@ -68,7 +68,8 @@ def read_rows(
 def _rows(where: str, paths: list[str], images: LabelledImages) -> np.ndarray:
     """Which row is of each image."""
     row_of: dict[str, int] = {}
-    for row, path in enumerate(map(label_table.key, paths)):
+    root = PurePosixPath(images.root)
+    for row, path in enumerate(label_table.key(label_table.below(root, path)) for path in paths):
         if row_of.setdefault(path, row) != row:
             raise UserError(f"{where}: rows {row_of[path]} and {row} are both of {path!r}")
     problems = Problems()

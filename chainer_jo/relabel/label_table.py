@@ -134,7 +134,7 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
             kind = f"{len(row)} fields, expected {len(names)} as in the header"
             problems.add(kind, f"line {line}")
             continue
-        path = _below(root, row[path_at]) if row[path_at] else ""
+        path = below(root, row[path_at]) if row[path_at] else ""
         label = unicodedata.normalize("NFC", row[label_at].strip())
         if not path:
             problems.add("no path", f"line {line}")
@@ -159,8 +159,8 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
     return LabelTable(paths, labels, list(line_of.values()), columns)
 
 
-def _below(root: PurePosixPath, path: str) -> str:
-    """In normal form, and relative to the root if it is absolute and lies there."""
+def below(root: PurePosixPath, path: str) -> str:
+    """A path in normal form, and relative to the root if it is absolute and lies there."""
     path = posixpath.normpath(path)
     absolute = PurePosixPath(path)
     if absolute.is_absolute() and absolute.is_relative_to(root):

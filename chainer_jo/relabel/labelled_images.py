@@ -185,7 +185,7 @@ def labels_of(file: str, images: LabelledImages, form: TableForm = USUAL) -> np.
     UserError
         if it is no such table, names classes that the images do not have, or none of the images.
     """
-    table = label_table.read(file, form.or_usual())
+    table = label_table.read(file, replace(form.or_usual(), root=str(images.root)))
     row_of = {label_table.key(path): i for i, path in enumerate(table.paths)}
     index = {name: k for k, name in enumerate(images.class_names)}
     problems = Problems()
