@@ -200,6 +200,16 @@ def test_images_that_are_the_same_are_judged_by_the_same_network():
     assert [group.tolist() for group in errors.duplicates] == [[7, 100, 500], [8, 300]]
 
 
+@pytest.mark.parametrize("dimensions", [6, 300])
+def test_copies_of_every_image_are_found(dimensions):
+    """In few dimensions by a tree; in many, of noise, any two are near in the leading ones."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(0, 1, (1000, dimensions)).astype(np.float32)
+    copies = features + rng.normal(0, 0.01, features.shape).astype(np.float32)
+    groups = near_duplicates(np.concatenate([features, copies]))
+    assert [group.tolist() for group in groups] == [[i, 1000 + i] for i in range(1000)]
+
+
 def test_features_that_tell_no_images_apart_are_no_duplicates():
     assert near_duplicates(np.zeros((50, 3), np.float32)) == []
     assert near_duplicates(np.float32([[1, 2], [1, 2]]))[0].tolist() == [0, 1]

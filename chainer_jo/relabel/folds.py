@@ -11,10 +11,12 @@ from chainer_jo import files, seeds
 from chainer_jo.errors import UserError
 
 #: Two images are taken for the same if their features are nearer than this part of the usual
-#: distance to the nearest other image, which is the median over SAMPLE of them.
-NEAR, SAMPLE = 0.2, 200
-#: Directions in which images have to be near before all dimensions are compared.
-DIRECTIONS = 8
+#: distance to another: the median, over SAMPLE images, of that to the NEIGHBOUR-th nearest. The
+#: nearest may be a copy, of every image in a set with copies.
+NEAR, NEIGHBOUR, SAMPLE = 0.2, 5, 200
+#: Directions in which images have to be near before all dimensions are compared; where they let
+#: more than this many images through for each, all are compared.
+DIRECTIONS, CANDIDATES = 8, 100
 #: Images that share their features with more than this part of all are no copies: such features,
 #: empty ones for example, do not tell images apart.
 LARGEST_GROUP = 0.05
@@ -106,13 +108,33 @@ def _near_pairs(features: np.ndarray) -> np.ndarray:
     squares = (sample**2).sum(axis=1)[:, None] + np.einsum("nd,nd->n", centred, centred)
     squares -= 2 * (sample @ centred.T)
     squares[np.arange(len(rows)), rows] = np.inf  # of an image from itself
-    limit = NEAR * np.median(np.sqrt(squares.min(axis=1).clip(0)))
+    neighbour = min(NEIGHBOUR, len(centred) - 1) - 1
+    usual = np.partition(squares, neighbour, axis=1)[:, neighbour]
+    limit = NEAR * np.median(np.sqrt(usual.clip(0)))
     directions = np.linalg.svd(sample, full_matrices=False)[2][:DIRECTIONS]
     from scipy.spatial import cKDTree
 
-    pairs = cKDTree(centred @ directions.T).query_pairs(limit, output_type="ndarray")
+    tree = cKDTree(centred @ directions.T)
+    through = tree.query_ball_point(sample @ directions.T, limit, return_length=True)
+    if through.mean() <= CANDIDATES:
+        pairs = tree.query_pairs(limit, output_type="ndarray")
+    else:  # features without such directions, whitened ones for example
+        pairs = _all_pairs(centred, 1.1 * limit)
     near = [
         np.linalg.norm(centred[i] - centred[j], axis=1) < limit
         for i, j in (part.T for part in np.array_split(pairs, 1 + len(pairs) // 10_000))
     ]
     return pairs[np.concatenate(near)]
+
+
+def _all_pairs(points: np.ndarray, limit: float) -> np.ndarray:
+    """Pairs (m, 2) of rows that are nearer than the limit, but for rounding; n x n x d steps."""
+    half = np.einsum("nd,nd->n", points, points) / 2
+    at_a_time = max(1, 2**24 // len(points))
+    found = []
+    for start in range(0, len(points), at_a_time):
+        some = slice(start, start + at_a_time)
+        gain = points[some] @ points[start:].T - half[some, None] - half[start:]
+        i, j = np.nonzero(gain > -(limit**2) / 2)
+        found.append(start + np.stack([i, j], axis=1)[i < j])
+    return np.concatenate(found)
