@@ -67,6 +67,12 @@ def test_tables_of_pandas_keep_their_index(blobs):
     index = [f"{i}.png" for i in range(400)]
     frame = pandas.DataFrame(features, index).assign(label=NAMES[given])
     table = relabel(frame, "label").table()
+    gaps = frame["label"].astype("string")
+    gaps.iloc[2] = pandas.NA
+    with pytest.raises(ValueError, match="labels: row 2 has none"):
+        relabel(features, gaps)
+    numbered = frame.rename(columns={"label": 6})
+    np.testing.assert_array_equal(relabel(numbered, 6).table(), table)
     assert tuple(table.columns) == COLUMNS and list(table.index) == index
     assert (table["new"] == NAMES[true]).mean() > 0.97
     surest = table.sort_values("rank").head(20)
@@ -112,6 +118,9 @@ def test_features_that_cannot_be_learnt_from_are_refused(blobs):
     with pytest.raises(ValueError, match="labels 'label': expected a column"):
         pandas = pytest.importorskip("pandas", reason="extra test")
         relabel(pandas.DataFrame(features), "label")
+    for name, value in {"epochs": 0, "average": 0, "prior": "mean", "rule": "hard"}.items():
+        with pytest.raises(ValueError, match=f"^{name} '?{value}'?: expected"):
+            relabel(features, given, **{name: value})
     with pytest.raises(ValueError, match="row 0 has numbers that are not finite in float32"):
         relabel(features * 1e200, given)
 

@@ -72,7 +72,7 @@ def training_arrays(features: Any, labels: Any) -> tuple[Any, np.ndarray, np.nda
     names, and the index of the rows."""
     from chainer_jo.relabel.features import FeatureSet
 
-    if isinstance(labels, str) and hasattr(features, "columns"):
+    if np.ndim(labels) == 0 and hasattr(features, "columns"):
         if labels not in features.columns:
             raise UserError(f"labels {labels!r}: expected a column of the features' table")
         features, labels = features.drop(columns=labels), features[labels]
@@ -107,7 +107,8 @@ def _labels(labels: Any, n: int) -> np.ndarray:
     given = np.asarray(labels)
     if given.shape != (n,):
         raise UserError(f"labels: shape {given.shape}, expected ({n},), one for each row")
-    missing = [i for i, label in enumerate(given.tolist()) if label is None or label != label]
+    # Not equal to itself is NaN; of pandas' NA it is not even known.
+    missing = [i for i, x in enumerate(given.tolist()) if x is None or (x != x) is not False]
     if missing:
         raise UserError(f"labels: row {missing[0]} has none, expected a label for every row")
     if given.dtype == object:

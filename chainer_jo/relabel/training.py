@@ -55,6 +55,11 @@ class Recipe:
     folds : parts that images are divided into, each classified by a network trained on the others.
     seeds : how often, each time with folds, weights and order of its own; None: see `SEEDS`.
     prior : p of eq. 10: "labels", the mean label after each update, or "uniform".
+
+    Raises
+    ------
+    UserError
+        a ValueError, for less than an epoch, an average of none, a rule or a prior of other names.
     """
 
     alpha: float = 1.2
@@ -68,6 +73,14 @@ class Recipe:
     folds: int = 3
     seeds: int | None = None
     prior: str = "labels"
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "average"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} {getattr(self, name)}: expected at least 1")
+        for name, names in (("rule", ("posterior", "soft")), ("prior", ("labels", "uniform"))):
+            if getattr(self, name) not in names:
+                raise UserError(f"{name} {getattr(self, name)!r}: expected {' or '.join(names)}")
 
     def number_of_seeds(self, n: int) -> int:
         """How many seeds are averaged over when there are n images."""
