@@ -1,14 +1,11 @@
 """Figure 5: test accuracy in the second step on true, noisy, pseudo and updated labels."""
 
+from functools import partial
+
 from chainer_jo.commands import main
-from chainer_jo.experiments.presets import Study
-from chainer_jo.report.figure import Figure
 from chainer_jo.report.label_curves import label_figure
 
-
-def figure(study: Study) -> Figure:
-    return label_figure(study, 5, "Test accuracy", "test")
-
+figure = partial(label_figure, number=5, what="Test accuracy", key="test")
 
 if __name__ == "__main__":
     main(figure, __doc__)

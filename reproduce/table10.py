@@ -1,15 +1,12 @@
 """Table 10: validation accuracy with other start and stop epochs of label updates, AN-CIFAR 0.4."""
 
+from functools import partial
+
 from chainer_jo.commands import main
-from chainer_jo.experiments.presets import Study
-from chainer_jo.paper import tables
+from chainer_jo.paper.tables import TABLE10
 from chainer_jo.report.sensitivity_table import sensitivity_table
-from chainer_jo.report.table import Table
 
-
-def table(study: Study) -> Table:
-    return sensitivity_table(study, tables.TABLE10)
-
+table = partial(sensitivity_table, printed=TABLE10)
 
 if __name__ == "__main__":
     main(table, __doc__)

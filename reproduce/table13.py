@@ -1,15 +1,12 @@
 """Table 13: how right the updated labels are, by their highest probability, SN-CIFAR at 0.7."""
 
+from functools import partial
+
 from chainer_jo.commands import main
-from chainer_jo.experiments.presets import Study
-from chainer_jo.paper import tables
+from chainer_jo.paper.tables import TABLE13
 from chainer_jo.report.confidence_table import confidence_table
-from chainer_jo.report.table import Table
 
-
-def table(study: Study) -> Table:
-    return confidence_table(study, tables.TABLE13, "symmetric", 0.7)
-
+table = partial(confidence_table, printed=TABLE13, noise="symmetric", rate=0.7)
 
 if __name__ == "__main__":
     main(table, __doc__)

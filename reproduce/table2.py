@@ -1,15 +1,12 @@
 """Table 2: four methods on CIFAR-10 with asymmetric noise (AN-CIFAR)."""
 
+from functools import partial
+
 from chainer_jo.commands import main
-from chainer_jo.experiments.presets import Study
-from chainer_jo.paper import tables
+from chainer_jo.paper.tables import TABLE2
 from chainer_jo.report.comparison_table import comparison_table
-from chainer_jo.report.table import Table
 
-
-def table(study: Study) -> Table:
-    return comparison_table(study, tables.TABLE2, "asymmetric")
-
+table = partial(comparison_table, printed=TABLE2, noise="asymmetric")
 
 if __name__ == "__main__":
     main(table, __doc__)

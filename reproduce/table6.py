@@ -1,15 +1,12 @@
 """Table 6: validation accuracy with different alpha, beta and learning rate, AN-CIFAR at 0.4."""
 
+from functools import partial
+
 from chainer_jo.commands import main
-from chainer_jo.experiments.presets import Study
-from chainer_jo.paper import tables
+from chainer_jo.paper.tables import TABLE6
 from chainer_jo.report.sensitivity_table import sensitivity_table
-from chainer_jo.report.table import Table
 
-
-def table(study: Study) -> Table:
-    return sensitivity_table(study, tables.TABLE6)
-
+table = partial(sensitivity_table, printed=TABLE6)
 
 if __name__ == "__main__":
     main(table, __doc__)

@@ -88,19 +88,13 @@ def sections() -> dict[str, str]:
     }
 
 
-@cache
-def table(label: str) -> str:
-    (body,) = [body for body in _floats("table") if rf"\label{{{label}}}" in body]
-    return body
+def caption(number: int) -> str:
+    return plain(places()[f"Table {number}"])
 
 
-def caption(label: str) -> str:
-    return plain(_argument(table(label), r"\caption"))
-
-
-def cells(label: str) -> list[list[tuple[str, bool]]]:
+def cells(number: int) -> list[list[tuple[str, bool]]]:
     """The lines of a table: each filled cell as its plain text and whether it is bold."""
-    tabular = table(label).split(r"\begin{tabular}")[1].split(r"\end{tabular}")[0]
+    tabular = _floats("table")[number - 1].split(r"\begin{tabular}")[1].split(r"\end{tabular}")[0]
     body = tabular.split("\\hline", 1)[1].replace(r"\hline", "")
     lines = []
     for line in body.split(r"\\"):

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-from chainer_jo.paper.claims import (
+from chainer_jo.paper.claims import phases
+from chainer_jo.paper.claims.claim import (
     DOES_NOT_HOLD,
     NOT_ALL_RUN,
     NOT_RUN,
     TOO_FEW_TRIALS,
     UNDECIDED,
     Verdict,
-    phases,
 )
 from chainer_jo.paper.claims.decision import (
     MOSTLY_DIVERGED,

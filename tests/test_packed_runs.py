@@ -35,8 +35,8 @@ def packed(tmp_path, capsys):
     for name in pack.BESIDE:
         (store.root / name).parent.mkdir(exist_ok=True)
         (store.root / name).write_text("{}")
-    assert pack.pack("test", ["--preset", "tiny", "--results", str(tmp_path / "results"),
-                              "--reference", str(tmp_path / "packed")])  # fmt: skip
+    pack.pack("test", ["--preset", "tiny", "--results", str(tmp_path / "results"),
+                       "--reference", str(tmp_path / "packed")])  # fmt: skip
     assert "2 runs, 2 of them new, in 0.00 MB" in capsys.readouterr().out
     return store, RunStore(tmp_path / "packed" / "tiny")
 
@@ -65,10 +65,11 @@ def test_labels_leave_their_checksum(packed):
 
 def test_plans_of_two_gpus_stay_side_by_side(packed):
     store, other = packed
-    for gpu in ("A", "B"):
-        files.write_json(store.root / "cudnn" / "plans.json", {gpu: {}})
+    for gpu, graph in (("A", "one"), ("B", "one"), ("B", "two")):
+        files.write_json(store.root / "cudnn" / "plans.json", {gpu: {graph: {}}})
         pack.pack("test", flags(store, other))
-    assert files.read_json(other.root / "cudnn" / "plans.json") == {"A": {}, "B": {}}
+    kept = files.read_json(other.root / "cudnn" / "plans.json")
+    assert kept == {"A": {"one": {}}, "B": {"one": {}, "two": {}}}
 
 
 def test_a_run_done_again_counts(packed):
@@ -100,7 +101,7 @@ def test_what_is_packed_stays_beside_what_comes(packed, tmp_path, capsys):
     for experiment in (more, EXPERIMENTS[1]):
         store.open(experiment)
         store.save_result(experiment, {"id": experiment.id, "state": "finished", "seconds": 9})
-    assert pack.pack("test", flags(store, other))
+    pack.pack("test", flags(store, other))
     assert "3 runs, 1 of them new, in 0.00 MB" in capsys.readouterr().out
     seconds = {result["id"]: result["seconds"] for result in other.results()}
     assert seconds == {EXPERIMENTS[0].id: 0, EXPERIMENTS[1].id: 9, more.id: 9}
@@ -129,7 +130,7 @@ def test_runs_with_a_noise_of_ones_own_are_packed_too(packed):
     result = {"id": run_id, "state": "finished", "seconds": 1}
     for name, value in (("experiment", description), ("result", result)):
         files.write_json(store.root / "runs" / run_id / f"{name}.json", value)
-    assert pack.pack("test", flags(store, other))
+    pack.pack("test", flags(store, other))
     assert read_packed(other.root)[run_id] == {
         "experiment": description, "result": result, "log": [],
     }  # fmt: skip

@@ -9,8 +9,8 @@ import pytest
 
 from chainer_jo.experiments.presets import PRESETS
 from chainer_jo.paper import tables
-from chainer_jo.paper.claims import (
-    CLAIMS,
+from chainer_jo.paper.claims import CLAIMS
+from chainer_jo.paper.claims.claim import (
     DOES_NOT_HOLD,
     HOLDS,
     NO_PREMISE,

@@ -95,8 +95,6 @@ class TestLookUp:
             tables.TABLE1.keys("rate")
         with pytest.raises(KeyError, match="'rate'"):
             tables.TABLE1.keys("method", rate=0.1)
-        with pytest.raises(KeyError, match="'gamma'"):
-            tables.TABLE6.others("gamma")
 
     def test_keys_keep_the_order_of_the_paper(self):
         assert tables.TABLE1.keys("method") == ("cross_entropy", "joint")
@@ -178,10 +176,8 @@ class TestAgainstTheSource:
     """Cell by cell: what the LaTeX prints, laid out anew from the data."""
 
     @pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: f"Table {table.number}")
-    def test_number_and_noise(self, table):
-        """The label is that of the table with this number, whose caption names what ours does."""
-        printed = paper_source.caption(table.label)
-        assert printed == paper_source.plain(paper_source.places()[f"Table {table.number}"])
+    def test_captions_name_the_same_noise(self, table):
+        printed = paper_source.caption(table.number)
         words = {
             "symmetric noise": r"[^a]symmetric noise|SN-CIFAR",
             "asymmetric noise": "asymm|AN-",
@@ -194,7 +190,7 @@ class TestAgainstTheSource:
 
     @pytest.mark.parametrize("table", [tables.TABLE1, tables.TABLE2], ids=["Table 1", "Table 2"])
     def test_comparisons(self, table):
-        _, (_, *rates), *lines = paper_source.cells(table.label)
+        _, (_, *rates), *lines = paper_source.cells(table.number)
         accuracies = [
             (accuracy, rate)
             for accuracy in table.keys("accuracy")
@@ -215,7 +211,7 @@ class TestAgainstTheSource:
         assert printed == expected
 
     def test_clothing1m(self):
-        _, *lines = paper_source.cells(tables.TABLE3.label)
+        _, *lines = paper_source.cells(tables.TABLE3.number)
         heads = [
             ["1", "Cross Entropy Loss"],
             ["2", "Forward Patrini et al. (2017)"],
@@ -231,9 +227,9 @@ class TestAgainstTheSource:
         ]
 
     def test_architecture(self):
-        assert paper_source.caption(tables.TABLE4_LABEL).startswith("The network architecture")
+        assert paper_source.caption(4).startswith("The network architecture")
         described = {}
-        for line in paper_source.cells(tables.TABLE4_LABEL)[1:]:
+        for line in paper_source.cells(4)[1:]:
             *name, description = (cell for cell, _ in line)
             key = name[0] if name else list(described)[-1]
             described[key] = f"{described.get(key, '')} {description}".strip()
@@ -241,7 +237,7 @@ class TestAgainstTheSource:
         assert {name: tuple(map(int, found)) for name, found in numbers.items()} == tables.TABLE4
 
     def test_hyper_parameters(self):
-        (_, *rates), *lines = paper_source.cells(tables.TABLE5.label)
+        (_, *rates), *lines = paper_source.cells(tables.TABLE5.number)
         printed = {
             (PRINTED_PARAMETERS[name], int(rate) / 100): float(value)
             for (name, _), *values in lines
@@ -253,7 +249,7 @@ class TestAgainstTheSource:
     def test_sensitivity(self, table):
         printed, chosen, fixed = {}, {}, {}
         stated = {}
-        for line in paper_source.cells(table.label):
+        for line in paper_source.cells(table.number):
             (head, _), *values = line
             if "=" in head:
                 stated = dict(part.split("=") for part in head.split(", "))
@@ -278,7 +274,7 @@ class TestAgainstTheSource:
     )
     def test_probability_ranges(self, table):
         header, accuracies, numbers = (
-            [cell for cell, _ in line] for line in paper_source.cells(table.label)
+            [cell for cell, _ in line] for line in paper_source.cells(table.number)
         )
         assert header == ["p", *table.keys("range")]
         assert (accuracies[0], numbers[0]) == ("acc (%)", "number")

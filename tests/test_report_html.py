@@ -12,7 +12,7 @@ from tiny import STUDY
 from chainer_jo import files
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper import tables
-from chainer_jo.paper.claims import VERDICTS
+from chainer_jo.paper.claims.claim import VERDICTS
 from chainer_jo.report.comparison_table import comparison_table
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure

@@ -212,9 +212,20 @@ def test_no_runs_replaces_nothing_by_what_has_fewer_trials(tiny, tmp_path, caplo
     assert run(both, tmp_path, *fewer) == 0
     (note,) = caplog.messages
     assert "table1 (9 of 18 numbers), claims (" in note and "--fewer replaces them" in note
+    assert run(partial(Claims, builds=[table1]), tmp_path, "--trials", "1") == 0  # runs nothing
+    assert "claims (" in caplog.messages[1]
     assert all((folder / name).read_bytes() == content for name, content in before.items())
     assert run(both, tmp_path, *fewer, "--fewer") == 0
     assert all((folder / name).read_bytes() != content for name, content in before.items())
+
+
+def test_what_is_known_of_runs_elsewhere_stays(tiny, tmp_path):
+    """Of a folder of tables without their runs."""
+    known = tmp_path / "results" / "tiny" / "provenance.json"
+    known.parent.mkdir(parents=True)
+    known.write_text('{"runs": 9}')
+    assert run(table1, tmp_path, "--no-runs") == 0
+    assert known.read_text() == '{"runs": 9}'
 
 
 def test_a_preset_is_the_same_where_its_precision_cannot_be_had(

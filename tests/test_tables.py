@@ -11,7 +11,8 @@ from tiny import STUDY
 from chainer_jo.experiments.presets import CLOTHING1M_DIGITS, PAPER, REAL, Study
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper import tables
-from chainer_jo.paper.claims import CLAIMS, DOES_NOT_HOLD, HOLDS, NOT_RUN
+from chainer_jo.paper.claims import CLAIMS
+from chainer_jo.paper.claims.claim import DOES_NOT_HOLD, HOLDS, NOT_RUN
 from chainer_jo.report.cells import Cell, best_of
 from chainer_jo.report.claims import Claims
 from chainer_jo.report.clothing1m import table3

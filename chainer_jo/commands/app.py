@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, runtime_checkable
+from typing import NoReturn, Protocol
 
 from chainer_jo import files
 from chainer_jo.commands.command_line import print_no_more
@@ -58,15 +58,6 @@ class Output(Protocol):
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]: ...
 
     def text(self, store: RunStore, origin: dict) -> str: ...
-
-
-@runtime_checkable
-class Counted(Protocol):
-    """An output whose numbers, with the trials behind them, are in ``<name>.json``."""
-
-    name: str
-
-    def data(self, store: RunStore, origin: dict) -> Any: ...
 
 
 Build = Callable[[Study], Output]
@@ -175,7 +166,6 @@ class App:
         for out in self.outputs:
             for experiment in with_first_steps(out.experiments):
                 self._concerned[experiment].add(out.name)
-        self._probed: float | None = None
         self._stale: set[str] = set()
         self._next_refresh = 0.0
         self.origin = {
@@ -196,7 +186,7 @@ class App:
             for experiment in self.experiments:
                 self.store.forget(experiment)
         finished = self._run_pending() if self.flags.runs else True
-        if self.experiments:
+        if self.experiments and self.store.results():  # else what is known is of runs elsewhere
             files.write_json(self.store.root / "provenance.json", collect(self.store.root))
         shown = self._to_show()
         self._write(shown, show=finished, kept=self._kept(shown))
@@ -268,6 +258,7 @@ class App:
 
         return sorted(outputs, key=epochs)
 
+    @cached_property
     def _cost(self) -> Cost:
         flags, preset = self.flags, self.study.preset
         # Other images than the preset is for may be more, or larger.
@@ -279,30 +270,25 @@ class App:
         elsewhere = flags.cluster or self.ranks.size > 1
         device = None if elsewhere else device_name(device_of(flags.device))
         cost = Cost.of(self.store, self.experiments, device, guess and guess * iterations)
-        if cost.basis == MEASURED or not alike:
+        if cost.basis == MEASURED or not alike or elsewhere:
             return cost
         tried = self._tried(sum(map(cost.seconds, self.experiments)))
         return cost.tried(tried and tried * iterations)
 
     def _tried(self, guess: float) -> float | None:
-        """Seconds of an iteration, tried here once where it is worth it."""
+        """Seconds of an iteration, tried here where it is worth it."""
         flags, shape = self.flags, self.study.preset.image_shape
         # A GPU takes part of a minute to its first iteration; of a budget that is for the runs.
         long = flags.time_budget is None and not guess < WORTH_A_PROBE
-        worth = flags.dry_run or long
-        elsewhere = flags.cluster or self.ranks.size > 1
-        if not worth or shape is None or elsewhere or self._lacking:
-            return None
         waiting = pending(self.experiments, self.store)
-        if waiting and self._probed is None:
-            self._probed = probe(waiting[0], shape, self.settings, flags.threads)
-        return self._probed
+        if not (flags.dry_run or long) or shape is None or self._lacking or not waiting:
+            return None
+        return probe(waiting[0], shape, self.settings, flags.threads)
 
     def _print_head(self) -> None:
         flags, study = self.flags, self.study
         waiting = pending(self.experiments, self.store) if not flags.fresh else self.experiments
-        cost = self._cost()
-        seconds = sum(map(cost.seconds, waiting)) / flags.jobs
+        seconds = sum(map(self._cost.seconds, waiting)) / flags.jobs
         known = waiting and flags.runs and not flags.cluster and not math.isnan(seconds)
         about = f", about {duration(seconds)}" if known else ""
         together = f"{self.ranks.size} ranks | " if self.ranks.size > 1 else ""
@@ -322,7 +308,7 @@ class App:
                 _logger.warning(note)
 
     def _print_plan(self) -> None:
-        cost, fresh = self._cost(), self.flags.fresh
+        cost, fresh = self._cost, self.flags.fresh
         waiting = set(self.experiments if fresh else pending(self.experiments, self.store))
         print(*run_lines(self.experiments, waiting, self.store, cost), sep="\n")
         if machines := self.flags.machines:
@@ -401,18 +387,19 @@ class App:
             self._next_refresh = now + (time.monotonic() - now) / REFRESH_SHARE
 
     def _kept(self, outputs: Sequence[Output]) -> set[str]:
-        """With ``--no-runs``, the names of what stays: it would lose trials."""
-        if self.flags.runs or self.flags.fewer:
+        """Where nothing runs, the names of what stays: it would lose trials."""
+        if (self.flags.runs and self.experiments) or self.flags.fewer:
             return set()
         lost = {}
         for out in outputs:
-            if isinstance(out, Counted):
+            if hasattr(out, "data"):  # numbers, with the trials behind them
                 path = self.store.root / f"{out.name}.json"
                 lost[out.name] = loss(path, partial(out.data, self.store, self.origin))
         kept = {name: words for name, words in lost.items() if words}
         if kept:
             _logger.warning(
-                "left as they are in %s, since they would lose trials: %s; --fewer replaces them",
+                "left as they are in %s, since they would lose trials: %s; --no-runs --fewer replaces "
+                "them",
                 self.store.root,
                 ", ".join(kept.values()),
             )

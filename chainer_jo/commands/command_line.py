@@ -8,7 +8,7 @@ import logging
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -75,9 +75,3 @@ def ending() -> Iterator[None]:
 def print_no_more() -> None:
     """Whoever read the output has seen enough: what is left of it goes nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def end_with(command: Callable[[], bool]) -> None:
-    """Ends the process: 0 or 1 as the command returns, 2 with one line for bad input."""
-    with ending():
-        sys.exit(0 if command() else 1)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.commands.command_line import end_with, reference_parser
+from chainer_jo.commands.command_line import ending, reference_parser
 from chainer_jo.experiments.experiment import PRECISIONS
 from chainer_jo.report import agreement
 from chainer_jo.report.agreement import (
@@ -25,7 +26,8 @@ from chainer_jo.report.grid import aligned
 
 def main(description: str, argv: list[str] | None = None) -> None:
     """Entry point; ends the process with 0 (agrees), 1 (differs) or 2 (bad input)."""
-    end_with(lambda: compare(description, argv))
+    with ending():
+        sys.exit(0 if compare(description, argv) else 1)
 
 
 def compare(description: str, argv: list[str] | None = None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.commands.command_line import end_with, reference_parser
+from chainer_jo.commands.command_line import ending, reference_parser
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.store import PACKED, RunStore
 from chainer_jo.functions.providers import cudnn_choices
@@ -16,11 +16,12 @@ BESIDE = ("data.json", cudnn_choices.NAME)
 
 
 def main(description: str, argv: list[str] | None = None) -> None:
-    """Entry point; ends the process with 0 or 2 (bad input)."""
-    end_with(lambda: pack(description, argv))
+    """Entry point; ends the process with 2 for bad input."""
+    with ending():
+        pack(description, argv)
 
 
-def pack(description: str, argv: list[str] | None = None) -> bool:
+def pack(description: str, argv: list[str] | None = None) -> None:
     """Packs every finished run of a results folder, with `BESIDE`, beside what is packed already,
     and says so.
 
@@ -39,12 +40,16 @@ def pack(description: str, argv: list[str] | None = None) -> bool:
     for name in BESIDE:
         if (here / name).exists() and here != there:
             (there / name).parent.mkdir(exist_ok=True)
-            # Plans are by GPU: those of runs packed before stay.
-            kept = files.read_json(there / name) if (there / name).exists() else {}
-            files.write_json(there / name, {**kept, **files.read_json(here / name)})
+            known = files.read_json(there / name) if (there / name).exists() else {}
+            files.write_json(there / name, _joined(known, files.read_json(here / name)))
     path = there / PACKED
     print(f"{path}: {number:,} runs, {new:,} of them new, in {path.stat().st_size / 1e6:.2f} MB")
-    return True
+
+
+def _joined(known: dict, new: dict) -> dict:
+    """What is new beside what is known: by GPU, plans of runs packed before stay."""
+    shared = (key for key in known.keys() & new if isinstance(new[key], dict))
+    return {**known, **new, **{key: {**known[key], **new[key]} for key in shared}}
 
 
 def _check_data(here: Path, there: Path) -> None:

@@ -19,7 +19,6 @@ class PrintedTable:
     """
 
     number: int
-    label: str
     caption: str
     names: tuple[str, ...]
     cells: Mapping[Keys, Number]
@@ -40,16 +39,8 @@ class PrintedTable:
         return self._ordered(keys) in self.bold
 
     def keys(self, name: str, **given: Key) -> tuple[Key, ...]:
-        """The values of the key `name`, in the paper's order, among the cells where `given` hold.
-
-        Raises
-        ------
-        KeyError
-            If `name` or one of `given` is not one of the table's `names`.
-        """
-        for key in (name, *given):
-            if key not in self.names:
-                raise KeyError(f"Table {self.number} has no key {key!r}, only {self.names}")
+        """The values of the key `name`, in the paper's order, among the cells where `given` hold;
+        KeyError for other names than the table's."""
         cells = (dict(zip(self.names, cell, strict=True)) for cell in self.cells)
         found = (cell[name] for cell in cells if all(cell[k] == v for k, v in given.items()))
         return tuple(dict.fromkeys(found))
@@ -76,9 +67,7 @@ class SensitivityTable(PrintedTable):
     fixed: Mapping[str, Number]
 
     def others(self, parameter: str) -> dict[str, Number]:
-        """The parameters that stay while `parameter` varies; KeyError if it never does."""
-        if parameter not in self.chosen:
-            raise KeyError(f"Table {self.number} varies {tuple(self.chosen)}, not {parameter!r}")
+        """The parameters that stay while `parameter` varies."""
         return {**self.fixed, **{k: v for k, v in self.chosen.items() if k != parameter}}
 
 

@@ -11,7 +11,7 @@ METHODS = {
 """The methods of Tables 1 to 3 and the names they have there."""
 
 
-def _comparison(table_number: int, label: str, caption: str, text: str) -> PrintedTable:
+def _comparison(table_number: int, caption: str, text: str) -> PrintedTable:
     """Tables 1 and 2: method and score down, accuracy and noise rate across."""
     header, *lines = rows(text)
     cells, bold = {}, set()
@@ -23,12 +23,11 @@ def _comparison(table_number: int, label: str, caption: str, text: str) -> Print
                 if (b, c) in line.starred:
                     bold.add(keys)
     names = ("method", "score", "accuracy", "noise_rate")
-    return PrintedTable(table_number, label, caption, names, cells, frozenset(bold))
+    return PrintedTable(table_number, caption, names, cells, frozenset(bold))
 
 
 TABLE1 = _comparison(
     1,
-    "tab:uni",
     "Test and recovery accuracy under symmetric noise, by method and noise rate",
     """
     noise rate (%)     :    0    10    30    50    70    90  |     0    10    30    50    70    90
@@ -41,7 +40,6 @@ TABLE1 = _comparison(
 
 TABLE2 = _comparison(
     2,
-    "tab:asym",
     "Test and recovery accuracy under asymmetric noise, by method and noise rate",
     """
     noise rate (%)     :   10    20    30    40    50  |   10    20    30    40    50
@@ -62,7 +60,6 @@ def _clothing1m(text: str) -> PrintedTable:
     lines = [(tuple(line.head.split()), line) for line in rows(text)]
     return PrintedTable(
         3,
-        "tab:cloth",
         "Test accuracy under the noise that labels from the web have, by method",
         ("method", "score"),
         {keys: number(line.cells[0]) for keys, line in lines},
@@ -82,7 +79,6 @@ TABLE3 = _clothing1m(
     """
 )
 
-TABLE4_LABEL = "tab:arch"
 TABLE4_CAPTION = "The network, part by part"
 TABLE4 = {
     "input": (32, 32),
@@ -106,7 +102,6 @@ def _hyper_parameters(text: str) -> PrintedTable:
     header, *lines = rows(text)
     return PrintedTable(
         5,
-        "tab:snhyper",
         "The first step's hyper parameters under symmetric noise, by noise rate",
         ("parameter", "noise_rate"),
         {
@@ -127,9 +122,7 @@ TABLE5 = _hyper_parameters(
 )
 
 
-def _sensitivity(
-    table_number: int, label: str, caption: str, noise: str, rate: float, text: str, fixed=()
-):
+def _sensitivity(table_number: int, noise: str, rate: float, text: str, fixed=()):
     """Tables 6 to 11: lines of a parameter's values, one of them starred, and of accuracies."""
     cells, chosen = {}, {}
     lines = list(rows(text))
@@ -138,10 +131,14 @@ def _sensitivity(
             cells[values.head, number(value)] = number(accuracy)
         ((_, column),) = values.starred
         chosen[values.head] = number(values.cells[column])
+    varied = (
+        "label updates start (t1) or stop (t2) at another epoch"
+        if "start_epoch" in chosen
+        else "one of alpha, beta and the learning rate varies"
+    )
     return SensitivityTable(
         table_number,
-        label,
-        caption,
+        f"Validation accuracy as {varied}, under {noise} noise, r = {rate}",
         ("parameter", "value"),
         cells,
         noise=noise,
@@ -151,17 +148,8 @@ def _sensitivity(
     )
 
 
-def _hyper_parameter_sensitivity(table_number: int, label: str, noise: str, rate: float, text: str):
-    caption = (
-        "Validation accuracy as one of alpha, beta and the learning rate varies, under "
-        f"{noise} noise, r = {rate}"
-    )
-    return _sensitivity(table_number, label, caption, noise, rate, text)
-
-
-TABLE6 = _hyper_parameter_sensitivity(
+TABLE6 = _sensitivity(
     6,
-    "tab:hyper1",
     "asymmetric",
     0.4,
     """
@@ -174,9 +162,8 @@ TABLE6 = _hyper_parameter_sensitivity(
     """,
 )
 
-TABLE7 = _hyper_parameter_sensitivity(
+TABLE7 = _sensitivity(
     7,
-    "tab:hyper2",
     "asymmetric",
     0.2,
     """
@@ -189,9 +176,8 @@ TABLE7 = _hyper_parameter_sensitivity(
     """,
 )
 
-TABLE8 = _hyper_parameter_sensitivity(
+TABLE8 = _sensitivity(
     8,
-    "tab:hyper3",
     "symmetric",
     0.7,
     """
@@ -204,9 +190,8 @@ TABLE8 = _hyper_parameter_sensitivity(
     """,
 )
 
-TABLE9 = _hyper_parameter_sensitivity(
+TABLE9 = _sensitivity(
     9,
-    "tab:hyper4",
     "symmetric",
     0.3,
     """
@@ -220,48 +205,34 @@ TABLE9 = _hyper_parameter_sensitivity(
 )
 
 
-def _epoch_sensitivity(
-    table_number: int, label: str, noise: str, rate: float, fixed: dict, text: str
-):
-    caption = (
-        "Validation accuracy as label updates start (t1) or stop (t2) at another epoch, under "
-        f"{noise} noise, r = {rate}"
-    )
-    return _sensitivity(table_number, label, caption, noise, rate, text, fixed)
-
-
-TABLE10 = _epoch_sensitivity(
+TABLE10 = _sensitivity(
     10,
-    "tab:begin1",
     "asymmetric",
     0.4,
-    {"alpha": 0.8, "beta": 0.4, "learning_rate": 0.1},
     """
     start_epoch :   0    50   *70   100   150
     val (%)     : 58.4  90.3  91.3  91.4  91.6
     stop_epoch  :  100   150  *200  250   300
     val (%)     : 91.8  91.5  91.3  90.8  90.7
     """,
+    {"alpha": 0.8, "beta": 0.4, "learning_rate": 0.1},
 )
 
-TABLE11 = _epoch_sensitivity(
+TABLE11 = _sensitivity(
     11,
-    "tab:begin2",
     "symmetric",
     0.7,
-    {"alpha": 1.2, "beta": 0.8, "learning_rate": 0.08},
     """
     start_epoch :   0    50   *70   100   150
     val (%)     : 38.0  84.7  85.5  86.1  85.6
     stop_epoch  :  100   150  *200  250   300
     val (%)     : 85.0  85.6  85.5  85.9  85.6
     """,
+    {"alpha": 1.2, "beta": 0.8, "learning_rate": 0.08},
 )
 
 
-def _probability_ranges(
-    table_number: int, label: str, noise: str, rate: float, text: str
-) -> PrintedTable:
+def _probability_ranges(table_number: int, noise: str, rate: float, text: str) -> PrintedTable:
     """Tables 12 and 13: recovery accuracy and number of images per range of probability."""
     header, *lines = rows(text)
     caption = (
@@ -273,7 +244,7 @@ def _probability_ranges(
         for line in lines
         for span, cell in zip(header.cells, line.cells, strict=True)
     }
-    return PrintedTable(table_number, label, caption, ("quantity", "range"), cells)
+    return PrintedTable(table_number, caption, ("quantity", "range"), cells)
 
 
 def probability_range(text: str) -> tuple[float, float]:
@@ -284,7 +255,6 @@ def probability_range(text: str) -> tuple[float, float]:
 
 TABLE12 = _probability_ranges(
     12,
-    "tab:rec1",
     "asymmetric",
     0.4,
     """
@@ -296,7 +266,6 @@ TABLE12 = _probability_ranges(
 
 TABLE13 = _probability_ranges(
     13,
-    "tab:rec2",
     "symmetric",
     0.7,
     """

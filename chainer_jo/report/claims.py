@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.paper import claims as paper
-from chainer_jo.paper.claims import DOES_NOT_HOLD, GROUPS, HOLDS, NOT_RUN, PREMISE, UNDECIDED
+from chainer_jo.paper.claims import GROUPS
+from chainer_jo.paper.claims import claim as paper
+from chainer_jo.paper.claims.claim import DOES_NOT_HOLD, HOLDS, NOT_RUN, PREMISE, UNDECIDED
 from chainer_jo.paper.claims.decision import Finding
 from chainer_jo.paper.trials import Trials
 from chainer_jo.report.output import Output, write_all
@@ -46,9 +46,8 @@ class Claims:
 
     study: Study
     builds: Sequence[Callable[[Study], Output]]
-    name: str = "claims"
-    experiments: Sequence[Experiment] = ()
-    missing: str = ""
+
+    name, experiments, missing = "claims", (), ""
 
     def data(self, store: RunStore, origin: dict) -> list[dict]:
         """Every claim as ``claims.json`` has it."""

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chainer_jo import files
-from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.provenance import known
 from chainer_jo.experiments.store import RunStore
@@ -36,9 +35,8 @@ class Report:
 
     study: Study
     builds: Sequence[Callable[[Study], Output]]
-    name: str = "report"
-    experiments: Sequence[Experiment] = ()
-    missing: str = ""
+
+    name, experiments, missing = "report", (), ""
 
     def text(self, store: RunStore, origin: dict) -> str:
         """The contents of the page, in one line."""

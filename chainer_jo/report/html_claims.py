@@ -6,39 +6,29 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from chainer_jo.paper.claims import (
-    DOES_NOT_HOLD,
-    HOLDS,
-    NO_PREMISE,
-    NOT_ALL_RUN,
-    NOT_RUN,
-    PREMISE,
-    TIE,
-    TOO_FEW_TRIALS,
-    UNDECIDED,
-    VERDICTS,
-)
+from chainer_jo.paper.claims import claim as verdicts
 from chainer_jo.report.grid import prose
 
 _SIGNS = {
-    HOLDS: ("holds", "✓"),
-    DOES_NOT_HOLD: ("fails", "✗"),
-    TIE: ("tie", "="),
-    PREMISE: ("tie", "✓"),
-    NO_PREMISE: ("tie", "–"),
-    UNDECIDED: ("open", "?"),
-    TOO_FEW_TRIALS: ("open", "○"),
-    NOT_ALL_RUN: ("open", "○"),
-    NOT_RUN: ("open", "○"),
+    verdicts.HOLDS: ("holds", "✓"),
+    verdicts.DOES_NOT_HOLD: ("fails", "✗"),
+    verdicts.TIE: ("tie", "="),
+    verdicts.PREMISE: ("tie", "✓"),
+    verdicts.NO_PREMISE: ("tie", "–"),
+    verdicts.UNDECIDED: ("open", "?"),
+    verdicts.TOO_FEW_TRIALS: ("open", "○"),
+    verdicts.NOT_ALL_RUN: ("open", "○"),
+    verdicts.NOT_RUN: ("open", "○"),
 }
-_DECIDED = (HOLDS, DOES_NOT_HOLD, TIE, PREMISE)
+_DECIDED = (verdicts.HOLDS, verdicts.DOES_NOT_HOLD, verdicts.TIE, verdicts.PREMISE)
 
 
 def claims_html(claims: Sequence[Mapping], rule: str) -> str:
     """How many claims have which verdict; those that are decided, by group; the others, folded."""
     counts = Counter(claim["verdict"] for claim in claims)
     tally = " ".join(
-        _badge(verdict, f"{counts[verdict]} {verdict}") for verdict in filter(counts.get, VERDICTS)
+        _badge(verdict, f"{counts[verdict]} {verdict}")
+        for verdict in filter(counts.get, verdicts.VERDICTS)
     )
     decided = [claim for claim in claims if claim["verdict"] in _DECIDED]
     groups = "\n".join(
@@ -47,7 +37,7 @@ def claims_html(claims: Sequence[Mapping], rule: str) -> str:
     )
     rest = [claim for claim in claims if claim not in decided]
     still = ", ".join(
-        f"{counts[verdict]} {verdict}" for verdict in filter(counts.get, VERDICTS)
+        f"{counts[verdict]} {verdict}" for verdict in filter(counts.get, verdicts.VERDICTS)
         if verdict not in _DECIDED
     )  # fmt: skip
     return (
@@ -79,7 +69,7 @@ def _claim(claim: Mapping) -> str:
     place = f'<span class="place">{escape(claim["place"])}</span>'
     said = f"{_badge(verdict, label)} {prose(claim['statement'])} {place}"
     compared = f"<p><b>Compared:</b> {prose(claim['check'])}</p>\n"
-    if verdict != NOT_RUN:
+    if verdict != verdicts.NOT_RUN:
         rows = "".join(map(_finding, claim["findings"]))
         # The row of a single comparison has said what its count would.
         why = [why for why in claim["reason"].split("; ") if rows.count("<tr>") > 1 or why[0] > "1"]

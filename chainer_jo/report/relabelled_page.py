@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
+from itertools import accumulate
 from pathlib import Path
 from urllib.parse import quote
 
@@ -65,64 +66,36 @@ class RelabelledPage:
 
 
 def _page(relabelled: Relabelled, origin: dict, folder: Path) -> str:
-    pairs = moved(relabelled)
-    images = relabelled.images
+    images, probability, counts = relabelled.images, relabelled.probability, relabelled.counts()
+    pairs = {
+        f"{before},{after}": relabelled.pair(before, after)
+        for before, after in np.argwhere(counts).tolist()
+        if before != after
+    }
     sizes = ((images.root / images.keys[i]).stat().st_size for p in pairs.values() for i in p)
-    embedded = _fits(sizes)
+    embedded = all(total <= EMBEDDED for total in accumulate(sizes))  # stops at the first above
     source = partial(_data_uri, images.root) if embedded else str
+    # Relative to the page: both can be moved together.
+    base = "" if embedded else quote(Path(os.path.relpath(images.root, folder)).as_posix()) + "/"
+    content = {
+        "classes": relabelled.class_names,
+        "counts": counts.tolist(),
+        "pairs": {
+            name: [[source(images.keys[i]), round(float(probability[i]), 4)] for i in indices]
+            for name, indices in pairs.items()
+        },
+        "base": base,
+    }
     about = (
         f"Preset {origin['preset']}, data {origin['data']}: the labels that images came with, and "
         "those after the first step."
     )
-    where = "" if embedded else base(images.root, folder)
-    listed = listing(relabelled, pairs, source)
-    return _filled("Relabelled images", html.escape(about), {**listed, "base": where})
-
-
-def moved(relabelled: Relabelled) -> dict[str, np.ndarray]:
-    """Indices of relabelled images, the most probable first, by ``"before,after"``."""
-    return {
-        f"{before},{after}": relabelled.pair(before, after)
-        for before, after in np.argwhere(relabelled.counts()).tolist()
-        if before != after
-    }
-
-
-def base(root: Path, folder: Path) -> str:
-    """The relative path from the page to the images: both can be moved together."""
-    return quote(Path(os.path.relpath(root, folder)).as_posix()) + "/"
-
-
-def listing(
-    relabelled: Relabelled, pairs: dict[str, np.ndarray], source: Callable[[str], str] = str
-) -> dict:
-    """The data of the page's script: classes, counts, and source and probability of each pair's
-    images."""
-    keys, probability = relabelled.images.keys, relabelled.probability
-    return {
-        "classes": relabelled.class_names,
-        "counts": relabelled.counts().tolist(),
-        "pairs": {
-            name: [[source(keys[i]), round(float(probability[i]), 4)] for i in indices]
-            for name, indices in pairs.items()
-        },
-    }
-
-
-def _filled(title: str, about: str, content: dict) -> str:
-    """The page: HTML under the title, and `listing` with ``base``, the folder of the images."""
     template = resources.files("chainer_jo.report").joinpath("relabelled.html").read_text()
     # In the script that holds the data, "</script" would end it and "<!--<script" hide its end.
     text = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
-    parts = {"title": html.escape(title), "about": about, "content": text}
+    parts = {"about": html.escape(about), "content": text}
     # In one go: what is put in is not looked at again.
     return re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], template)
-
-
-def _fits(sizes) -> bool:
-    """Whether images of these sizes may be embedded; stops reading as soon as they may not."""
-    total = 0
-    return all((total := total + size) <= EMBEDDED for size in sizes)
 
 
 def _data_uri(root: Path, key: str) -> str:

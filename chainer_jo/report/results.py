@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.paper.claims import Claim
+from chainer_jo.paper.claims.claim import Claim
 from chainer_jo.paper.trials import Trials
 from chainer_jo.report.cells import noisy_labels_right, trials
 from chainer_jo.report.curves import QUANTITIES
@@ -16,8 +16,8 @@ from chainer_jo.report.words import of_the_paper
 
 
 class OutputResults:
-    """Implements `chainer_jo.paper.claims.Results`, see there for kinds and keys, over the runs of
-    some tables and figures; of others nothing has run."""
+    """Implements `chainer_jo.paper.claims.claim.Results`, see there for kinds and keys, over the
+    runs of some tables and figures; of others nothing has run."""
 
     def __init__(self, study: Study, outputs: Sequence[Output], store: RunStore) -> None:
         self.study = study

@@ -5,7 +5,7 @@ from chainer_jo.experiments.presets import Study
 from chainer_jo.paper.printed import SensitivityTable
 from chainer_jo.report.cells import Cell, score
 from chainer_jo.report.table import Block, Table
-from chainer_jo.report.words import images, schedules
+from chainer_jo.report.words import images
 
 NAMES = {
     "alpha": "α", "beta": "β", "learning_rate": "learning rate", "start_epoch": "start epoch",
@@ -48,7 +48,7 @@ def sensitivity_table(study: Study, printed: SensitivityTable) -> Table:
         "Marked in the header: the value that the paper chose. Validation accuracy: of the second "
         "step's last epoch, on images whose labels are true."
     )
-    scaled = schedules(study) if "start_epoch" in printed.chosen else ""
-    if scaled:
-        note += f" Here {scaled}."
+    scale = study.preset.time_scale
+    if "start_epoch" in printed.chosen and scale != 1:
+        note += f" Here epochs are the paper's: schedules are {scale:g} times as long."
     return Table(printed.number, f"{printed.caption}; {images(study)}.", blocks, note)

@@ -1,4 +1,4 @@
-"""Words that captions and notes share: which images, and how long schedules are."""
+"""Words that captions and notes share."""
 
 import re
 
@@ -30,14 +30,6 @@ def images(study: Study) -> str:
     shrink = study.preset.shrink
     part = "half" if shrink == 2 else f"1/{shrink}"
     return f"{data} at {part} of its resolution" if shrink else data
-
-
-def schedules(study: Study) -> str:
-    """That epochs are named as in the paper; nothing where they are the same."""
-    scale = study.preset.time_scale
-    if scale == 1:
-        return ""
-    return f"epochs are the paper's: schedules are {scale:g} times as long"
 
 
 def counted(number: int, thing: str) -> str:

@@ -1,4 +1,4 @@
-"""What the paper says, claim by claim, held against results (`Results`: what to supply).
+"""What the paper says, claim by claim, held against results (`claim.Results`: what to supply).
 
 ::
 
@@ -17,21 +17,7 @@ from chainer_jo.paper.claims import (
     parts,
     soft_labels,
 )
-from chainer_jo.paper.claims.claim import (
-    DOES_NOT_HOLD,
-    HOLDS,
-    NO_PREMISE,
-    NOT_ALL_RUN,
-    NOT_RUN,
-    PREMISE,
-    TIE,
-    TOO_FEW_TRIALS,
-    UNDECIDED,
-    VERDICTS,
-    Claim,
-    Results,
-    Verdict,
-)
+from chainer_jo.paper.claims.claim import Claim
 
 GROUPS: dict[str, tuple[Claim, ...]] = {
     "A high learning rate": tuple(memorization.CLAIMS),
@@ -41,21 +27,3 @@ GROUPS: dict[str, tuple[Claim, ...]] = {
     "Labels that a network made": tuple(made_labels.CLAIMS),
 }
 CLAIMS: tuple[Claim, ...] = tuple(claim for claims in GROUPS.values() for claim in claims)
-
-__all__ = [
-    "CLAIMS",
-    "DOES_NOT_HOLD",
-    "GROUPS",
-    "HOLDS",
-    "NO_PREMISE",
-    "NOT_ALL_RUN",
-    "NOT_RUN",
-    "PREMISE",
-    "TIE",
-    "TOO_FEW_TRIALS",
-    "UNDECIDED",
-    "VERDICTS",
-    "Claim",
-    "Results",
-    "Verdict",
-]

@@ -30,8 +30,7 @@ VERDICTS = (
     NOT_ALL_RUN,
     NOT_RUN,
 )
-"""Every verdict; the first five are decisions. `PREMISE`: it holds, but the preset was chosen for
-that, so it is no finding."""
+"""`PREMISE`: it holds, but the preset was chosen for that, so it is no finding."""
 
 
 class Results(Protocol):
@@ -144,7 +143,7 @@ class Verdict:
     def against(self) -> int:
         """How many comparisons that decide nothing speak against the claim by themselves."""
         undecided = self._that(decision.UNDECIDED)
-        return sum(finding.against for finding in undecided)
+        return sum(finding.outcome == decision.REFUTES for finding in undecided)
 
     @property
     def within(self) -> float | None:
@@ -181,7 +180,8 @@ class Verdict:
             of = f" in {self.counts[decision.TIES]} of {n}" if n > 1 else ""
             verdict = f"{TIE}{of} within {self.within:g} point{'' if self.within == 1 else 's'}"
         elif verdict == UNDECIDED:
-            verdict = f"{UNDECIDED} after {_range(fewest, most)} trials"
+            to = "" if fewest == most else f" to {most}"
+            verdict = f"{UNDECIDED} after {fewest}{to} trials"
         if verdict != DOES_NOT_HOLD and self.against:
             verdict += f", {self.against} of {len(self.findings)} against it"
         return f"{verdict} ({self.diverged} diverged)" if self.diverged else verdict
@@ -222,13 +222,9 @@ def _undecided(finding: Finding, level: float) -> str:
         chance, would = finding.chance, "refute"
     else:
         chance, would, level = finding.chance_for, "support", decision.LEVEL
-    against = " but against it" if finding.against else ""
+    against = " but against it" if finding.outcome == decision.REFUTES else ""
     p = f"p = {100 * chance:.3g} %, {100 * level:.2g} % would {would} it"
     return f"{decision.UNDECIDED}{against}: {p}"
-
-
-def _range(fewest: int, most: int) -> str:
-    return f"{fewest}" if fewest == most else f"{fewest} to {most}"
 
 
 @dataclass(frozen=True)

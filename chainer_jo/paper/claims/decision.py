@@ -112,11 +112,6 @@ class Finding:
         alike = self.ties and not self.by and low > -TIE and high < TIE
         return TIES if alike else UNDECIDED
 
-    @property
-    def against(self) -> bool:
-        """Whether it speaks against the claim, by itself."""
-        return self.outcome == REFUTES
-
     @cached_property
     def chance(self) -> float | None:
         """How probable a mean difference this low or lower is if the true one is exactly `by`; None
@@ -126,9 +121,9 @@ class Finding:
         return self._chance(1)
 
     @property
-    def chance_for(self) -> float | None:
-        """How probable a mean difference this high or higher is, likewise."""
-        return None if self.chance is None else self._chance(-1)
+    def chance_for(self) -> float:
+        """How probable a mean difference this high or higher is."""
+        return self._chance(-1)
 
     def _chance(self, side: int) -> float:
         """How probable so low a mean is (``side`` 1), or so high a one (-1)."""
