@@ -8,7 +8,7 @@ import pytest
 from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import example
-from chainer_jo.relabel.labelled_images import read_sets, true_labels
+from chainer_jo.relabel.labelled_images import labels_of, read_sets
 from chainer_jo.relabel.own_data import decoded
 
 
@@ -17,17 +17,17 @@ def test_the_example_is_read_and_thirty_percent_of_its_labels_are_wrong(tmp_path
     wrong = example.write(tmp_path / "a" / "digits")
     assert sorted(p.name for p in (tmp_path / "a").iterdir()) == ["digits"]
     images = read_sets(str(tmp_path / "a" / "digits" / "labels.csv")).train
-    images = true_labels(str(tmp_path / "a" / "digits" / "true_labels.csv"), images)
+    true = labels_of(str(tmp_path / "a" / "digits" / "true_labels.csv"), images)
     assert len(images) == 1797 and images.class_names == tuple("0123456789")
-    assert (images.labels != images.true_labels).sum() == wrong
+    assert (images.labels != true).sum() == wrong
     assert wrong / len(images) == pytest.approx(0.3, abs=0.01)
     pixels = decoded(images, 8)
     assert 0 < pixels.mean() < 255
     # The same class looks alike: the nearest of the others has the same true label.
     flat = pixels[:200, ..., 0].reshape(200, -1).astype(float)
     distances = ((flat[:, None] - flat) ** 2).sum(axis=2) + 1e9 * np.eye(200)
-    nearest = images.true_labels[:200][distances.argmin(axis=1)]
-    assert (nearest == images.true_labels[:200]).mean() > 0.85
+    nearest = true[:200][distances.argmin(axis=1)]
+    assert (nearest == true[:200]).mean() > 0.85
 
 
 def test_the_example_is_the_same_each_time(tmp_path):

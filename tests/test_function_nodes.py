@@ -7,7 +7,7 @@ import pytest
 from engines import provider
 
 from chainer_jo.functions import as_activation, batch_norm_relu, conv2d
-from chainer_jo.relabel.feature_network import perceptron
+from chainer_jo.relabel.feature_network import FeatureNetwork
 
 RNG = np.random.default_rng(0)
 W, GAMMA, BETA = (RNG.standard_normal(s, np.float32) for s in ((4, 4, 3, 3), 4, 4))
@@ -20,9 +20,7 @@ def averages():
 FUNCTIONS = {
     "conv2d": lambda x: conv2d(as_activation(x), W, 1, 1),
     "batch_norm_relu": lambda x: batch_norm_relu(as_activation(x), GAMMA, BETA, *averages()),
-    "perceptron": lambda x: perceptron(
-        x[:, :, 0, 0], W[:, :, 0, 0], GAMMA, BETA, *averages(), W[:, :, 1, 1], BETA
-    ),
+    "perceptron": lambda x: FeatureNetwork(4, 4, 4)(x[:, :, 0, 0]),
 }
 
 

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from chainer import serializers
 
 from chainer_jo.datasets import noise
 from chainer_jo.errors import UserError
@@ -13,7 +12,7 @@ from chainer_jo.links.objectives import JointObjective
 from chainer_jo.relabel import label_noise, training
 from chainer_jo.relabel.features import FeatureSet
 from chainer_jo.relabel.folds import folds, near_duplicates, same_files
-from chainer_jo.relabel.label_errors import COLUMNS, best_threshold, find_label_errors
+from chainer_jo.relabel.label_errors import best_threshold, find_label_errors
 from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate
 from chainer_jo.relabel.training import Recipe
 
@@ -95,7 +94,7 @@ def test_what_is_estimated_is_of_the_given_labels():
     features, true = blobs()
     given = given_labels(true)  # 0 is called 1, and 2 is called 3, two times in five
     probabilities = training.out_of_fold(FeatureSet(features), given, C, Recipe(), 0)
-    errors = find_label_errors(probabilities, given, ("a", "b", "c", "d"))
+    errors = find_label_errors(probabilities, given)
     assert errors.share_wrong == pytest.approx((given != true).mean(), abs=0.03)
     by_class = [(true[given == k] != k).mean() for k in range(C)]
     np.testing.assert_allclose(errors.share_wrong_by_class, by_class, atol=0.06)
@@ -103,8 +102,6 @@ def test_what_is_estimated_is_of_the_given_labels():
     surest = errors.rank <= 100
     assert errors.probability_given[surest].max() <= errors.probability_given[~surest].min()
     assert (errors.network == true).mean() > 0.9
-    columns = errors.columns()
-    assert tuple(columns) == COLUMNS and set(columns["given"]) == set("abcd")
 
 
 def test_a_rare_class_borrows_from_the_average():
@@ -147,7 +144,7 @@ def test_no_image_is_judged_by_a_network_that_saw_its_label():
     np.testing.assert_allclose(after, before[fold == 0], atol=1e-5)
 
 
-@pytest.mark.parametrize("rule", ["posterior", "soft", "hard"])
+@pytest.mark.parametrize("rule", ["posterior", "soft"])
 def test_networks_side_by_side_are_as_one_by_one(rule, monkeypatch):
     features, true = blobs(240)
     recipe = Recipe(epochs=4, quiet=1, average=2, rule=rule, seeds=2)
@@ -244,38 +241,15 @@ def test_folds_divide_every_class():
         folds(np.arange(20), 3, 0)
 
 
-def store(count, seed=0, networks=1):
-    rng = np.random.default_rng(seed)
-    given = np.arange(30) % C
-    if networks > 1:
-        given = np.stack([given] * networks, axis=1)
-    labels = PosteriorLabels(given, C, average=3)
-    for _ in range(count):
-        labels.write(np.arange(30), rng.dirichlet(np.ones(C), given.shape).astype(np.float32))
+def test_labels_are_the_posterior_of_the_mean():
+    labels, rng = PosteriorLabels(np.arange(30) % C, C, average=3), np.random.default_rng(0)
+    for _ in range(5):
+        labels.write(np.arange(30), rng.dirichlet(np.ones(C), 30).astype(np.float32))
         labels.end_epoch()
         labels.update()
-    return labels
-
-
-def test_labels_are_the_posterior_of_the_mean():
-    labels = store(5)
     expected = label_noise.posterior(labels.mean_probabilities(), labels.given, labels.confusion)
     np.testing.assert_array_equal(labels.labels, expected)
     assert labels.labels.dtype == np.float32
-
-
-@pytest.mark.parametrize("networks", [1, 2])
-def test_labels_go_on_from_what_was_saved(networks):
-    labels, target = store(4, networks=networks), {}
-    serializers.DictionarySerializer(target).save(labels)
-    copy = PosteriorLabels(labels.given, C, average=3)
-    serializers.NpzDeserializer(target).load(copy)
-    for each in (labels, copy):
-        each.write(np.arange(30), np.full((*labels.given.shape, C), 1 / C, np.float32))
-        each.end_epoch()
-        each.update()
-    np.testing.assert_array_equal(copy.labels, labels.labels)
-    np.testing.assert_array_equal(copy.confusion, labels.confusion)
 
 
 def test_prior_is_the_mean_label_once_labels_are_updated():

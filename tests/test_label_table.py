@@ -76,6 +76,14 @@ def test_absolute_paths_are_those_below_the_images(file, tmp_path):
         label_table.read(file, TableForm.of(None, None, photos))
 
 
+def test_what_is_written_is_what_is_read(file):
+    columns = {"path": ["a", "b", "c"], "label": ["x", "y", "z"], "no\rte": ["1\r2", ',"\n', ""]}
+    with open(file, "w", newline="", encoding="utf-8") as text:
+        label_table.write(text, columns)
+    table = label_table.read(file)
+    assert {"path": table.paths, "label": table.labels, **table.columns} == columns
+
+
 def test_an_accent_is_the_same_class_however_it_is_encoded(file):
     file.write_text("path,label\na.png,caf\u00e9\nb.png,cafe\u0301\n", encoding="utf-8")
     assert len(set(label_table.read(file).labels)) == 1

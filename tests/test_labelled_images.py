@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from chainer_jo.datasets.image_stream import ImageStream
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.label_table import TableForm
-from chainer_jo.relabel.labelled_images import read_sets, true_labels
+from chainer_jo.relabel.labelled_images import labels_of, read_sets
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -55,9 +54,8 @@ def test_class_folders(folders):
     assert sets.class_names == ("cat 9", "cat 10")
     assert list(sets.train.paths) == ["cat 10/a.webp", "cat 9/a é.png", "cat 9/more/b.JPG"]
     assert sets.train.labels.dtype == np.int32 and sets.train.labels.tolist() == [1, 0, 0]
-    assert sets.train.true_labels.tolist() == [-1, -1, -1]
     assert sets.train.columns == {} and sets.train.lines is None
-    assert sets.validation is None and sets.test is None
+    assert sets.right == {}
     assert all(map(os.path.isfile, sets.train.files()))
     assert sets.train.files([2]) == [str(folders / "cat 9/more/b.JPG")]
 
@@ -71,7 +69,7 @@ def test_an_accent_of_a_class_folder_is_the_same_however_it_is_encoded(tmp_path)
         (tmp_path / "true.csv").write_text(f"path,label\n{folder}/1.png,{label}\n", "utf-8")
         sets = read_sets(str(tmp_path / "set"))
         assert sets.class_names == ("café", "tea")
-        assert true_labels(str(tmp_path / "true.csv"), sets.train).true_labels.tolist() == [0, -1]
+        assert labels_of(str(tmp_path / "true.csv"), sets.train).tolist() == [0, -1]
         assert list(sets.train.paths) == [f"{folder}/1.png", "tea/2.png"], "as they are"
         assert all(map(os.path.isfile, sets.train.files()))
 
@@ -95,9 +93,10 @@ def test_parts_of_a_folder(folders, tmp_path, name):
     save(root / "raw" / "1.png")
     sets = read_sets(str(root))
     assert list(sets.train.paths) == ["train/cat 10/1.png", "train/cat 9/1.png"]
-    assert list(sets.validation.paths) == [f"{name}/cat 10/1.png", f"{name}/cat 9/1.png"]
-    assert list(sets.test.paths) == ["test/cat 10/1.png", "test/cat 9/1.png"]
-    assert sets.test.class_names == sets.class_names == ("cat 9", "cat 10")
+    validation, test = sets.right["validation"], sets.right["test"]
+    assert list(validation.paths) == [f"{name}/cat 10/1.png", f"{name}/cat 9/1.png"]
+    assert list(test.paths) == ["test/cat 10/1.png", "test/cat 9/1.png"]
+    assert test.class_names == sets.class_names == ("cat 9", "cat 10")
 
 
 def test_a_class_may_be_called_train(tmp_path):
@@ -172,18 +171,18 @@ def test_tar_that_leads_out_of_itself(folders, tmp_path, filters, name, kind, ta
 
 
 def test_sets_of_right_labels_in_other_forms(folders, table, tmp_path):
-    sets = read_sets(str(folders), test=str(table))
-    assert sets.test.class_names == ("cat 9", "cat 10")
-    assert sets.test.labels.tolist() == [0, 0, 1]
-    assert list(sets.test.paths) == ["a é.png", "more/b.jpg", "c, d.webp"]
-    again = read_sets(str(table), validation=str(folders))
-    assert again.validation.labels.tolist() == [1, 0, 0] and again.test is None
+    test = read_sets(str(folders), test=str(table)).right["test"]
+    assert test.class_names == ("cat 9", "cat 10")
+    assert test.labels.tolist() == [0, 0, 1]
+    assert list(test.paths) == ["a é.png", "more/b.jpg", "c, d.webp"]
+    (again,) = read_sets(str(table), validation=str(folders)).right.items()
+    assert again[0] == "validation" and again[1].labels.tolist() == [1, 0, 0]
 
 
 def test_given_sets_take_the_place_of_parts(table, tmp_path):
     for name in ("train/cat 9/1.png", "train/cat 10/1.png", "test/cat 9/1.png"):
         save(tmp_path / "parted" / name)
-    assert len(read_sets(str(tmp_path / "parted"), test=str(table)).test) == 3
+    assert len(read_sets(str(tmp_path / "parted"), test=str(table)).right["test"]) == 3
     refuse("--test .*has parts of its own", table, test=tmp_path / "parted")
 
 
@@ -315,27 +314,16 @@ def test_two_parts_for_validation(tmp_path):
     refuse("train, validation, val, expected one of a kind", tmp_path / "parted")
 
 
-def test_large_images_are_streamed_from_where_they_are(table):
-    images = read_sets(str(table)).train
-    stream = ImageStream(2, resize=8, crop=8, workers=0)
-    batches = [batch.copy() for batch in stream.batches([images.files([2, 0]), images.files([1])])]
-    stream.close()
-    red = [int(image[..., 0].mean()) for batch in batches for image in batch]
-    assert [len(batch) for batch in batches] == [2, 1]
-    np.testing.assert_allclose(red, [20, 0, 10], atol=3)
-
-
 def test_true_labels(table, tmp_path):
     images = read_sets(str(table)).train
     right = tmp_path / "elsewhere" / "right.csv"
     right.parent.mkdir()
-    right.write_text(f"label,path\ncat 10,{images.root}/more/b.jpg\ncat 9,other.png\n")
-    assert true_labels(str(right), images).true_labels.tolist() == [-1, 1, -1]
-    right.write_text("label,path\ncat 10,more/b.jpg\ncat 9,other.png\n")
-    assert true_labels(str(right), images).true_labels.tolist() == [-1, 1, -1]
+    for path in ("more/b.jpg", f"{images.root}/more/b.jpg"):
+        right.write_text(f"label,path\ncat 10,{path}\ncat 9,other.png\n")
+        assert labels_of(str(right), images).tolist() == [-1, 1, -1]
     right.write_text("path,label\nmore/b.jpg,dog\n")
     with pytest.raises(UserError, match="right.csv'.*do not have: line 2, 'dog'"):
-        true_labels(str(right), images)
+        labels_of(str(right), images)
     right.write_text("path,label\nlisted/more/b.jpg,cat 9\n")
     with pytest.raises(UserError, match="such as 'a é.png', found such as 'listed/more/b.jpg'"):
-        true_labels(str(right), images)
+        labels_of(str(right), images)

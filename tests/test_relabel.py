@@ -276,19 +276,6 @@ def test_other_data_in_the_same_folder_are_refused(by_features, data, tmp_path, 
     assert run("relabel", moved / "labels.csv", "--out", by_features, *words) == 0
 
 
-def test_labels_alone_are_results_too(by_features, tmp_path, capsys):
-    """What was computed on the way may be gone, to save room."""
-    out, other = tmp_path / "out", make(tmp_path / "other", wrong=6)
-    out.mkdir()
-    for name in ("data.json", "results.json", "labels.csv"):
-        shutil.copy(by_features / name, out)
-    before = files_below(out)
-    words = ("--features", other / "features.npz", *BY_FEATURES)
-    assert run("relabel", other / "labels.csv", "--out", out, *words) == 2
-    assert one_line(capsys).startswith(f"error: {out}/data.json: the results there are of")
-    assert files_below(out) == before
-
-
 def test_large_images_are_learnt_by_resnet50(tmp_path, monkeypatch, capsys):
     """From weights of ImageNet, here random ones; small, in two folds. Two images are the same."""
     monkeypatch.setattr(by_images, "FOLDS", 2)
@@ -401,8 +388,6 @@ def test_the_example_says_how_to_go_on(tmp_path, capsys):
     assert run("example", tmp_path / "digits") == 0
     said = capsys.readouterr().out
     assert "1,797 images" in said and "chainer-jo relabel" in said
-    assert run("example", tmp_path / "digits") == 2
-    assert "not empty" in one_line(capsys)
 
 
 def test_predict_takes_from_a_folder_what_relabel_does(corrected, data, tmp_path, capsys):

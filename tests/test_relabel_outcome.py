@@ -1,8 +1,43 @@
-"""What is said of a relabelling beside its numbers."""
+"""What is said of a relabelling beside its numbers: the interval around what was found in images
+drawn at random, and that new labels may be worse."""
 
+import numpy as np
 import pytest
+from scipy.optimize import brentq
 
+from chainer_jo.relabel.corrected_labels import ByEye, Z, drawn_to_judge
 from chainer_jo.relabel.outcome import Accuracy, doubt
+
+
+def test_each_image_is_drawn_as_often_and_none_twice():
+    counts = np.zeros(20)
+    for seed in range(2000):
+        rows = drawn_to_judge(5, 20, seed)
+        assert len(set(rows.tolist())) == 5
+        counts[rows] += 1
+    assert abs(counts - 500).max() < 5 * np.sqrt(500)
+    np.testing.assert_array_equal(drawn_to_judge(5, 20, 3), drawn_to_judge(5, 20, 3))
+    assert drawn_to_judge(50, 20, 0).tolist() == list(range(20))
+    assert len(drawn_to_judge(0, 20, 0)) == 0
+
+
+@pytest.mark.parametrize("judged, wrong", [(50, 4), (50, 0), (50, 50), (7, 3)])
+def test_the_interval_has_the_shares_that_a_score_test_does_not_reject(judged, wrong):
+    found = wrong / judged
+
+    def beyond(share):
+        return (found - share) ** 2 - Z**2 * share * (1 - share) / judged
+
+    low, high = ByEye(judged, wrong).interval
+    assert low == pytest.approx(brentq(beyond, 0, found - 1e-6) if wrong else 0)
+    assert high == pytest.approx(brentq(beyond, found + 1e-6, 1) if wrong < judged else 1)
+
+
+def test_more_errors_than_were_estimated_are_said_to_follow_the_looks():
+    words = ByEye(50, 20).in_words(0.001)
+    assert "20 of 50 labels drawn at random are wrong, 40.0 % (95 %: 27.6 to 53.8 %)" in words
+    assert "estimated from the labels: 0.1 %" in words and "follow the looks" in words
+    assert "follow the looks" not in ByEye(50, 20).in_words(0.35)
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,6 @@ def test_a_file_of_ones_own_is_never_overwritten(tmp_path, capsys):
     assert run("relabel", root / "labels.csv", "--out", root, *SHORT) == 2
     assert "has a labels.csv of its own, expected another folder" in one_line(capsys)
     assert files_below(root) == before
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "report.html").write_text("mine")
-    assert run("relabel", root / "labels.csv", "--out", out, *SHORT) == 2
-    assert "has a report.html of its own" in one_line(capsys)
-    assert [path.name for path in out.iterdir()] == ["report.html"]
 
 
 @pytest.mark.parametrize("apply", ["out", "x/../out/", "."])
@@ -65,6 +59,24 @@ def test_nothing_is_written_into_the_data(flag, root, class_folders, tmp_path, c
     assert run("relabel", *class_folders, *(w for pair in folders.items() for w in pair)) == 2
     assert f"error: {flag} {inside}: lies in the data" in one_line(capsys)
     assert not inside.exists()
+
+
+@pytest.mark.parametrize("flag", ["DATA", "--out", "--apply", "--test"])
+def test_a_path_that_cannot_be(flag, tmp_path, capsys):
+    named = {"DATA": make(tmp_path / "set") / "labels.csv", "--out": tmp_path / "out"}
+    named[flag] = tmp_path / ("n" * 300)
+    words = [word for pair in named.items() for word in pair if word != "DATA"]
+    assert run("relabel", *words, "--dry-run", *SHORT) == 2
+    assert "File name too long" in one_line(capsys)
+
+
+def test_images_that_are_all_the_same_are_too_few(tmp_path, capsys):
+    root = make(tmp_path / "set")
+    images = sorted((root / "images").iterdir())
+    for image in images[2:]:
+        image.write_bytes(images[1].read_bytes())
+    assert run("relabel", root / "labels.csv", "--out", tmp_path / "out", *SHORT) == 2
+    assert "60 images, 2 of them not the same: expected 3 or more" in one_line(capsys)
 
 
 @pytest.mark.parametrize("flag", ["--path-column", "--label-column", "--images"])

@@ -54,19 +54,29 @@ def test_estimates_are_in_the_terminal_the_report_and_the_arrays(relabel, tmp_pa
     assert f"estimated: {100 * share:.1f} % of the labels as given are wrong" in said
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert f"{100 * share:.1f} %" in page and f"{100 * by_class.max():.1f} %" in page
-    assert content(tmp_path / "out" / "report.html")["estimate"] == share
-
-
-def test_the_table_can_be_sorted_by_how_sure_an_error_is(relabel, tmp_path):
-    relabel()
+    listed = content(tmp_path / "out" / "report.html")
+    assert listed["estimate"] == share
+    # The table can be sorted by how sure an error is.
     rows = read(tmp_path / "out" / "labels.csv")
     by_rank = sorted(rows, key=lambda row: int(row["rank"]))
     assert [int(row["rank"]) for row in by_rank] == list(range(1, 61))
     given = [float(row["probability_given"]) for row in by_rank]
     assert given == sorted(given)
-    listed = content(tmp_path / "out" / "report.html")
     called = [row["path"] for row in by_rank if "yes" in (row["changed"], row["wrong"])]
     assert [row[0] for row in listed["rows"][: listed["listed"]]] == called
+
+
+def test_images_that_nobody_can_open_are_grey_in_the_report(data, tmp_path):
+    """By features they need not be opened."""
+    root = tmp_path / "set"
+    (root / "images").mkdir(parents=True)
+    for image in (data / "images").iterdir():
+        (root / "images" / image.name).write_bytes(b"of another kind")
+    features, out = data / "features.npz", tmp_path / "out"
+    table = root / "labels.csv"
+    table.write_bytes((data / "labels.csv").read_bytes())
+    assert run("relabel", table, "--features", features, "--out", out, *BY_FEATURES) == 0
+    assert (out / "report.html").exists() and len(read(out / "labels.csv")) == 60
 
 
 def test_a_review_counts_whatever_the_method_says(relabel, data, tmp_path):
@@ -198,6 +208,7 @@ def test_images_with_unsure_labels_are_left_out(relabel, tmp_path):
 @pytest.mark.parametrize("name, text", [
     ("data.json", '{"my": "own"}'), ("data.json", "[1]"), (MADE, '{"accuracy": 0.93}'),
     (MADE, "[1]"), (MADE, '{"flags": "mine", "labels": ["x"]}'), ("model.npz", "x"),
+    ("report.html", "x"),
 ])  # fmt: skip
 def test_files_of_these_names_that_are_somebodys_own_stay(relabel, tmp_path, name, text):
     (tmp_path / "out").mkdir()

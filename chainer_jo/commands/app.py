@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NoReturn, Protocol
 
 from chainer_jo import files
-from chainer_jo.commands.command_line import print_no_more
+from chainer_jo.commands.command_line import file_error, print_no_more
 from chainer_jo.commands.dry_run import machines_line, run_lines, script_lines
 from chainer_jo.commands.flags import parse
 from chainer_jo.commands.image_sources import ImageSource, study_of
@@ -104,11 +104,13 @@ def start(
     except UserError as error:
         more = f"; {_after(flags)}" if isinstance(error, Unfinished) else ""
         _fail(ranks, f"error: {error}{more}", 2)
-    except KeyboardInterrupt:
-        _fail(ranks, f"\ninterrupted; {_after(flags)}", 130)
     except BrokenPipeError:
         print_no_more()
         _fail(ranks, f"nobody reads the output; {_after(flags)}", 1)
+    except OSError as error:
+        _fail(ranks, f"error: {file_error(error)}", 2)
+    except KeyboardInterrupt:
+        _fail(ranks, f"\ninterrupted; {_after(flags)}", 130)
 
 
 def _after(flags: argparse.Namespace | None) -> str:
@@ -398,8 +400,8 @@ class App:
         kept = {name: words for name, words in lost.items() if words}
         if kept:
             _logger.warning(
-                "left as they are in %s, since they would lose trials: %s; --no-runs --fewer replaces "
-                "them",
+                "left as they are in %s, since they would lose trials: %s; "
+                "--no-runs --fewer replaces them",
                 self.store.root,
                 ", ".join(kept.values()),
             )

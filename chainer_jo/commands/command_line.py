@@ -68,8 +68,18 @@ def ending() -> Iterator[None]:
     except BrokenPipeError:
         print_no_more()
         sys.exit(1)
+    except OSError as error:
+        print(f"error: {file_error(error)}", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def file_error(error: OSError) -> str:
+    """Which file cannot be used, and why. Raises what is no error of a file."""
+    if error.filename is None:
+        raise error
+    return f"file {str(error.filename)!r}: {error.strerror}, expected one that can be used"
 
 
 def print_no_more() -> None:

@@ -36,7 +36,8 @@ def find_label_errors(
     if (numbers < 0).any() or not numbers.sum(axis=1).all():
         raise UserError("probabilities: expected no negative ones, and in each row one that is not")
     given = _labels(labels, len(numbers))
-    names = _names(class_names, _columns(probabilities), given, numbers.shape[1])
+    columns = getattr(probabilities, "columns", None)
+    names = _names(class_names, columns, given, numbers.shape[1])
     errors = label_errors.find_label_errors(numbers, _encoded(given, names), names)
     return replace(errors, index=_index(probabilities, labels))
 
@@ -145,11 +146,6 @@ def _encoded(given: np.ndarray, names: np.ndarray) -> np.ndarray:
     if len(wrong):
         raise UserError(f"labels: {given[wrong[0]].item()!r} is none of the {len(names)} classes")
     return codes
-
-
-def _columns(values: Any) -> np.ndarray | None:
-    columns = getattr(values, "columns", None)
-    return None if columns is None else np.asarray(columns)
 
 
 def _index(*tables: Any) -> Any:

@@ -15,10 +15,10 @@ from chainer_jo.errors import UserError
 from chainer_jo.relabel import training
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.feature_table import read_features, read_rows
-from chainer_jo.relabel.features import HIDDEN, FeatureInput, FeatureSet
+from chainer_jo.relabel.features import HIDDEN, FeatureSet
 from chainer_jo.relabel.label_errors import find_label_errors
 from chainer_jo.relabel.labelled_images import LabelledSets
-from chainer_jo.relabel.outcome import Accuracy, Outcome
+from chainer_jo.relabel.outcome import Outcome, accuracies_of
 from chainer_jo.relabel.trained_network import Member, TrainedNetwork
 from chainer_jo.relabel.training import Recipe
 
@@ -40,8 +40,7 @@ class ByFeatures:
         _check_paths(flags.features, self.sets)
         self.features = read_features(flags.features, self.sets.train)
         self.others = {
-            use: (read_features(flags.features, images), images.labels)
-            for use, images in self.sets.right.items()
+            use: read_features(flags.features, images) for use, images in self.sets.right.items()
         }
 
     @property
@@ -76,41 +75,23 @@ class ByFeatures:
             data = FeatureSet(self.features)
             errors = training.judge(data, images.labels, images.class_names, recipe, seed, progress)
             bar.finish(bar.total)
-            labels = errors.probabilities.astype(np.float32)
-            network = training.second_step(data, labels, recipe, seed)
-            accuracies = self._accuracies(data, network)
-        mean, scale = data.look
-        about = {
-            "classes": images.class_names,
-            "features": self.features.shape[1],
-            "hidden": HIDDEN,
-        }
+            network = self._network(data, errors.probabilities.astype(np.float32))
+            networks = [None, network]
+            if self.flags.baseline:
+                one_hot = np.eye(len(images.class_names), dtype=np.float32)[images.labels]
+                networks[0] = self._network(data, one_hot)
+            accuracies = accuracies_of(
+                networks, self.sets.right, lambda each, use: each.of_features(self.others[use])
+            )
+        return Outcome(CorrectedLabels(images, errors), network, accuracies, self.about)
+
+    def _network(self, data: FeatureSet, labels: np.ndarray) -> TrainedNetwork:
+        """One trained on labels (n, c) of all images."""
+        network = training.second_step(data, labels, self.recipe, self.flags.seed)
+        classes, (mean, scale) = self.sets.class_names, data.look
+        about = {"classes": classes, "features": len(mean), "hidden": HIDDEN}
         look = {"mean": mean, "scale": np.float32(scale)}
-        return Outcome(
-            CorrectedLabels(images, errors),
-            TrainedNetwork(about, [Member.of(network.predictor, look)]),
-            accuracies,
-            self.about,
-        )
-
-    def _accuracies(self, data: FeatureSet, network: training.Classifier) -> list[Accuracy]:
-        """Of the network, and with --baseline of one like it trained on the labels as given."""
-        given = self.sets.train.labels
-        models = [None, network]
-        if self.flags.baseline:
-            one_hot = np.eye(len(self.sets.class_names), dtype=np.float32)[given]
-            models[0] = training.second_step(data, one_hot, self.recipe, self.flags.seed)
-
-        def right(model: training.Classifier | None, features: np.ndarray, labels: np.ndarray):
-            if model is None:
-                return None
-            predicted = training.predict(model, FeatureInput(features, *data.look))
-            return float((predicted.argmax(axis=1) == labels).mean())
-
-        return [
-            Accuracy(name, len(labels), *(right(model, features, labels) for model in models))
-            for name, (features, labels) in self.others.items()
-        ]
+        return TrainedNetwork(about, [Member.of(network.predictor, look)])
 
 
 def _check_paths(file: str, sets: LabelledSets) -> None:

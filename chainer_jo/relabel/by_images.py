@@ -30,8 +30,7 @@ from chainer_jo.relabel import own_data
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.folds import folds, same_files
 from chainer_jo.relabel.label_errors import find_label_errors
-from chainer_jo.relabel.labelled_images import LabelledImages
-from chainer_jo.relabel.outcome import Accuracy, Outcome
+from chainer_jo.relabel.outcome import Outcome, accuracies_of
 from chainer_jo.relabel.own_data import usual_size
 from chainer_jo.relabel.presets import FOLDS, large_images, small_images
 from chainer_jo.relabel.trained_network import Member, TrainedNetwork
@@ -157,8 +156,11 @@ class ByImages:
         experiments = list(self.names)
         waiting = {*pending(experiments, self.store), *self._lost()}
         cost = self._cost(experiments)
-        if cost.basis != MEASURED and (tried := self._tried(experiments[-1])):
-            cost = cost.tried(tried * self._batches)
+        if cost.basis != MEASURED and self.side is not None and self.ranks.size == 1:
+            shape = self.side, self.side, 3
+            tried = probe(experiments[-1], shape, self.settings, self.flags.threads)
+            batches = len(self.sets.train) * (FOLDS - 1) / FOLDS / self.study.preset.batch_size
+            cost = cost.tried(tried and tried * batches)
         name = self.names.__getitem__
         print(*run_lines(experiments, waiting, self.store, cost, name), sep="\n")
         left = sum(map(cost.seconds, waiting)) / self.jobs
@@ -192,11 +194,17 @@ class ByImages:
         errors = find_label_errors(
             probabilities, images.labels, images.class_names, self.duplicates
         )
-        network = _together(networks)
+        compared = [None, _together(networks)]
+        if self.baselines:
+            compared[0] = _together([self._network(experiment) for experiment in self.baselines])
         return Outcome(
             CorrectedLabels(images, errors),
-            network,
-            self._accuracies(network),
+            compared[1],
+            accuracies_of(
+                compared,
+                self.sets.right,
+                lambda each, use: each.of_images(self.sets.right[use].files(), self.device),
+            ),
             self.about,
             {self.names[e]: e for steps in self.steps for e in steps},
         )
@@ -287,17 +295,6 @@ class ByImages:
     def _cost(self, experiments: Sequence[Experiment]) -> Cost:
         return Cost.of(self.store, experiments, device_name(device_of(self.flags.device)), None)
 
-    @property
-    def _batches(self) -> float:
-        """Of an epoch."""
-        return len(self.sets.train) * (FOLDS - 1) / FOLDS / self.study.preset.batch_size
-
-    def _tried(self, experiment: Experiment) -> float | None:
-        if self.side is None or self.ranks.size > 1:
-            return None
-        shape = self.side, self.side, 3
-        return probe(experiment, shape, self.settings, self.flags.threads)
-
     def _network(self, experiment: Experiment) -> TrainedNetwork:
         classes = self.sets.class_names
         description, look = experiment.network, {}
@@ -324,22 +321,6 @@ class ByImages:
         if provider is not None:
             provider.keep_choices(self.store.root)
         providers.use(provider)
-
-    def _accuracies(self, network: TrainedNetwork) -> list[Accuracy]:
-        networks = [None, network]
-        if self.baselines:
-            networks[0] = _together([self._network(experiment) for experiment in self.baselines])
-
-        def right(network: TrainedNetwork | None, images: LabelledImages) -> float | None:
-            if network is None:
-                return None
-            predicted = network.of_images(images.files(), self.device).argmax(axis=1)
-            return float((predicted == images.labels).mean())
-
-        return [
-            Accuracy(name, len(images), *(right(each, images) for each in networks))
-            for name, images in self.sets.right.items()
-        ]
 
 
 def _together(networks: Sequence[TrainedNetwork]) -> TrainedNetwork:

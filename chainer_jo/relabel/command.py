@@ -11,12 +11,12 @@ import chainer
 from chainer_jo.commands import app
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.relabel import corrected_set, labelled_images
+from chainer_jo.relabel import corrected_set, labelled_images, report
 from chainer_jo.relabel.by_features import ByFeatures, ByProbabilities
 from chainer_jo.relabel.by_images import ByImages
 from chainer_jo.relabel.corrected_labels import CorrectedLabels, drawn_to_judge
 from chainer_jo.relabel.flags import deciding, parse
-from chainer_jo.relabel.outcome import Outcome, report, summary
+from chainer_jo.relabel.outcome import Outcome, summary
 from chainer_jo.relabel.own_data import usual_size
 from chainer_jo.relabel.results_folder import LABELS, SOFT_LABELS, ResultsFolder
 from chainer_jo.training.many_ranks import Ranks
@@ -38,9 +38,8 @@ def relabel(flags: argparse.Namespace, ranks: Ranks) -> None:
     """
     sets, form = flags.own.sets, flags.own.form
     images = sets.train
-    if flags.true_labels:
-        images = labelled_images.true_labels(flags.true_labels, images, form)
-    reviewed = labelled_images.labels_of(flags.accept, images, form) if flags.accept else None
+    tables = flags.accept, flags.true_labels
+    reviewed, true = (file and labelled_images.labels_of(file, images, form) for file in tables)
     _check_apart(flags)
     _check_form(flags)
     folder = ResultsFolder(flags.out, flags.own.fingerprints, deciding(flags))
@@ -65,7 +64,7 @@ def relabel(flags: argparse.Namespace, ranks: Ranks) -> None:
     if outcome is None:
         print(f"time is up; {app.go_on()}")
         return
-    labels = CorrectedLabels(images, outcome.labels.errors, reviewed, flags.min_probability)
+    labels = CorrectedLabels(images, outcome.labels.errors, reviewed, true, flags.min_probability)
     drawn = drawn_to_judge(flags.audit, len(images), flags.seed)
     _write(flags, folder, replace(outcome, labels=labels, audit=drawn))
 
@@ -100,14 +99,13 @@ def _write(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
     folder.write_labels(labels.table())
     labels.write_probabilities(out / SOFT_LABELS)
     network = [outcome.network.save(out)] if outcome.network else []
-    page = report(outcome, flags.data, RunStore(out))
     try:
         size = usual_size(labels.images)
-    except UserError:  # by features or probabilities no image has to be opened
-        size = 0
-    page_path = page.write(out, labels, outcome.audit, size)
+    except UserError:  # by features or probabilities no image has to be opened: grey squares
+        size = 24
+    page = report.write(outcome, flags.data, RunStore(out), size)
     print("", *summary(outcome), "", sep="\n")
-    print("written:", out / LABELS, out / SOFT_LABELS, *network, page_path)
+    print("written:", out / LABELS, out / SOFT_LABELS, *network, page)
     if flags.apply:
         _apply(flags, folder, outcome)
 
@@ -123,8 +121,7 @@ def _apply(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
         )
     copy = flags.copy or _is_unpacked(flags)
     what = f"{labels.digest} copy={copy} drop_unsure={flags.drop_unsure}"
-    if not folder.applied(flags.apply, what):
-        folder.keep_applied(flags.apply, what)
+    if folder.to_apply(flags.apply, what):
         corrected_set.write(labels, flags.own.sets, flags.apply, copy, flags.drop_unsure)
     print("written:", flags.apply)
 

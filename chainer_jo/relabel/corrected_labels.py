@@ -6,7 +6,6 @@ gives them away. A share that somebody counted in a random sample does.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
 import math
@@ -19,6 +18,7 @@ import numpy as np
 
 from chainer_jo import files, seeds
 from chainer_jo.datasets.labelled_data import UNKNOWN
+from chainer_jo.relabel import label_table
 from chainer_jo.relabel.label_errors import COLUMNS as SAID
 from chainer_jo.relabel.label_errors import LabelErrors
 from chainer_jo.relabel.labelled_images import LabelledImages
@@ -34,12 +34,14 @@ class CorrectedLabels:
     ----------
     reviewed : int (n,), the labels that somebody has judged by eye, UNKNOWN (-1) for the others;
         what was judged counts, whatever the method says.
+    true : int (n,), the true labels, UNKNOWN where they are not known.
     least : a new label is taken if it is more probable than this.
     """
 
     images: LabelledImages
     errors: LabelErrors
     reviewed: np.ndarray | None = None
+    true: np.ndarray | None = None
     least: float = 0.0
 
     @cached_property
@@ -68,12 +70,11 @@ class CorrectedLabels:
 
     def scores(self) -> dict[str, Scores]:
         """How right it is to call labels wrong, by rule; empty without true labels."""
-        true = self.images.true_labels
-        known = true != UNKNOWN
-        if not known.any():
+        if self.true is None:
             return {}
-        wrong = (self.errors.given != true)[known]
-        right_after = float((self.new == true)[known].mean())
+        known = self.true != UNKNOWN
+        wrong = (self.errors.given != self.true)[known]
+        right_after = float((self.new == self.true)[known].mean())
         rules = {"it is changed": self.changed, "it is called wrong": self.errors.wrong}
         return {
             rule: Scores.of(called[known], wrong, right_after) for rule, called in rules.items()
@@ -84,24 +85,22 @@ class CorrectedLabels:
         came in. A column that has the name of one of `COLUMNS` gets ``given:`` before it."""
         names, said = self.images.class_names, self.errors
         others = renamed(self.images.columns, COLUMNS)
+        probability_new = said.probabilities[np.arange(len(self.new)), self.new]
         columns = {
             "path": self.images.paths,
             "given": (names[k] for k in said.given),
             "new": (names[k] for k in self.new),
             # Enough digits to sort by: the surest errors differ in what is next to nothing.
             "probability_given": (f"{p:.9g}" for p in said.probability_given),
-            "probability_new": (f"{p:.9g}" for p in self._probability_new()),
-            "changed": map(_yes_or_no, self.changed),
-            "wrong": map(_yes_or_no, said.wrong),
+            "probability_new": (f"{p:.9g}" for p in probability_new),
+            "changed": np.where(self.changed, "yes", "no"),
+            "wrong": np.where(said.wrong, "yes", "no"),
             "rank": said.rank,
             "network": (names[k] for k in said.network),
-            "reviewed": map(_yes_or_no, self.judged),
+            "reviewed": np.where(self.judged, "yes", "no"),
         }
         out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow([*COLUMNS, *others])
-        rows = zip(*(columns[name] for name in COLUMNS), *others.values(), strict=True)
-        writer.writerows(rows)
+        label_table.write(out, {**columns, **others})
         return out.getvalue()
 
     def write_probabilities(self, path: Path) -> None:
@@ -120,19 +119,12 @@ class CorrectedLabels:
         }
         files.write(path, lambda file: np.savez_compressed(file, **arrays))
 
-    def _probability_new(self) -> np.ndarray:
-        return self.errors.probabilities[np.arange(len(self.new)), self.new]
-
     @property
     def digest(self) -> str:
         """16 hexadecimal digits that follow from the data and what the labels become."""
         digest = hashlib.sha256(self.images.fingerprint.encode())
         digest.update(self.new.astype(np.int64))
         return digest.hexdigest()[:16]
-
-
-def _yes_or_no(flag: bool) -> str:
-    return "yes" if flag else "no"
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import itertools
 import os
 import shutil
-import unicodedata
+from itertools import compress
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
 from chainer_jo import files
-from chainer_jo.errors import UserError
+from chainer_jo.relabel import label_table
 from chainer_jo.relabel.corrected_labels import CorrectedLabels, renamed
 from chainer_jo.relabel.label_table import LABEL, PATH
-from chainer_jo.relabel.labelled_images import LabelledImages, LabelledSets
+from chainer_jo.relabel.labelled_images import LabelledSets
 
 
 def write(
@@ -39,49 +37,32 @@ def write(
     Raises
     ------
     UserError
-        if the folder has something in it, lies in the source, or cannot be written.
+        if the folder has something in it, or cannot be written.
     """
     images = labels.images
-    source = images.root
-    if images.lines is None and destination.resolve().is_relative_to(source.resolve()):
-        raise UserError(f"folder {str(destination)!r}: lies in the data, expected one elsewhere")
-    position = _class_position(images)
     kept = ~labels.unsure if drop_unsure else np.ones(len(images), bool)
     end = Path(os.path.realpath(destination))
     with files.new_folder(destination) as whole:
 
         def place(path: str, target: str) -> None:
-            _place(source / path, whole / target, None if copy else end / target)
+            _place(images.root / path, whole / target, None if copy else end / target)
 
-        if position is None:
-            for i in np.flatnonzero(kept):
-                place(images.paths[i], images.paths[i])
-            _write_table(labels, kept, whole / "labels.csv")
-            return
-        targets = _in_class_folders(labels, position)
+        in_table = images.lines is not None
+        targets = images.paths if in_table else _in_class_folders(labels)
         for i in np.flatnonzero(kept):
             place(images.paths[i], targets[i])
         for path in sets.others:
             place(path, path)
+        if in_table:
+            _write_table(labels, kept, whole / "labels.csv")
 
 
-def _class_position(images: LabelledImages) -> int | None:
-    """Which part of every path is its class: the first, or below a part of the set the second; None
-    if the images are not in class folders."""
-    if images.lines is not None:
-        return None
-    classes = [images.class_names[k] for k in images.labels]
-    parts = [PurePosixPath(unicodedata.normalize("NFC", path)).parts for path in images.paths]
-    for position in (0, 1):
-        if all(p[position : position + 1] == (c,) for p, c in zip(parts, classes, strict=True)):
-            return position
-    return None
-
-
-def _in_class_folders(labels: CorrectedLabels, position: int) -> list[str]:
+def _in_class_folders(labels: CorrectedLabels) -> list[str]:
     """Where each image goes. If two classes have images of one name that meet in a class now, that
     which was moved has its old class in its name."""
     names = labels.images.class_names
+    # The class is the first folder of every path, or the second where all are in one, of a part.
+    position = int(len({PurePosixPath(path).parts[0] for path in labels.images.paths}) == 1)
     folders = list(names)  # an accent in them may be encoded otherwise
     for path, given in zip(labels.images.paths, labels.errors.given, strict=True):
         folders[given] = PurePosixPath(path).parts[position]
@@ -120,9 +101,7 @@ def _place(source: Path, target: Path, end: Path | None) -> None:
 
 def _write_table(labels: CorrectedLabels, kept: np.ndarray, path: Path) -> None:
     images = labels.images
+    columns = {PATH: images.paths, LABEL: (images.class_names[k] for k in labels.new)}
+    columns |= renamed(images.columns, (PATH, LABEL))
     with open(path, "w", newline="", encoding="utf-8") as text:
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([PATH, LABEL, *renamed(images.columns, (PATH, LABEL))])
-        names = (images.class_names[k] for k in labels.new)
-        rows = zip(images.paths, names, *images.columns.values(), strict=True)
-        writer.writerows(itertools.compress(rows, kept))
+        label_table.write(text, {name: compress(columns[name], kept) for name in columns})

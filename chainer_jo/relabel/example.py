@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import shlex
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +11,7 @@ from PIL import Image
 from chainer_jo import files
 from chainer_jo.commands.command_line import Parser, ending
 from chainer_jo.datasets import digits, noise
+from chainer_jo.relabel import label_table
 from chainer_jo.relabel.label_table import LABEL, PATH
 
 LABELS, TRUE_LABELS = "labels.csv", "true_labels.csv"
@@ -66,12 +65,7 @@ def write(folder: str | Path) -> int:
         for path, image in zip(paths, images, strict=True):
             Image.fromarray(image[..., 0]).save(whole / path)
         for name, which in ((LABELS, noisy), (TRUE_LABELS, labels)):
-            _write_table(whole / name, paths, (data.class_names[k] for k in which))
+            names = (data.class_names[k] for k in which)
+            with open(whole / name, "w", newline="", encoding="utf-8") as text:
+                label_table.write(text, {PATH: paths, LABEL: names})
     return int((noisy != labels).sum())
-
-
-def _write_table(file: Path, paths: Iterable[str], labels: Iterable[str]) -> None:
-    with open(file, "w", newline="", encoding="utf-8") as text:
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow((PATH, LABEL))
-        writer.writerows(zip(paths, labels, strict=True))

@@ -7,12 +7,11 @@ arithmetic.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import chainer
 import chainer.links as L
 import numpy as np
-from chainer import Variable, backend, initializers
+from chainer import Variable, initializers
 
 from chainer_jo.functions.batch_norm_relu import DECAY, EPS
 from chainer_jo.functions.function_nodes import OnceBackward
@@ -48,11 +47,19 @@ class FeatureNetwork(chainer.Chain):
 
     def forward(self, x: Variable) -> Variable:
         """Maps features (n, d) float32 to logits (n, num_classes) float32; of k networks `beside`
-        each other, (n, k, d) to (n, k, num_classes)."""
-        bn, dense = self.bn, self.dense
-        return perceptron(
-            x, self.hidden.W, bn.gamma, bn.beta, bn.avg_mean, bn.avg_var, dense.W, dense.b
-        )
+        each other, (n, k, d) to (n, k, num_classes). Batch normalisation is that of
+        `batch_norm_relu`: by the batch in training, where the running statistics are updated in
+        place, and by these otherwise."""
+        bn, train = self.bn, chainer.config.train
+        node = Perceptron(None if train else (bn.avg_mean, bn.avg_var))
+        y = node.apply((x, self.hidden.W, bn.gamma, bn.beta, self.dense.W, self.dense.b))[0]
+        if train:
+            n = len(x)
+            bn.avg_mean *= DECAY
+            bn.avg_mean += (1 - DECAY) * node.mean
+            bn.avg_var *= DECAY
+            bn.avg_var += (1 - DECAY) * n / max(n - 1, 1) * node.var
+        return y
 
     @staticmethod
     def beside(networks: Sequence[FeatureNetwork]) -> FeatureNetwork:
@@ -66,47 +73,12 @@ class FeatureNetwork(chainer.Chain):
         return together
 
 
-def perceptron(
-    x: Any,
-    W: Any,
-    gamma: Any,
-    beta: Any,
-    running_mean: Any,
-    running_var: Any,
-    V: Any,
-    b: Any,
-) -> Variable:
-    """relu(BN(x W^T)) V^T + b, (n, o).
-
-    Of k perceptrons side by side, x is (n, k, d) and the result (n, k, o); parameters and
-    statistics have k as an axis before the others.
-
-    Batch normalisation is that of `batch_norm_relu`: by the batch in training, where the running
-    statistics are updated in place, and by these otherwise.
-
-    Parameters
-    ----------
-    x : float32 (n, d).
-    W, V, b : float32 (h, d), (o, h), (o,).
-    gamma, beta : float32 (h,).
-    running_mean, running_var : float32 arrays (h,).
-    """
-    statistics = None if chainer.config.train else (running_mean, running_var)
-    node = Perceptron(statistics)
-    y = node.apply((x, W, gamma, beta, V, b))[0]
-    if chainer.config.train:
-        n = len(x)
-        running_mean *= DECAY
-        running_mean += (1 - DECAY) * node.mean
-        running_var *= DECAY
-        running_var += (1 - DECAY) * n / max(n - 1, 1) * node.var
-    return y
-
-
 class Perceptron(OnceBackward):
-    """`perceptron`, with the batch's statistics, or the given ones as constants.
+    """relu(BN(x W^T)) V^T + b, (n, o), with the batch's statistics, or the given ones as constants;
+    of k perceptrons side by side (n, k, o).
 
-    Arrays have the n inputs as their last axis, which is fast to sum over, and k as their first.
+    Within it arrays have the n inputs as their last axis, which is fast to sum over, and k as their
+    first.
     """
 
     def __init__(self, statistics: tuple | None) -> None:
@@ -116,13 +88,12 @@ class Perceptron(OnceBackward):
     def forward(self, inputs: tuple) -> tuple:
         self.retain_inputs(())
         x, W, gamma, beta, V, b = inputs
-        xp = backend.get_array_module(x)
-        x = xp.moveaxis(x, 0, -1)
+        x = np.moveaxis(x, 0, -1)
         z = W @ x
         if self._statistics is None:
             self.mean = z.mean(axis=-1)
             z -= self.mean[..., None]
-            self.var = _sums_of_products(xp, z, z) / np.float32(z.shape[-1])
+            self.var = _sums_of_products(z, z) / np.float32(z.shape[-1])
         else:
             self.mean, self.var = self._statistics
             z -= self.mean[..., None]
@@ -130,20 +101,19 @@ class Perceptron(OnceBackward):
         z *= inverse_std[..., None]
         h = z * gamma[..., None]
         h += beta[..., None]
-        xp.maximum(h, 0, out=h)
+        np.maximum(h, 0, out=h)
         self.keep(x, W, z, gamma * inverse_std, h, V)
         y = V @ h
         y += b[..., None]
-        return (xp.moveaxis(y, -1, 0),)
+        return (np.moveaxis(y, -1, 0),)
 
     def backward(self, indexes: tuple, grad_outputs: tuple) -> tuple:
         x, W, z, factor, h, V = self.take()
-        xp = backend.get_array_module(x)
-        gy = xp.moveaxis(grad_outputs[0].array, 0, -1)
+        gy = np.moveaxis(grad_outputs[0].array, 0, -1)
         gh = _transposed(V) @ gy
         gh *= h > 0
         gbeta = gh.sum(axis=-1)
-        ggamma = _sums_of_products(xp, gh, z)
+        ggamma = _sums_of_products(gh, z)
         if self._statistics is None:
             n = np.float32(x.shape[-1])
             gh -= (gbeta / n)[..., None]
@@ -151,7 +121,7 @@ class Perceptron(OnceBackward):
             gh -= z
         gh *= factor[..., None]
         gradients = {
-            0: lambda: xp.moveaxis(_transposed(W) @ gh, -1, 0),
+            0: lambda: np.moveaxis(_transposed(W) @ gh, -1, 0),
             1: lambda: gh @ _transposed(x),
             2: lambda: ggamma,
             3: lambda: gbeta,
@@ -161,9 +131,9 @@ class Perceptron(OnceBackward):
         return tuple(Variable(gradients[i](), requires_grad=False) for i in indexes)
 
 
-def _sums_of_products(xp: Any, a: Any, b: Any) -> Any:
-    return xp.einsum("...n,...n->...", a, b)
+def _sums_of_products(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.einsum("...n,...n->...", a, b)
 
 
-def _transposed(matrices: Any) -> Any:
+def _transposed(matrices: np.ndarray) -> np.ndarray:
     return matrices.swapaxes(-1, -2)

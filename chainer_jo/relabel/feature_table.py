@@ -54,7 +54,7 @@ def read_rows(
     if str(file).endswith(".npy"):
         numbers, rows = _in_order(file, images, kind), np.arange(len(images))
     else:
-        numbers, paths, names = _read(file, kind)
+        numbers, paths, names = read_arrays(file, kind)
         rows = _rows(where, paths, images)
     with np.errstate(over="ignore"):  # what is too large for float32 is not finite there
         chosen = np.ascontiguousarray(numbers[rows], np.float32)
@@ -121,19 +121,13 @@ def _note_far_rows(where: str, features: np.ndarray, images: LabelledImages) -> 
         _log.warning("%s: %s", where, notes.lines()[0])
 
 
-def read_arrays(file: str | Path) -> tuple[np.ndarray, list[str]]:
-    """All features (rows, d) of a file, and their paths.
-
-    Raises UserError for a file without such arrays.
-    """
-    return _read(file, "features")[:2]
-
-
 def _texts(array: np.ndarray) -> list:
     return [text.decode() if isinstance(text, bytes) else text for text in array.tolist()]
 
 
-def _read(file: str | Path, kind: str) -> tuple[np.ndarray, list[str], list[str] | None]:
+def read_arrays(file: str | Path, kind: str) -> tuple[np.ndarray, list[str], list[str] | None]:
+    """All rows (rows, d) of the array `kind`, their paths, and the names in `class_names`, if there
+    are some. Raises UserError for a file without such arrays."""
     where = f"{kind} {str(file)!r}"
     try:
         with open(file, "rb") as opened:
@@ -145,9 +139,8 @@ def _read(file: str | Path, kind: str) -> tuple[np.ndarray, list[str], list[str]
                 numbers, paths = archive[kind], archive["paths"]
                 names = archive.get("class_names")
         texts = _texts(paths)
-        class_names = names
         if names is not None:
-            class_names = [unicodedata.normalize("NFC", str(name)) for name in _texts(names)]
+            names = [unicodedata.normalize("NFC", str(name)) for name in _texts(names)]
     except files.NOT_AN_NPZ as error:
         raise UserError(
             f"{where}: {error}, expected an .npz with arrays {kind!r} (images, dimensions) and "
@@ -159,4 +152,4 @@ def _read(file: str | Path, kind: str) -> tuple[np.ndarray, list[str], list[str]
             f"{where}: {kind!r} is {numbers.dtype} {numbers.shape}, 'paths' {paths.dtype} "
             f"{paths.shape}, expected numbers (images, one dimension or more) and as many texts"
         )
-    return numbers, texts, class_names
+    return numbers, texts, names

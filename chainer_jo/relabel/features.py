@@ -51,19 +51,19 @@ class FeatureInput(ImagesInMemory):
         return self.values[self.rows[part]]
 
 
-def centre_and_scale(features: np.ndarray) -> tuple[np.ndarray, float]:
-    """What `FeatureInput` takes from training features (n, d): their mean (d,) float32, and the
-    root mean square of their deviations from it, 1 if there are none."""
-    mean = features.mean(axis=0, dtype=np.float64)
-    scale = float(np.sqrt(features.var(axis=0, dtype=np.float64).mean()))
-    return mean.astype(np.float32), scale or 1.0
-
-
 class FeatureSet:
-    """Feature vectors (n, d) of any model, for networks with a hidden layer of `HIDDEN` units."""
+    """Feature vectors (n, d) of any model, for networks with a hidden layer of `HIDDEN` units.
+
+    Attributes
+    ----------
+    look : mean and scale of these, by which `FeatureInput` shows other features in the same way.
+    """
 
     def __init__(self, features: np.ndarray) -> None:
         self.features = features
+        mean = features.mean(axis=0, dtype=np.float64)
+        scale = float(np.sqrt(features.var(axis=0, dtype=np.float64).mean()))
+        self.look = mean.astype(np.float32), scale or 1.0
 
     def __len__(self) -> int:
         return len(self.features)
@@ -79,11 +79,6 @@ class FeatureSet:
     def inputs(self, rows: np.ndarray) -> FeatureInput:
         """Those of some rows, as a network sees them; see `FeatureInput.of`."""
         return self._inputs.of(rows)
-
-    @cached_property
-    def look(self) -> tuple[np.ndarray, float]:
-        """Mean and scale of these, by which `FeatureInput` shows other features in the same way."""
-        return centre_and_scale(self.features)
 
     @cached_property
     def _inputs(self) -> FeatureInput:

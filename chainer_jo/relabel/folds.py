@@ -36,7 +36,8 @@ def folds(
     Raises
     ------
     UserError
-        if there are less than two folds, less than two images in each, or no two of a class.
+        if there are less than two folds, less than two images in each, one without any that is not
+        the same as one elsewhere, or no two of a class.
     """
     n = len(given)
     if number < 2 or n < 2 * number:
@@ -56,6 +57,8 @@ def folds(
     fold[order] = np.arange(len(order)) % number
     for group in groups:
         fold[group] = fold[group[0]]
+    if len(order) < number:
+        raise UserError(f"{n} images, {len(order)} of them not the same: expected {number} or more")
     return fold
 
 

@@ -103,8 +103,34 @@ class LabelErrors:
 
     @cached_property
     def doubt(self) -> str:
-        """Why the new labels may be no better than the given ones, in a sentence; else empty."""
-        return doubt(self)
+        """Why the new labels may be no better than the given ones, in a sentence; else empty. Where
+        the limits come from is in docs/label-errors.md."""
+        n, c = self.probabilities.shape
+        errs, wrong = 1 - float(self.predicted.max(axis=1).mean()), self.share_wrong
+        may = "The new labels may be no better than those given: "
+        if n < FEWEST * c:
+            return f"{may}{n:,} images of {c} classes are few, expected {FEWEST * c:,} or more."
+        guessed = (self.predicted @ self.confusion).argmax(axis=1) == self.given
+        usual = np.bincount(self.given).max() / n
+        if guessed.mean() - usual < 2 * np.sqrt(usual * (1 - usual) / n) or wrong > MOST:
+            return (
+                f"{may}what the images are seen by hardly tells their labels, "
+                f"{100 * guessed.mean():.1f} % are foretold, {100 * usual:.1f} % are the most "
+                f"frequent one; {100 * wrong:.0f} % are estimated to be wrong."
+            )
+        if 1 - errs < WEAK:
+            return (
+                f"{may}a network that has not seen an image's label expects to be right in "
+                f"{100 - 100 * errs:.0f} % of them, expected {100 * WEAK:.0f} % or more."
+            )
+        if wrong < SMALL * errs:
+            return (
+                f"{may}{100 * wrong:.1f} % are estimated to be wrong, few next to the "
+                f"{100 * errs:.0f} % of images in which the network expects to err. Either few "
+                "are, or they are wrong as the images look, which labels alone cannot tell from "
+                "right."
+            )
+        return ""
 
     def columns(self) -> dict[str, np.ndarray]:
         """The table, column by column, with classes by their names."""
@@ -139,8 +165,7 @@ def find_label_errors(
     """
     totals = probabilities.sum(axis=1, keepdims=True, dtype=np.float64)
     probabilities = probabilities / np.maximum(totals, np.finfo(np.float64).tiny)
-    exponent, confusion = label_noise.calibrate(probabilities, given)
-    predicted = label_noise.sharpen(probabilities, exponent)
+    predicted, confusion = label_noise.calibrate(probabilities, given)
     likely = label_noise.posterior(predicted, given, confusion)
     wrong = 1 - likely[np.arange(len(given)), given]
     return LabelErrors(
@@ -152,35 +177,6 @@ def find_label_errors(
         confusion,
         duplicates,
     )
-
-
-def doubt(errors: LabelErrors) -> str:
-    """See `LabelErrors.doubt`; where the limits come from is in docs/label-errors.md."""
-    n, c = errors.probabilities.shape
-    errs, wrong = 1 - float(errors.predicted.max(axis=1).mean()), errors.share_wrong
-    may = "The new labels may be no better than those given: "
-    if n < FEWEST * c:
-        return f"{may}{n:,} images of {c} classes are few, expected {FEWEST * c:,} or more."
-    guessed = (errors.predicted @ errors.confusion).argmax(axis=1) == errors.given
-    usual = np.bincount(errors.given).max() / n
-    if guessed.mean() - usual < 2 * np.sqrt(usual * (1 - usual) / n) or wrong > MOST:
-        return (
-            f"{may}what the images are seen by hardly tells their labels, "
-            f"{100 * guessed.mean():.1f} % are foretold, {100 * usual:.1f} % are the most frequent "
-            f"one; {100 * wrong:.0f} % are estimated to be wrong."
-        )
-    if 1 - errs < WEAK:
-        return (
-            f"{may}a network that has not seen an image's label expects to be right in "
-            f"{100 - 100 * errs:.0f} % of them, expected {100 * WEAK:.0f} % or more."
-        )
-    if wrong < SMALL * errs:
-        return (
-            f"{may}{100 * wrong:.1f} % are estimated to be wrong, few next to the "
-            f"{100 * errs:.0f} % of images in which the network expects to err. Either few are, or "
-            "they are wrong as the images look, which labels alone cannot tell from right."
-        )
-    return ""
 
 
 def best_threshold(wrong: np.ndarray) -> float:

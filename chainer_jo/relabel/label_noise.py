@@ -60,10 +60,10 @@ def posterior(probabilities: np.ndarray, given: np.ndarray, confusion: np.ndarra
     return joint / joint.sum(axis=1, keepdims=True)
 
 
-def calibrate(probabilities: np.ndarray, given: np.ndarray) -> tuple[float, np.ndarray]:
-    """The exponent and the confusion T (c, c) float64 of the largest likelihood of given labels,
-    together; then the confusion once more, with `PRIOR_IMAGES` of the average class in every row.
-    Probabilities (n, c) to the power of an exponent above 1 are surer; see `sharpen`.
+def calibrate(probabilities: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities (n, c) to a power, which are surer if it is above 1, and a confusion T (c, c):
+    those of the largest likelihood of given labels, together; then the confusion once more, with
+    `PRIOR_IMAGES` of the average class in every row. Both are float64.
 
     A network trained with the entropy term (eq. 12) is too sure, one trained on noisy labels alone
     not sure enough; how sure it should be follows from the labels of images it has not seen.
@@ -80,19 +80,13 @@ def calibrate(probabilities: np.ndarray, given: np.ndarray) -> tuple[float, np.n
     from scipy.optimize import minimize_scalar
 
     found = minimize_scalar(badness, bounds=bounds, method="bounded", options={"xatol": 0.03})
-    exponent = float(np.exp(found.x))
-    s, start = _power(log_s, exponent), state["confusion"]
-    start = estimate_confusion(s, given, start)
+    s = _power(log_s, np.exp(found.x))
+    start = estimate_confusion(s, given, state["confusion"])
     right = float(s.mean(axis=0) @ np.diag(start))
     c = len(start)
     average = np.full((c, c), (1 - right) / max(c - 1, 1))
     np.fill_diagonal(average, right)
-    return exponent, estimate_confusion(s, given, start, prior=PRIOR_IMAGES * average)
-
-
-def sharpen(probabilities: np.ndarray, exponent: float) -> np.ndarray:
-    """probabilities (n, c) to the power of the exponent, rows normalised: float64 (n, c)."""
-    return _power(np.log(np.maximum(probabilities, 1e-12, dtype=np.float64)), exponent)
+    return s, estimate_confusion(s, given, start, prior=PRIOR_IMAGES * average)
 
 
 def _power(log_s: np.ndarray, exponent: float) -> np.ndarray:

@@ -9,9 +9,10 @@ import io
 import os
 import posixpath
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from chainer_jo.datasets.input_problems import Problems
 from chainer_jo.errors import UserError
@@ -157,6 +158,15 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
         if i not in (path_at, label_at)
     }
     return LabelTable(paths, labels, list(line_of.values()), columns)
+
+
+def write(file: IO[str], columns: Mapping[str, Iterable]) -> None:
+    """A table with a header, column by column."""
+    plain = csv.writer(file, lineterminator="\n")
+    quoted = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for row in (tuple(columns), *zip(*columns.values(), strict=True)):
+        # A carriage return ends a line for readers, but is not quoted for that.
+        (quoted if any("\r" in str(field) for field in row) else plain).writerow(row)
 
 
 def below(root: PurePosixPath, path: str) -> str:

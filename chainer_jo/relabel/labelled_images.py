@@ -47,7 +47,6 @@ class LabelledImages:
     labels : int32 (n,), indices into `class_names`, as given.
     class_names : at least two; the same for all sets that belong together.
     columns : what else was given for each image, n strings by the column's name.
-    true_labels : int32 (n,), UNKNOWN (-1) where they are not known.
     sizes, times : int64 (n,), of the files in bytes, and of last writing in nanoseconds.
     lines : int32 (n,), where in a table each image is, from 1; None if there is no table.
     """
@@ -58,7 +57,6 @@ class LabelledImages:
     labels: np.ndarray
     class_names: tuple[str, ...]
     columns: dict[str, list[str]]
-    true_labels: np.ndarray
     sizes: np.ndarray
     times: np.ndarray
     lines: np.ndarray | None = None
@@ -106,24 +104,18 @@ class LabelledSets:
 
     Attributes
     ----------
+    right : those whose labels are right, by their use, "validation" or "test".
     others : paths below `train.root`, those of the source's own parts beside `train`; also of parts
         whose place another set has taken.
     """
 
     train: LabelledImages
-    validation: LabelledImages | None
-    test: LabelledImages | None
+    right: dict[str, LabelledImages]
     others: np.ndarray
 
     @property
     def class_names(self) -> tuple[str, ...]:
         return self.train.class_names
-
-    @property
-    def right(self) -> dict[str, LabelledImages]:
-        """Those whose labels are right, by their use."""
-        sets = {"validation": self.validation, "test": self.test}
-        return {use: images for use, images in sets.items() if images is not None}
 
 
 def read_sets(
@@ -162,12 +154,8 @@ def read_sets(
     sets = {use: _numbered(listing, classes) for use, listing in found.items()}
     _check_apart(sets)
     _note_single_images(sets["train"])
-    return LabelledSets(
-        sets["train"],
-        sets.get("validation"),
-        sets.get("test"),
-        as_keys(others),
-    )
+    right = {use: sets[use] for use in ("validation", "test") if use in sets}
+    return LabelledSets(sets["train"], right, as_keys(others))
 
 
 def _tables(folder: str) -> str:
@@ -177,8 +165,8 @@ def _tables(folder: str) -> str:
 
 
 def labels_of(file: str, images: LabelledImages, form: TableForm = USUAL) -> np.ndarray:
-    """What a table of this form, or of the usual one, says of the images, int32 (n,); UNKNOWN for
-    those that it does not name.
+    """What a table of this form, or of the usual one, says of the images, int32 (n,); UNKNOWN (-1)
+    for those that it does not name.
 
     Raises
     ------
@@ -205,11 +193,6 @@ def labels_of(file: str, images: LabelledImages, form: TableForm = USUAL) -> np.
     return known
 
 
-def true_labels(file: str, images: LabelledImages, form: TableForm = USUAL) -> LabelledImages:
-    """The images with true labels from a table; see `labels_of`."""
-    return replace(images, true_labels=labels_of(file, images, form))
-
-
 #: A set of images before its classes are numbered: what the user named it by, the folder that its
 #: paths are below, and its table.
 _Listing = tuple[str, Path, LabelTable]
@@ -226,7 +209,6 @@ def _numbered(listing: _Listing, class_names: tuple[str, ...]) -> LabelledImages
         np.fromiter((index.get(name, UNKNOWN) for name in table.labels), np.int32, n),
         class_names,
         table.columns,
-        np.full(n, UNKNOWN, np.int32),
         np.zeros(n, np.int64),
         np.zeros(n, np.int64),
         None if table.lines is None else np.array(table.lines, np.int32),

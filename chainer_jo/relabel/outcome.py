@@ -1,27 +1,24 @@
-"""The outcome of a relabelling, in lines for the terminal and as a page."""
+"""The outcome of a relabelling, in tables and in lines for the terminal."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.store import RunStore
 from chainer_jo.relabel.corrected_labels import ByEye, CorrectedLabels
 from chainer_jo.relabel.labelled_images import LabelledImages
-from chainer_jo.relabel.report import RelabelReport
 from chainer_jo.relabel.trained_network import TrainedNetwork
-from chainer_jo.report.curves import Curve
 from chainer_jo.report.grid import aligned
 from chainer_jo.report.words import counted
 
 #: Standard errors that a difference has to have.
 CERTAIN = 2.0
-#: Rows of the tables: classes in the terminal, confusions, groups of duplicates.
-MOST_CLASSES, MOST_CONFUSED, MOST_DUPLICATES = 10, 10, 50
+#: Rows of the tables: classes in the terminal, confusions.
+MOST_CLASSES, MOST_CONFUSED = 10, 10
 #: The least share of a class that is shown as confused with another.
 SHOWN = 0.005
 
@@ -35,6 +32,25 @@ class Accuracy:
     number: int
     before: float | None
     after: float
+
+
+def accuracies_of(
+    networks: Sequence[TrainedNetwork | None],
+    sets: Mapping[str, LabelledImages],
+    said: Callable[[TrainedNetwork, str], np.ndarray],
+) -> list[Accuracy]:
+    """On every set, of the two networks in `Accuracy`; ``said`` gives the probabilities (n, c) that
+    a network has for the images of a set."""
+
+    def right(network: TrainedNetwork | None, use: str) -> float | None:
+        if network is None:
+            return None
+        return float((said(network, use).argmax(axis=1) == sets[use].labels).mean())
+
+    return [
+        Accuracy(use, len(images), *(right(network, use) for network in networks))
+        for use, images in sets.items()
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,23 +92,19 @@ def doubt(accuracies: Sequence[Accuracy]) -> str:
     """A warning if a network trained on the new labels is surely worse than one trained on those
     given; else empty."""
     for accuracy in accuracies:
-        if accuracy.before is not None and surely_less(
-            accuracy.after, accuracy.before, accuracy.number
-        ):
+        if accuracy.before is None:
+            continue
+        # With a success and a failure more in each (Agresti and Caffo): few images say little.
+        n, shares = accuracy.number, (accuracy.before, accuracy.after)
+        before, after = ((n * share + 1) / (n + 2) for share in shares)
+        error = math.sqrt((before * (1 - before) + after * (1 - after)) / (n + 2))
+        if before - after > CERTAIN * error:
             return (
                 f"The new labels are likely worse than those given: a network trained on them "
-                f"reaches {_percent(accuracy.after)} instead of {_percent(accuracy.before)} on "
+                f"reaches {percent(accuracy.after)} instead of {percent(accuracy.before)} on "
                 f"{accuracy.of}. More --epochs or another --learning-rate may help."
             )
     return ""
-
-
-def surely_less(share: float, other: float, number: int) -> bool:
-    """Whether a share of ``number`` images is less than another by `CERTAIN` standard errors."""
-    # With a success and a failure more in each (Agresti and Caffo): few images say little.
-    first, second = ((number * p + 1) / (number + 2) for p in (share, other))
-    error = math.sqrt((first * (1 - first) + second * (1 - second)) / (number + 2))
-    return second - first > CERTAIN * error
 
 
 def accuracy_rows(accuracies: Sequence[Accuracy]) -> list[list[str]]:
@@ -116,23 +128,6 @@ def score_rows(labels: CorrectedLabels) -> list[list[str]]:
     return rows
 
 
-def right(labels: CorrectedLabels) -> str:
-    """How many labels are right, before and after, in words; empty without true labels."""
-    scores = next(iter(labels.scores().values()), None)
-    if scores is None:
-        return ""
-    return (
-        f"{100 * scores.right_before:.1f} % of the labels were right, "
-        f"{100 * scores.right_after:.1f} % are now"
-        f" ({scores.known:,} true labels known)"
-    )
-
-
-def estimated(labels: CorrectedLabels) -> str:
-    """How many labels as given are thought to be wrong, in words."""
-    return f"estimated: {_percent(labels.errors.share_wrong)} of the labels as given are wrong"
-
-
 def class_rows(labels: CorrectedLabels, most: int | None = None) -> list[list[str]]:
     """A table of text, header first: the classes with the largest shares of wrong labels first.
 
@@ -146,7 +141,7 @@ def class_rows(labels: CorrectedLabels, most: int | None = None) -> list[list[st
     rows = [["label as given", "images", "estimated wrong", "changed"]]
     for k in np.argsort(-shares, kind="stable")[:most]:
         changed = int((labels.changed & (errors.given == k)).sum())
-        rows.append([names[k], f"{count[k]:,}", _percent(shares[k]), f"{changed:,}"])
+        rows.append([names[k], f"{count[k]:,}", percent(shares[k]), f"{changed:,}"])
     return rows
 
 
@@ -159,14 +154,15 @@ def confusion_rows(labels: CorrectedLabels) -> list[list[str]]:
     for flat in np.argsort(-apart, axis=None, kind="stable")[:MOST_CONFUSED]:
         true, given = np.unravel_index(flat, apart.shape)
         if apart[true, given] >= SHOWN:
-            rows.append([names[true], names[given], _percent(apart[true, given])])
+            rows.append([names[true], names[given], percent(apart[true, given])])
     return rows
 
 
 def summary(outcome: Outcome) -> list[str]:
     """The outcome in lines for the terminal; a doubt is the last."""
     labels, by_eye = outcome.labels, outcome.by_eye
-    lines = [_changed(labels), estimated(labels)]
+    wrong = percent(labels.errors.share_wrong)
+    lines = [_changed(labels), f"estimated: {wrong} of the labels as given are wrong"]
     if by_eye:
         lines.append(by_eye.in_words(labels.errors.share_wrong))
     elif len(outcome.audit):
@@ -181,56 +177,19 @@ def summary(outcome: Outcome) -> list[str]:
         shown = ", ".join(repr(images.paths[i]) for i in duplicates[0][:3])
         groups = counted(len(duplicates), "group")
         lines.append(f"the same images, or nearly: {groups}, such as {shown}")
-    if known := right(labels):
-        lines += [known, "", *aligned(score_rows(labels))]
+    for scores in list(labels.scores().values())[:1]:
+        lines += [
+            f"{percent(scores.right_before)} of the labels were right, "
+            f"{percent(scores.right_after)} are now ({scores.known:,} true labels known)",
+            "",
+            *aligned(score_rows(labels)),
+        ]
     lines += ["", *aligned(class_rows(labels, MOST_CLASSES))]
     if len(confused := confusion_rows(labels)) > 1:
         lines += ["", *aligned(confused)]
     if outcome.accuracies:
         lines += ["", *aligned(accuracy_rows(outcome.accuracies))]
     return [*lines, "", doubtful] if (doubtful := outcome.doubt) else lines
-
-
-def report(outcome: Outcome, name: str, store: RunStore) -> RelabelReport:
-    """The outcome as a page for a browser."""
-    labels = outcome.labels
-    tiles = [
-        (f"{int(labels.changed.sum()):,}", f"of {len(labels.images):,} labels changed"),
-        (_percent(labels.errors.share_wrong), "of the labels as given estimated to be wrong"),
-        *(
-            (
-                " → ".join(_percent(p) for p in (a.before, a.after) if p is not None),
-                f"accuracy on {a.of}",
-            )
-            for a in outcome.accuracies
-        ),
-    ]
-    tables = {"Labels by class": class_rows(labels)}
-    if len(confused := confusion_rows(labels)) > 1:
-        tables["Classes confused most"] = confused
-    if outcome.accuracies:
-        tables["Accuracy of a network trained on them"] = accuracy_rows(outcome.accuracies)
-    for rule, scores in list(labels.scores().items())[-1:]:
-        before, after = _percent(scores.right_before), _percent(scores.right_after)
-        tiles[1:1] = [
-            (f"{before} → {after}", f"of the labels right ({scores.known:,} true labels known)"),
-            (_percent(scores.f1), f"F1 of wrong labels found: {rule}"),
-        ]
-        tables = {"Wrong labels found": score_rows(labels), **tables}
-    if duplicates := labels.errors.duplicates:
-        tables["The same images, or nearly"] = _duplicate_rows(labels.images, duplicates)
-    about = f"{len(labels.images):,} images of {len(labels.images.class_names)} classes."
-    if by_eye := outcome.by_eye:
-        about += f" {by_eye.in_words(labels.errors.share_wrong)}"
-    return RelabelReport(
-        f"Corrected labels: {name}",
-        about,
-        outcome.doubt,
-        tiles,
-        tables,
-        _plot(outcome.curves, store) if outcome.curves else None,
-        outcome.about,
-    )
 
 
 def _changed(labels: CorrectedLabels) -> str:
@@ -240,28 +199,6 @@ def _changed(labels: CorrectedLabels) -> str:
     return words + (f", {judged:,} were judged by eye" if judged else "")
 
 
-def _duplicate_rows(images: LabelledImages, groups: Sequence[np.ndarray]) -> list[list[str]]:
-    rows = [["images", "labels as given"]]
-    for group in groups[:MOST_DUPLICATES]:
-        rows.append(
-            [
-                ", ".join(images.paths[i] for i in group[:3]) + (", ..." if len(group) > 3 else ""),
-                ", ".join(dict.fromkeys(images.class_names[images.labels[i]] for i in group)),
-            ]
-        )
-    return rows
-
-
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """A share in [0, 1] in words."""
     return f"{100 * share:.1f} %"
-
-
-def _plot(runs: dict[str, Experiment], store: RunStore) -> tuple[bytes, str]:
-    from chainer_jo.report.figure import Figure
-    from chainer_jo.report.plot import plot  # matplotlib: only where something is drawn
-
-    curves = [Curve(name, [experiment]) for name, experiment in runs.items()]
-    series = [curve.read(store, "validation") for curve in curves]
-    figure = Figure(0, "", "validation", curves, "")
-    picture = plot(figure, series, {}, "")[".png"]
-    return picture, "Accuracy on held-out images, epoch by epoch"

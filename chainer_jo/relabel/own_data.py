@@ -69,8 +69,8 @@ class OwnData:
     @property
     def fingerprints(self) -> dict[str, str]:
         """What tells the data from others, by the use of each set."""
-        sets = {use: getattr(self.sets, use) for use in ("train", "validation", "test")}
-        return {use: images.fingerprint for use, images in sets.items() if images}
+        sets = {"train": self.sets.train, **self.sets.right}
+        return {use: images.fingerprint for use, images in sets.items()}
 
 
 @functools.cache  # a million lines take seconds to parse, and are asked for often

@@ -47,10 +47,6 @@ class PosteriorLabels(LabelStore):
             labels[every] = label_noise.posterior(s, given, confusion)
         self.labels[...] = labels
 
-    def serialize(self, serializer) -> None:
-        super().serialize(serializer)
-        self.confusion = serializer("confusion", self.confusion)
-
 
 def prior_of(labels):
     """The mean (..., c) of labels (n, ..., c), kept positive, as `JointObjective` wants its

@@ -47,7 +47,7 @@ def _predict(flags: argparse.Namespace) -> None:
     if flags.features:
         if flags.images:
             raise UserError(f"IMAGE {flags.images[0]!r}: expected none with --features")
-        features, paths = read_arrays(flags.features)
+        features, paths, _ = read_arrays(flags.features, "features")
         features = features.astype(np.float32)
         length = network.about["features"]
         if features.shape[1] != length or not np.isfinite(features).all():

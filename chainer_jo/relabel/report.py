@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from urllib.parse import quote
@@ -22,9 +21,23 @@ from PIL import Image
 from chainer_jo import files
 from chainer_jo.cores import usable_cores
 from chainer_jo.datasets import decoding
+from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.store import RunStore
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
+from chainer_jo.relabel.labelled_images import LabelledImages
+from chainer_jo.relabel.outcome import (
+    Outcome,
+    accuracy_rows,
+    class_rows,
+    confusion_rows,
+    percent,
+    score_rows,
+)
 from chainer_jo.relabel.results_folder import REPORT
+from chainer_jo.report.curves import Curve
 
+#: Groups of the same images that are listed.
+MOST_DUPLICATES = 50
 #: Images up to which all are in the page; of more it shows those on disk.
 EMBEDDED = 100_000
 #: Small pictures, a hundred in one file: a page of thousands opens at once.
@@ -39,83 +52,86 @@ BYTES, PER_PIXEL = 24 << 20, 0.35
 LOSSLESS = 16
 
 
-@dataclass(frozen=True)
-class RelabelReport:
-    """What the page shows besides the images.
+def write(outcome: Outcome, name: str, store: RunStore, usual_size: int) -> Path:
+    """Writes the page beside the runs; returns its path.
 
-    Attributes
+    Parameters
     ----------
-    title, about : the heading, and a sentence under it.
-    doubt : why the new labels may be no better; empty if nothing says so.
-    tiles : numbers to be seen first, with what they are.
-    tables : rows of text, header first, by their headings.
-    plot : a PNG of curves, with what it shows; None if there are none.
-    facts : how it was computed, names and values.
+    name : of the data.
+    usual_size : of the images, in pixels.
     """
-
-    title: str
-    about: str
-    doubt: str
-    tiles: Sequence[tuple[str, str]]
-    tables: dict[str, list[list[str]]]
-    plot: tuple[bytes, str] | None
-    facts: dict[str, str]
-
-    def write(
-        self, folder: Path, labels: CorrectedLabels, audit: np.ndarray, usual_size: int
-    ) -> Path:
-        """Writes the page; returns its path.
-
-        Parameters
-        ----------
-        audit : rows of the images to be judged that were drawn at random.
-        usual_size : of the images, in pixels.
-        """
-        path, images = folder / REPORT, labels.images
-        listed = to_look_at(labels)
-        rows = np.concatenate([listed, np.setdiff1d(audit, listed)])
-        content = _content(labels, rows, len(listed), audit)
-        pictures: list[str] = []
-        if len(rows) > EMBEDDED:
-            content["base"] = quote(Path(os.path.relpath(images.root, folder)).as_posix()) + "/"
-        else:
-            side = side_for(len(rows), usual_size)
-            pictures += sheets(images.files(rows), side)
-            content |= {"cells": CELLS, "columns": COLUMNS, "side": side}
-        files.write_text(path, self._page(content, pictures))
-        return path
-
-    def _page(self, content: dict, sheets: Sequence[str]) -> str:
-        template = resources.files("chainer_jo.relabel").joinpath("report.html").read_text()
-        # In the script that holds the data, "</script" would end it and "<!--<script" hide its end.
-        text = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
-        pictures = "\n".join(
+    labels, path = outcome.labels, store.root / REPORT
+    listed = to_look_at(labels)
+    rows = np.concatenate([listed, np.setdiff1d(outcome.audit, listed)])
+    content = _content(labels, rows, len(listed), outcome.audit)
+    pictures: list[str] = []
+    if len(rows) > EMBEDDED:
+        root = Path(os.path.relpath(labels.images.root, store.root))
+        content["base"] = quote(root.as_posix()) + "/"
+    else:
+        side = side_for(len(rows), usual_size)
+        pictures += sheets(labels.images.files(rows), side)
+        content |= {"cells": CELLS, "columns": COLUMNS, "side": side}
+    template = resources.files("chainer_jo.relabel").joinpath("report.html").read_text()
+    about = f"{len(labels.images):,} images of {len(labels.images.class_names)} classes."
+    if by_eye := outcome.by_eye:
+        about += f" {by_eye.in_words(labels.errors.share_wrong)}"
+    doubt = f'<p class="doubt">{html.escape(outcome.doubt)}</p>\n' if outcome.doubt else ""
+    parts = {
+        "title": html.escape(f"Corrected labels: {name}"),
+        "about": f"{doubt}<p>{html.escape(about)}</p>",
+        "sections": _sections(outcome, store),
+        # In the script that holds it, "</script" would end it and "<!--<script" hide its end.
+        "content": json.dumps(content, separators=(",", ":")).replace("<", "\\u003c"),
+        "sheets": "\n".join(
             f'<script type="text/plain" id="sheet{i}">{sheet}</script>'
-            for i, sheet in enumerate(sheets)
-        )
-        doubt = f'<p class="doubt">{html.escape(self.doubt)}</p>\n' if self.doubt else ""
-        parts = {
-            "title": html.escape(self.title),
-            "about": f"{doubt}<p>{html.escape(self.about)}</p>",
-            "sections": self._sections(),
-            "content": text,
-            "sheets": pictures,
-        }
-        # In one go: what is put in is not looked at again.
-        return re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], template)
+            for i, sheet in enumerate(pictures)
+        ),
+    }
+    # In one go: what is put in is not looked at again.
+    files.write_text(path, re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], template))
+    return path
 
-    def _sections(self) -> str:
-        escape = html.escape
-        tiles = "".join(f"<li><b>{escape(n)}</b> {escape(what)}</li>" for n, what in self.tiles)
-        parts = [_section(heading, _table(rows)) for heading, rows in self.tables.items()]
-        if self.plot:
-            picture, shown = self.plot
-            uri = "data:image/png;base64," + base64.b64encode(picture).decode()
-            drawn = f'<figure class="plot"><img src="{uri}" alt="{escape(shown)}"></figure>'
-            parts.insert(0, _section(shown, drawn))
-        facts = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in self.facts.items())
-        parts.append(_section("How it was computed", f"<dl>{facts}</dl>"))
-        return f'<ul class="tiles">{tiles}</ul>\n<div class="columns">{"".join(parts)}</div>'
+
+def _sections(outcome: Outcome, store: RunStore) -> str:
+    """Numbers to be seen first, curves, tables, and how all was computed."""
+    labels = outcome.labels
+    tiles = [
+        (f"{int(labels.changed.sum()):,}", f"of {len(labels.images):,} labels changed"),
+        (percent(labels.errors.share_wrong), "of the labels as given estimated to be wrong"),
+        *(
+            (
+                " → ".join(percent(p) for p in (a.before, a.after) if p is not None),
+                f"accuracy on {a.of}",
+            )
+            for a in outcome.accuracies
+        ),
+    ]
+    tables = {"Labels by class": class_rows(labels)}
+    if len(confused := confusion_rows(labels)) > 1:
+        tables["Classes confused most"] = confused
+    if outcome.accuracies:
+        tables["Accuracy of a network trained on them"] = accuracy_rows(outcome.accuracies)
+    for rule, scores in list(labels.scores().items())[-1:]:
+        before, after = percent(scores.right_before), percent(scores.right_after)
+        tiles[1:1] = [
+            (f"{before} → {after}", f"of the labels right ({scores.known:,} true labels known)"),
+            (percent(scores.f1), f"F1 of wrong labels found: {rule}"),
+        ]
+        tables = {"Wrong labels found": score_rows(labels), **tables}
+    if duplicates := labels.errors.duplicates:
+        tables["The same images, or nearly"] = _duplicate_rows(labels.images, duplicates)
+    escape = html.escape
+    parts = [_section(heading, _table(rows)) for heading, rows in tables.items()]
+    if outcome.curves:
+        shown = "Accuracy on held-out images, epoch by epoch"
+        uri = "data:image/png;base64," + base64.b64encode(_plot(outcome.curves, store)).decode()
+        drawn = f'<figure class="plot"><img src="{uri}" alt="{shown}"></figure>'
+        parts.insert(0, _section(shown, drawn))
+    facts = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in outcome.about.items())
+    parts.append(_section("How it was computed", f"<dl>{facts}</dl>"))
+    first = "".join(f"<li><b>{escape(n)}</b> {escape(what)}</li>" for n, what in tiles)
+    return f'<ul class="tiles">{first}</ul>\n<div class="columns">{"".join(parts)}</div>'
 
 
 def to_look_at(labels: CorrectedLabels) -> np.ndarray:
@@ -163,6 +179,28 @@ def _table(rows: list[list[str]]) -> str:
         f'<div class="wide high" tabindex="0"><table class="text"><thead><tr>{cells}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"
     )
+
+
+def _duplicate_rows(images: LabelledImages, groups: Sequence[np.ndarray]) -> list[list[str]]:
+    rows = [["images", "labels as given"]]
+    for group in groups[:MOST_DUPLICATES]:
+        rows.append(
+            [
+                ", ".join(images.paths[i] for i in group[:3]) + (", ..." if len(group) > 3 else ""),
+                ", ".join(dict.fromkeys(images.class_names[images.labels[i]] for i in group)),
+            ]
+        )
+    return rows
+
+
+def _plot(runs: dict[str, Experiment], store: RunStore) -> bytes:
+    from chainer_jo.report.figure import Figure
+    from chainer_jo.report.plot import plot  # matplotlib: only where something is drawn
+
+    curves = [Curve(name, [experiment]) for name, experiment in runs.items()]
+    series = [curve.read(store, "validation") for curve in curves]
+    figure = Figure(0, "", "validation", curves, "")
+    return plot(figure, series, {}, "")[".png"]
 
 
 def side_for(number: int, usual_size: int) -> int:

@@ -116,8 +116,9 @@ class ResultsFolder:
         if not empty and self._key(apply) not in self._made.get("applied", {}):
             raise UserError(f"--apply {apply}: not empty, expected a folder to be made")
 
-    def applied(self, apply: Path, labels: str) -> bool:
-        """Whether this corrected set has been written there.
+    def to_apply(self, apply: Path, labels: str) -> bool:
+        """Whether this corrected set has yet to be written there, which is kept before that: one
+        that is not there does not count.
 
         Parameters
         ----------
@@ -126,22 +127,18 @@ class ResultsFolder:
         Raises
         ------
         UserError
-            if another one has.
+            if another one has been.
         """
-        before = self._made.get("applied", {}).get(self._key(apply))
-        if before is None or not apply.exists() or not any(apply.iterdir()):
+        key, applied = self._key(apply), self._made.get("applied", {})
+        if key in applied and apply.exists() and any(apply.iterdir()):
+            if applied[key] != labels:
+                raise UserError(
+                    f"--apply {apply}: has the set with other labels, expected a folder to be made"
+                )
             return False
-        if before != labels:
-            raise UserError(
-                f"--apply {apply}: has the set with other labels, expected a folder to be made"
-            )
-        return True
-
-    def keep_applied(self, apply: Path, labels: str) -> None:
-        """Keeps that it is written, before that: one that is not there does not count."""
-        applied = {**self._made.get("applied", {}), self._key(apply): labels}
-        self._made = {**self._made, "applied": applied}
+        self._made = {**self._made, "applied": {**applied, key: labels}}
         files.write_json(self.path / MADE, self._made)
+        return True
 
     def _key(self, apply: Path) -> str:
         """The same wherever both folders are moved together."""

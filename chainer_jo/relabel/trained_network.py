@@ -4,7 +4,7 @@ with all that it takes to use them."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +26,8 @@ from chainer_jo.relabel.features import FeatureInput
 from chainer_jo.relabel.results_folder import MODEL
 from chainer_jo.training.images import Preparation
 
-#: Images per forward pass, and feature vectors.
-IMAGES, VECTORS = 100, 10_000
+#: Images per forward pass.
+IMAGES = 100
 CPU = chainer.get_device("@numpy")
 _ABOUT, _WEIGHTS, _LOOK = "about", "weights/", "look/"
 
@@ -120,29 +120,19 @@ class TrainedNetwork:
         for network in networks:
             network.to_device(device)
         with ThreadPoolExecutor(usable_cores()) as pool:
-            for part in _slices(len(paths), IMAGES):
-                pixels = list(pool.map(lambda path: decode(path, resize, crop), paths[part]))
+            for start in range(0, len(paths), IMAGES):
+                part = paths[start : start + IMAGES]
+                pixels = list(pool.map(lambda path: decode(path, resize, crop), part))
                 inputs = (
                     self._prepare(np.stack(pixels), i, networks[i]) for i in range(len(networks))
                 )
                 parts.append(_mean(networks, map(device.send, inputs)))
-        return self._joined(parts)
+        return np.concatenate(parts)
 
     def of_features(self, features: np.ndarray) -> np.ndarray:
         """Class probabilities (n, c) float32 of feature vectors (n, d)."""
-        networks = self._networks()
-        inputs = [
-            FeatureInput(features, look["mean"], float(look["scale"])) for _, look in self.members
-        ]
-        return self._joined(
-            [
-                _mean(networks, (each.plain(part) for each in inputs))
-                for part in _slices(len(features), VECTORS)
-            ]
-        )
-
-    def _joined(self, parts: list[np.ndarray]) -> np.ndarray:
-        return np.concatenate(parts or [np.zeros((0, len(self.class_names)), np.float32)])
+        inputs = (FeatureInput(features, **look).values for _, look in self.members)
+        return _mean(self._networks(), inputs)
 
     def _prepare(self, pixels: np.ndarray, member: int, network: chainer.Link) -> np.ndarray:
         """uint8 (b, h, w, 3) as one of the networks wants them."""
@@ -185,7 +175,3 @@ def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         for name, array in arrays.items()
         if name.startswith(prefix)
     }
-
-
-def _slices(length: int, size: int) -> Iterator[slice]:
-    return (slice(start, start + size) for start in range(0, length, size))
