@@ -78,7 +78,9 @@ def measure(root: Path, shards: int, ranks: Ranks) -> None:
         "divide keys and labels among ranks",
         lambda: Task(experiment, data, shards=shards, ranks=ranks),
     )
-    show.size("keys and labels of training images", task.train.nbytes)
+    train = task.train
+    arrays = train.images.keys, train.labels, train.true_labels
+    show.size("keys and labels of training images", sum(array.nbytes for array in arrays))
     optimization = experiment.optimization
     labels = LabelStore(task.train.labels, task.num_classes, "soft", average=None)
     show.size("labels, probabilities, running mean", 3 * labels.labels.nbytes)

@@ -21,7 +21,7 @@ def draw(labels, rate, names, rng):
 
 def matrix(rate, names):
     """T (c, c), which forward correction is told."""
-    return noise.transition_matrix("asymmetric", rate, len(names), next_class(names))
+    return noise.transition_matrix(rate, len(names), next_class(names))
 
 
 noise.MODELS["next"] = noise.NoiseModel("nx", draw, matrix)

@@ -15,7 +15,9 @@ def make_clothing1m_like(root: Path, **options) -> Path:
 
     `options` are those of `clothing1m_standin.write`, which draws it.
     """
-    return clothing1m_standin.write(root, **(SMALL | options))
+    root.mkdir()
+    clothing1m_standin.write(root, **(SMALL | options))
+    return root
 
 
 def append(path: Path, text: str) -> None:

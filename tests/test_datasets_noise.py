@@ -32,7 +32,7 @@ def test_symmetric_redraws_ceil_rate_n_uniformly(rate):
     labels = true_labels()
     draws = [noise.symmetric(labels, rate, 10, np.random.default_rng(seed)) for seed in range(200)]
 
-    expected = noise.transition_matrix("symmetric", rate, 10)
+    expected = noise.transition_matrix(rate, 10)
     # 200 draws of 100 images per cell: a standard deviation of at most 0.5 / sqrt(20,000) = 0.0035.
     np.testing.assert_allclose(observed_matrix(labels, draws), expected, atol=0.018)
     assert max((noisy != labels).sum() for noisy in draws) <= np.ceil(round(rate * 1000, 6))
@@ -66,7 +66,7 @@ def test_asymmetric_moves_exactly_the_fraction_of_each_source_class(names, rate)
         noisy = noise.asymmetric(labels, rate, transitions, np.random.default_rng(seed))
         np.testing.assert_allclose(
             observed_matrix(labels, [noisy]),
-            noise.transition_matrix("asymmetric", rate, 10, transitions),
+            noise.transition_matrix(rate, 10, transitions),
             atol=1e-12,
         )
         moved_images += noisy != labels
@@ -117,12 +117,6 @@ def test_rates_outside_0_1(rate):
     for call in (
         lambda: noise.symmetric(labels, rate, 10, rng),
         lambda: noise.asymmetric(labels, rate, {0: 1}, rng),
-        lambda: noise.transition_matrix("symmetric", rate, 10),
     ):
         with pytest.raises(UserError, match=rf"noise rate {rate}: expected a number in \[0, 1\]"):
             call()
-
-
-def test_unknown_kind_of_matrix():
-    with pytest.raises(UserError, match="noise 'pairwise'"):
-        noise.transition_matrix("pairwise", 0.1, 10)

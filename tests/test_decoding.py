@@ -1,7 +1,6 @@
 """Image files of all kinds: which are opened, and what is seen of odd ones."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from processes import run
 from chainer_jo.datasets.decoding import decode
 from chainer_jo.errors import UserError
 
-ROOT = Path(__file__).resolve().parent.parent
 POSTSCRIPT = "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n%%EOF\n"
 
 

@@ -18,8 +18,6 @@ from chainer_jo.datasets.decoding import decode
 from chainer_jo.datasets.image_stream import ImageStream
 from chainer_jo.errors import Unfinished, UserError
 
-ROOT = Path(__file__).resolve().parent.parent
-
 
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory):
@@ -71,7 +69,7 @@ def test_an_interrupt_between_two_workers_leaves_nothing_to_wait_for(stream, pat
 
 
 def test_a_batch_stays_while_the_next_ones_are_decoded(stream, paths):
-    batches = stream.batches(itertools.repeat(paths[:4], 8))
+    batches = stream.batches(split(paths, [4] * 5))
     first = next(batches)
     kept = first.copy()
     time.sleep(0.2)  # the workers run ahead meanwhile

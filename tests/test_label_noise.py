@@ -34,7 +34,7 @@ NOISES = [("symmetric", 0.2), ("symmetric", 0.6), ("asymmetric", 0.2), ("asymmet
 def test_confusion_is_that_of_the_noise(kind, rate):
     s, true = truth()
     found = label_noise.estimate_confusion(s, noisy(true, kind, rate))
-    expected = noise.transition_matrix(kind, rate, C, PAIRS)
+    expected = noise.transition_matrix(rate, C, PAIRS if kind == "asymmetric" else None)
     np.testing.assert_allclose(found.sum(axis=1), 1)
     np.testing.assert_allclose(found, expected, atol=0.04)
 
@@ -79,7 +79,7 @@ def test_calibration_undoes_a_power(kind, rate, exponent):
     powers /= powers.sum(axis=1, keepdims=True)
     found, confusion = label_noise.calibrate(powers, noisy(true, kind, rate))
     np.testing.assert_allclose(found, s, atol=0.05)
-    expected = noise.transition_matrix(kind, rate, C, PAIRS)
+    expected = noise.transition_matrix(rate, C, PAIRS if kind == "asymmetric" else None)
     np.testing.assert_allclose(confusion, expected, atol=0.06)
 
 

@@ -22,7 +22,7 @@ def test_time_left_by_epochs(monkeypatch, capsys):
     monkeypatch.setattr(status.time, "monotonic", lambda: now[0])
     short, long, begun = runs(10, 30, 20)
     names = {short: "a", long: "b", begun: "c"}
-    shown = Status(3, False, names.__getitem__, {short: 0, long: 0, begun: 14})
+    shown = Status({short: 0, long: 0, begun: 14}, False, names.__getitem__)
     for epoch in range(1, 11):
         now[0] += 2
         shown.show(Event(short, epoch))
@@ -45,7 +45,7 @@ def test_time_left_by_epochs_that_are_seen_now_and_then(monkeypatch, capsys):
     monkeypatch.setattr(status.time, "monotonic", lambda: now[0])
     seen, unseen, last = runs(20, 30, 10)
     names = {seen: "a", unseen: "b", last: "c"}
-    shown = Status(3, False, names.__getitem__, dict.fromkeys(names, 0))
+    shown = Status(dict.fromkeys(names, 0), False, names.__getitem__)
     for epoch in (7, 19):
         shown.show(Event(seen, epoch))
     now[0] = 20.0
@@ -60,7 +60,7 @@ def test_without_a_terminal_a_line_every_minute(monkeypatch, capsys):
     now = [0.0]
     monkeypatch.setattr(status.time, "monotonic", lambda: now[0])
     (run,) = runs(100)
-    shown = Status(1, True, {run: "a"}.__getitem__, {run: 0})
+    shown = Status({run: 0}, True, {run: "a"}.__getitem__)
     for epoch in range(1, 16):
         now[0] += 10
         shown.show(Event(run, epoch))

@@ -354,7 +354,8 @@ class App:
         if not waiting:
             return True
         live = not self.settings.verbose
-        self.status = Status(len(waiting), live)
+        begun = {e: 0 if self.store.result(e) else len(self.store.log(e)) for e in waiting}
+        self.status = Status(begun, live)
         if self.ranks.size > 1:
             what = self.store, self.load_data, self.settings
             workers = Team(*what, self.ranks, self._on_event)

@@ -10,7 +10,7 @@ from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report.cells import state
 from chainer_jo.report.grid import aligned
-from chainer_jo.scheduling.cost import Cost, duration, epochs, longest_chain, makespan
+from chainer_jo.scheduling.cost import Cost, duration, longest_chain, makespan
 from chainer_jo.scheduling.scheduler import with_first_steps
 
 
@@ -51,7 +51,7 @@ def _hours(seconds: float) -> str:
 def machines_line(waiting: Sequence[Experiment], machines: int, jobs: int, cost: Cost) -> str:
     """The time that the runs to do take on ``machines``, and the least on any number."""
     steps, chain = makespan(waiting, machines * jobs), longest_chain(waiting)
-    busy = sum(map(epochs, waiting)) / (machines * jobs * steps) if steps else 1.0
+    busy = sum(e.optimization.epochs for e in waiting) / (machines * jobs * steps) if steps else 1.0
     one = cost.seconds_per_epoch
     return (
         f"on {machines} machines, {jobs} at a time on each: {steps} epochs, "

@@ -10,11 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-import chainer
-
 from chainer_jo.commands.command_line import at_least
 from chainer_jo.cores import usable_cores
 from chainer_jo.datasets import clothing1m, clothing1m_standin, source
+from chainer_jo.datasets.array_cache import made_once
 from chainer_jo.datasets.labelled_data import LabelledData
 from chainer_jo.datasets.source import Source
 from chainer_jo.errors import UserError
@@ -123,9 +122,8 @@ class Clothing1M:
 
     def find(self, flags: argparse.Namespace) -> Source:
         if flags.data == CLOTHING1M_STANDIN:
-            cache = Path(chainer.dataset.get_dataset_directory("chainer_jo"))
-            folder = cache / f"{CLOTHING1M_STANDIN}-{clothing1m_standin.VERSION}"
-            clothing1m_standin.write(folder)
+            name = f"{CLOTHING1M_STANDIN}-{clothing1m_standin.VERSION}"
+            folder = made_once(name, clothing1m_standin.write, lambda f: f.resolve(strict=True))
             return Source(flags.data, functools.partial(_load, folder, flags.data))
         if flags.data is None:
             raise UserError(

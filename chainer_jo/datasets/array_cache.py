@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -10,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TypeVar
 
-import filelock
 import numpy as np
 from chainer.dataset import download
 
@@ -53,7 +53,8 @@ def made_once(name: str, write: Callable[[Path], None], read: Callable[[Path], M
         return read(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with filelock.FileLock(f"{folder}.lock"):
+        with open(f"{folder}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             with contextlib.suppress(*absent_or_damaged):  # made by another process meanwhile
                 return read(folder)
             _make(folder, write)

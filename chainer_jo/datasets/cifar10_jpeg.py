@@ -53,8 +53,8 @@ def _encoded(image: np.ndarray) -> bytes:
     return out.getvalue()
 
 
-def write(data: ImageData, path: Path) -> int:
-    """Writes the tar, compressed as its name ends; returns the number of images.
+def write(data: ImageData, path: Path) -> None:
+    """Writes the tar, compressed as its name ends.
 
     The same images give the same tar. Raises UserError for another ending, or if it cannot be
     written.
@@ -62,19 +62,15 @@ def write(data: ImageData, path: Path) -> int:
     if path.suffix not in _COMPRESSION:
         endings = ", ".join(_COMPRESSION)
         raise UserError(f"{path}: expected a name that ends in one of {endings}")
-    number = 0
 
     def save(file) -> None:
-        nonlocal number
         with tarfile.open(fileobj=file, mode=f"w:{_COMPRESSION[path.suffix]}") as archive:
             for name, content in jpeg_files(data):
                 member = tarfile.TarInfo(name)
                 member.size = len(content)
                 archive.addfile(member, io.BytesIO(content))
-                number += 1
 
     files.write(path, save)
-    return number
 
 
 def differing(data: ImageData, other: ImageData) -> int:
@@ -89,17 +85,16 @@ def differing(data: ImageData, other: ImageData) -> int:
                 f"{other.name}, {part}: {dict(zip(other.class_names, sizes[1], strict=False))} "
                 f"images, expected {dict(zip(data.class_names, sizes[0], strict=False))}"
             )
-    theirs = {
-        part: [getattr(other, f"{part}_images")[getattr(other, f"{part}_labels") == k]
-               for k in range(other.num_classes)]
+    theirs = (
+        image
         for part in image_folder.PARTS
-    }  # fmt: skip
-    count = 0
-    for name, content in jpeg_files(data):
-        part, class_name, file = name.split("/")
-        image = theirs[part][data.class_names.index(class_name)][int(file[:-4])]
-        count += not np.array_equal(np.asarray(Image.open(io.BytesIO(content))), image)
-    return count
+        for k in range(other.num_classes)
+        for image in getattr(other, f"{part}_images")[getattr(other, f"{part}_labels") == k]
+    )
+    return sum(
+        not np.array_equal(np.asarray(Image.open(io.BytesIO(content))), image)
+        for (_, content), image in zip(jpeg_files(data), theirs, strict=True)
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -115,11 +110,12 @@ def main(arguments: list[str] | None = None) -> int:
             count = differing(data, image_folder.load(options.tar, options.tar.name))
             print(f"{options.tar}: {count} images are not those made from {options.archive}")
             return 1 if count else 0
-        number = write(data, options.tar)
-        fingerprint = image_folder.load(options.tar, NAME).fingerprint()
-        print(f"{options.tar}: {number} images, fingerprint {fingerprint}")
+        write(data, options.tar)
+        made = image_folder.load(options.tar, NAME)
+        number = len(made.train_labels) + len(made.test_labels)
+        print(f"{options.tar}: {number} images, fingerprint {made.fingerprint()}")
         return 0
-    except UserError as error:
+    except (UserError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 

@@ -71,7 +71,7 @@ def load(root: str | Path, name: str | None = None) -> LabelledData:
     Parameters
     ----------
     name : of the data set; None: ``clothing1m`` if its lists have the published lengths, which the
-        paper rounds, within 10 %, otherwise the folder's name.
+        paper rounds, within 10 %, otherwise the folder's name, which does not pass for it.
 
     Raises
     ------
@@ -82,8 +82,10 @@ def load(root: str | Path, name: str | None = None) -> LabelledData:
     root, problems = Path(root), Problems()
     lists = parse(root, problems)
     problems.raise_if_any(f"Clothing1M folder {str(root)!r}")
+    if lists.unlike_published():
+        name = name or (f"{NAME}-part" if root.name == NAME else root.name)
     return LabelledData(
-        name or (root.name if lists.unlike_published() else NAME),
+        name or NAME,
         lists.class_names,
         train=lists.splits[NOISY_TRAIN],
         validation=lists.splits[CLEAN_VALIDATION],

@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
-from chainer_jo import files
 from chainer_jo.datasets import clothing1m
 from chainer_jo.datasets.clothing1m import CLASS_NAMES
-from chainer_jo.errors import UserError
 
 #: Share of right labels in each class of the noisy training images.
 LABEL_ACCURACY = 0.6154
@@ -46,15 +44,15 @@ _SHAPES = {  # corner points in the unit square
 
 
 def write(
-    root: str | Path,
+    root: Path,
     *,
     train: int = 100,
     clean_train: int = 5,
     validation: int = 20,
     test: int = 40,
     size: int = 32,
-) -> Path:
-    """Draw the stand-in and write it as `root`, whole or not at all; nothing is done if it exists.
+) -> None:
+    """Draws the stand-in and writes it into the empty folder `root`.
 
     The same arguments give the same files. No digit's writing is in two splits. The clean label
     file has the noisy images' true labels too, which the original's lacks.
@@ -63,27 +61,26 @@ def write(
     ----------
     train, clean_train, validation, test : images per class in each key list.
     size : width and height of the JPEG files in pixels.
-
-    Returns
-    -------
-    `root` as a path.
     """
-    root = Path(root)
-    if root.exists():
-        return root
-    counts = {
-        clothing1m.NOISY_TRAIN: train,
-        clothing1m.CLEAN_TRAIN: clean_train,
-        clothing1m.CLEAN_VALIDATION: validation,
-        clothing1m.CLEAN_TEST: test,
-    }
-    try:
-        with files.new_folder(root) as whole:
-            _write(whole, counts, size, np.random.default_rng(0))
-    except UserError:
-        if not root.exists():  # otherwise another process was first
-            raise
-    return root
+    from sklearn.datasets import load_digits  # a second, for whoever imports this module
+
+    digits, rng = load_digits(), np.random.default_rng(0)
+    clean, noisy = [], []
+    counts = train, clean_train, validation, test
+    for part, (name, per_class) in enumerate(zip(clothing1m.KEY_LISTS, counts, strict=True)):
+        folder = Path("images") / str(part)
+        (root / folder).mkdir(parents=True)
+        labels = rng.permutation(np.repeat(np.arange(len(CLASS_NAMES)), per_class))
+        keys = [f"{folder.as_posix()}/{i:05d}.jpg" for i in range(len(labels))]
+        for key, label in zip(keys, labels, strict=True):
+            draw(_glyph(digits, label, part, rng), size, rng).save(root / key, quality=90)
+        given = noisy_labels(labels, LABEL_ACCURACY, rng)
+        clean += _key_values(keys, labels)
+        noisy += _key_values(keys, given)
+        (root / name).write_text("\n".join(keys) + "\n")
+    (root / clothing1m.CLEAN_LABELS).write_text("".join(clean))
+    (root / clothing1m.NOISY_LABELS).write_text("".join(noisy))
+    (root / clothing1m.CATEGORY_FILE).write_text("\n".join(CLASS_NAMES) + "\n")
 
 
 def draw(mask: np.ndarray, size: int, rng: np.random.Generator) -> Image.Image:
@@ -117,27 +114,6 @@ def noisy_labels(labels: np.ndarray, label_accuracy: float, rng: np.random.Gener
         members = rng.permutation(np.flatnonzero(labels == k))
         noisy[members[round(label_accuracy * len(members)) :]] = other[k]
     return noisy
-
-
-def _write(root: Path, counts: dict[str, int], size: int, rng: np.random.Generator) -> None:
-    from sklearn.datasets import load_digits  # a second, for whoever imports this module
-
-    digits = load_digits()
-    clean, noisy = [], []
-    for part, (name, per_class) in enumerate(counts.items()):
-        folder = Path("images") / str(part)
-        (root / folder).mkdir(parents=True)
-        labels = rng.permutation(np.repeat(np.arange(len(CLASS_NAMES)), per_class))
-        keys = [f"{folder.as_posix()}/{i:05d}.jpg" for i in range(len(labels))]
-        for key, label in zip(keys, labels, strict=True):
-            draw(_glyph(digits, label, part, rng), size, rng).save(root / key, quality=90)
-        given = noisy_labels(labels, LABEL_ACCURACY, rng)
-        clean += _key_values(keys, labels)
-        noisy += _key_values(keys, given)
-        (root / name).write_text("\n".join(keys) + "\n")
-    (root / clothing1m.CLEAN_LABELS).write_text("".join(clean))
-    (root / clothing1m.NOISY_LABELS).write_text("".join(noisy))
-    (root / clothing1m.CATEGORY_FILE).write_text("\n".join(CLASS_NAMES) + "\n")
 
 
 def _key_values(keys: list[str], labels: np.ndarray) -> list[str]:

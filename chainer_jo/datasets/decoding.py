@@ -29,11 +29,7 @@ warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 warnings.filterwarnings("ignore", "Corrupt EXIF data")
 
 
-def read(
-    source: str | Path | IO[bytes],
-    formats: tuple[str, ...] = FORMATS,
-    enough: int | None = None,
-) -> Image.Image:
+def read(source: str | Path | IO[bytes], enough: int | None = None) -> Image.Image:
     """The image as a person sees it, of mode "L" if it is grey and "RGB" otherwise.
 
     It is turned by its EXIF orientation, transparent pixels are laid over white, of 16 bits the
@@ -43,7 +39,7 @@ def read(
     Raises whatever Pillow does, on damaged files anything, SyntaxError included; ValueError for
     pixels of 32 bits.
     """
-    with Image.open(source, formats=formats) as image:
+    with Image.open(source, formats=FORMATS) as image:
         if enough:
             image.draft(None, (enough, enough))
         image.load()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import posixpath
 import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
@@ -20,8 +19,6 @@ from chainer_jo.datasets.unpacked_tar import DAMAGED, check_end
 from chainer_jo.errors import UserError
 
 PARTS = ("train", "test")
-_SUFFIXES = (".png", ".jpg", ".jpeg")
-_FORMATS = ("PNG", "JPEG")
 
 
 def load(path: Path, name: str) -> ImageData:
@@ -29,14 +26,14 @@ def load(path: Path, name: str) -> ImageData:
 
     Classes are sorted by name and images by file name within their class, numbers in names by
     value. Images are grey, (h, w, 1), if all of them are, otherwise RGB, (h, w, 3); odd ones are
-    seen as `decoding.read` says. Links are followed, in a tar to files in it.
+    seen as `decoding.read` says. Links in a folder are followed.
 
     Raises
     ------
     UserError
         naming the file or class at fault: no train or test classes, a class that only one of them
         has, a file that is not a png or jpg image, images of different sizes, a damaged tar, two
-        folders of images in a tar, a link that leads nowhere.
+        folders of images in a tar, a link in a tar, or one that leads nowhere.
     """
     if path.is_dir():
         files = _list(path)
@@ -79,55 +76,22 @@ def _folder_contents(files: list[Path], root: Path) -> Iterator[tuple[str, bytes
 
 
 def _tar_contents(path: Path) -> Iterator[tuple[str, bytes]]:
-    """The contents of a tar's files, and of links to files in the tar.
-
-    Twice from beginning to end: in a compressed tar, going back for a link's target decompresses
-    everything before it again.
-    """
     try:
         with tarfile.open(path) as archive:
-            names_of = _names_by_file(archive, str(path))
-            check_end(archive)
-        with tarfile.open(path) as archive:
             for member in archive:
-                if member.isfile() and (names := names_of.get(_normal(member.name))):
-                    content = archive.extractfile(member).read()
-                    yield from ((name, content) for name in names)
+                inside = not set(PARTS).isdisjoint(PurePosixPath(member.name).parts[-3:])
+                if inside and (member.issym() or member.islnk()):
+                    raise UserError(
+                        f"image archive {str(path)!r}: {member.name!r} is a link, expected files "
+                        "only (tar --dereference --hard-dereference packs what links lead to)"
+                    )
+                if member.isfile():
+                    yield member.name, archive.extractfile(member).read()
+            check_end(archive)
     except (*DAMAGED, OSError) as error:
         raise UserError(
             f"image archive {str(path)!r} is damaged ({error}), expected a whole tar file"
         ) from error
-
-
-def _names_by_file(archive: tarfile.TarFile, place: str) -> dict[str, list[str]]:
-    """The paths of images by the file in the archive that has their content."""
-    target_of: dict[str, str | None] = {}  # None for a file; the last of several of one name counts
-    for member in archive:
-        name = _normal(member.name)
-        if member.isfile():
-            target_of[name] = None
-        elif member.islnk():
-            target_of[name] = _normal(member.linkname)
-        elif member.issym():
-            target_of[name] = _normal(str(PurePosixPath(name).parent / member.linkname))
-    names_of: dict[str, list[str]] = {}
-    for name in target_of:
-        file, links = name, set()
-        while file not in links and target_of.get(file) is not None:
-            links.add(file)
-            file = target_of[file]
-        if file not in links and file in target_of:
-            names_of.setdefault(file, []).append(name)
-        elif not set(PARTS).isdisjoint(PurePosixPath(name).parts[-3:]):
-            raise UserError(
-                f"image archive {place!r}: {name!r} is a link to {target_of[name]!r}, expected "
-                "links to files in the archive only (tar --dereference packs what links lead to)"
-            )
-    return names_of
-
-
-def _normal(name: str) -> str:
-    return posixpath.normpath(name).lstrip("/")
 
 
 def _assemble(name: str, place: str, contents: Iterable[tuple[str, bytes]]) -> ImageData:
@@ -158,6 +122,8 @@ def _class_names(files: Iterable[tuple[str, str, str]], place: str) -> tuple[str
     classes: dict[str, set[str]] = {part: set() for part in PARTS}
     for part, class_name, _ in files:
         classes[part].add(class_name)
+        if class_name.encode(errors="ignore").decode() != class_name:
+            raise UserError(f"images in {place!r}: class {class_name!r}, expected a name in UTF-8")
     for part in PARTS:
         if not classes[part]:
             raise UserError(
@@ -196,10 +162,8 @@ def _decode_all(name: str, place: str, encoded: dict[str, bytes]) -> np.ndarray:
 
 
 def _decode(file_name: str, place: str, content: bytes) -> np.ndarray:
-    if not file_name.lower().endswith(_SUFFIXES):
-        raise UserError(f"file {file_name!r} in {place!r}: expected {', '.join(_SUFFIXES)}")
     try:
-        image = decoding.read(io.BytesIO(content), formats=_FORMATS)
+        image = decoding.read(io.BytesIO(content))
     except Exception as error:
         raise UserError(
             f"image {file_name!r} in {place!r}: {decoding.reason(error)}, expected a whole png or "

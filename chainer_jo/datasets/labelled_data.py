@@ -55,10 +55,6 @@ class ImageFiles:
         pixels = [decode(path, resize, crop) for path in self.paths(range(len(self)))]
         return np.mean(pixels, axis=(0, 1, 2))
 
-    @property
-    def nbytes(self) -> int:
-        return self.keys.nbytes
-
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
@@ -80,10 +76,6 @@ class Labelled:
 
     def take(self, indices: np.ndarray) -> Labelled:
         return Labelled(self.images[indices], self.labels[indices], self.true_labels[indices])
-
-    @property
-    def nbytes(self) -> int:
-        return self.images.nbytes + self.labels.nbytes + self.true_labels.nbytes
 
 
 @dataclass(frozen=True, eq=False)

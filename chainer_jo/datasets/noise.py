@@ -63,27 +63,19 @@ def asymmetric(
 
 
 def transition_matrix(
-    kind: str, rate: float, num_classes: int, transitions: Mapping[int, int] | None = None
+    rate: float, num_classes: int, transitions: Mapping[int, int] | None = None
 ) -> np.ndarray:
     """The matrix T, float64 (c, c), T[i, j] = probability that an image of class i carries label j.
 
-    Parameters
-    ----------
-    kind : "symmetric", T = (1 - rate) I + rate / c; or "asymmetric", which needs `transitions`.
+    Of `symmetric` noise, T = (1 - rate) I + rate / c, or with `transitions` of `asymmetric` noise.
     """
-    _check_rate(rate)
     identity = np.eye(num_classes)
-    if kind == "symmetric":
+    if transitions is None:
         return (1 - rate) * identity + rate / num_classes
-    if kind == "asymmetric" and transitions is not None:
-        matrix = identity.copy()
-        for source, target in transitions.items():
-            matrix[source] = (1 - rate) * identity[source] + rate * identity[target]
-        return matrix
-    raise UserError(
-        f"noise {kind!r}, transitions {transitions}: "
-        "expected 'symmetric', or 'asymmetric' with transitions"
-    )
+    matrix = identity.copy()
+    for source, target in transitions.items():
+        matrix[source] = (1 - rate) * identity[source] + rate * identity[target]
+    return matrix
 
 
 @dataclass(frozen=True)
@@ -109,14 +101,12 @@ MODELS = {
     "symmetric": NoiseModel(
         "sn",
         lambda labels, rate, names, rng: symmetric(labels, rate, len(names), rng),
-        lambda rate, names: transition_matrix("symmetric", rate, len(names)),
+        lambda rate, names: transition_matrix(rate, len(names)),
     ),
     "asymmetric": NoiseModel(
         "an",
         lambda labels, rate, names, rng: asymmetric(labels, rate, transitions_of(names), rng),
-        lambda rate, names: transition_matrix(
-            "asymmetric", rate, len(names), transitions_of(names)
-        ),
+        lambda rate, names: transition_matrix(rate, len(names), transitions_of(names)),
     ),
 }
 

@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
@@ -28,7 +28,7 @@ from chainer_jo.datasets.clothing1m import LAYOUT, Lists
 from chainer_jo.datasets.decoding import open_resized
 from chainer_jo.datasets.input_problems import Problems
 from chainer_jo.datasets.progress import Progress
-from chainer_jo.errors import UserError
+from chainer_jo.errors import Unfinished, UserError
 
 JPEG_QUALITY = 95
 #: Images per task of a process; an interrupted process finishes its task.
@@ -106,6 +106,8 @@ def _each_image(
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, heard)
         yield from complaints
+    except BrokenExecutor:
+        raise Unfinished("a process that decodes was killed; the same command goes on") from None
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -205,7 +205,8 @@ class Study:
     seed : seed of trial 0; trial t has ``seed + t``.
     precision : None: the preset's.
     noise_rates : the only ones that tables over noise rates are made of; None: the paper's.
-    features : what pseudo labels are clustered from, as recorded with the run.
+    features : what pseudo labels are clustered from, as recorded with the run; None: there are no
+        pseudo labels.
     load : gives the data set, where relabelled images are shown.
     classes : the pair whose relabelled images figures show; None: the figures' own.
     left_out, prior : see `Data` and `Experiment`.
@@ -236,11 +237,6 @@ class Study:
         return range(self.trials or self.preset.trials[2])
 
     @property
-    def pseudo_available(self) -> bool:
-        """Whether there is anything that pseudo labels can be clustered from."""
-        return self.features is not None
-
-    @property
     def of_the_preset(self) -> bool:
         """Whether these are the images that the preset is for."""
         return self.data in (self.preset.reference_data, self.preset.default_data)
@@ -251,7 +247,7 @@ class Study:
 
     def noise(self, kind: str, rate: float = 0.0) -> Noise:
         """The noise of a run. Raises UserError for pseudo labels without features."""
-        if kind == "pseudo" and not self.pseudo_available:
+        if kind == "pseudo" and not self.features:
             raise UserError(
                 f"pseudo labels of {self.data!r}: no features, expected --resnet50-weights FILE "
                 "(Chainer's .npz, or a .safetensors with torchvision's names) "

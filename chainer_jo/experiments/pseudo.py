@@ -10,13 +10,7 @@ import numpy as np
 from chainer_jo import files, seeds
 from chainer_jo.datasets import ImageData
 from chainer_jo.datasets.digits import NAME as DIGITS
-from chainer_jo.datasets.pseudo_labels import (
-    Features,
-    PseudoLabels,
-    pixel_features,
-    pseudo_labels,
-    read_features,
-)
+from chainer_jo.datasets.pseudo_labels import pixel_features, pseudo_labels, read_features
 from chainer_jo.errors import UserError
 
 
@@ -47,17 +41,9 @@ class PseudoSource:
             return f"resnet50-{_name_of(self.weights)}"
         return "pixels" if data_name == DIGITS else None
 
-    def _load(self, data: ImageData) -> Features:
-        if self.features:
-            return read_features(self.features, data)
-        if self.weights:
-            from chainer_jo.links.resnet50_features import pool5_features
-
-            return pool5_features(data.train_images, self.weights, device=self.device)
-        return pixel_features(data)
-
-    def labels(self, data: ImageData, name: str, seed: int, folder: Path) -> PseudoLabels:
-        """Labels of all training images of ``data``, from ``folder`` if they are there already.
+    def labels(self, data: ImageData, name: str, seed: int, folder: Path) -> np.ndarray:
+        """Labels (n,) int32 of all training images of ``data``, from ``folder`` if they are there
+        already.
 
         ``name`` is what the run was described with.
 
@@ -76,16 +62,23 @@ class PseudoSource:
                     "is described; has the file been written anew?"
                 )
             made = pseudo_labels(data, self._load(data), seeds.child(seed, "clusters"))
-            files.write(path, lambda file: np.savez(file, **vars(made)))
+            files.write(path, lambda file: np.savez(file, labels=made))
         try:
             with np.load(path) as archive:
-                return PseudoLabels(
-                    archive["labels"], float(archive["accuracy"]), str(archive["description"])
-                )
+                return archive["labels"]
         except files.NOT_AN_NPZ as error:
             raise UserError(
                 f"{path}: damaged ({error}); expected it removed, which has it made again"
             ) from None
+
+    def _load(self, data: ImageData) -> np.ndarray:
+        if self.features:
+            return read_features(self.features, data)
+        if self.weights:
+            from chainer_jo.links.resnet50_features import pool5_features
+
+            return pool5_features(data.train_images, self.weights, device=self.device)
+        return pixel_features(data)
 
 
 def _name_of(path: str) -> str:

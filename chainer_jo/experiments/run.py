@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import chainer
@@ -75,7 +75,7 @@ class Run:
     experiment : what to run.
     data : the data set that it names, whole; on the first rank, None on the others.
     store : where it is kept; the caller (on the first rank) holds its lock.
-    on_epoch : called with the number of finished epochs at the end of each.
+    on_epoch : called with the run at the end of each epoch.
     ranks : those that compute it together.
 
     Raises
@@ -90,7 +90,7 @@ class Run:
         data: ImageData | LabelledData | None,
         store: RunStore,
         settings: Settings,
-        on_epoch: Callable[[int], None] = lambda epoch: None,
+        on_epoch: Callable[[Run], None] = lambda run: None,
         ranks: Ranks = ALONE,
     ) -> None:
         self.experiment = experiment
@@ -102,10 +102,8 @@ class Run:
         self.task = Task(
             experiment,
             data,
-            lambda: (
-                settings.pseudo.labels(
-                    data, experiment.noise.features, experiment.seed, store.root
-                ).labels
+            lambda: settings.pseudo.labels(
+                data, experiment.noise.features, experiment.seed, store.root
             ),
             settings.shards or shards_of(self._snapshot, ranks),
             ranks,
@@ -196,7 +194,7 @@ class Run:
         if ranks.is_first:
             extensions.extend_log(self.trainer, bool(relabelling), settings.verbose)
         extend(
-            lambda trainer: self._on_epoch(trainer.updater.epoch),
+            lambda trainer: self._on_epoch(self),
             name="on_epoch",
             trigger=(1, "epoch"),
             priority=0,
@@ -281,7 +279,9 @@ class Run:
         """Accuracies in [0, 1] at the best epoch and at the last; by class at the last."""
         task, ranks = self.task, self.ranks
         log = ranks.broadcast(self.store.log(self.experiment) if ranks.is_first else None)
-        found = _of_epochs(log, best=self.best.epoch, last=len(log))
+        keys = ("epoch", "validation", "test", "recovery")
+        entries = {"best": log[self.best.epoch - 1], "last": log[-1]}
+        found = {name: {k: e[k] for k in keys if k in e} for name, e in entries.items()}
         if "test" in self.evaluation_sets:
             images, labels = self.evaluation_sets["test"]
             predicted = extensions.predict(self.model, images)
@@ -319,15 +319,6 @@ def device_of(name: str, ranks: Ranks = ALONE) -> chainer.backend.Device:
         return chainer.get_device("@numpy")
     number = ranks.local_rank if ranks.size > 1 else int(name.partition(":")[2] or 0)
     return chainer.get_device(f"@cupy:{number}")
-
-
-def _of_epochs(log: Sequence[dict], **epochs: int) -> dict[str, dict]:
-    """Accuracies in [0, 1] as they were logged, at each of the named epochs, counted from 1."""
-    keys = ("epoch", "validation", "test", "recovery")
-    return {
-        name: {key: log[epoch - 1][key] for key in keys if key in log[epoch - 1]}
-        for name, epoch in epochs.items()
-    }
 
 
 def _confidence(labels: np.ndarray, true_labels: np.ndarray, ranks: Ranks) -> list[dict]:

@@ -63,12 +63,17 @@ class Task:
         whole = common = None
         if ranks.is_first:
             whole, fingerprint = _labelled(experiment, data, pseudo_labels)
+            train = whole.train
+            known = train.true_labels >= 0
+            right = (train.labels == train.true_labels)[known]
             common = (
                 fingerprint,
                 whole.class_names,
-                len(whole.train),
+                len(train),
                 ("validation", "test") if whole.test else ("validation",),
-                *_describe(experiment, whole),
+                _prior(experiment, whole),
+                _mean(experiment, train.images),
+                float(right.mean()) if known.any() else None,
             )
         self.fingerprint, self.class_names, images, names, *rest = ranks.broadcast(common)
         self.prior, self.mean, self.noisy_labels_right = rest
@@ -161,16 +166,6 @@ def _labelled(
         Labelled(data.test_images, data.test_labels, data.test_labels),
     )
     return labelled, data.fingerprint()
-
-
-def _describe(
-    experiment: Experiment, data: LabelledData
-) -> tuple[np.ndarray, np.ndarray | None, float | None]:
-    """Prior, mean and the share of right labels."""
-    train = data.train
-    known = train.true_labels >= 0
-    right = float((train.labels == train.true_labels)[known].mean()) if known.any() else None
-    return _prior(experiment, data), _mean(experiment, train.images), right
 
 
 def _mean(experiment: Experiment, images: np.ndarray | ImageFiles) -> np.ndarray | None:

@@ -13,7 +13,6 @@ from PIL import Image
 
 from chainer_jo import files
 from chainer_jo.datasets.progress import Progress
-from chainer_jo.datasets.pseudo_labels import Features
 from chainer_jo.errors import UserError
 from chainer_jo.links.resnet50 import FEATURES, ResNet50, Variant
 from chainer_jo.links.resnet50_weights import load_resnet50, variant_of
@@ -42,7 +41,7 @@ def prepare(images: np.ndarray, variant: Variant, size: int = 224) -> np.ndarray
 
 def pool5_features(
     images: np.ndarray, weights: str | Path, device: str = "@numpy", size: int = 224
-) -> Features:
+) -> np.ndarray:
     """The paper's features of RGB images (n, h, w, 3) uint8: (n, 2048) float32, in their order.
 
     What has been extracted is kept in Chainer's data set folder, under a digest of images and
@@ -83,7 +82,7 @@ def pool5_features(
         blocks.append(np.load(path))
     if network is not None:
         progress.finish(len(images))
-    return Features(np.concatenate(blocks), f"ResNet-50 pool5 ({variant} weights)", stand_in=False)
+    return np.concatenate(blocks)
 
 
 def _extract(

@@ -275,7 +275,7 @@ class ByImages:
         cost = self._cost(experiments)
         live = self.ranks.size == 1
         begun = {e: 0 if self.store.result(e) else len(self.store.log(e)) for e in waiting}
-        status = Status(len(waiting), live, self.names.__getitem__, begun)
+        status = Status(begun, live, self.names.__getitem__)
         seconds = sum(map(cost.seconds, waiting)) / self.jobs
         if waiting and not math.isnan(seconds):
             print(f"{len(waiting)} runs, about {duration(seconds)}", flush=True)

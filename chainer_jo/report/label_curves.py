@@ -30,7 +30,7 @@ def label_figure(study: Study, number: int, what: str, key: str) -> Figure:
     curves = []
     for stage in ("initial", "updated"):
         for labels, (noise, rate) in LABELS.items():
-            if (noise == "pseudo" and not study.pseudo_available) or (
+            if (noise == "pseudo" and not study.features) or (
                 labels == "ground_truth" and stage == "updated"
             ):
                 continue
@@ -47,8 +47,8 @@ def label_figure(study: Study, number: int, what: str, key: str) -> Figure:
     loss = key == "cross_entropy"
     drawn = "thin: KL divergence (eq. 6) where labels are updated"
     conditions += f"; {drawn if loss else 'bands from the first division of the learning rate on'}"
-    missing = "" if study.pseudo_available else MISSING
-    kinds = "true, noisy and pseudo" if study.pseudo_available else "true and noisy"
+    missing = "" if study.features else MISSING
+    kinds = "true, noisy and pseudo" if study.features else "true and noisy"
     caption = (
         f"{what} in the second step on {kinds} labels, as they are and as the first step leaves "
         f"them; {images(study)}."

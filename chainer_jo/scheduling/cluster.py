@@ -22,6 +22,7 @@ from distributed import Client, Future, KilledWorker, get_worker
 from distributed.comm import resolve_address
 from distributed.utils import sync
 
+from chainer_jo import files
 from chainer_jo.datasets import ImageData
 from chainer_jo.datasets.labelled_data import ImageFiles, LabelledData
 from chainer_jo.errors import Unfinished, UserError
@@ -99,14 +100,15 @@ class Cluster:
         return self._threads.submit(self._hand_out, experiment)
 
     def _connect(self) -> Client:
-        file = {"scheduler_file": self.address} if os.path.isfile(self.address) else {}
+        address = self.address
         for name in ("distributed", "distributed.client"):
             logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters is said here
         try:
-            if not file:  # a Client that cannot read its address takes a minute to close
-                resolve_address(self.address)
-            return Client(None if file else self.address, **file, set_as_default=False)
-        except (OSError, ValueError) as error:
+            if os.path.isfile(address):
+                address = files.read_json(Path(address))["address"]
+            resolve_address(address)  # of one that it cannot read a Client takes a minute to close
+            return Client(address, set_as_default=False)
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise UserError(
                 f"--cluster {self.address}: no Dask scheduler answers ({error})"
             ) from None

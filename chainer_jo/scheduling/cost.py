@@ -161,18 +161,14 @@ def _synchronize(run: Run) -> None:
         run.device.xp.cuda.get_current_stream().synchronize()
 
 
-def epochs(experiment: Experiment) -> int:
-    """The cost of a run, in epochs: all runs have one network and one data set."""
-    return experiment.optimization.epochs
-
-
 def makespan(experiments: Sequence[Experiment], places: int) -> int:
     """Epochs from the first start to the last end of runs to do, ``places`` at a time."""
     queue, now = Queue(experiments), 0
     running: list[tuple[int, str, Experiment]] = []  # a heap, by when they end
     while queue or running:
         while len(running) < places and (experiment := queue.next(places)):
-            heappush(running, (now + epochs(experiment), experiment.id, experiment))
+            end = now + experiment.optimization.epochs
+            heappush(running, (end, experiment.id, experiment))
         now, _, experiment = heappop(running)
         queue.ended(experiment, "finished")
     return now
@@ -183,6 +179,7 @@ def longest_chain(experiments: Sequence[Experiment]) -> int:
     do, or of the longest other run."""
     to_do = set(experiments)
     chains = (
-        epochs(e) + (epochs(e.first_step) if e.first_step in to_do else 0) for e in experiments
+        sum(step.optimization.epochs for step in (e, e.first_step) if step in to_do)
+        for e in experiments
     )
     return max(chains, default=0)

@@ -20,21 +20,19 @@ class Status:
 
     Parameters
     ----------
-    total : runs to do.
+    begun : the runs to do, and the epochs that each has behind it; all epochs are taken to be
+        equally long.
     live : whether the moving line may be used: nothing else writes to the terminal meanwhile.
     name : what runs are called; None: by their ids.
-    begun : epochs that each run to do has behind it, if all epochs take about the same time; then
-        it is they that the time left is judged by, and not whole runs.
     """
 
     def __init__(
         self,
-        total: int,
+        begun: Mapping[Experiment, int],
         live: bool,
         name: Callable[[Experiment], str] | None = None,
-        begun: Mapping[Experiment, int] | None = None,
     ) -> None:
-        self.total = total
+        self.total = len(begun)
         self.done = 0
         self.started = time.monotonic()
         self._name = name or (lambda experiment: experiment.id)
@@ -43,7 +41,7 @@ class Status:
         self._next = self.started + INTERVAL
         self._epochs: dict[Experiment, int] = {}
         self._begun = begun
-        self._counted = dict(begun or {})
+        self._counted = dict(begun)
 
     def show(self, event: Event) -> None:
         experiment = event.experiment
@@ -86,10 +84,8 @@ class Status:
 
     def _left(self) -> str:
         elapsed = time.monotonic() - self.started
-        left, here = self.total - self.done, self.done
-        if self._begun is not None:
-            left = sum(e.optimization.epochs - self._counted[e] for e in self._begun)
-            here = sum(self._counted[e] - epochs for e, epochs in self._begun.items())
+        left = sum(e.optimization.epochs - self._counted[e] for e in self._begun)
+        here = sum(self._counted[e] - epochs for e, epochs in self._begun.items())
         return f"about {duration(elapsed / here * left)} left" if left and here else ""
 
     def _draw(self) -> None:
@@ -99,7 +95,7 @@ class Status:
         parts = [
             f"{self._short(e)} {epoch}/{e.optimization.epochs}" for e, epoch in self._epochs.items()
         ]
-        if self._begun is not None and (left := self._left()):
+        if left := self._left():
             parts.append(left)
         line = f"{self.done}/{self.total} | " + " | ".join(parts)
         if self._live:

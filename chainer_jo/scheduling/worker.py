@@ -64,8 +64,7 @@ def execute(
             store.begin_again(experiment)
             ranks.broadcast((experiment, store, settings))
             try:
-                run = Run(experiment, data, store, settings, lambda epoch: on_epoch(run), ranks)
-                result = run.finish()
+                result = Run(experiment, data, store, settings, on_epoch, ranks).finish()
             except Paused:
                 return "paused", None
             except MemoryError as error:  # CuPy's, too
