@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import time
 from collections.abc import Callable
@@ -11,6 +10,8 @@ from importlib import metadata
 import numpy
 from threadpoolctl import threadpool_limits
 
+from chainer_jo.cores import usable_cores
+from chainer_jo.experiments.provenance import cpu_name
 from chainer_jo.functions.providers import Unavailable, dnnl
 from chainer_jo.functions.providers.buffers import Buffers
 
@@ -23,10 +24,8 @@ def describe(threads: int) -> dict:
     """Processor, its instructions, operating system and versions."""
     packages = ("chainer", "numpy", "torch", "ml_dtypes", "onednn-cpu-gomp")
     return {
-        "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
+        "processor": cpu_name(),
+        "cores": usable_cores(),
         "threads": threads,
         "instructions": [
             f for f in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if f in _flags()
@@ -88,20 +87,12 @@ def _shortest(function: Callable) -> float:
     return min(seconds)
 
 
-def _cpuinfo(field: str) -> str:
+def _flags() -> list[str]:
     try:
         with open("/proc/cpuinfo") as lines:
-            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith(field))
+            return next(line.split() for line in lines if line.startswith("flags"))
     except (OSError, StopIteration):
-        return ""
-
-
-def _processor() -> str:
-    return _cpuinfo("model name") or platform.processor() or platform.machine()
-
-
-def _flags() -> list[str]:
-    return _cpuinfo("flags").split()
+        return []
 
 
 def version(package: str) -> str | None:

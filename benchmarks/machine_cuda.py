@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import metadata
+from machine import version
 
 from chainer_jo.errors import UserError
 
@@ -35,16 +35,9 @@ def describe(threads: int) -> dict:
         "cuda_driver": runtime.driverGetVersion(),
         "cuda_runtime": runtime.runtimeGetVersion(),
         "threads": threads,
-        "packages": {name: _version(name) for name in PACKAGES},
+        "packages": {name: version(name) for name in PACKAGES},
         "cudnn": _cudnn(),
     }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _cudnn() -> int | None:

@@ -110,7 +110,6 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json:
         about = {key: tables["stock"][key] for key in ("preset", "data")}
         files.write_json(options.json, {**about, "rows": rows, "provenance": origins})
-        options.json.with_suffix(".md").write_text(markdown(rows) + "\n")
     return 0
 
 

@@ -57,7 +57,6 @@ def training_step(
     channels_last: bool = False,
     bfloat16: bool = False,
     compiled: bool = False,
-    device: str = "cpu",
 ) -> Callable[[], None]:
     """One iteration: the next batch of the data, softmax cross entropy, SGD.
 
@@ -65,9 +64,9 @@ def training_step(
     """
     torch.manual_seed(SEED)
     layout = torch.channels_last if channels_last else torch.contiguous_format
-    network = Network(workload).to(device, memory_format=layout)
-    images = torch.from_numpy(workload.inputs).to(device, memory_format=layout)
-    labels = torch.from_numpy(workload.labels).long().to(device)
+    network = Network(workload).to(memory_format=layout)
+    images = torch.from_numpy(workload.inputs).to(memory_format=layout)
+    labels = torch.from_numpy(workload.labels).long()
     optimizer = torch.optim.SGD(
         network.parameters(), LEARNING_RATE, MOMENTUM, weight_decay=WEIGHT_DECAY, fused=True
     )
@@ -77,7 +76,7 @@ def training_step(
     def step() -> None:
         batch = next(batches)
         optimizer.zero_grad()
-        with torch.autocast(device, torch.bfloat16, enabled=bfloat16):
+        with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
             logits = predict(images[batch])
         F.cross_entropy(logits.float(), labels[batch]).backward()
         optimizer.step()

@@ -94,7 +94,7 @@ def write_json(path: Path, value) -> None:
 def read_json(path: Path):
     """The JSON value in a file. Raises UserError if it is not readable."""
     try:
-        return json.loads(path.read_text())
+        return json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: not readable as JSON ({error})") from None
 

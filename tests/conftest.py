@@ -1,4 +1,4 @@
-"""The tests run from a checkout: the package need not be installed."""
+"""The tests run from a checkout: the package need not be installed, and scripts are modules."""
 
 import os
 import signal
@@ -15,7 +15,9 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 # Tests that were started in the background would hand down that Ctrl-C is ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+sys.path += [str(ROOT / "benchmarks"), str(ROOT / "reproduce")]
 
 # Before any test imports chainer: see chainer_jo._compat.
 from chainer_jo.datasets.array_cache import download  # noqa: E402

@@ -29,6 +29,7 @@ def batch_norm_relu(x, gamma, beta, mean, var, eps):
 
 def relative_error(found, expected):
     """Norm of the difference over the norm of what is expected."""
-    expected = np.float64(expected)
-    difference = np.linalg.norm(np.float64(found) - expected)
+    found, expected = np.float64(found), np.float64(expected)
+    assert found.shape == expected.shape
+    difference = np.linalg.norm(found - expected)
     return difference / max(np.linalg.norm(expected), 1e-30)

@@ -8,7 +8,7 @@ units of the one given to the other, what is left is the error of the arithmetic
 import numpy as np
 from float64_functions import conv2d, conv2d_gradients
 
-from chainer_jo.functions.providers import Provider
+from chainer_jo.functions.providers import EPS, Provider
 
 
 class Float64(Provider):
@@ -37,15 +37,15 @@ class Float64(Provider):
     def conv2d_grad_weight(self, x, gy, W_shape, stride, pad):
         return conv2d_gradients(x, np.zeros(W_shape), gy, stride, pad)[1]
 
-    def batch_norm_relu_train(self, x, gamma, beta, eps):
+    def batch_norm_relu_train(self, x, gamma, beta):
         mean, var = x.mean(axis=(0, 2, 3)), x.var(axis=(0, 2, 3))
-        inverse_std = (var + eps) ** -0.5
+        inverse_std = (var + EPS) ** -0.5
         x_hat = (x - _expand(mean)) * _expand(inverse_std)
         active = next(self._active)
         y = (_expand(np.float64(gamma)) * x_hat + _expand(np.float64(beta))) * active
         return y, mean, var, (x_hat, inverse_std, active)
 
-    def batch_norm_relu_test(self, x, gamma, beta, mean, var, eps):
+    def batch_norm_relu_test(self, x, gamma, beta, mean, var):
         raise AssertionError("this provider is for training")
 
     def batch_norm_relu_grad(self, x, y, gamma, gy, saved, accumulate):

@@ -1,29 +1,19 @@
 """What the GPU benchmark computes without a GPU."""
 
 import json
-import re
 import sys
-from pathlib import Path
 
+import engines_cuda as engines
+import machine_cuda
 import numpy as np
-import processes
 import pytest
-
-ROOT = Path(__file__).resolve().parent.parent
-
-
-@pytest.fixture(scope="module")
-def engines():
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        import engines_cuda
-
-        yield engines_cuda
-    finally:
-        sys.path.remove(str(ROOT / "benchmarks"))
+import train_step
+import workload
+from processes import ROOT, run
+from worker import WorkerEnded
 
 
-def test_speeds_follow_from_times(engines):
+def test_speeds_follow_from_times():
     entry = {"name": "chainer_jo/mixed-graph", "median_s": 0.002}
     lines = engines.annotate({"network": "paper", "batch": 128, "entries": [entry]})
     assert entry["images_per_s"] == 64_000
@@ -31,28 +21,20 @@ def test_speeds_follow_from_times(engines):
     assert "64000" in lines[1] and "0.703" in lines[1]
 
 
-def test_every_goal_compares_engines_that_there_are(engines):
-    for _, ours, others, _ in engines.GOALS:
-        assert ours in engines.ENTRIES and others and set(others) <= set(engines.ENTRIES)
-
-
-def test_an_epoch_is_as_long_as_cifar10s(engines):
-    import workload
-
+def test_an_epoch_is_as_long_as_cifar10s():
     data = workload.tiled(workload.load("digits"), workload.EPOCH)
     assert len(data.images) == len(data.labels) >= workload.EPOCH
     assert np.array_equal(data.images[:640], data.images[640:1280])
 
 
 def test_without_a_gpu_it_says_so_in_one_line():
-    pytest.importorskip("chainer")
     command = [sys.executable, ROOT / "benchmarks" / "train_step.py", "--device", "cuda"]
     environment = {"PATH": "/usr/bin:/bin", "CUDA_VISIBLE_DEVICES": ""}
-    said = processes.run(command, 2, env=environment).stderr
+    said = run(command, 2, env=environment).stderr
     assert said.count("\n") == 1 and "--device cuda: no CUDA GPU" in said
 
 
-def test_groups_name_every_engine_and_begin_with_what_the_goals_compare(engines):
+def test_groups_name_every_engine_and_begin_with_what_the_goals_compare():
     assert {name for group in engines.GROUPS for name in group} == set(engines.ENTRIES)
     first = set(engines.GROUPS[0])
     for _, ours, others, _ in engines.GOALS:
@@ -63,18 +45,15 @@ def test_groups_name_every_engine_and_begin_with_what_the_goals_compare(engines)
 
 
 @pytest.fixture
-def steps(engines, monkeypatch):
-    """`train_step` on workers that are none, by the seconds that each answers with."""
-    import train_step
-    from worker import WorkerEnded
-    from workload import Missing
-
+def asked(monkeypatch):
+    """`train_step` on workers that are none, by the seconds that each answers with; their names in
+    the order in which they are asked."""
     asked = []
 
     class Worker:
         def __init__(self, engines, name, *options):
             if name.startswith("torch"):
-                raise Missing("torch is not installed")
+                raise workload.Missing("torch is not installed")
             self.name = name
 
         def ask(self, request):
@@ -86,15 +65,14 @@ def steps(engines, monkeypatch):
         def stop(self):
             pass
 
-    machine = sys.modules.setdefault("machine_cuda", __import__("machine_cuda"))
-    monkeypatch.setattr(machine, "describe", lambda threads: {"gpu": "none", "threads": threads})
+    described = {"gpu": "none"}
+    monkeypatch.setattr(machine_cuda, "describe", lambda threads: described | {"threads": threads})
     monkeypatch.setattr(train_step, "Worker", Worker)
-    return train_step, asked
+    return asked
 
 
-def test_what_was_measured_is_there_after_each_group(engines, steps, tmp_path, monkeypatch):
+def test_what_was_measured_is_there_after_each_group(asked, tmp_path, monkeypatch):
     """Cut off in the third group, and again with no time left; the same command ends it."""
-    train_step, asked = steps
     path = tmp_path / "train_step.json"
     command = ["--device", "cuda", "--rounds", "2", "--json", str(path)]
     measure = train_step.measure
@@ -124,23 +102,3 @@ def test_what_was_measured_is_there_after_each_group(engines, steps, tmp_path, m
     before = len(asked)
     assert train_step.main(command) == 0 and len(asked) == before
     assert train_step.main([*command, "--batch", "64"]) == 0 and len(asked) > before
-
-
-def test_no_module_of_the_benchmarks_imports_in_a_circle():
-    folder = ROOT / "benchmarks"
-    imports = {
-        path.stem: {
-            name
-            for name in re.findall(r"^\s*(?:from|import) (\w+)", path.read_text(), re.M)
-            if (folder / f"{name}.py").exists()
-        }
-        for path in folder.glob("*.py")
-    }
-
-    def reached(start, seen=()):
-        for name in imports[start]:
-            assert name not in (start, *seen), f"{name} imports itself through {seen}"
-            reached(name, (start, *seen))
-
-    for module in imports:
-        reached(module)

@@ -1,9 +1,6 @@
 """benchmarks/label_errors.py: what it scores, that it goes on where it stopped, what it prints."""
 
-import importlib
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,19 +8,11 @@ import pytest
 from chainer_jo.datasets import noise
 
 pytest.importorskip("cleanlab", reason="extra bench")
-BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
+import label_errors as benchmark  # noqa: E402
 
 
 @pytest.fixture
-def benchmark(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    yield importlib.import_module("label_errors")
-    for name in ("label_errors", "machine"):
-        sys.modules.pop(name, None)
-
-
-@pytest.fixture
-def task(benchmark):
+def task():
     rng = np.random.default_rng(0)
     true = (np.arange(240) % 3).astype(np.int32)
     features = (np.eye(3, 5)[true] * 4 + rng.normal(size=(240, 5))).astype(np.float32)
@@ -35,7 +24,7 @@ def task(benchmark):
     return benchmark.Task("blobs", features, true, draw)
 
 
-def test_every_method_finds_wrong_labels(benchmark, task):
+def test_every_method_finds_wrong_labels(task):
     for name in benchmark.METHODS:
         found = benchmark.measure(task, name, 0)
         assert found["f1"] > 0.7 and found["right"] > found["right_before"], name
@@ -43,7 +32,7 @@ def test_every_method_finds_wrong_labels(benchmark, task):
         assert not found["doubt"] and found["processor_seconds"] > 0
 
 
-def test_scores_are_those_of_the_verdict(benchmark, task, monkeypatch):
+def test_scores_are_those_of_the_verdict(task, monkeypatch):
     _, given = task.draw(0)
     bad = np.flatnonzero(given != task.true)
     good = np.flatnonzero(given == task.true)
@@ -65,7 +54,7 @@ def test_scores_are_those_of_the_verdict(benchmark, task, monkeypatch):
     assert found["broken"] == 5
 
 
-def test_where_nothing_is_wrong_there_is_no_f1(benchmark, task):
+def test_where_nothing_is_wrong_there_is_no_f1(task):
     right = benchmark.Task(
         "right", task.features, task.true, lambda seed: (np.arange(240), task.true)
     )
@@ -73,7 +62,7 @@ def test_where_nothing_is_wrong_there_is_no_f1(benchmark, task):
     assert found["f1"] is None and found["right_before"] == 1
 
 
-def test_goes_on_where_it_stopped_and_prints_all(benchmark, task, tmp_path, monkeypatch):
+def test_goes_on_where_it_stopped_and_prints_all(task, tmp_path, monkeypatch):
     monkeypatch.setattr(benchmark, "digits_tasks", lambda: [task])
     file = tmp_path / "found.json"
     names = [benchmark.RELABEL, benchmark.REGRESSION]
@@ -92,7 +81,7 @@ def test_goes_on_where_it_stopped_and_prints_all(benchmark, task, tmp_path, monk
     assert "## blobs (" in text and f"| **{ours} ± " in text
 
 
-def test_a_file_of_other_features_is_refused(benchmark, tmp_path, capsys):
+def test_a_file_of_other_features_is_refused(tmp_path, capsys):
     file = tmp_path / "few.npz"
     np.savez(file, features=np.zeros((7, 2)))
     assert benchmark.main(["--features", str(file)]) == 2

@@ -2,26 +2,17 @@
 
 import json
 import subprocess
-import sys
-from pathlib import Path
 
+import full_epoch
 import pytest
+import script_costs
+import train_step
+import workload
 
 from chainer_jo.experiments import presets
 
-BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def benchmarks():
-    sys.path.insert(0, str(BENCHMARKS))
-    yield
-    sys.path.remove(str(BENCHMARKS))
-
 
 def test_the_network_is_the_papers():
-    import workload
-
     paper = presets.PAPER
     assert workload.NETWORKS["paper"] == (
         tuple(paper.network.units),
@@ -33,8 +24,6 @@ def test_the_network_is_the_papers():
 
 def test_a_run(tmp_path, capsys):
     """Stock Chainer against this project without and with the engine, on the digits network."""
-    import train_step
-
     path = tmp_path / "results" / "cpu.json"
     names = ["chainer", "chainer_jo/stock", "chainer_jo/fp32", "torch/fp32-nhwc"]
     arguments = ["--network", "digits", "--batch", "4", "--threads", "1", "--rounds", "1"]
@@ -67,8 +56,6 @@ def test_a_run(tmp_path, capsys):
 
 
 def test_ratios_take_the_fastest_of_the_others():
-    import train_step
-
     seconds = {"ours": 2.0, "slow": 8.0, "fast": 5.0}
     entries = [{"name": name, "median_s": s} for name, s in seconds.items()]
     goals = [("a", "ours", ("slow", "fast", "absent"), 2.0), ("b", "ours", ("absent",), 1.0)]
@@ -79,8 +66,6 @@ def test_ratios_take_the_fastest_of_the_others():
 
 
 def test_seconds_per_epoch(tmp_path, capsys):
-    import full_epoch
-
     path = tmp_path / "epoch.json"
     arguments = ["--data", "digits", "--precision", "fp32", "--threads", "1", "--epochs", "2"]
     assert full_epoch.main([*arguments, "--json", str(path)]) == 0
@@ -93,8 +78,6 @@ def test_seconds_per_epoch(tmp_path, capsys):
 
 
 def test_what_a_script_costs_is_that_of_all_its_processes():
-    import script_costs
-
     cost = script_costs.measure("table4", ["--preset=digits"])
     assert (cost["script"], cost["runs"]) == ("table4", 0)
     assert cost["processor_s"] > 0.2 and 50 < cost["process_mb"] < 2000 and cost["disk_mb"] >= 0

@@ -1,8 +1,6 @@
 """What claims are decided by: estimates over trials, rules with their errors, phases of phases."""
 
-import sys
-from pathlib import Path
-
+import claim_errors
 import pytest
 from scipy import stats
 
@@ -27,8 +25,6 @@ from chainer_jo.paper.claims.decision import (
     together,
 )
 from chainer_jo.paper.trials import Trials, mean_of
-
-sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
 
 def about(mean, scatter, trials=3):
@@ -249,22 +245,16 @@ class TestErrors:
     REPEATS = 2000  # a rate of 2.5 % is then known up to 0.7 %
 
     def test_chance_refutes_a_claim_in_one_case_of_forty(self):
-        import claim_errors
-
         rates = claim_errors.error_rates(claim_errors.pairs, 5, 3, self.REPEATS)
         assert rates["refuted"] < 0.025 + 0.01
         assert rates["holds"] < 0.025 + 0.01
         assert rates["one for itself"] > 0.06  # what it would be without Holm's rule
 
     def test_counting_images_does_not_decide(self):
-        import claim_errors
-
         rates = claim_errors.error_rates(claim_errors.pairs, 5, 2, self.REPEATS, counted=True)
         assert rates["refuted"] < 0.025 + 0.015
 
     def test_a_loss_of_the_margin_passes_as_kept_in_one_case_of_forty(self):
-        import claim_errors
-
         assert claim_errors.kept_at_the_margin(6, self.REPEATS) < 0.025 + 0.01
 
 

@@ -13,8 +13,13 @@ from chainer_jo.errors import UserError
 from chainer_jo.functions.providers import cudnn_choices, cudnn_planner
 from chainer_jo.functions.providers.cudnn import CuDNN
 from chainer_jo.functions.providers.cudnn_choices import NAME, Choices
-from chainer_jo.functions.providers.cudnn_planner import CANDIDATES, SECONDS, WORKSPACE
-from chainer_jo.functions.providers.cudnn_timing import ROUNDS, RUNS
+from chainer_jo.functions.providers.cudnn_planner import (
+    CANDIDATES,
+    ROUNDS,
+    RUNS,
+    SECONDS,
+    WORKSPACE,
+)
 
 HERE = "H100, cuDNN 9.28.0"
 SLOW, FAST = Offer("eng1_k2=5", 30.0, off=0.25), Offer("eng1_k2=7", 20.0, off=0.5)

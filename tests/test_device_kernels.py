@@ -11,7 +11,7 @@ from cuda_on_cpu import array, needs_compiler
 from chainer_jo.datasets import augmentation
 from chainer_jo.functions import cuda_source, joint_loss_kernel
 from chainer_jo.functions.losses import JointLoss
-from chainer_jo.functions.providers import Provider, cudnn_kernels
+from chainer_jo.functions.providers import EPS, Provider, cudnn_kernels
 from chainer_jo.training.device import kernels
 from chainer_jo.training.iterator import Batch
 from chainer_jo.training.optimizers import FlatMomentumSGD
@@ -111,16 +111,15 @@ def test_weights_are_arranged_as_numpy_would(rng, count, dtype):
 def test_averages_of_all_layers_move_as_a_providers_do(rng, layers):
     moved, expected = [], []
     for i in range(layers):
-        c, samples, eps = 1 + i % 7, 2 + i, 2e-5 * (1 + i % 2)
+        c, samples = 1 + i % 7, 2 + i
         mean, var = rng.standard_normal(c).astype(np.float32), rng.random(c, np.float32) + 0.01
         running = rng.standard_normal(c).astype(np.float32), rng.random(c, np.float32)
         theirs = [a.copy() for a in running]
-        Provider.move_averages(None, *theirs, mean, var, 0.9, samples)
+        Provider.move_averages(None, *theirs, mean, var, samples)
         expected.append(theirs)
-        inverse = 1 / np.sqrt(var + np.float32(eps))
+        inverse = 1 / np.sqrt(var + np.float32(EPS))
         arrays = map(array, (*running, mean, inverse))
-        unbias = samples / (samples - 1)
-        moved.append(cudnn_kernels.Moved(*arrays, eps, 0.9, unbias))
+        moved.append(cudnn_kernels.Moved(*arrays, samples / (samples - 1)))
     cudnn_kernels.Kernels.move_averages(moved)
     for ours, theirs in zip(moved, expected, strict=True):
         np.testing.assert_allclose(ours.running_mean, theirs[0], rtol=2e-6, atol=1e-7)
@@ -158,7 +157,7 @@ def test_tables_fit_into_a_kernels_arguments():
         (cudnn_kernels.WEIGHTS_DTYPE, 8 * (3 * cudnn_kernels.WEIGHTS + 1)
          + 8 * cudnn_kernels.WEIGHTS),
         (cudnn_kernels.LAYERS_DTYPE, 8 * (5 * cudnn_kernels.LAYERS + 1)
-         + 12 * cudnn_kernels.LAYERS),
+         + 4 * cudnn_kernels.LAYERS),
     ):  # fmt: skip
         assert table.itemsize == bytes_of_c <= 4096 - 64 and bytes_of_c % 8 == 0
 

@@ -2,9 +2,7 @@
 
 import csv
 import importlib
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from tiny import STUDY
@@ -18,7 +16,6 @@ from chainer_jo.report.figure import Figure
 
 ORIGIN = {"preset": "tiny", "data": "digits", "precision": "fp32"}
 STUDY = replace(STUDY, trials=2, features="pixels")
-sys.path.append(str(Path(__file__).resolve().parent.parent / "reproduce"))
 
 
 def figure_of(number, study=STUDY):

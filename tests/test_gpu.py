@@ -141,10 +141,10 @@ def test_batch_norm_relu_and_gradients(provider, rng, shape):
     tolerance = TOLERANCE[provider.precision]
     x, gy, accumulate = (activation(provider, rng, *shape) for _ in range(3))
     gamma, beta = (cupy.asarray(rng.standard_normal(shape[1]), np.float32) for _ in range(2))
-    y, mean, given, saved = provider.batch_norm_relu_train(x, gamma, beta, 2e-5)
-    var = cupy.maximum(1 / given.inverse**2 - given.eps, 0).astype(np.float32)
+    y, mean, inverse, saved = provider.batch_norm_relu_train(x, gamma, beta)
+    var = cupy.maximum(1 / inverse**2 - providers.EPS, 0).astype(np.float32)
     gx, ggamma, gbeta = provider.batch_norm_relu_grad(x, y, gamma, gy, saved, accumulate)
-    tested = provider.batch_norm_relu_test(x, gamma, beta, mean, var, 2e-5)
+    tested = provider.batch_norm_relu_test(x, gamma, beta, mean, var)
 
     operands = [chainer.Variable(host(v)) for v in (x, gamma, beta)]
     out = F.relu(F.batch_normalization(*operands, eps=2e-5))

@@ -7,15 +7,14 @@ import shutil
 import sys
 from pathlib import Path
 
+import gpu_smoke
+import gpu_state
 import pytest
 from processes import ROOT, run
 
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.presets import PAPER
 from chainer_jo.links import PreActResNet
-
-sys.path.insert(0, str(ROOT / "benchmarks"))
-gpu_smoke, gpu_state = map(__import__, ("gpu_smoke", "gpu_state"))
 
 
 def test_flags_are_of_the_best_precision_that_passed():

@@ -119,7 +119,7 @@ def test_predictions_through_a_graph(stand_in, monkeypatch):
     for _ in range(30):
         classifier.predictor(pixels.plain(slice(None)))  # moves the running statistics
     classes = evaluation.Predictor(classifier, graph=True)(pixels)
-    assert np.array_equal(classes, evaluation.predict(classifier, pixels))
+    assert np.array_equal(classes, evaluation.Predictor(classifier)(pixels))
     assert len(set(classes)) > 1, "all the same, as from an array that was overwritten"
 
 

@@ -9,8 +9,10 @@ import pytest
 from chainer import functions as F
 from cuda_on_cpu import elementwise, needs_compiler
 from fake_cudnn import WORKSPACE, HostArrays, Library, data_type
+from float64_functions import relative_error
 
 from chainer_jo.errors import UserError
+from chainer_jo.functions.providers import DECAY, EPS
 from chainer_jo.functions.providers.cudnn import FUSED, FUSIONS, CuDNN
 from chainer_jo.functions.providers.cudnn_choices import Choices
 from chainer_jo.functions.providers.cudnn_kernels import SOURCES
@@ -65,15 +67,15 @@ class NumpyKernels:
     @staticmethod
     def move_averages(layers):
         for layer in layers:
-            decay, unbias = np.float32(layer.decay), np.float32(layer.unbias)
-            var = variance(layer)
+            decay, unbias = np.float32(DECAY), np.float32(layer.unbias)
+            var = variance(layer.inverse)
             layer.running_mean[...] = decay * layer.running_mean + (1 - decay) * layer.mean
             layer.running_var[...] = decay * layer.running_var + (1 - decay) * unbias * var
 
 
-def variance(given):
+def variance(inverse):
     """The variance in what `batch_norm_relu_train` gives for it."""
-    return np.maximum(1 / (given.inverse * given.inverse) - np.float32(given.eps), 0)
+    return np.maximum(1 / (inverse * inverse) - np.float32(EPS), 0)
 
 
 def make(precision="fp32", fused=ALL, unsupported=()):
@@ -87,12 +89,6 @@ def make(precision="fp32", fused=ALL, unsupported=()):
 
 def draw(rng, *shape):
     return rng.standard_normal(shape).astype(np.float32)
-
-
-def difference(a, b):
-    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    assert a.shape == b.shape
-    return np.linalg.norm(a - b) / np.linalg.norm(b)
 
 
 def is_channels_last(x):
@@ -141,9 +137,9 @@ def test_convolution_and_gradients(
     out.backward()
     expected = out.array + (0 if residual is None else residual.astype(np.float64))
     expected_gx = operands[0].grad + (0 if accumulate is None else accumulate.astype(np.float64))
-    assert difference(y, expected) < TOLERANCE[precision]
-    assert difference(gx, expected_gx) < TOLERANCE[precision]
-    assert difference(gW, operands[1].grad) < TOLERANCE[precision]
+    assert relative_error(y, expected) < TOLERANCE[precision]
+    assert relative_error(gx, expected_gx) < TOLERANCE[precision]
+    assert relative_error(gW, operands[1].grad) < TOLERANCE[precision]
     assert y.dtype == gx.dtype == x.dtype and gW.dtype == np.float32
     assert is_channels_last(y) and is_channels_last(gx) and gW.flags.c_contiguous
 
@@ -156,8 +152,8 @@ def test_batch_norm_relu_and_gradients(rng, ways, precision, shape, no_engine):
     x, gy, accumulate = (provider.as_activation(draw(rng, *shape)) for _ in range(3))
     gamma, beta = draw(rng, shape[1]), draw(rng, shape[1])
 
-    y, mean, var, saved = provider.batch_norm_relu_train(x, gamma, beta, 2e-5)
-    var = variance(var)
+    y, mean, inverse, saved = provider.batch_norm_relu_train(x, gamma, beta)
+    var = variance(inverse)
     gx, ggamma, gbeta = provider.batch_norm_relu_grad(x, y, gamma, gy, saved, accumulate)
 
     operands = [chainer.Variable(v.astype(np.float64)) for v in (x, gamma, beta)]
@@ -166,12 +162,12 @@ def test_batch_norm_relu_and_gradients(rng, ways, precision, shape, no_engine):
     out.backward()
     x64 = x.astype(np.float64)
     tolerance = 3 * TOLERANCE[precision]
-    assert difference(y, out.array) < tolerance
-    assert difference(mean, x64.mean(axis=(0, 2, 3))) < tolerance
-    assert difference(var, x64.var(axis=(0, 2, 3))) < tolerance
-    assert difference(gx, operands[0].grad + accumulate.astype(np.float64)) < tolerance
-    assert difference(ggamma, operands[1].grad) < tolerance
-    assert difference(gbeta, operands[2].grad) < tolerance
+    assert relative_error(y, out.array) < tolerance
+    assert relative_error(mean, x64.mean(axis=(0, 2, 3))) < tolerance
+    assert relative_error(var, x64.var(axis=(0, 2, 3))) < tolerance
+    assert relative_error(gx, operands[0].grad + accumulate.astype(np.float64)) < tolerance
+    assert relative_error(ggamma, operands[1].grad) < tolerance
+    assert relative_error(gbeta, operands[2].grad) < tolerance
     assert y.dtype == gx.dtype == x.dtype and is_channels_last(y) and is_channels_last(gx)
     assert {v.dtype for v in (mean, var, ggamma, gbeta)} == {np.dtype(np.float32)}
 
@@ -197,7 +193,7 @@ def test_a_network_learns_as_with_stock_chainer(precision):
     provider, _ = make(precision)
     ours, stock = gradients(provider), gradients(None)
     for a, b in zip(ours, stock, strict=True):
-        assert difference(a, b) < tolerance
+        assert relative_error(a, b) < tolerance
 
 
 @pytest.mark.parametrize("precision", TOLERANCE)
@@ -225,7 +221,7 @@ def test_a_whole_step_is_its_parts_bit_for_bit(precision):
     (ours, averages), (parts, same) = results(True), results(False)
     half = 2e-3 if precision == "mixed" else 0  # a sum of two is rounded to float16
     for a, b in zip(ours, parts, strict=True):
-        assert difference(a.astype(np.float32), b) <= half
+        assert relative_error(a.astype(np.float32), b) <= half
     assert all(np.array_equal(a, b) for a, b in zip(averages, same, strict=True))
 
 
@@ -238,7 +234,7 @@ def test_each_operation_is_fused_by_itself(rng, precision, fusion):
     W, gamma = draw(rng, 8, 8, 3, 3), np.ones(8, np.float32)
     provider.conv2d(x, W, 1, 1, gy)
     provider.conv2d_grad_input(gy, W, x.shape, 1, 1, x)
-    y, _, _, saved = provider.batch_norm_relu_train(x, gamma, gamma, 2e-5)
+    y, _, _, saved = provider.batch_norm_relu_train(x, gamma, gamma)
     provider.batch_norm_relu_grad(x, y, gamma, gy, saved, None)
     ran = [set(graph.nodes) for graph in library.graphs if graph.runs]
     together = {"conv2d": {"conv_fprop", "add"}, "conv2d_grad_input": {"conv_dgrad", "add"},
@@ -254,7 +250,7 @@ def test_graphs_are_planned_once_per_shape(rng):
     for _ in range(3):
         provider.conv2d(x, W, 1, 1, None)
         provider.conv2d(x, W, 1, 1, draw(rng, 2, 4, 6, 6))
-        provider.batch_norm_relu_train(x, *np.ones((2, 3), np.float32), 2e-5)
+        provider.batch_norm_relu_train(x, *np.ones((2, 3), np.float32))
     assert [graph.runs for graph in library.graphs] == [3, 3, 3]
     provider.conv2d(x[:1], W, 1, 1, None)
     assert len(library.graphs) == 4
@@ -326,7 +322,7 @@ def test_addresses_are_aligned_whatever_the_arguments(rng):
     assert np.allclose(
         provider.conv2d(x, W, 1, 0, residual), np.einsum("nchw,ocij->nohw", x, W) + residual
     )
-    y, _, _, saved = provider.batch_norm_relu_train(x, shifted(3), shifted(3), 2e-5)
+    y, _, _, saved = provider.batch_norm_relu_train(x, shifted(3), shifted(3))
     provider.batch_norm_relu_grad(x, y, shifted(3), x, saved, None)
 
 
@@ -341,7 +337,7 @@ def test_wrong_types_and_shapes_are_refused(rng):
     with pytest.raises(TypeError, match="activation: dtype int32"):
         provider.as_activation(x.astype(np.int32))
     with pytest.raises(TypeError, match="batch normalisation: dtype float64"):
-        provider.batch_norm_relu_train(half, np.ones(4), np.ones(4, np.float32), 2e-5)
+        provider.batch_norm_relu_train(half, np.ones(4), np.ones(4, np.float32))
     with pytest.raises(
         ValueError, match=r"residual: shape \(2, 4, 6, 6\), expected \(2, 5, 6, 6\)"
     ):
@@ -372,7 +368,7 @@ def test_kernels(rng, tmp_path, name, dtype):
                  "occupy": (vectors[0], 9)}[name]  # fmt: skip
     result, expected = kernel(*arguments), twin(*arguments)
     assert result.dtype == expected.dtype
-    assert difference(result, expected) < (1e-3 if dtype != np.float32 else 1e-6)
+    assert relative_error(result, expected) < (1e-3 if dtype != np.float32 else 1e-6)
 
 
 @needs_compiler

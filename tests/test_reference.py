@@ -8,7 +8,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import committed
 import pytest
+import readme_regions
+import results_page
 from processes import run
 
 from chainer_jo.commands import flags
@@ -23,10 +26,6 @@ from chainer_jo.report.clothing1m import table3
 from chainer_jo.report.headline import headline
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "reproduce"))
-committed, readme_regions, results_page = map(
-    __import__, ("committed", "readme_regions", "results_page")
-)
 REFERENCE = ROOT / "results" / "reference"
 FOLDERS = [path.parent.name for path in REFERENCE.glob("*/table1.json")]
 

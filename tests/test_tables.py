@@ -1,9 +1,7 @@
 """Every table's layout against the paper's, and what the claims read against the tables."""
 
 import json
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from tiny import STUDY
@@ -20,8 +18,6 @@ from chainer_jo.report.grid import Grid
 from chainer_jo.report.results import OutputResults
 from chainer_jo.report.table import Block
 from chainer_jo.scheduling.scheduler import with_first_steps
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "reproduce"))
 
 OUTPUTS = __import__("all").OUTPUTS
 COMPUTED = (1, 2, 6, 7, 8, 9, 10, 11, 12, 13)

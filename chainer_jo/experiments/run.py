@@ -282,17 +282,18 @@ class Run:
         keys = ("epoch", "validation", "test", "recovery")
         entries = {"best": log[self.best.epoch - 1], "last": log[-1]}
         found = {name: {k: e[k] for k in keys if k in e} for name, e in entries.items()}
+        predict = extensions.Predictor(self.model)
         if "test" in self.evaluation_sets:
             images, labels = self.evaluation_sets["test"]
-            predicted = extensions.predict(self.model, images)
+            predicted = predict(images)
             found["last"]["test_by_class"] = self._by_class(predicted, labels)
         if self._recovers_by_prediction:
             images, truth = self._with_known_truth()
-            predicted = extensions.predict(self.model, images)
+            predicted = predict(images)
             found["last"]["recovery"] = extensions.accuracy(predicted, truth, ranks)
             found["last"]["recovery_by_class"] = self._by_class(predicted, truth)
             self.best.restore()
-            predicted = extensions.predict(self.model, images)
+            predicted = predict(images)
             found["best"]["recovery"] = extensions.accuracy(predicted, truth, ranks)
         elif self.experiment.relabelling and task.noisy_labels_right is not None:
             predicted = self._final_labels.argmax(axis=1)
@@ -310,7 +311,9 @@ class Run:
         return self.inputs.images(train), train.true_labels
 
     def _by_class(self, predicted: np.ndarray, labels: np.ndarray) -> list[float | None]:
-        return extensions.by_class(predicted, labels, self.task.num_classes, self.ranks)
+        """The accuracy of the images of each class."""
+        classes = [labels == k for k in range(self.task.num_classes)]
+        return [extensions.accuracy(predicted[k], labels[k], self.ranks) for k in classes]
 
 
 def device_of(name: str, ranks: Ranks = ALONE) -> chainer.backend.Device:

@@ -10,9 +10,7 @@ from chainer import functions as F
 
 from chainer_jo.functions import providers
 from chainer_jo.functions.function_nodes import ByProvider, OnceBackward
-
-#: Chainer's defaults.
-DECAY, EPS = 0.9, 2e-5
+from chainer_jo.functions.providers import DECAY, EPS
 
 
 def batch_norm_relu(x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Variable:
@@ -34,13 +32,13 @@ def batch_norm_relu(x: Any, gamma: Any, beta: Any, running_mean: Any, running_va
         return F.relu(_stock(x, gamma, beta, running_mean, running_var))
     if not chainer.config.train:
         return ByProvider(
-            lambda *inputs: provider.batch_norm_relu_test(*inputs, running_mean, running_var, EPS),
+            lambda *inputs: provider.batch_norm_relu_test(*inputs, running_mean, running_var),
             [_no_gradient] * 3,
         ).apply((x, gamma, beta))[0]
     node = BatchNormReLU(provider)
     y = node.apply((x, gamma, beta))[0]
     samples = x.size // x.shape[1]
-    provider.move_averages(running_mean, running_var, node.mean, node.var, DECAY, samples)
+    provider.move_averages(running_mean, running_var, node.mean, node.var, samples)
     return y
 
 
@@ -54,7 +52,7 @@ class BatchNormReLU(OnceBackward):
     def forward(self, inputs: tuple) -> tuple:
         self.retain_inputs(())
         x, gamma, beta = inputs
-        y, self.mean, self.var, saved = self._provider.batch_norm_relu_train(x, gamma, beta, EPS)
+        y, self.mean, self.var, saved = self._provider.batch_norm_relu_train(x, gamma, beta)
         self.keep(x, y, gamma, saved)
         return (y,)
 

@@ -13,8 +13,8 @@ import chainer.links as L
 import numpy as np
 from chainer import Variable, initializers
 
-from chainer_jo.functions.batch_norm_relu import DECAY, EPS
 from chainer_jo.functions.function_nodes import OnceBackward
+from chainer_jo.functions.providers import DECAY, EPS
 from chainer_jo.links.preact_resnet import BatchNormReLU
 
 

@@ -72,7 +72,7 @@ def write(outcome: Outcome, name: str, store: RunStore, usual_size: int) -> Path
         side = side_for(len(rows), usual_size)
         pictures += sheets(labels.images.files(rows), side)
         content |= {"cells": CELLS, "columns": COLUMNS, "side": side}
-    template = resources.files("chainer_jo.relabel").joinpath("report.html").read_text()
+    template = resources.files("chainer_jo.relabel").joinpath("report.html").read_text("utf-8")
     about = f"{len(labels.images):,} images of {len(labels.images.class_names)} classes."
     if by_eye := outcome.by_eye:
         about += f" {by_eye.in_words(labels.errors.share_wrong)}"

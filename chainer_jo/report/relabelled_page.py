@@ -90,7 +90,7 @@ def _page(relabelled: Relabelled, origin: dict, folder: Path) -> str:
         f"Preset {origin['preset']}, data {origin['data']}: the labels that images came with, and "
         "those after the first step."
     )
-    template = resources.files("chainer_jo.report").joinpath("relabelled.html").read_text()
+    template = resources.files("chainer_jo.report").joinpath("relabelled.html").read_text("utf-8")
     # In the script that holds the data, "</script" would end it and "<!--<script" hide its end.
     text = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
     parts = {"about": html.escape(about), "content": text}

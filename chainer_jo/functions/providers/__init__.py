@@ -23,12 +23,14 @@ from chainer_jo.functions.providers.buffers import keep_freed_memory
 
 PRECISIONS = ("fp32", "tf32", "mixed")
 ENGINES = ("auto", "onednn", "cudnn", "stock")
+#: Of batch normalisation: Chainer's defaults.
+DECAY, EPS = 0.9, 2e-5
+
+Shape = tuple[int, ...]
 
 chainer.global_config.jo_provider = None
 
 _logger = logging.getLogger(__name__)
-#: The providers of this process, by engine, number of the device and precision.
-_loaded: dict[tuple[str, int, str], Provider] = {}
 
 
 class Unavailable(Exception):
@@ -69,20 +71,12 @@ class Provider(abc.ABC):
 
     @abc.abstractmethod
     def conv2d_grad_input(
-        self,
-        gy: Any,
-        W: Any,
-        x_shape: tuple[int, ...],
-        stride: int,
-        pad: int,
-        accumulate: Any | None,
+        self, gy: Any, W: Any, x_shape: Shape, stride: int, pad: int, accumulate: Any | None
     ) -> Any:
         """Gradient with respect to x, of shape x_shape, plus `accumulate` if given."""
 
     @abc.abstractmethod
-    def conv2d_grad_weight(
-        self, x: Any, gy: Any, W_shape: tuple[int, ...], stride: int, pad: int
-    ) -> Any:
+    def conv2d_grad_weight(self, x: Any, gy: Any, W_shape: Shape, stride: int, pad: int) -> Any:
         """Gradient with respect to W, of shape W_shape, as `gradient_of` takes it."""
 
     def keep_choices(self, folder: Path) -> None:  # noqa: B027 - most have nothing to choose
@@ -114,10 +108,8 @@ class Provider(abc.ABC):
         return nullcontext({})
 
     @abc.abstractmethod
-    def batch_norm_relu_train(
-        self, x: Any, gamma: Any, beta: Any, eps: float
-    ) -> tuple[Any, Any, Any, Any]:
-        """max(0, gamma (x - mean) / sqrt(var + eps) + beta) with the batch's own statistics.
+    def batch_norm_relu_train(self, x: Any, gamma: Any, beta: Any) -> tuple[Any, Any, Any, Any]:
+        """max(0, gamma (x - mean) / sqrt(var + EPS) + beta) with the batch's own statistics.
 
         Returns y, mean (c,), var (c,; biased, the mean of squared deviations; or whatever
         `move_averages` takes for it), and `saved`, what `batch_norm_relu_grad` wants to be handed
@@ -125,9 +117,7 @@ class Provider(abc.ABC):
         """
 
     @abc.abstractmethod
-    def batch_norm_relu_test(
-        self, x: Any, gamma: Any, beta: Any, mean: Any, var: Any, eps: float
-    ) -> Any:
+    def batch_norm_relu_test(self, x: Any, gamma: Any, beta: Any, mean: Any, var: Any) -> Any:
         """The same with given statistics."""
 
     @abc.abstractmethod
@@ -137,25 +127,19 @@ class Provider(abc.ABC):
         """Gradients of `batch_norm_relu_train`: of x (plus `accumulate` if given), gamma, beta."""
 
     def move_averages(
-        self,
-        running_mean: Any,
-        running_var: Any,
-        mean: Any,
-        var: Any,
-        decay: float,
-        samples: int,
+        self, running_mean: Any, running_var: Any, mean: Any, var: Any, samples: int
     ) -> None:
         """Moves running statistics, in place, towards those of a batch; var is the biased one."""
-        running_mean *= decay
-        running_mean += (1 - decay) * mean
-        running_var *= decay
-        running_var += (1 - decay) * samples / max(samples - 1, 1) * var
+        running_mean *= DECAY
+        running_mean += (1 - DECAY) * mean
+        running_var *= DECAY
+        running_var += (1 - DECAY) * samples / max(samples - 1, 1) * var
 
     def spatial_mean(self, x: Any) -> Any:
         """Mean over the pixels of an activation (n, c, h, w): float32 (n, c)."""
         return self.to_float32(x).mean(axis=(2, 3))
 
-    def spatial_mean_grad(self, gy: Any, x_shape: tuple[int, ...]) -> Any:
+    def spatial_mean_grad(self, gy: Any, x_shape: Shape) -> Any:
         """Gradient of `spatial_mean`: an activation of shape x_shape from gy, float32 (n, c)."""
         n, c, h, w = x_shape
         xp = chainer.backend.get_array_module(gy)
@@ -220,7 +204,7 @@ def choose(device: Any, precision: str = "fp32", engine: str = "auto") -> Provid
         raise UserError(f"engine: {engine!r} on device {device}, expected {native!r} or 'stock'")
     else:
         try:
-            return _one_per_process(native, device, precision)
+            return _load(native, _number(device), precision)
         except Unavailable as error:
             if engine == native:
                 raise UserError(f"engine: {engine!r} is not available: {error}") from error
@@ -240,13 +224,6 @@ def _is_cpu(device: Any) -> bool:
     return chainer.get_device(device).xp is numpy
 
 
-def _one_per_process(engine: str, device: Any, precision: str) -> Provider:
-    key = engine, _number(device), precision
-    if key not in _loaded:
-        _loaded[key] = _load(engine, precision)
-    return _loaded[key]
-
-
 def _number(device: Any) -> int:
     """Of a GPU, the current one for "cuda"; 0 for a CPU."""
     if _is_cpu(device) or not cuda.available:
@@ -254,7 +231,8 @@ def _number(device: Any) -> int:
     return (cuda.Device() if device == "cuda" else chainer.get_device(device).device).id
 
 
-def _load(engine: str, precision: str) -> Provider:
+@functools.cache
+def _load(engine: str, number: int, precision: str) -> Provider:
     try:
         if engine == "onednn":
             from chainer_jo.functions.providers.onednn import load

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from chainer_jo.functions.providers import EPS
 
-def forward(xp: Any, x: Any, gamma: Any, beta: Any, eps: float) -> tuple[Any, Any, Any]:
-    """max(0, gamma (x - mean) / sqrt(var + eps) + beta) with the rows' own statistics.
 
-    Returns y (m, c), mean (c,) and the inverse standard deviation 1 / sqrt(var + eps) (c,).
+def forward(xp: Any, x: Any, gamma: Any, beta: Any) -> tuple[Any, Any, Any]:
+    """max(0, gamma (x - mean) / sqrt(var + EPS) + beta) with the rows' own statistics.
+
+    Returns y (m, c), mean (c,) and the inverse standard deviation 1 / sqrt(var + EPS) (c,).
     """
     mean = x.mean(axis=0)
     centred = x - mean
-    inverse = 1 / xp.sqrt((centred * centred).mean(axis=0) + x.dtype.type(eps))
+    inverse = 1 / xp.sqrt((centred * centred).mean(axis=0) + x.dtype.type(EPS))
     return xp.maximum(centred * (gamma * inverse) + beta, 0), mean, inverse
 
 

@@ -17,11 +17,12 @@ import numpy
 
 from chainer_jo.errors import UserError
 from chainer_jo.functions.providers import (
+    EPS,
     Provider,
+    Shape,
     batch_norm_arrays,
     cudnn_choices,
     cudnn_library,
-    cudnn_timing,
 )
 from chainer_jo.functions.providers import cudnn_plans as plans
 from chainer_jo.functions.providers.cudnn_kernels import Kernels, Moved
@@ -47,13 +48,6 @@ FUSED = {
     "tf32": frozenset(FUSIONS),
     "mixed": frozenset(FUSIONS),
 }
-
-
-class Variance(NamedTuple):
-    """A batch's variance as cuDNN gives it: 1 / sqrt(var + eps), (c,)."""
-
-    inverse: Any
-    eps: float
 
 
 class _Step(NamedTuple):
@@ -198,11 +192,11 @@ class CuDNN(Provider):
         finally:
             self._step = None
 
-    def batch_norm_relu_train(self, x, gamma, beta, eps):
+    def batch_norm_relu_train(self, x, gamma, beta):
         x, gamma, beta = self._activation("x", x), self._vector(gamma), self._vector(beta)
         plan, relu = self._with_relu("batch_norm_relu", plans.batch_norm, x.shape)
         if plan is None:
-            rows = batch_norm_arrays.forward(self._xp, self._rows(x), gamma, beta, eps)
+            rows = batch_norm_arrays.forward(self._xp, self._rows(x), gamma, beta)
             y, mean, inverse = self._from_rows(rows[0], x.shape), *rows[1:]
         else:
             y = self._empty(x.shape)
@@ -212,16 +206,16 @@ class CuDNN(Provider):
                 "x": x, "gamma": gamma, "beta": beta, "y": y, "mean": mean, "inverse": inverse,
                 "average_mean": average_mean, "next_average_mean": average_mean,
                 "average_var": average_var, "next_average_var": average_var,
-                "eps": self._scalar(eps), "momentum": self._scalar(1.0),
+                "eps": self._scalar(EPS), "momentum": self._scalar(1.0),
             })  # fmt: skip
             if not relu:
                 y = self._map(self._kernels.relu, y)
-        return y, mean, Variance(inverse, eps), (mean, inverse, beta)
+        return y, mean, inverse, (mean, inverse, beta)
 
-    def batch_norm_relu_test(self, x, gamma, beta, mean, var, eps):
+    def batch_norm_relu_test(self, x, gamma, beta, mean, var):
         x = self._activation("x", x)
         vectors = (self._vector(v) for v in (gamma, beta, mean, var))
-        y = self._kernels.fixed_batch_norm_relu(self._view(x), *vectors, eps)
+        y = self._kernels.fixed_batch_norm_relu(self._view(x), *vectors, EPS)
         return y.transpose(0, 3, 1, 2)
 
     def batch_norm_relu_grad(self, x, y, gamma, gy, saved, accumulate):
@@ -245,9 +239,8 @@ class CuDNN(Provider):
             })  # fmt: skip
         return (gx if accumulate is None else self.add(gx, accumulate)), ggamma, gbeta
 
-    def move_averages(self, running_mean, running_var, mean, var, decay, samples):
-        unbias = samples / max(samples - 1, 1)
-        moved = Moved(running_mean, running_var, mean, var.inverse, var.eps, decay, unbias)
+    def move_averages(self, running_mean, running_var, mean, inverse, samples):
+        moved = Moved(running_mean, running_var, mean, inverse, samples / max(samples - 1, 1))
         if self._step is None:
             self._kernels.move_averages([moved])
             return
@@ -283,7 +276,7 @@ class CuDNN(Provider):
         return result if residual is None else self.add(result, residual)
 
     def _with_relu(
-        self, fusion: str, describe: Callable[..., None], shape: tuple[int, ...]
+        self, fusion: str, describe: Callable[..., None], shape: Shape
     ) -> tuple[Plan | None, bool]:
         """The plan of a batch normalisation, and whether the ReLU is in it."""
         plan = self._planner.plan(describe, shape, True) if fusion in self.fused else None
@@ -311,13 +304,10 @@ class CuDNN(Provider):
         # While a stream captures, nothing runs that could be timed.
         if not self._stream.is_capturing():
             workspace, idle = self._xp.cuda.alloc(plan.workspace), self._xp.zeros(1, FLOAT32)
-            times = cudnn_timing.microseconds(
-                plan.candidates,
-                plan.select,
+            times = plan.times(
                 lambda: plan.run(self._handle, workspace.ptr, addresses),
                 self._xp.cuda,
                 lambda passes: self._kernels.occupy(idle, passes),
-                plan.errors,
             )
         self._planner.settle(plan, times)
 
@@ -329,7 +319,7 @@ class CuDNN(Provider):
             return self._step.arranged[_address(W)]
         return self._nhwc(W, self._dtype)
 
-    def _activation(self, name: str, x: Any, shape: tuple[int, ...] | None = None) -> Any:
+    def _activation(self, name: str, x: Any, shape: Shape | None = None) -> Any:
         if x.dtype != self._dtype:
             raise TypeError(f"{name}: dtype {x.dtype}, expected {self._dtype}")
         if shape is not None and x.shape != shape:
@@ -356,7 +346,7 @@ class CuDNN(Provider):
                 unused[...] = 0
         return self._unused_averages[channels]
 
-    def _empty(self, shape: tuple[int, ...]) -> Any:
+    def _empty(self, shape: Shape) -> Any:
         n, c, h, w = shape
         return self._xp.empty((n, h, w, c), self._dtype).transpose(0, 3, 1, 2)
 
@@ -375,7 +365,7 @@ class CuDNN(Provider):
     def _rows(self, x: Any) -> Any:
         return self._view(x).reshape(-1, x.shape[1]).astype(FLOAT32, copy=False)
 
-    def _from_rows(self, rows: Any, shape: tuple[int, ...]) -> Any:
+    def _from_rows(self, rows: Any, shape: Shape) -> Any:
         n, c, h, w = shape
         return rows.astype(self._dtype).reshape(n, h, w, c).transpose(0, 3, 1, 2)
 

@@ -6,12 +6,13 @@ T is the type of the activations; arithmetic is float32.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy
 
 from chainer_jo.functions.cuda_source import ELEMENTS, FLOAT16, launch, table_of
+from chainer_jo.functions.providers import DECAY, EPS
 
 #: name -> (inputs, outputs, body), as `cupy.ElementwiseKernel` takes them.
 SOURCES = {
@@ -46,11 +47,11 @@ WEIGHTS_DTYPE = numpy.dtype([
 LAYERS_DTYPE = numpy.dtype([
     ("start", numpy.int64, LAYERS + 1), ("mean", numpy.uint64, LAYERS),
     ("inverse", numpy.uint64, LAYERS), ("running_mean", numpy.uint64, LAYERS),
-    ("running_var", numpy.uint64, LAYERS), ("eps", numpy.float32, LAYERS),
-    ("decay", numpy.float32, LAYERS), ("unbias", numpy.float32, LAYERS),
+    ("running_var", numpy.uint64, LAYERS), ("unbias", numpy.float32, LAYERS),
 ])  # fmt: skip
 RAW_SOURCE = (
     f"#define WEIGHTS {WEIGHTS}\n#define LAYERS {LAYERS}\n"
+    f"#define DECAY {DECAY}f\n#define EPS {EPS}f\n"
     + FLOAT16
     + ELEMENTS
     + r"""
@@ -81,21 +82,20 @@ struct Layers {
     const float* inverse[LAYERS];
     float* running_mean[LAYERS];
     float* running_var[LAYERS];
-    float eps[LAYERS], decay[LAYERS], unbias[LAYERS];
+    float unbias[LAYERS];
 };
 
-// running <- decay running + (1 - decay) batch, the variance from 1 / sqrt(var + eps), unbiased.
+// running <- DECAY running + (1 - DECAY) batch, the variance from 1 / sqrt(var + EPS), unbiased.
 extern "C" __global__ void jo_move_averages(Layers layers) {
     const long long i = position();
     if (i >= layers.start[LAYERS]) return;
     const int l = part_of(layers.start, LAYERS, i);
     const int channel = i - layers.start[l];
-    const float decay = layers.decay[l], inverse = layers.inverse[l][channel];
-    const float v = 1.0f / (inverse * inverse) - layers.eps[l];
+    const float inverse = layers.inverse[l][channel], v = 1.0f / (inverse * inverse) - EPS;
     float* mean = layers.running_mean[l] + channel;
     float* var = layers.running_var[l] + channel;
-    *mean = decay * *mean + (1.0f - decay) * layers.mean[l][channel];
-    *var = decay * *var + (1.0f - decay) * layers.unbias[l] * (v < 0.0f ? 0.0f : v);
+    *mean = DECAY * *mean + (1.0f - DECAY) * layers.mean[l][channel];
+    *var = DECAY * *var + (1.0f - DECAY) * layers.unbias[l] * (v < 0.0f ? 0.0f : v);
 }
 
 // y (m, n) = a (m, k) b (k, n), strides in elements.
@@ -118,14 +118,12 @@ _launch = partial(launch, RAW_SOURCE, 128)
 
 
 class Moved(NamedTuple):
-    """Running averages (c,) that are to be moved towards a batch's mean and 1 / sqrt(var + eps)."""
+    """Running averages (c,) that are to be moved towards a batch's mean and 1 / sqrt(var + EPS)."""
 
     running_mean: Any
     running_var: Any
     mean: Any
     inverse: Any
-    eps: float
-    decay: float
     #: n / (n - 1) for n samples: makes their variance unbiased.
     unbias: float
 
@@ -136,7 +134,10 @@ class Kernels:
     def __getattr__(self, name: str) -> Any:
         if name not in SOURCES:
             raise AttributeError(name)
-        return _elementwise(name)
+        import cupy
+
+        setattr(self, name, cupy.ElementwiseKernel(*SOURCES[name], f"jo_{name}"))
+        return getattr(self, name)
 
     @staticmethod
     def matmul(a: Any, b: Any) -> Any:
@@ -180,14 +181,5 @@ class Kernels:
             for i, layer in enumerate(part):
                 for name in ("mean", "inverse", "running_mean", "running_var"):
                     table[name][0, i] = getattr(layer, name).data.ptr
-                for name in ("eps", "decay", "unbias"):
-                    table[name][0, i] = getattr(layer, name)
+                table["unbias"][0, i] = layer.unbias
             _launch("jo_move_averages", int(table["start"][0, -1]), (table,))
-
-
-@cache
-def _elementwise(name: str) -> Any:
-    import cupy
-
-    inputs, outputs, body = SOURCES[name]
-    return cupy.ElementwiseKernel(inputs, outputs, body, f"jo_{name}")

@@ -29,7 +29,7 @@ def load(precision: str) -> tuple[ModuleType, Any]:
         the precision.
     """
     cupy = _cupy()
-    cuda = _cuda_version(cupy)
+    cuda = cupy.cuda.runtime.runtimeGetVersion() // 1000  # that CuPy was built for: 12 or 13
     _check_precision(cupy, precision)
     _preload()
     try:
@@ -86,11 +86,6 @@ def _cupy() -> ModuleType:
     if devices == 0:
         raise Unavailable("CuPy finds no CUDA GPU")
     return cupy
-
-
-def _cuda_version(cupy: ModuleType) -> int:
-    """The major version of CUDA that CuPy was built for: 12 or 13."""
-    return cupy.cuda.runtime.runtimeGetVersion() // 1000
 
 
 def _check_precision(cupy: ModuleType, precision: str) -> None:

@@ -12,6 +12,7 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -38,6 +39,13 @@ SECONDS = 0.25
 WORKSPACE = 256 << 20
 #: A plan has to be faster by this share than those that cuDNN prefers to it.
 MARGIN = 0.03
+#: Each plan is timed so often, in turn with the others; the least time counts.
+ROUNDS = 3
+#: Runs that are timed together.
+RUNS = 4
+#: Passes of the kernel that occupies the GPU before: some tenths of a millisecond, in which these
+#: runs are queued. Otherwise it would be Python that is timed.
+OCCUPIED = 200_000
 
 _logger = logging.getLogger(__name__)
 
@@ -52,7 +60,6 @@ class Plan:
     candidates : of those that one is to be chosen from, the bytes of workspace; empty afterwards.
     name : the plan that was chosen, or None.
     lost : one that had been chosen before and is not there any more, or None.
-    errors : what cuDNN refuses a plan with.
     """
 
     def __init__(self, text: str, graph: Graph) -> None:
@@ -64,13 +71,13 @@ class Plan:
         self.name: str | None = None
         self.lost: str | None = None
         self._workspace = 0
-        self.errors = ValueError, RuntimeError, graph.library.cudnnGraphNotSupportedError
+        self._errors = ValueError, RuntimeError, graph.library.cudnnGraphNotSupportedError
 
     def select(self, name: str) -> bool:
         """Has `run` use a plan, built if need be; False if it is refused or cannot be built."""
         try:
             self._nodes.build_plan_at_index(self.offered.index(name))
-        except self.errors:
+        except self._errors:
             return False
         self._workspace = self._nodes.get_workspace_size()
         return True
@@ -95,6 +102,40 @@ class Plan:
         """Runs on the handle's stream; every named tensor and the workspace by its address."""
         named = {uid: addresses[name] for name, uid in self._uids.items()}
         self._nodes.execute(named, workspace, handle=handle)
+
+    def times(
+        self, run: Callable[[], None], cuda: Any, occupy: Callable[[int], Any]
+    ) -> dict[str, float]:
+        """The microseconds of one run by each candidate that works, on the current stream.
+
+        Parameters
+        ----------
+        run : queues the graph; doing it twice is doing it once.
+        cuda : ``cupy.cuda``, or what stands for it in a test.
+        occupy : called with a number, queues as many passes of work that need nothing.
+        """
+        spans: dict[str, list[tuple[Any, Any]]] = {}
+        for name in self.candidates:
+            with suppress(*self._errors):
+                self.select(name)
+                run()  # what is loaded or compiled when it is first needed is there afterwards
+                spans[name] = []
+        for _ in range(ROUNDS):
+            for name, measured in spans.items():
+                self.select(name)
+                first, last = cuda.Event(), cuda.Event()
+                occupy(OCCUPIED)
+                first.record()
+                for _ in range(RUNS):
+                    run()
+                last.record()
+                measured.append((first, last))
+        if spans:
+            last.synchronize()
+        return {
+            name: min(1e3 * cuda.get_elapsed_time(*span) for span in measured) / RUNS
+            for name, measured in spans.items()
+        }
 
 
 class Planner:

@@ -9,16 +9,16 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+from chainer_jo.functions.providers import Shape
 
-def nhwc_strides(shape: tuple[int, ...]) -> list[int]:
+
+def nhwc_strides(shape: Shape) -> list[int]:
     """Strides in elements of a tensor of shape (n, c, h, w) whose memory is (n, h, w, c)."""
     _, c, h, w = shape
     return [c * h * w, 1, c * w, c]
 
 
-def output_shape(
-    x_shape: tuple[int, ...], W_shape: tuple[int, ...], stride: int, pad: int
-) -> tuple[int, ...]:
+def output_shape(x_shape: Shape, W_shape: Shape, stride: int, pad: int) -> Shape:
     """Shape (n, o, h', w') of a convolution's output."""
     n, _, *size = x_shape
     o, _, *kernel = W_shape
@@ -45,7 +45,7 @@ class Graph:
         self.uids[name] = len(self.uids) + 1
         return self.uids[name]
 
-    def activation(self, name: str, shape: tuple[int, ...]) -> Any:
+    def activation(self, name: str, shape: Shape) -> Any:
         """An input of the activations' type."""
         return self.nodes.tensor(
             dim=list(shape), stride=nhwc_strides(shape), data_type=self.activation_type,
@@ -71,23 +71,18 @@ class Graph:
         for name, tensor in tensors.items():
             tensor.set_output(True).set_data_type(self.float).set_uid(self._uid(name))
 
-    def result(self, name: str, tensor: Any, shape: tuple[int, ...]) -> None:
+    def result(self, name: str, tensor: Any, shape: Shape) -> None:
         """A result of the activations' type."""
         self.shape(tensor, shape).set_output(True).set_uid(self._uid(name))
 
-    def shape(self, tensor: Any, shape: tuple[int, ...]) -> Any:
+    def shape(self, tensor: Any, shape: Shape) -> Any:
         """Gives a node's output its shape and the activations' type."""
         tensor.set_data_type(self.activation_type)
         return tensor.set_dim(list(shape)).set_stride(nhwc_strides(shape))
 
 
 def convolution(
-    graph: Graph,
-    x_shape: tuple[int, ...],
-    W_shape: tuple[int, ...],
-    stride: int,
-    pad: int,
-    add: bool,
+    graph: Graph, x_shape: Shape, W_shape: Shape, stride: int, pad: int, add: bool
 ) -> None:
     """y = x * W [+ residual]."""
     y = graph.nodes.conv_fprop(
@@ -102,12 +97,7 @@ def convolution(
 
 
 def convolution_grad_input(
-    graph: Graph,
-    x_shape: tuple[int, ...],
-    W_shape: tuple[int, ...],
-    stride: int,
-    pad: int,
-    add: bool,
+    graph: Graph, x_shape: Shape, W_shape: Shape, stride: int, pad: int, add: bool
 ) -> None:
     """gx = the gradient from gy [+ the gradient that is there already]."""
     gx = graph.nodes.conv_dgrad(
@@ -123,7 +113,7 @@ def convolution_grad_input(
 
 
 def convolution_grad_weight(
-    graph: Graph, x_shape: tuple[int, ...], W_shape: tuple[int, ...], stride: int, pad: int
+    graph: Graph, x_shape: Shape, W_shape: Shape, stride: int, pad: int
 ) -> None:
     """gW, of the activations' type: few engines of cuDNN write float32 from float16."""
     gW = graph.nodes.conv_wgrad(
@@ -134,7 +124,7 @@ def convolution_grad_weight(
     graph.result("gW", gW, W_shape)
 
 
-def batch_norm(graph: Graph, shape: tuple[int, ...], relu: bool) -> None:
+def batch_norm(graph: Graph, shape: Shape, relu: bool) -> None:
     """y = [ReLU of] the batch normalisation of x; the batch's mean and inverse standard deviation.
 
     Running averages are there because cudnn-frontend asks for them; Chainer's are the caller's.
@@ -155,7 +145,7 @@ def batch_norm(graph: Graph, shape: tuple[int, ...], relu: bool) -> None:
     )
 
 
-def batch_norm_grad(graph: Graph, shape: tuple[int, ...], relu: bool) -> None:
+def batch_norm_grad(graph: Graph, shape: Shape, relu: bool) -> None:
     """gx, ggamma, gbeta from gy; through the ReLU as well, its sign computed anew, if `relu`."""
     c = shape[1]
     x, gy = graph.activation("x", shape), graph.activation("gy", shape)

@@ -124,10 +124,6 @@ class Library:
         """Let primitives that this thread of Python creates from now on use `count` threads."""
         self._lib.omp_set_num_threads(c_int(count))
 
-    def threads(self) -> int:
-        """How many threads a primitive created here and now would use."""
-        return self._lib.omp_get_max_threads()
-
     def perform(self, call: Callable[[], object]) -> None:
         """Calls, and keeps the call where calls are kept: it can be repeated as it is."""
         call()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 
 from chainer_jo.errors import UserError
-from chainer_jo.functions.providers import Provider, Unavailable, dnnl
+from chainer_jo.functions.providers import Provider, Shape, Unavailable, dnnl
 from chainer_jo.functions.providers import onednn_plans as plans
 from chainer_jo.functions.providers.buffers import Buffers
 
@@ -79,7 +79,7 @@ class OneDNN(Provider):
         recorder.recordings = None
         return recorder
 
-    def empty(self, shape: tuple[int, ...]) -> numpy.ndarray:
+    def empty(self, shape: Shape) -> numpy.ndarray:
         """Images float32 (n, c, h, w), channels-last, with undefined contents."""
         return self._empty(shape, FLOAT32)
 
@@ -138,32 +138,32 @@ class OneDNN(Provider):
             plan(_address(x), _address(gy), _address(gW))
         return gW
 
-    def batch_norm_relu_train(self, x, gamma, beta, eps):
+    def batch_norm_relu_train(self, x, gamma, beta):
         x = self._activation(x)
         gamma, beta = _vectors(x, gamma=gamma, beta=beta)
         mean, var = (self.buffers.empty(gamma.shape, FLOAT32) for _ in range(2))
         with self._lock:
-            plan = self._plan(plans.BatchNormReLU, x.shape, eps)
+            plan = self._plan(plans.BatchNormReLU, x.shape)
             y, mask = self._empty(x.shape), self.buffers.empty((plan.mask_size,), BYTE)
             plan.forward(*map(_address, (x, y, gamma, beta, mean, var, mask)))
-        return y, mean, var, (mean, var, mask, eps)
+        return y, mean, var, (mean, var, mask)
 
-    def batch_norm_relu_test(self, x, gamma, beta, mean, var, eps):
+    def batch_norm_relu_test(self, x, gamma, beta, mean, var):
         x = self._activation(x)
         vectors = _vectors(x, gamma=gamma, beta=beta, mean=mean, var=var)
         y = self._empty(x.shape)
         with self._lock:
-            plan = self._plan(plans.fixed_batch_norm_relu, x.shape, eps)
+            plan = self._plan(plans.fixed_batch_norm_relu, x.shape)
             plan(*map(_address, (x, y, *vectors)))
         return y
 
     def batch_norm_relu_grad(self, x, y, gamma, gy, saved, accumulate):
-        mean, var, mask, eps = saved
+        mean, var, mask = saved
         x, gy, gamma = self._activation(x), self._activation(gy), _float32("gamma", gamma)
         gx = self._empty(x.shape)
         ggamma, gbeta = (self._gradients.empty(gamma.shape, FLOAT32) for _ in range(2))
         with self._lock:
-            plan = self._plan(plans.BatchNormReLU, x.shape, eps)
+            plan = self._plan(plans.BatchNormReLU, x.shape)
             plan.backward(*map(_address, (x, gy, gamma, mean, var, mask, gx, ggamma, gbeta)))
             return self._accumulate(gx, accumulate), ggamma, gbeta
 
@@ -182,9 +182,9 @@ class OneDNN(Provider):
         self._perform(numpy.sum, a, axis=0, out=total)
         return total
 
-    def move_averages(self, running_mean, running_var, mean, var, decay, samples):
+    def move_averages(self, running_mean, running_var, mean, var, samples):
         moving = super().move_averages
-        self._perform(moving, running_mean, running_var, mean, var, decay, samples)
+        self._perform(moving, running_mean, running_var, mean, var, samples)
 
     def add(self, a, b):
         a = self._activation(a)
@@ -221,10 +221,11 @@ class OneDNN(Provider):
             self._plan(plans.conversion, x.shape, dtype == FLOAT32)(_address(x), _address(y))
         return y
 
-    def _empty(self, shape: tuple[int, ...], dtype: numpy.dtype | None = None) -> numpy.ndarray:
-        return self.buffers.empty(_nhwc(shape), dtype or self._dtype).transpose(0, 3, 1, 2)
+    def _empty(self, shape: Shape, dtype: numpy.dtype | None = None) -> numpy.ndarray:
+        n, c, h, w = shape
+        return self.buffers.empty((n, h, w, c), dtype or self._dtype).transpose(0, 3, 1, 2)
 
-    def _activation(self, x, shape: tuple[int, ...] | None = None) -> numpy.ndarray:
+    def _activation(self, x, shape: Shape | None = None) -> numpy.ndarray:
         if x.dtype != self._dtype:
             raise TypeError(f"activation: dtype {x.dtype}, expected {self._dtype}")
         if shape is not None and x.shape != shape:
@@ -251,11 +252,6 @@ def _vectors(x: numpy.ndarray, **named: numpy.ndarray) -> list[numpy.ndarray]:
         if vector.shape != x.shape[1:2]:
             raise ValueError(f"{name}: shape {vector.shape}, expected {x.shape[1:2]}")
     return [_float32(name, vector) for name, vector in named.items()]
-
-
-def _nhwc(shape: tuple[int, ...]) -> tuple[int, ...]:
-    n, c, h, w = shape
-    return n, h, w, c
 
 
 def _is_channels_last(x: numpy.ndarray) -> bool:

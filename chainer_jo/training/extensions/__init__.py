@@ -7,7 +7,7 @@ from chainer_jo.training.extensions.epoch_end import (
     LabelUpdate,
     StopWhenDiverged,
 )
-from chainer_jo.training.extensions.evaluation import Evaluation, accuracy, by_class, predict
+from chainer_jo.training.extensions.evaluation import Evaluation, Predictor, accuracy
 from chainer_jo.training.extensions.log_report import LogReport, extend_log
 
 __all__ = [
@@ -18,9 +18,8 @@ __all__ = [
     "LabelUpdate",
     "LogReport",
     "Paused",
+    "Predictor",
     "StopWhenDiverged",
     "accuracy",
-    "by_class",
     "extend_log",
-    "predict",
 ]

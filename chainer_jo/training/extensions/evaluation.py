@@ -47,11 +47,6 @@ class Predictor:
         classes[...] = self._model.predict(cuda.cupy.moveaxis(x, -1, 1)).argmax(axis=1)
 
 
-def predict(model: Classifier, images: Images) -> np.ndarray:
-    """The class (n,) that the model gives to each image, as `Predictor` says, once."""
-    return Predictor(model)(images)
-
-
 def accuracy(predicted: Any, labels: Any, ranks: Ranks) -> float | None:
     """The share of right predictions (n,) among those of all ranks whose label is known (not
     negative), if any is; arrays of one device."""
@@ -59,13 +54,6 @@ def accuracy(predicted: Any, labels: Any, ranks: Ranks) -> float | None:
     is_right = (predicted == labels) & is_known
     right, known = ranks.sum(np.array([int(is_right.sum()), int(is_known.sum())]))
     return float(right / known) if known else None
-
-
-def by_class(
-    predicted: np.ndarray, labels: np.ndarray, classes: int, ranks: Ranks
-) -> list[float | None]:
-    """`accuracy` of the images of each class."""
-    return [accuracy(predicted[labels == k], labels[labels == k], ranks) for k in range(classes)]
 
 
 class Evaluation(training.Extension):
