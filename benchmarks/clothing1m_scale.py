@@ -80,7 +80,8 @@ def measure(root: Path, shards: int, ranks: Ranks) -> None:
     )
     train = task.train
     arrays = train.images.keys, train.labels, train.true_labels
-    show.size("keys and labels of training images", sum(array.nbytes for array in arrays))
+    texts = sum(map(len, train.images.keys))  # beside the array
+    show.size("keys and labels of training images", texts + sum(array.nbytes for array in arrays))
     optimization = experiment.optimization
     labels = LabelStore(task.train.labels, task.num_classes, "soft", average=None)
     show.size("labels, probabilities, running mean", 3 * labels.labels.nbytes)
