@@ -118,7 +118,8 @@ def test_features_that_cannot_be_learnt_from_are_refused(blobs):
     with pytest.raises(ValueError, match="labels 'label': expected a column"):
         pandas = pytest.importorskip("pandas", reason="extra test")
         relabel(pandas.DataFrame(features), "label")
-    for name, value in {"epochs": 0, "average": 0, "prior": "mean", "rule": "hard"}.items():
+    wrong = {"epochs": 0, "average": 0, "seeds": -1, "prior": "mean", "rule": "hard"}
+    for name, value in wrong.items():
         with pytest.raises(ValueError, match=f"^{name} '?{value}'?: expected"):
             relabel(features, given, **{name: value})
     with pytest.raises(ValueError, match="row 0 has numbers that are not finite in float32"):

@@ -207,14 +207,14 @@ def _text(file: Path) -> str:
 
 def _delimiter(text: str, file: Path, form: TableForm) -> str:
     """The one by which the header has the columns that are needed."""
-    lines = (line.strip() for line in io.StringIO(text, newline=""))
-    first = next(filter(None, lines), None)
+    first = next(filter(str.strip, io.StringIO(text, newline="")), None)
     if first is None:
         raise UserError(f"labels {str(file)!r}: empty, expected a header with {form}")
     for delimiter in _DELIMITERS:
         with contextlib.suppress(csv.Error):  # a line of more than 131,072 characters, say
             if form.places(next(csv.reader([first], delimiter=delimiter))):
                 return delimiter
+    first = first.strip()
     shown = first if len(first) <= 60 else first[:60] + "..."
     raise UserError(
         f"labels {str(file)!r}: the header is {shown!r}, expected {form}, separated by commas, "
@@ -227,7 +227,7 @@ def _rows(reader: Iterator[list[str]], file: Path) -> Iterator[tuple[int, list[s
     line = 1
     try:
         for row in reader:
-            if any(row):
+            if any(map(str.strip, row)):
                 yield line, row
             line = reader.line_num + 1
     except csv.Error as error:

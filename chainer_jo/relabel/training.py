@@ -59,7 +59,8 @@ class Recipe:
     Raises
     ------
     UserError
-        a ValueError, for less than an epoch, an average of none, a rule or a prior of other names.
+        a ValueError, for less than an epoch, an average of none, less than a seed, a rule or a
+        prior of other names.
     """
 
     alpha: float = 1.2
@@ -75,9 +76,10 @@ class Recipe:
     prior: str = "labels"
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "average"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} {getattr(self, name)}: expected at least 1")
+        for name in ("epochs", "average", "seeds"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UserError(f"{name} {value}: expected at least 1")
         for name, names in (("rule", ("posterior", "soft")), ("prior", ("labels", "uniform"))):
             if getattr(self, name) not in names:
                 raise UserError(f"{name} {getattr(self, name)!r}: expected {' or '.join(names)}")
