@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import sys
 
 import numpy as np
@@ -11,7 +10,6 @@ from clothing1m_like import make_clothing1m_like
 from processes import HERE, ROOT, environment, needs_mpi, run, run_on_ranks
 from ranks_job import IN_MEMORY, ON_DISK
 
-from chainer_jo.datasets.clothing1m import NOISY_TRAIN
 from chainer_jo.experiments.store import RunStore
 
 
@@ -135,28 +133,6 @@ def test_continued_with_shards_that_do_not_divide(data, tmp_path):
     result, labels, log = outcome(tmp_path)
     assert result["shards"] == 2 and len(log) == 3
     np.testing.assert_allclose(labels.sum(axis=1), 1, atol=1e-5)
-
-
-def test_checkpoint_of_the_same_images_in_another_order(data, tmp_path):
-    job(data, tmp_path, "--die-at", "16", code=-9)
-    other = shutil.copytree(data, tmp_path / "other")
-    keys = (other / NOISY_TRAIN).read_text().splitlines()
-    (other / NOISY_TRAIN).write_text("\n".join(keys[::-1]))
-    failed = job(other, tmp_path, code=None)
-    assert "checkpoint of data with fingerprint" in failed.stderr
-    assert "--fresh" not in failed.stderr  # not a flag of all commands
-    assert "or this file removed, which begins the run anew" in failed.stderr
-
-
-def test_damaged_checkpoint(data, tmp_path):
-    job(data, tmp_path, "--die-at", "16", code=-9)
-    path = RunStore(tmp_path).folder(ON_DISK) / "snapshot.npz"
-    path.write_bytes(path.read_bytes()[:1000])
-    failed = job(data, tmp_path, code=None)
-    assert f"{path}: damaged checkpoint (" in failed.stderr and "--fresh" not in failed.stderr
-    assert "expected this file removed, which begins the run anew" in failed.stderr
-    path.unlink()
-    job(data, tmp_path)
 
 
 def test_recovery_is_that_of_the_labels(data, alone):

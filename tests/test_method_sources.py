@@ -1,7 +1,5 @@
 """The digest of the method's sources, and the one line about results of other code."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -66,8 +64,7 @@ def test_what_is_added_counts(tmp_path, monkeypatch, registry):
 
 
 def result(sources, commit="abc"):
-    provenance = {"commit": commit, **({"sources": sources} if sources else {})}
-    return json.loads(json.dumps({"provenance": provenance}))
+    return {"provenance": {"commit": commit, **({"sources": sources} if sources else {})}}
 
 
 def test_results_of_other_code_are_one_line():

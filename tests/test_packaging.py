@@ -7,16 +7,14 @@ import subprocess
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from processes import run
+from processes import ROOT, run
 
 import chainer_jo
 
-ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 INSTALLED = ("cpu", "mpi", "weights", "cluster", "test")

@@ -6,6 +6,7 @@ import lzma
 
 import numpy as np
 import pytest
+from here import Here
 from tiny import STUDY
 
 from chainer_jo import files
@@ -14,7 +15,6 @@ from chainer_jo.datasets import digits
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.store import PACKED, RunStore, read_packed
-from chainer_jo.scheduling.local_pool import LocalPool
 from chainer_jo.scheduling.scheduler import Scheduler, pending, with_first_steps
 
 EXPERIMENTS = with_first_steps([STUDY.joint("symmetric", 0.5, 0)])
@@ -139,7 +139,7 @@ def test_runs_with_a_noise_of_ones_own_are_packed_too(packed):
 def test_work_beside_packed_runs_leaves_them_packed(packed):
     _, other = packed
     more = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
-    pool = LocalPool(other, digits.load, Settings(), 1, threads=1)
+    pool = Here(other, digits.load, Settings(), 1, threads=1)
     assert Scheduler(other, pool).work([*EXPERIMENTS, more])
     assert [path.name for path in (other.root / "runs").iterdir()] == [more.id]
     assert len(other.results()) == 3

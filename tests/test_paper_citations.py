@@ -1,18 +1,16 @@
 """Equations, sections, tables and figures that code and docs cite are in the paper's source."""
 
 import re
-from pathlib import Path
 
 import paper_source
 import pytest
+from processes import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted(
     path
     for place in ("chainer_jo", "reproduce", "benchmarks", "examples", "tests", "docs")
     for suffix in ("*.py", "*.md", "*.sh")
     for path in (ROOT / place).rglob(suffix)
-    if path != Path(__file__).resolve()
 )
 FILES += [ROOT / "README.md"]
 ELSEWHERE = (

@@ -154,10 +154,6 @@ class TestSettings:
         assert settings.FirstStep(10, 1, None) == settings.CLOTHING1M_FIRST_STEP
         assert settings.StepDecay(10, 5e-4, 10, (5,)) == settings.CLOTHING1M_SECOND_STEP
 
-    def test_sgd(self):
-        assert astuple(settings.CIFAR_SGD) == (0.9, 1e-4, 128)
-        assert astuple(settings.CLOTHING1M_SGD) == (0.9, 1e-3, 32)
-
     def test_hyper_parameters(self):
         assert astuple(settings.hyper_parameters("symmetric", 0.9)) == (0.8, 0.4, 0.12)
         assert astuple(settings.hyper_parameters("asymmetric")) == (0.8, 0.4, 0.03)

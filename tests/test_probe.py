@@ -5,7 +5,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-import chainer
 import pytest
 from tiny import STUDY, TINY
 
@@ -30,14 +29,6 @@ from chainer_jo.scheduling.cost import (
 RUN = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
 
 
-@pytest.fixture(autouse=True)
-def provider():
-    """As it was."""
-    before = chainer.config.jo_provider
-    yield
-    chainer.global_config.jo_provider = before
-
-
 def test_an_iteration_takes_what_a_run_says_it_does(tmp_path):
     tried = measure(RUN, TINY.image_shape, Settings(), 1)
     started = time.perf_counter()
@@ -46,14 +37,15 @@ def test_an_iteration_takes_what_a_run_says_it_does(tmp_path):
     assert took / 50 < tried < took * 5  # so few iterations are mostly evaluation
 
 
-def test_images_are_those_of_the_preset():
+def test_images_are_those_of_the_preset(monkeypatch):
     """Half-size CIFAR-10 in colour, mixed or not: the shapes have to fit the network."""
+    monkeypatch.setattr(cost, "SECONDS", 0)
     study = Study(replace(HALF, batch_size=4), "cifar10-jpeg")
     assert measure(study.first_step("symmetric", 0.5, 0), HALF.image_shape, Settings(), 1) > 0
 
 
-def test_it_is_tried_in_a_process_of_its_own():
-    assert probe(RUN, TINY.image_shape, Settings(), 1) > 0
+def test_what_cannot_be_tried_in_a_process_of_its_own_is_said():
+    """What can be is tried by test_dry_run_lists_and_runs_nothing of test_scripts.py."""
     with pytest.raises(UserError, match="cudnn"):
         probe(RUN, TINY.image_shape, Settings(engine="cudnn"), 1)
 

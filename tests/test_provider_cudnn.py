@@ -19,7 +19,8 @@ from chainer_jo.functions.providers.cudnn_kernels import SOURCES
 from chainer_jo.links.preact_resnet import PreActResNet
 
 ALL = frozenset(FUSIONS)
-TOLERANCE = {"fp32": 2e-6, "tf32": 2e-6, "mixed": 2e-3}
+#: By precision. On the stand-in tf32 is fp32: which engines it takes is a test of its own.
+TOLERANCE = {"fp32": 2e-6, "mixed": 2e-3}
 #: x, W, stride, pad: one image, one channel, odd sizes, stride 2, 1x1.
 CONVOLUTIONS = [
     ((2, 8, 7, 5), (16, 8, 3, 3), 1, 1),
@@ -196,7 +197,7 @@ def test_a_network_learns_as_with_stock_chainer(precision):
         assert relative_error(a, b) < tolerance
 
 
-@pytest.mark.parametrize("precision", TOLERANCE)
+@pytest.mark.parametrize("precision", FUSED)
 def test_a_whole_step_is_its_parts_bit_for_bit(precision):
     """Weights, gradients and averages of all layers at once, where every layer is called twice; and
     what a parameter holds for its gradient is never taken for it."""

@@ -2,17 +2,17 @@
 
 import json
 import re
+import runpy
 import shutil
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import committed
 import pytest
 import readme_regions
 import results_page
-from processes import run
+from processes import ROOT, run
 
 from chainer_jo.commands import flags
 from chainer_jo.commands.image_sources import InMemory
@@ -25,7 +25,6 @@ from chainer_jo.report.claims import Claims
 from chainer_jo.report.clothing1m import table3
 from chainer_jo.report.headline import headline
 
-ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "results" / "reference"
 FOLDERS = [path.parent.name for path in REFERENCE.glob("*/table1.json")]
 
@@ -224,17 +223,27 @@ def test_the_status_and_the_page_of_all_results_are_up_to_date():
         assert path.read_text() == text, f"{path}: stale, expected reproduce/overview.py to be run"
 
 
-@pytest.mark.parametrize("flag, code", [("--help", 0), ("--prset", 2)])
-def test_a_flag_of_the_script_that_writes_them_writes_nothing(flag, code):
-    page = ROOT / "results" / "README.md"
+@pytest.fixture
+def overview(monkeypatch, capsys):
+    """Runs the script that writes them, which is to end early; gives its exit code and output."""
+
+    def call(script, *flags):
+        monkeypatch.setattr(sys, "argv", [str(script), *flags])
+        with pytest.raises(SystemExit) as end:
+            runpy.run_path(str(script), run_name="__main__")
+        return end.value.code, "".join(capsys.readouterr())
+
+    return call
+
+
+def test_a_flag_of_the_script_that_writes_them_writes_nothing(overview):
+    page, script = ROOT / "results" / "README.md", ROOT / "reproduce" / "overview.py"
     before = page.stat().st_mtime_ns
-    command = [sys.executable, ROOT / "reproduce" / "overview.py", flag]
-    done = run(command, code)
+    code, said = overview(script, "--help")
+    assert code == 0 and "Writes results/README.md" in said
+    said = "error: unrecognized arguments: --prset (--help lists the flags)\n"
+    assert overview(script, "--prset") == (2, said)
     assert page.stat().st_mtime_ns == before
-    if code:
-        assert done.stderr == f"error: unrecognized arguments: {flag} (--help lists the flags)\n"
-    else:
-        assert "Writes results/README.md" in done.stdout
 
 
 @pytest.mark.parametrize("folder, origin, said", [
@@ -243,27 +252,29 @@ def test_a_flag_of_the_script_that_writes_them_writes_nothing(flag, code):
     ("half", {"runs": 0}, "no runs; expected them packed by reproduce/pack.py"),
     ("whole", None, "no preset; expected one of paper, half, digits"),
 ])  # fmt: skip
-def test_a_folder_of_results_without_runs_is_named_in_one_line(tmp_path, folder, origin, said):
-    checkout = tmp_path / "reproduce"
-    shutil.copytree(ROOT / "reproduce", checkout)
+def test_a_folder_of_results_without_runs_is_named_in_one_line(
+    overview, tmp_path, folder, origin, said
+):
+    (tmp_path / "reproduce").mkdir()
+    script = shutil.copy(ROOT / "reproduce" / "overview.py", tmp_path / "reproduce")
     results = tmp_path / "results" / "reference" / folder
     results.mkdir(parents=True)
     if origin:
         (results / "provenance.json").write_text(json.dumps(origin))
-    done = run([sys.executable, checkout / "overview.py"], 2)
-    assert done.stderr == f"error: {results}: {said}\n"
+    assert overview(script) == (2, f"error: {results}: {said}\n")
 
 
-def test_links_of_the_page_of_all_results_lead_somewhere():
-    page = ROOT / "results" / "README.md"
-    links = re.findall(r"\]\(([^)#]+)(?:#([^)]+))?\)", page.read_text())
-    assert len(links) > 20
-    for target, anchor in links:
-        path = (page.parent / target).resolve()
-        assert path.exists(), target
-        if anchor:
-            headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
-            assert anchor in map(slug, headings), f"{target}#{anchor}"
+def test_links_of_all_pages_lead_somewhere():
+    pages = [ROOT / "README.md", ROOT / "results" / "README.md", *(ROOT / "docs").glob("*.md")]
+    for page in pages:
+        links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", page.read_text())
+        assert len(links) > 20 or page.parent.name == "docs"
+        for target, anchor in links:
+            path = (page.parent / target).resolve() if target else page
+            assert path.exists(), f"{page}: {target}"
+            if anchor:
+                headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+                assert anchor in map(slug, headings), f"{page}: {target}#{anchor}"
 
 
 def test_a_region_that_is_not_there_is_an_error():

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from statistics import mean
 
 import pytest
+from processes import ROOT
 
 from chainer_jo import files
 from chainer_jo.experiments.experiment import Experiment
@@ -14,7 +14,6 @@ from chainer_jo.experiments.store import read_packed
 from chainer_jo.paper import tables
 from chainer_jo.paper.claims import phases
 
-ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "results" / "reference"
 EPOCHS = (10, 34, 51)
 

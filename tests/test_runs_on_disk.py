@@ -55,6 +55,34 @@ def test_labels_of_the_same_images_in_another_order_are_refused(data, tmp_path):
         Run(SECOND, reordered(data), store, SETTINGS)
 
 
+def stopped(store, data):
+    """The checkpoint of a run that has come to the end of its first epoch."""
+    with pytest.raises(Paused):
+        Run(ON_DISK, data, store, replace(SETTINGS, deadline=0.0)).finish()
+    return store.folder(ON_DISK) / "snapshot.npz"
+
+
+def test_a_checkpoint_of_the_same_images_in_another_order_is_refused(data, tmp_path):
+    store = RunStore(tmp_path)
+    stopped(store, data)
+    with pytest.raises(UserError, match="checkpoint of data with fingerprint") as caught:
+        Run(ON_DISK, reordered(data), store, SETTINGS).finish()
+    assert "--fresh" not in str(caught.value)  # not a flag of all commands
+    assert "or this file removed, which begins the run anew" in str(caught.value)
+
+
+def test_a_damaged_checkpoint_is_refused(data, tmp_path):
+    store = RunStore(tmp_path)
+    path = stopped(store, data)
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(UserError, match="expected this file removed, which begins") as caught:
+        Run(ON_DISK, data, store, SETTINGS)
+    assert str(caught.value).startswith(f"{path}: damaged checkpoint (")
+    assert "--fresh" not in str(caught.value)
+    path.unlink()
+    assert Run(ON_DISK, data, store, SETTINGS).finish()["state"] == "finished"
+
+
 def test_labels_that_are_damaged_are_named(tmp_path):
     store = RunStore(tmp_path)
     store.save_labels(ON_DISK, np.eye(3, dtype=np.float32))

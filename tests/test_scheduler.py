@@ -6,9 +6,9 @@ import os
 import pickle
 import signal
 import sys
-import threading
 import time
 from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import replace
 from multiprocessing import active_children
 from pathlib import Path
@@ -20,7 +20,7 @@ from chainer_jo.datasets import digits
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.scheduling import worker
+from chainer_jo.scheduling import scheduler, worker
 from chainer_jo.scheduling.cost import longest_chain, makespan
 from chainer_jo.scheduling.local_pool import LocalPool
 from chainer_jo.scheduling.scheduler import Queue, Scheduler, with_first_steps
@@ -30,21 +30,23 @@ BASELINE = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
 LONG = replace(BASELINE, optimization=replace(BASELINE.optimization, epochs=100_000))
 
 
-def work(store, experiments, jobs=1, on_event=lambda event: None):
-    pool = LocalPool(store, digits.load, Settings(), jobs, threads=1)
-    return Scheduler(store, pool, on_event).work(experiments)
-
-
-def test_what_another_process_recorded_as_diverged_is_final(tmp_path):
+def test_what_another_process_recorded_as_diverged_is_final(tmp_path, monkeypatch):
+    monkeypatch.setattr(scheduler, "POLL", 0.01)
     store, first_step, events = RunStore(tmp_path), JOINT.first_step, []
     recorded = {"id": first_step.id, "state": "diverged", "epoch": 1}
-    with store.lock(first_step):
-        scheduler = threading.Thread(target=work, args=(store, [JOINT], 1, events.append))
-        scheduler.start()
-        time.sleep(5)
-        store.save_result(first_step, recorded)
-    scheduler.join()
-    assert store.result(first_step) == recorded
+    other = ExitStack()
+    other.enter_context(store.lock(first_step))
+
+    def run(experiment):
+        found = worker.execute(experiment, store, digits.load(), Settings())
+        if found[0] == "busy":
+            store.save_result(first_step, recorded)
+            other.close()
+        return found
+
+    pool = Instant(run)
+    assert Scheduler(store, pool, events.append).work([JOINT])
+    assert pool.handed_out == [first_step, first_step] and store.result(first_step) == recorded
     assert [(event.experiment, event.state) for event in events] == [(first_step, "diverged")]
 
 
@@ -60,8 +62,9 @@ def test_a_worker_that_dies_while_idle_is_reported_in_one_line(tmp_path):
                 if not any(os.path.realpath(link) == lock for link in folder.iterdir()):
                     os.kill(process.pid, signal.SIGKILL)
 
+    pool = LocalPool(store, digits.load, Settings(), 2, threads=1)
     with pytest.raises(Unfinished, match="a worker process was killed") as error:
-        work(store, [LONG, BASELINE], 2, kill_the_idle_one)
+        Scheduler(store, pool, kill_the_idle_one).work([LONG, BASELINE])
     assert "\n" not in str(error.value)
     assert not active_children()
 
@@ -148,7 +151,8 @@ class Instant:
 
     places = 64
 
-    def __init__(self):
+    def __init__(self, run=lambda experiment: ("finished", {})):
+        self.run = run
         self.handed_out = []
 
     def __enter__(self):
@@ -160,7 +164,7 @@ class Instant:
     def submit(self, experiment):
         self.handed_out.append(experiment)
         future = Future()
-        future.set_result(("finished", {}))
+        future.set_result(self.run(experiment))
         return future
 
 

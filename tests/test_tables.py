@@ -1,6 +1,7 @@
 """Every table's layout against the paper's, and what the claims read against the tables."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -120,10 +121,10 @@ def test_table5_is_the_paper():
             assert value == tables.TABLE5.value(parameter=parameter, noise_rate=rate)
 
 
-@pytest.fixture
-def store(tmp_path):
-    """Made-up results for every run of Tables 1, 2, 6, 12: numbers that tell runs apart."""
-    store = RunStore(tmp_path)
+@pytest.fixture(scope="module")
+def made_up(tmp_path_factory):
+    """Results for every run of Tables 1, 2, 6, 12: numbers that tell runs apart."""
+    store = RunStore(tmp_path_factory.mktemp("made_up"))
     experiments = [e for n in (1, 2, 6, 12) for cell in cells(build(n)) for e in cell.experiments]
     for k, experiment in enumerate(with_first_steps(experiments)):
         scores = {
@@ -139,7 +140,13 @@ def store(tmp_path):
         })  # fmt: skip
         log = [{"epoch": e, "test": e / 10, "cross_entropy": 2 / e} for e in (1, 2)]
         (store.folder(experiment) / "log.json").write_text(json.dumps(log))
-    return store
+    return store.root
+
+
+@pytest.fixture
+def store(made_up, tmp_path):
+    """They may be changed."""
+    return RunStore(shutil.copytree(made_up, tmp_path / "made_up"))
 
 
 def results_of(study, store):

@@ -33,7 +33,7 @@ def test_the_whole_image_is_seen_whatever_its_shape(tmp_path):
     Image.new("RGB", (400, 100), "red").save(tmp_path / "wide.jpg")
     (sheet,) = map(opened, report.sheets([str(tmp_path / "wide.jpg")], 24))
     red = (sheet[:24, :24].astype(int) @ (1, -1, 0)) > 100
-    assert red.sum() == 24 * 6 or abs(red.sum() - 24 * 6) <= 48  # JPEG blurs the edges
+    assert abs(red.sum() - 24 * 6) <= 48  # JPEG blurs the edges
 
 
 def test_many_images_are_shown_smaller_but_none_larger_than_it_is():
