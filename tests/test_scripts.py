@@ -135,6 +135,26 @@ def test_the_same_code_agrees_with_itself(tiny, tmp_path, capsys):
     assert numbers[0] == numbers[1] >= 8 and not any(numbers[2:])
 
 
+@pytest.mark.parametrize(
+    "given, preset, jobs, threads",
+    [
+        ("", "digits", 4, 1),
+        ("--jobs 1", "digits", 1, 1),
+        ("--jobs 1 --threads 3", "digits", 1, 3),
+        ("--preset half", "half", 4, 1),
+        ("--preset half --jobs 1", "half", 1, 4),
+        ("--preset half --threads 2", "half", 2, 2),
+        ("--preset half --jobs 9 --threads 9", "half", 1, 4),
+    ],
+)
+def test_jobs_times_threads_are_never_more_than_the_cores(
+    given, preset, jobs, threads, monkeypatch
+):
+    monkeypatch.setattr(flags, "usable_cores", lambda: 4)
+    found = flags.parse("", ["--device", "cpu", *given.split()], InMemory())
+    assert (found.preset.name, found.jobs, found.threads) == (preset, jobs, threads)
+
+
 @pytest.mark.parametrize("share, least, most", [(math.inf, 4, 1000), (1e-9, 2, 2)])
 def test_tables_are_brought_up_to_date_meanwhile(tiny, tmp_path, monkeypatch, share, least, most):
     written = []
