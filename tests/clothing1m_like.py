@@ -24,7 +24,3 @@ def append(path: Path, text: str) -> None:
     """Damage: more lines at the end of a list file."""
     with path.open("a") as file:
         file.write(text)
-
-
-def first_line(path: Path) -> str:
-    return path.read_text().splitlines()[0]

@@ -4,10 +4,10 @@ import os
 import signal
 import sys
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 import subnormals
+from processes import ROOT
 
 # Threads wait for each other longer than they compute on small arrays, most of all on a busy
 # machine; tests of threads set their number themselves.
@@ -15,7 +15,6 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 # Tests that were started in the background would hand down that Ctrl-C is ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 sys.path += [str(ROOT / "benchmarks"), str(ROOT / "reproduce")]
 

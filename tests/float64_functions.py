@@ -1,4 +1,4 @@
-"""Convolution in float64 by Chainer, batch normalisation from its definition."""
+"""Convolution and gradients in float64 by Chainer, batch normalisation from its definition."""
 
 import chainer
 import chainer.functions as F
@@ -25,6 +25,15 @@ def batch_norm_relu(x, gamma, beta, mean, var, eps):
     scale = gamma / np.sqrt(var + eps)
     shape = (1, -1, 1, 1)
     return np.maximum(0, scale.reshape(shape) * (x - mean.reshape(shape)) + beta.reshape(shape))
+
+
+def batch_norm_relu_gradients(x, gamma, beta, gy):
+    """relu(BN(x)) with the batch's statistics, and its transpose at gy: y, gx, ggamma, gbeta."""
+    variables = [chainer.Variable(np.float64(a)) for a in (x, gamma, beta)]
+    y = F.relu(F.batch_normalization(*variables, eps=2e-5))
+    y.grad = np.float64(gy)
+    y.backward()
+    return y.array, *(variable.grad for variable in variables)
 
 
 def relative_error(found, expected):

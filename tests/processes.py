@@ -7,7 +7,8 @@ import shlex
 import shutil
 import subprocess
 import sysconfig
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,29 @@ def run(
     """`start` and `finish`."""
     __tracebackhide__ = True
     return finish(start(command, **options), code, timeout)
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 60) -> None:
+    """Returns once it is true.
+
+    Raises
+    ------
+    AssertionError
+        unless it is within so many seconds.
+    """
+    __tracebackhide__ = True
+    until = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < until, f"not so within {seconds} seconds"
+        time.sleep(0.05)
+
+
+def alive(group: int) -> list[str]:
+    """The states of the processes in a group that have not ended. Zombies have: a container may
+    have nobody who collects them."""
+    listed = run(["ps", "-e", "-o", "pgid=,stat="]).stdout
+    rows = (line.split() for line in listed.splitlines())
+    return [state for number, state in rows if int(number) == group and state[0] != "Z"]
 
 
 def run_on_ranks(

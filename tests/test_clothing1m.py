@@ -6,14 +6,14 @@ import os
 import shutil
 import signal
 import sys
-import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
-from clothing1m_like import CLASSES, SMALL, append, first_line, make_clothing1m_like
+from clothing1m_like import CLASSES, SMALL, append, make_clothing1m_like
 from PIL import Image
-from processes import finish, start
+from processes import alive, finish, start, wait_until
 
 from chainer_jo.datasets import clothing1m, clothing1m_standin
 from chainer_jo.datasets.clothing1m import load, parse
@@ -71,15 +71,11 @@ def test_a_part_does_not_pass_for_the_whole(tmp_path):
 
 def test_training_image_without_a_true_label(folder):
     labels = folder / clothing1m.CLEAN_LABELS
-    key = first_line(folder / clothing1m.NOISY_TRAIN)
+    key = load(folder).train.images.keys[0]
     kept = [line for line in labels.read_text().splitlines() if not line.startswith(key)]
     labels.write_text("\n".join(kept))
     truth = load(folder).train.true_labels
     assert truth[0] == UNKNOWN and (truth[1:] != UNKNOWN).all()
-
-
-def cut_all(path):
-    path.write_text("\n")
 
 
 DAMAGE = {
@@ -88,7 +84,7 @@ DAMAGE = {
         ["file missing: clean_label_kv.txt"],
     ),
     "empty list": (
-        lambda f: cut_all(f / clothing1m.CLEAN_VALIDATION),
+        lambda f: (f / clothing1m.CLEAN_VALIDATION).write_text("\n"),
         ["file empty: clean_val_key_list.txt"],
     ),
     "duplicate key in a list": (
@@ -270,27 +266,12 @@ def test_prepare_can_be_ended(how, whole, tmp_path):
         # Until the last process has closed its standard error.
         said = finish(script, 130 if how == signal.SIGINT else -how, timeout=60).stderr
         assert said == "" or how != signal.SIGINT
-        wait_until(lambda: not group_exists(script.pid))
+        wait_until(lambda: not alive(script.pid))
     finally:
-        if group_exists(script.pid):
+        with suppress(ProcessLookupError):
             os.killpg(script.pid, signal.SIGKILL)
     prepare(whole, small, processes=1)
     assert load(small).fingerprint() == load(whole).fingerprint()
-
-
-def wait_until(true):
-    until = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < until
-        time.sleep(0.02)
-
-
-def group_exists(number):
-    try:
-        os.killpg(number, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def test_keys_of_any_length():

@@ -46,14 +46,23 @@ def script(name, *arguments, ranks=1):
     return (run(command) if ranks == 1 else run_on_ranks(ranks, command)).stdout
 
 
-def test_the_stand_in_is_made_and_clothing1m_is_asked_for(tmp_path):
+def refused(capsys, build, *arguments):
+    """The one line that a script which is given these ends with."""
+    with pytest.raises(SystemExit) as ended:
+        main(build, "Test.", list(arguments))
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+def test_the_stand_in_is_made_and_clothing1m_is_asked_for(tmp_path, capsys):
     """On a machine that has neither."""
     command = sys.executable, ROOT / "reproduce" / "table3.py"
     words = flags("clothing1m-standin", tmp_path, "--dry-run")
     done = run([*command, *words], env=environment(CHAINER_DATASET_ROOT=tmp_path))
     assert "3 runs, 3 to do" in done.stdout
-    asked = run([*command, "--preset", "paper", "--device", "cpu", "--dry-run"], 2)
-    assert asked.stderr.startswith("error: --data: expected the folder of Clothing1M")
+    line = refused(capsys, table3, "--preset", "paper", "--device", "cpu", "--dry-run")
+    assert line.startswith("error: --data: expected the folder of Clothing1M")
 
 
 @pytest.fixture(scope="module")
@@ -255,11 +264,8 @@ def test_the_paper_setting():
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(more, words, data, tmp_path, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(figure7, "Figure 7.", flags(data, tmp_path, "--workers", "0", *more))
-    assert ended.value.code == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1 and lines[0].startswith("error: ") and words in lines[0]
+    line = refused(capsys, figure7, *flags(data, tmp_path, "--workers", "0", *more))
+    assert line.startswith("error: ") and words in line
 
 
 def test_no_training_image_of_a_class(data, tmp_path, capsys):
@@ -267,9 +273,8 @@ def test_no_training_image_of_a_class(data, tmp_path, capsys):
     path = folder / clothing1m.NOISY_LABELS
     lines = path.read_text().splitlines()
     path.write_text("\n".join(x[:-1] + "4" if x.endswith(" 3") else x for x in lines))
-    with pytest.raises(SystemExit):
-        main(table3, "Table 3.", flags(folder, tmp_path, "--workers", "0"))
-    assert "no training image is labelled" in capsys.readouterr().err
+    line = refused(capsys, table3, *flags(folder, tmp_path, "--workers", "0"))
+    assert "no training image is labelled" in line
 
 
 def test_weights_are_part_of_the_description(tmp_path):

@@ -1,6 +1,7 @@
 """Runs on the workers of a real Dask scheduler on this machine."""
 
 import fcntl
+import json
 import os
 import runpy
 import subprocess
@@ -8,17 +9,20 @@ import sys
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
+from processes import HERE, environment
 from test_continuing import EXPERIMENTS, outcome
-from tiny import STUDY
+from tiny import STUDY, TINY
 
+from chainer_jo.commands import main
 from chainer_jo.datasets import digits
 from chainer_jo.errors import UserError
-from chainer_jo.experiments import provenance
+from chainer_jo.experiments import presets, provenance
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.paper import tables
+from chainer_jo.report.comparison_table import comparison_table
 from chainer_jo.scheduling.local_pool import LocalPool
 from chainer_jo.scheduling.scheduler import Scheduler
 from chainer_jo.training.labels import RULES
@@ -54,14 +58,12 @@ class Machines:
         self.workers = []
 
     def start(self, *flags):
-        here = Path(__file__).resolve().parent
-        path = os.pathsep.join([str(here), str(here.parent), str(self._folder)])
         command = [sys.executable, "-m", "distributed.cli.dask_worker", self.address,
                    "--no-nanny", "--nthreads=1", "--memory-limit=0", "--no-dashboard",
                    f"--local-directory={self._folder}", *flags]  # fmt: skip
-        environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+        env = environment(HERE, self._folder, OMP_NUM_THREADS=1)
         with (self._folder / "log").open("a") as log:
-            self.workers.append(subprocess.Popen(command, env=environment, stderr=log))
+            self.workers.append(subprocess.Popen(command, env=env, stderr=log))
 
     def kill(self):
         """The one that was started first."""
@@ -123,6 +125,19 @@ def test_killed_workers_change_nothing(dask, local, tmp_path):
     load_data = OnlyIn(os.getpid())
     assert work(dask, RunStore(tmp_path), EXPERIMENTS, load_data, kill)
     assert outcome(tmp_path) == local
+
+
+def test_a_script_is_given_a_scheduler_file(dask, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(presets.PRESETS, "tiny", TINY)
+    file = tmp_path / "scheduler.json"
+    file.write_text(json.dumps({"address": dask.address}))
+    argv = ["--preset", "tiny", "--noise-rates", "0.5", "--trials", "1", "--seed", "7",
+            "--cluster", str(file), "--results", str(tmp_path / "results"),
+            "--figures", str(tmp_path / "figures")]  # fmt: skip
+    main(lambda study: comparison_table(study, tables.TABLE1, "symmetric"), "test", argv)
+    assert "[3/3]" in capsys.readouterr().out
+    runs = json.loads((tmp_path / "results" / "tiny" / "table1.json").read_text())["cells"]
+    assert {run.rsplit("-s", 1)[1].split("-")[0] for cell in runs for run in cell["runs"]} == {"7"}
 
 
 class KillOnAnswer(SchedulerPlugin):
@@ -218,19 +233,19 @@ def test_workers_that_are_not_fit_are_refused_by_name(dask, tmp_path, caplog):
     (line,) = (line for line in caplog.messages if "no runs for it" in line)
     assert "tcp://" in line or "inproc://" in line
     assert "it takes 2 at once in one process" in line and "\n" not in line
-    caplog.clear()
     store = RunStore(tmp_path)
-    pool = Cluster(dask.address, store, digits.load, SETTINGS, threads=7)
-    with pytest.raises(UserError, match="none of its workers"):
-        Scheduler(store, pool).work([BASELINE])
-    assert len(caplog.messages) == 2
-    assert all("OMP_NUM_THREADS is 1, --threads 7" in line for line in caplog.messages)
-    assert all(line.count("tcp://") == 1 for line in caplog.messages), "it has no other name"
-    caplog.clear()
-    pool = Cluster(dask.address, store, digits.load, replace(SETTINGS, device="cuda:0"))
-    with pytest.raises(UserError, match="none of its workers"):
-        Scheduler(store, pool).work([BASELINE])
-    assert all("needs dask worker --resources GPU=1" in line for line in caplog.messages)
+    for settings, more, against in (
+        (SETTINGS, {"threads": 7}, "its OMP_NUM_THREADS is 1, --threads 7"),
+        (replace(SETTINGS, device="cuda:0"), {}, "needs dask worker --resources GPU=1"),
+        (replace(SETTINGS, engine="stock"), {"precision": "mixed"}, "precision: 'mixed' needs"),
+    ):
+        caplog.clear()
+        pool = Cluster(dask.address, store, digits.load, settings, **more)
+        with pytest.raises(UserError, match="none of its workers"):
+            Scheduler(store, pool).work([BASELINE])
+        assert len(caplog.messages) == 2
+        assert all(against in line for line in caplog.messages)
+        assert all(line.count("tcp://") == 1 for line in caplog.messages), "it has no other name"
 
 
 def test_fit_for_one_script_is_not_fit_for_the_next(dask, tmp_path, monkeypatch):
@@ -294,18 +309,6 @@ def test_a_budget_that_is_over_is_not_spent_on_waiting_for_a_worker(tmp_path):
         store = RunStore(tmp_path / "results")
         pool = Cluster(machines.address, store, digits.load, settings)
         assert not Scheduler(store, pool, deadline=settings.deadline).work([BASELINE])
-
-
-def test_a_worker_without_the_precision_is_refused(tmp_path, monkeypatch, caplog):
-    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
-    with machines_in(tmp_path) as machines:
-        machines.start()
-        store = RunStore(tmp_path / "results")
-        pool = Cluster(machines.address, store, digits.load, SETTINGS, precision="mixed")
-        with pytest.raises(UserError, match="none of its workers"):
-            Scheduler(store, pool).work([BASELINE])
-    (line,) = (line for line in caplog.messages if "no runs for it" in line)
-    assert "precision: 'mixed' needs" in line
 
 
 def probe_of(store):

@@ -4,15 +4,15 @@ of the two in its exit code."""
 import itertools
 import json
 from copy import deepcopy
-from pathlib import Path
 
 import pytest
+from processes import ROOT
 
 from chainer_jo.commands import compare
 from chainer_jo.report import agreement
 from chainer_jo.report.agreement import DIFFERS, MEAN
 
-DIGITS = Path(__file__).resolve().parent.parent / "results" / "reference" / "digits"
+DIGITS = ROOT / "results" / "reference" / "digits"
 TABLE1 = json.loads((DIGITS / "table1.json").read_text())
 CELLS = len(TABLE1["cells"])
 TRIALS = len(TABLE1["cells"][0]["runs"])

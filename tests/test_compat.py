@@ -3,7 +3,6 @@
 import os
 import sys
 import textwrap
-from pathlib import Path
 
 import chainer
 import chainer.functions as F
@@ -12,8 +11,6 @@ import processes
 import pytest
 
 from chainer_jo import _compat
-
-ROOT = Path(__file__).resolve().parent.parent
 
 HIDE = """
     import sys
@@ -75,7 +72,7 @@ def run(*scripts: str, argument: str, path: str = "") -> str:
     code = "".join(map(textwrap.dedent, scripts))
     command = [sys.executable, "-W", "error::UserWarning", "-c", code, argument]
     env = {**os.environ, "PYTHONPATH": path}
-    return processes.run(command, cwd=ROOT, env=env).stdout
+    return processes.run(command, cwd=processes.ROOT, env=env).stdout
 
 
 def test_trains_without_numpy_distutils_and_pkg_resources(tmp_path):

@@ -58,9 +58,7 @@ def test_folder_named_by_the_way_to_it(tmp_path, monkeypatch):
 
 
 @needs_cifar10_jpeg
-def test_real_cifar10_images(tmp_path, monkeypatch):
-    monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "cache"))
-
+def test_real_cifar10_images(cache):
     assert data_name(str(CIFAR10_JPEG)) == "cifar10-jpeg"
     data = source.find(str(CIFAR10_JPEG)).load()
 
@@ -73,7 +71,7 @@ def test_real_cifar10_images(tmp_path, monkeypatch):
     # The means of CIFAR-10's channels, known from the literature: 0.4914, 0.4822, 0.4465.
     means = data.train_images.mean(axis=(0, 1, 2)) / 255
     np.testing.assert_allclose(means, [0.4914, 0.4822, 0.4465], atol=0.002)
-    shutil.rmtree(tmp_path / "cache")  # 180 MB that pytest would keep
+    shutil.rmtree(cache)  # 180 MB that pytest would keep
 
 
 def test_cifar10_as_jpeg_can_be_named_but_not_loaded(tmp_path, monkeypatch):

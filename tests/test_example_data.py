@@ -5,15 +5,14 @@ import os
 import numpy as np
 import pytest
 
-from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import example
 from chainer_jo.relabel.labelled_images import labels_of, read_sets
 from chainer_jo.relabel.own_data import decoded
 
 
-def test_the_example_is_read_and_thirty_percent_of_its_labels_are_wrong(tmp_path, monkeypatch):
-    monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "cache"))
+@pytest.mark.usefixtures("cache")
+def test_the_example_is_read_and_thirty_percent_of_its_labels_are_wrong(tmp_path):
     wrong = example.write(tmp_path / "a" / "digits")
     assert sorted(p.name for p in (tmp_path / "a").iterdir()) == ["digits"]
     images = read_sets(str(tmp_path / "a" / "digits" / "labels.csv")).train

@@ -4,12 +4,11 @@ import json
 import re
 import shutil
 import sys
-from pathlib import Path
 
 import processes
 import pytest
+from processes import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples"
 
 

@@ -44,17 +44,17 @@ def write(figure, store, tmp_path):
     return figure.write(store, ORIGIN, store.root, tmp_path / "figures")
 
 
-def rows_of(figure, tmp_path):
-    with open(tmp_path / "figures" / f"{figure.name}.csv") as file:
-        return list(csv.DictReader(file))
+def rows_of(figure, store, monkeypatch):
+    """The data behind a figure, whose drawing is made into no files."""
+    monkeypatch.setattr(plot, "images", lambda canvas: {})
+    return list(csv.DictReader(figure.further(store, ORIGIN)[".csv"].splitlines()))
 
 
-def test_means_spread_and_csv(store, runs, tmp_path):
+def test_means_spread_and_csv(store, runs, monkeypatch):
     for run, values in zip(runs, ([0.1, 0.2, 0.3], [0.3, 0.4, 0.5], [0.2, 0.6]), strict=True):
         log(store, run, values, state="finished" if len(values) == 3 else None)
     figure = Figure(2, "A caption.", "test", [Curve("lr=0.2", runs)], "symmetric noise r = 0.5")
-    write(figure, store, tmp_path)
-    rows = rows_of(figure, tmp_path)
+    rows = rows_of(figure, store, monkeypatch)
     assert len(rows) == 8
     assert {row["preset"] for row in rows} == {"tiny"}
     assert {row["data"] for row in rows} == {"digits"}
@@ -93,11 +93,10 @@ def test_diverged_trials_are_not_averaged(store, runs):
     assert series.by_epoch[0].std is None
 
 
-def test_losses_are_not_percentages(store, runs, tmp_path):
+def test_losses_are_not_percentages(store, runs, monkeypatch):
     log(store, runs[0], [2.25], key="cross_entropy")
     figure = Figure(3, "", "cross_entropy", [Curve("r=0.5", runs)], "")
-    write(figure, store, tmp_path)
-    assert rows_of(figure, tmp_path)[0]["cross_entropy"] == "2.25"
+    assert rows_of(figure, store, monkeypatch)[0]["cross_entropy"] == "2.25"
 
 
 @pytest.mark.parametrize("number", range(1, 7))
@@ -263,14 +262,14 @@ def test_curves_that_lie_on_each_other_are_magnified(store, monkeypatch):
     assert 90 < low < 94.5 and 95 < high < 98
 
 
-def test_soft_labels_have_their_divergence_beside_the_cross_entropy(store, monkeypatch, tmp_path):
+def test_soft_labels_have_their_divergence_beside_the_cross_entropy(store, monkeypatch):
     figure = figure_of(6)
     for curve in figure.curves:
         for run in curve.experiments:
             epochs = [{"epoch": 1, "cross_entropy": 0.5, "classification": 0.125}]
             files.write_json(store.open(run) / "log.json", epochs)
-    write(figure, store, tmp_path)
-    labels = {row["curve"]: row["cross_entropy"] for row in rows_of(figure, tmp_path)}
+    rows = rows_of(figure, store, monkeypatch)
+    labels = {row["curve"]: row["cross_entropy"] for row in rows}
     assert labels["SN, r=0.3, updated, KL"] == "0.125"
     assert labels["SN, r=0.3, updated"] == labels["SN, r=0.3"] == "0.5"
     assert sum(label.endswith(", KL") for label in labels) == 3

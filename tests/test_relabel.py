@@ -39,8 +39,6 @@ from chainer_jo.relabel.folds import folds
 from chainer_jo.relabel.label_errors import find_label_errors
 from chainer_jo.relabel.trained_network import TrainedNetwork
 
-ROOT = Path(__file__).resolve().parent.parent
-
 
 @pytest.fixture(scope="module", autouse=True)
 def data(tmp_path_factory):

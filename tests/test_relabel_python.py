@@ -3,10 +3,10 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import ROOT
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
@@ -14,7 +14,7 @@ import chainer_jo.relabel
 from chainer_jo.relabel import RelabelClassifier, find_label_errors, relabel
 from chainer_jo.relabel.label_errors import COLUMNS
 
-DOCS = Path(__file__).resolve().parent.parent / "docs" / "own-data.md"
+DOCS = ROOT / "docs" / "own-data.md"
 NAMES = np.array(["ant", "bee", "cat", "dog"])
 
 

@@ -5,7 +5,6 @@ import json
 import math
 import os
 import signal
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -16,6 +15,7 @@ from types import SimpleNamespace
 import processes
 import pytest
 from here import Here
+from processes import ROOT
 from tiny import TINY
 
 from chainer_jo import files
@@ -32,8 +32,6 @@ from chainer_jo.report.claims import Claims
 from chainer_jo.report.comparison_table import comparison_table
 from chainer_jo.report.sensitivity_table import sensitivity_table, validation
 from chainer_jo.report.table import Block, Table
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture
@@ -439,13 +437,6 @@ def test_description_that_does_not_match_its_id(preset, tmp_path, capsys):
     assert experiment.id in error and error.count("\n") == 1
 
 
-def _alive_in_group(group):
-    """States of the processes in a group that have not ended."""
-    listed = subprocess.run(["ps", "-e", "-o", "pgid=,stat="], capture_output=True, text=True)
-    rows = (line.split() for line in listed.stdout.splitlines())
-    return [state for pgid, state in rows if int(pgid) == group and state[0] != "Z"]
-
-
 def _computing(folder, **options):
     """A process that has said what it computes."""
     command = [sys.executable, ROOT / "reproduce" / "table1.py", "--preset", "digits",
@@ -472,11 +463,7 @@ def test_interrupt_says_how_to_go_on(tmp_path, kill):
     time.sleep(2)
     kill(process.pid)
     said = processes.finish(process, 130, timeout=60).stderr
-    for _ in range(50):
-        if not _alive_in_group(process.pid):
-            break
-        time.sleep(0.1)
-    assert not _alive_in_group(process.pid)
+    processes.wait_until(lambda: not processes.alive(process.pid), 5)
     assert said.strip() == "interrupted; the same command continues where this one stopped"
 
 

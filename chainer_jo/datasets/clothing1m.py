@@ -83,7 +83,8 @@ def load(root: str | Path, name: str | None = None) -> LabelledData:
     lists = parse(root, problems)
     problems.raise_if_any(f"Clothing1M folder {str(root)!r}")
     if lists.unlike_published():
-        name = name or (f"{NAME}-part" if root.name == NAME else root.name)
+        folder = root.resolve().name
+        name = name or (f"{NAME}-part" if folder == NAME else folder)
     return LabelledData(
         name or NAME,
         lists.class_names,
