@@ -15,7 +15,7 @@ from processes import HERE, environment
 from test_continuing import EXPERIMENTS, outcome
 from tiny import STUDY, TINY
 
-from chainer_jo.commands import main
+from chainer_jo.commands import app, main
 from chainer_jo.datasets import digits
 from chainer_jo.errors import UserError
 from chainer_jo.experiments import presets, provenance
@@ -129,6 +129,7 @@ def test_killed_workers_change_nothing(dask, local, tmp_path):
 
 def test_a_script_is_given_a_scheduler_file(dask, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(presets.PRESETS, "tiny", TINY)
+    monkeypatch.delattr(app, "LocalPool")  # nothing is computed here
     file = tmp_path / "scheduler.json"
     file.write_text(json.dumps({"address": dask.address}))
     argv = ["--preset", "tiny", "--noise-rates", "0.5", "--trials", "1", "--seed", "7",
