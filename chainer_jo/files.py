@@ -9,13 +9,14 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from chainer_jo.errors import UserError
 
 #: What `numpy.load` and the arrays of an .npz raise if the file is something else, or damaged.
 NOT_AN_NPZ = (
     OSError,
+    RuntimeError,
     EOFError,
     KeyError,
     IndexError,
@@ -91,12 +92,21 @@ def write_json(path: Path, value) -> None:
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
-def read_json(path: Path):
-    """The JSON value in a file. Raises UserError if it is not readable."""
+def read_json(path: Path, kind: type = dict, missing: Any = ...) -> Any:
+    """The JSON value in a file, an object unless another ``kind`` is expected; ``missing``, if one
+    is given, where there is no such file.
+
+    Raises UserError if it is not readable, or something else.
+    """
     try:
-        return json.loads(path.read_bytes())
+        value = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
+        if isinstance(error, FileNotFoundError) and missing is not ...:
+            return missing
         raise UserError(f"{path}: not readable as JSON ({error})") from None
+    if not isinstance(value, kind):
+        raise UserError(f"{path}: a {type(value).__name__} in JSON, expected a {kind.__name__}")
+    return value
 
 
 def digest(path: str | Path) -> str:

@@ -45,8 +45,7 @@ class Reference:
 
     @cached_property
     def claims(self) -> list[dict]:
-        path = self.results / "claims.json"
-        return files.read_json(path) if path.exists() else []
+        return files.read_json(self.results / "claims.json", list, missing=[])
 
     def parts(self, kind: str) -> dict[int, dict]:
         """The tables or figures that there are, by number."""

@@ -120,8 +120,8 @@ def _said(r: Reference) -> str:
     said = headline(table, _images(r)) if table else ""
     if not said:
         return ""
-    path = r.results / "learning_curves.json"
-    for curve in files.read_json(path)["curves"] if path.exists() else ():
+    found = files.read_json(r.results / "learning_curves.json", missing={"curves": ()})
+    for curve in found["curves"]:
         epochs, of = curve["epochs"], curve["of"]
         if curve["label"] == "joint, first step" and 0 < epochs < of:
             said += f" The joint method's first step has come to epoch {epochs} of {of}."

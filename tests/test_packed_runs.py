@@ -148,12 +148,21 @@ def test_work_beside_packed_runs_leaves_them_packed(packed):
 
 
 @pytest.mark.parametrize("content", [
-    b"no xz", lzma.compress(b"no json\n"), lzma.compress(b"{}\n"), lzma.compress(b'{"a": 1}')[:-9],
+    b"no xz", lzma.compress(b"no json\n"), lzma.compress(b"{}\n"), lzma.compress(b"[]\n"),
+    lzma.compress(b'{"a": 1}')[:-9],
 ])  # fmt: skip
 def test_a_damaged_file_is_named(tmp_path, content):
     (tmp_path / PACKED).write_bytes(content)
     with pytest.raises(UserError, match="not readable as packed runs"):
         RunStore(tmp_path).results()
+
+
+@pytest.mark.parametrize("name, text", [("result.json", "[]"), ("log.json", "3")])
+def test_json_of_another_kind_is_named(packed, name, text):
+    store, _ = packed
+    (store.folder(EXPERIMENTS[0]) / name).write_text(text)
+    with pytest.raises(UserError, match=rf"{name}: an? \w+ in JSON, expected a (dict|list)"):
+        store.pack(store.root)
 
 
 def test_nothing_to_pack_is_one_line(tmp_path, capsys):

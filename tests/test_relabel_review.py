@@ -206,7 +206,8 @@ def test_images_with_unsure_labels_are_left_out(relabel, tmp_path):
 
 
 @pytest.mark.parametrize("name, text", [
-    ("data.json", '{"my": "own"}'), ("data.json", "[1]"), (MADE, '{"accuracy": 0.93}'),
+    ("data.json", '{"my": "own"}'), ("data.json", "[1]"), ("data.json", "null"),
+    ("data.json", '{"train": "photos/train.csv"}'), (MADE, '{"accuracy": 0.93}'),
     (MADE, "[1]"), (MADE, '{"flags": "mine", "labels": ["x"]}'), ("model.npz", "x"),
     ("report.html", "x"),
 ])  # fmt: skip
@@ -226,7 +227,7 @@ def test_labels_that_were_put_there_after_an_early_stop_are_not_taken_for_ours(r
 
 def test_a_disk_that_is_full_twice_leaves_labels_that_are_taken_for_ours(tmp_path, monkeypatch):
     def folder():
-        found = ResultsFolder(tmp_path, {"train": "0"}, {})
+        found = ResultsFolder(tmp_path, {"train": 16 * "0"}, {})
         found.check()
         return found
 

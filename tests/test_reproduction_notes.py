@@ -141,7 +141,7 @@ def high_rate_falls(preset: str) -> tuple[float, float]:
 def finding(preset: str, claim: str, what: str) -> dict:
     (found,) = [
         f
-        for c in files.read_json(REFERENCE / preset / "claims.json")
+        for c in files.read_json(REFERENCE / preset / "claims.json", list)
         for f in c["findings"]
         if c["id"] == claim and what in f["what"]
     ]

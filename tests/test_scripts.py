@@ -447,11 +447,23 @@ def _computing(folder, **options):
     return process
 
 
+NO_READER = "nobody reads the output; the same command continues where this one stopped\n"
+
+
 def test_output_that_is_read_no_more_ends_in_one_line(tmp_path):
     process = _computing(tmp_path)
     process.stdout.close()
-    said = processes.finish(process, 1, timeout=60).stderr
-    assert said == "nobody reads the output; the same command continues where this one stopped\n"
+    assert processes.finish(process, 1, timeout=60).stderr == NO_READER
+
+
+@pytest.mark.parametrize("script, said", [("table1", NO_READER), ("compare", "")])
+def test_output_that_is_kept_back_until_nobody_reads_it(script, said):
+    buffered = processes.environment()
+    buffered.pop("PYTHONUNBUFFERED", None)
+    command = [sys.executable, ROOT / "reproduce" / f"{script}.py", "--help"]
+    process = processes.start(command, env=buffered)
+    process.stdout.close()
+    assert processes.finish(process, 1, timeout=60).stderr == said
 
 
 @pytest.mark.parametrize("kill", [

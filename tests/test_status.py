@@ -56,6 +56,28 @@ def test_time_left_by_epochs_that_are_seen_now_and_then(monkeypatch, capsys):
     assert "about 10 s left" in capsys.readouterr().out
 
 
+def test_a_second_step_that_will_not_run_is_not_left(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr(status.time, "monotonic", lambda: now[0])
+    second = STUDY.joint("symmetric", 0.5, 0)
+    (baseline,) = runs(10)
+    shown = Status(dict.fromkeys((second.first_step, second, baseline), 0), False)
+    now[0] = 20.0
+    shown.show(Event(second.first_step, "diverged", {"epoch": 1}))
+    shown.show(Event(baseline, "finished", RESULT))
+    first, last = capsys.readouterr().out.splitlines()
+    assert "diverged in epoch 1" in first and first.startswith("[1/2]")
+    assert last.startswith("[2/2]") and "left" not in last
+
+
+def test_the_moving_line_fits_the_terminal(monkeypatch, capsys):
+    monkeypatch.setattr(status.sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "30")
+    (run,) = runs(100)
+    Status({run: 0}, True, lambda _: "a name of more than thirty characters").show(Event(run, 1))
+    assert len(capsys.readouterr().out.removeprefix("\r\x1b[K")) == 29
+
+
 def test_without_a_terminal_a_line_every_minute(monkeypatch, capsys):
     now = [0.0]
     monkeypatch.setattr(status.time, "monotonic", lambda: now[0])

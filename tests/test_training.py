@@ -205,7 +205,7 @@ def test_log_is_written_now_and_then_and_at_the_end(tmp_path, monkeypatch, inter
     lengths = []
 
     def length():
-        return len(files.read_json(tmp_path / "log.json"))
+        return len(files.read_json(tmp_path / "log.json", list))
 
     trainer.extend(extensions.LogReport(), trigger=(1, "epoch"), priority=2)
     trainer.extend(lambda _: lengths.append(length()), trigger=(1, "epoch"), priority=1, name="see")

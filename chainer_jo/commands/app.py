@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NoReturn, Protocol
 
 from chainer_jo import files
-from chainer_jo.commands.command_line import file_error, print_no_more
+from chainer_jo.commands.command_line import file_error, print_no_more, written
 from chainer_jo.commands.dry_run import machines_line, run_lines, script_lines
 from chainer_jo.commands.flags import parse
 from chainer_jo.commands.image_sources import ImageSource, study_of
@@ -30,7 +30,7 @@ from chainer_jo.experiments.store import RunStore
 from chainer_jo.functions import providers
 from chainer_jo.report.table import Table
 from chainer_jo.report.words import of_the_paper
-from chainer_jo.scheduling.cost import MEASURED, Cost, duration, probe
+from chainer_jo.scheduling.cost import MEASURED, Cost, duration, makespan, probe
 from chainer_jo.scheduling.local_pool import LocalPool
 from chainer_jo.scheduling.many_ranks import Team, follow
 from chainer_jo.scheduling.scheduler import Event, Pool, Scheduler, pending, with_first_steps
@@ -94,13 +94,14 @@ def start(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     ranks, flags = ALONE, None
     try:
-        flags = read()
-        ranks = connect(flags.device != "cpu")
-        if ranks.is_first:
-            lead(flags, ranks)
-            ranks.broadcast(None)  # the others may go
-        else:
-            follow(ranks)
+        with written():
+            flags = read()
+            ranks = connect(flags.device != "cpu")
+            if ranks.is_first:
+                lead(flags, ranks)
+                ranks.broadcast(None)  # the others may go
+            else:
+                follow(ranks)
     except UserError as error:
         more = f"; {_after(flags)}" if isinstance(error, Unfinished) else ""
         _fail(ranks, f"error: {error}{more}", 2)
@@ -290,7 +291,7 @@ class App:
     def _print_head(self) -> None:
         flags, study = self.flags, self.study
         waiting = pending(self.experiments, self.store) if not flags.fresh else self.experiments
-        seconds = sum(map(self._cost.seconds, waiting)) / flags.jobs
+        seconds = makespan(waiting, flags.jobs) * self._cost.seconds_per_epoch
         known = waiting and flags.runs and not flags.cluster and not math.isnan(seconds)
         about = f", about {duration(seconds)}" if known else ""
         together = f"{self.ranks.size} ranks | " if self.ranks.size > 1 else ""
@@ -329,7 +330,9 @@ class App:
         path = self.store.root / "data.json"
         data = self.load_data()
         found = {"data": data.name, "fingerprint": data.fingerprint()}
-        bound = files.read_json(path) if path.exists() else self._data_of_results()
+        bound = files.read_json(path, missing=None)
+        if bound is None:
+            bound = self._data_of_results()
         if bound is None:
             files.write_json(path, found)
         elif bound != found:

@@ -61,7 +61,8 @@ def ending() -> Iterator[None]:
     """Ends a process without runs: with 2 and one line for bad input, with 130 if interrupted."""
     logging.basicConfig(level=logging.WARNING, format="note: %(message)s")
     try:
-        yield
+        with written():
+            yield
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
@@ -73,6 +74,15 @@ def ending() -> Iterator[None]:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+@contextlib.contextmanager
+def written() -> Iterator[None]:
+    """Whatever was printed has reached its reader at the end, or BrokenPipeError is raised."""
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
 
 
 def file_error(error: OSError) -> str:

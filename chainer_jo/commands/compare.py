@@ -64,8 +64,7 @@ def _reference_of(name: str, reference: Path) -> str:
 
 def _origin(folder: Path) -> str:
     """The folder, and what computed it."""
-    path = folder / "provenance.json"
-    known = files.read_json(path) if path.exists() else {}
+    known = files.read_json(folder / "provenance.json", missing={})
     parts = [
         ", ".join(str(value or "unknown") for value in known.get(key, []))
         for key in ("devices", "engines", "commits", "sources")

@@ -25,6 +25,6 @@ def trials(content: Any) -> int:
 
 def loss(path: Path, content: Callable[[], Any]) -> str:
     """What a JSON file would lose if other content replaced it; empty if no trial."""
-    before = trials(files.read_json(path)) if path.exists() else 0
+    before = trials(files.read_json(path, object, missing=None))
     after = trials(content()) if before else 0
     return f"{path.stem} ({after} of {before} numbers)" if after < before else ""

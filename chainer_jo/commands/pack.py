@@ -39,8 +39,7 @@ def pack(description: str, argv: list[str] | None = None) -> None:
     number, new = store.pack(there)
     for name in BESIDE:
         if (here / name).exists() and here != there:
-            (there / name).parent.mkdir(exist_ok=True)
-            known = files.read_json(there / name) if (there / name).exists() else {}
+            known = files.read_json(there / name, missing={})
             files.write_json(there / name, _joined(known, files.read_json(here / name)))
     path = there / PACKED
     print(f"{path}: {number:,} runs, {new:,} of them new, in {path.stat().st_size / 1e6:.2f} MB")
@@ -54,13 +53,11 @@ def _joined(known: dict, new: dict) -> dict:
 
 def _check_data(here: Path, there: Path) -> None:
     """Raises UserError if the two folders are of different data."""
-    ours, theirs = here / "data.json", there / "data.json"
-    if not (ours.exists() and theirs.exists()):
-        return
-    found, bound = files.read_json(ours), files.read_json(theirs)
-    if found != bound:
+    path = there / "data.json"
+    found, bound = (files.read_json(f / "data.json", missing=None) for f in (here, there))
+    if None not in (found, bound) and found != bound:
         raise UserError(
-            f"{theirs}: the runs packed there are of {bound.get('data')} with fingerprint "
+            f"{path}: the runs packed there are of {bound.get('data')} with fingerprint "
             f"{bound.get('fingerprint')}, those in {here} of {found.get('data')} "
             f"{found.get('fingerprint')}; expected the same data, or another --reference folder"
         )

@@ -95,12 +95,11 @@ def collect(root: Path) -> dict:
 
     origins = [result["provenance"] for result in results]
     codes = [code for origin in origins for code in _codes(origin)]
-    data = root / "data.json"
     return {
         "runs": len(results),
         "hours": round(sum(result["seconds"] for result in results) / 3600, 3),
         "seeds": sorted({int(result["id"].rsplit("-s", 1)[1].split("-")[0]) for result in results}),
-        "data": files.read_json(data) if data.exists() else None,
+        "data": files.read_json(root / "data.json", missing=None),
         "commits": distinct(code.get("commit") for code in codes),
         "sources": sorted({code.get("sources") or "unknown" for code in codes}),
         "versions": distinct(origin["versions"] for origin in origins),
@@ -114,8 +113,7 @@ def known(root: Path) -> dict:
     empty if nothing is known."""
     if RunStore(root).results():
         return collect(root)
-    path = root / "provenance.json"
-    return files.read_json(path) if path.exists() else {}
+    return files.read_json(root / "provenance.json", missing={})
 
 
 def _codes(origin: dict) -> list[dict]:

@@ -278,7 +278,9 @@ class Run:
     def _scores(self) -> dict:
         """Accuracies in [0, 1] at the best epoch and at the last; by class at the last."""
         task, ranks = self.task, self.ranks
-        log = ranks.broadcast(self.store.log(self.experiment) if ranks.is_first else None)
+        log = ranks.broadcast(
+            self.trainer.get_extension("LogReport").log if ranks.is_first else None
+        )
         keys = ("epoch", "validation", "test", "recovery")
         entries = {"best": log[self.best.epoch - 1], "last": log[-1]}
         found = {name: {k: e[k] for k in keys if k in e} for name, e in entries.items()}

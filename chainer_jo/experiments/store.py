@@ -46,22 +46,17 @@ class RunStore:
         """
         folder = self.folder(experiment)
         path = folder / "experiment.json"
-        if path.exists():
-            if files.read_json(path) != experiment.to_dict():
-                raise UserError(f"{path}: another description, expected that of {experiment.id}")
-        else:
+        known = files.read_json(path, missing=None)
+        if known is None:
             files.write_json(path, experiment.to_dict())
+        elif known != experiment.to_dict():
+            raise UserError(f"{path}: another description, expected that of {experiment.id}")
         return folder
 
     def result(self, experiment: Experiment) -> dict | None:
         """The result of an ended run, or None; its ``state`` is ``finished`` or ``diverged``."""
-        path = self.folder(experiment) / "result.json"
-        if not path.exists():
-            return read_packed(self.root).get(experiment.id, {}).get("result")
-        result = files.read_json(path)
-        if result.get("id") != experiment.id:
-            raise UserError(f"{path}: result of {result.get('id')}, expected {experiment.id}")
-        return result
+        kept = _kept_result(self.folder(experiment))
+        return kept or read_packed(self.root).get(experiment.id, {}).get("result")
 
     def diverged(self, experiment: Experiment) -> bool:
         """Whether a run has ended without a network worth keeping."""
@@ -84,14 +79,14 @@ class RunStore:
         packed = read_packed(self.root).get(experiment.id)
         if packed and not (folder / "result.json").exists():
             return packed["log"]
-        path = folder / "log.json"
-        return files.read_json(path) if path.exists() else []
+        return files.read_json(folder / "log.json", list, missing=[])
 
     def results(self) -> list[dict]:
         """The results of all finished runs, by id."""
         found = {run_id: run["result"] for run_id, run in read_packed(self.root).items()}
         for path in (self.root / "runs").glob("*/result.json"):
-            found[path.parent.name] = files.read_json(path)
+            if kept := _kept_result(path.parent):  # another process may begin it again
+                found[path.parent.name] = kept
         return [found[run_id] for run_id in sorted(found)]
 
     def pack(self, root: Path) -> tuple[int, int]:
@@ -104,16 +99,16 @@ class RunStore:
         before = read_packed(root)
         runs = {**before, **read_packed(self.root)}
         for path in (self.root / "runs").glob("*/result.json"):
-            folder, result = path.parent, files.read_json(path)
-            if result.get("id") != folder.name:
-                raise UserError(f"{path}: result of {result.get('id')}, expected {folder.name}")
-            labels, log = _labels(folder), folder / "log.json"
+            folder, result = path.parent, _kept_result(path.parent)
+            if result is None:
+                continue
+            labels = _labels(folder)
             if labels is not None:
                 result["labels_sha256"] = _digest(labels)
             runs[folder.name] = {
                 "experiment": files.read_json(folder / "experiment.json"),
                 "result": result,
-                "log": files.read_json(log) if log.exists() else [],
+                "log": files.read_json(folder / "log.json", list, missing=[]),
             }
         lines = (json.dumps(runs[run_id], separators=(",", ":")) for run_id in sorted(runs))
         text = "".join(line + "\n" for line in lines)
@@ -199,6 +194,15 @@ class RunStore:
                     os.unlink(path)
 
 
+def _kept_result(folder: Path) -> dict | None:
+    """The result in a run's folder, or None."""
+    path = folder / "result.json"
+    result = files.read_json(path, missing=None)
+    if result is not None and result.get("id") != folder.name:
+        raise UserError(f"{path}: result of {result.get('id')}, expected {folder.name}")
+    return result
+
+
 def _labels(folder: Path) -> np.ndarray | None:
     path = folder / "labels.npz"
     if not path.exists():
@@ -235,5 +239,5 @@ def _read_packed(path: Path, changed: int) -> dict[str, dict]:
         with lzma.open(path, "rt", encoding="utf-8") as lines:
             runs = [json.loads(line) for line in lines]
         return {run["result"]["id"]: run for run in runs}
-    except (OSError, EOFError, lzma.LZMAError, ValueError, KeyError) as error:
+    except (OSError, EOFError, lzma.LZMAError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path}: not readable as packed runs ({error})") from None

@@ -81,7 +81,7 @@ def training_arrays(features: Any, labels: Any) -> tuple[Any, np.ndarray, np.nda
     given = _labels(labels, len(numbers))
     names = np.unique(given)
     if len(names) < 2:
-        raise UserError(f"labels: all are {names[0].item()!r}, expected two classes or more")
+        raise UserError(f"labels: all are {names.tolist()[0]!r}, expected two classes or more")
     if (numbers == numbers[0]).all():
         raise UserError("features: the same in all rows, expected what tells them apart")
     return FeatureSet(numbers), _encoded(given, names), names, _index(features, labels)
@@ -144,7 +144,7 @@ def _encoded(given: np.ndarray, names: np.ndarray) -> np.ndarray:
     codes = order[places].astype(np.int32)
     wrong = np.flatnonzero(names[codes] != given)
     if len(wrong):
-        raise UserError(f"labels: {given[wrong[0]].item()!r} is none of the {len(names)} classes")
+        raise UserError(f"labels: {given.tolist()[wrong[0]]!r} is none of the {len(names)} classes")
     return codes
 
 

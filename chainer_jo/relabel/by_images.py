@@ -34,7 +34,7 @@ from chainer_jo.relabel.outcome import Outcome, accuracies_of
 from chainer_jo.relabel.own_data import usual_size
 from chainer_jo.relabel.presets import FOLDS, large_images, small_images
 from chainer_jo.relabel.trained_network import Member, TrainedNetwork
-from chainer_jo.scheduling.cost import MEASURED, Cost, duration, probe
+from chainer_jo.scheduling.cost import MEASURED, Cost, duration, makespan, probe
 from chainer_jo.scheduling.local_pool import LocalPool
 from chainer_jo.scheduling.many_ranks import Team
 from chainer_jo.scheduling.scheduler import Scheduler, pending
@@ -163,7 +163,8 @@ class ByImages:
             cost = cost.tried(tried and tried * batches)
         name = self.names.__getitem__
         print(*run_lines(experiments, waiting, self.store, cost, name), sep="\n")
-        left = sum(map(cost.seconds, waiting)) / self.jobs
+        in_order = [e for e in experiments if e in waiting]
+        left = makespan(in_order, self.jobs) * cost.seconds_per_epoch
         print(
             f"{len(experiments)} runs, {len(waiting)} to do, in about {duration(left)} "
             f"({cost.basis})"
@@ -276,7 +277,7 @@ class ByImages:
         live = self.ranks.size == 1
         begun = {e: 0 if self.store.result(e) else len(self.store.log(e)) for e in waiting}
         status = Status(begun, live, self.names.__getitem__)
-        seconds = sum(map(cost.seconds, waiting)) / self.jobs
+        seconds = makespan(waiting, self.jobs) * cost.seconds_per_epoch
         if waiting and not math.isnan(seconds):
             print(f"{len(waiting)} runs, about {duration(seconds)}", flush=True)
         settings = self.settings

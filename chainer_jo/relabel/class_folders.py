@@ -62,7 +62,7 @@ def images(root: Path, below: str = "") -> LabelTable:
     if not paths:
         raise UserError(
             f"images in {str(top)!r}: none, expected folders of classes with images in them "
-            f"({', '.join(ENDINGS)})"
+            f"({', '.join(ENDINGS)}){tables_in(top)}"
         )
     if others:
         _note(top, others, "as they are no images in class folders")
@@ -72,6 +72,12 @@ def images(root: Path, below: str = "") -> LabelTable:
 def _note(folder: Path, left_out: Sequence[str], why: str) -> None:
     shown = ", ".join(map(repr, left_out[:3])) + (", ..." if len(left_out) > 3 else "")
     _log.warning("%s: %d left out, %s: %s", folder, len(left_out), why, shown)
+
+
+def tables_in(folder: Path) -> str:
+    """What a user may have meant by a folder without classes, or of one: the tables in it."""
+    found = sorted(path.name for path in folder.glob("*.[ct]sv"))
+    return f", or one of the tables there: {', '.join(map(repr, found))}" if found else ""
 
 
 def images_below(folder: Path) -> list[str]:

@@ -38,6 +38,8 @@ def relabel(flags: argparse.Namespace, ranks: Ranks) -> None:
     """
     sets, form = flags.own.sets, flags.own.form
     images = sets.train
+    if flags.baseline and not sets.right:
+        raise UserError("--baseline: expected with --validation or --test, which it is compared on")
     tables = flags.accept, flags.true_labels
     reviewed, true = (file and labelled_images.labels_of(file, images, form) for file in tables)
     _check_apart(flags)

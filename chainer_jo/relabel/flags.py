@@ -163,8 +163,8 @@ def _check(flags: argparse.Namespace) -> None:
             )
     if flags.features != "auto" and (flags.size or flags.flip or flags.weights):
         raise UserError("--features: expected without --size, --flip and --resnet50-weights")
-    if flags.baseline and not (flags.validation or flags.test):
-        raise UserError("--baseline: expected with --validation or --test, which it is compared on")
     for name in OF_TRAINING:
-        if flags.probabilities and getattr(flags, name) not in (None, False, "auto", "labels"):
+        value = getattr(flags, name)
+        given = value not in ("auto", "labels") and value is not None and value is not False
+        if flags.probabilities and given:
             raise UserError(f"--probabilities: expected without --{_written(name)}")

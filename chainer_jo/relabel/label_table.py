@@ -143,7 +143,7 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
             problems.add("no label", f"line {line}")
         elif path[0] == "/" or path in (".", "..") or path.startswith("../") or "\0" in path:
             problems.add(f"not a path below {str(root)!r}", f"line {line}, {path!r}")
-        elif (first := line_of.setdefault(path, line)) != line:
+        elif (first := line_of.setdefault(key(path), line)) != line:
             problems.add("a path twice", f"lines {first} and {line}, {path!r}")
         else:
             paths.append(path)

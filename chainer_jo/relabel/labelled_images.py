@@ -148,20 +148,13 @@ def read_sets(
             found[use] = other["train"]
     classes = tuple(sorted(set(found["train"][-1].labels), key=by_value))
     if len(classes) < 2:
-        raise UserError(
-            f"data {data!r}: 1 class ({classes[0]!r}), expected at least two{_tables(data)}"
-        )
+        tables = class_folders.tables_in(Path(data).expanduser())
+        raise UserError(f"data {data!r}: 1 class ({classes[0]!r}), expected at least two{tables}")
     sets = {use: _numbered(listing, classes) for use, listing in found.items()}
     _check_apart(sets)
     _note_single_images(sets["train"])
     right = {use: sets[use] for use in ("validation", "test") if use in sets}
     return LabelledSets(sets["train"], right, as_keys(others))
-
-
-def _tables(folder: str) -> str:
-    """What a user may have meant by a folder of one class: the tables that lie in it."""
-    found = sorted(path.name for path in Path(folder).expanduser().glob("*.[ct]sv"))
-    return f", or one of the tables there: {', '.join(map(repr, found))}" if found else ""
 
 
 def labels_of(file: str, images: LabelledImages, form: TableForm = USUAL) -> np.ndarray:

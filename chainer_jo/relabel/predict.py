@@ -48,7 +48,8 @@ def _predict(flags: argparse.Namespace) -> None:
         if flags.images:
             raise UserError(f"IMAGE {flags.images[0]!r}: expected none with --features")
         features, paths, _ = read_arrays(flags.features, "features")
-        features = features.astype(np.float32)
+        with np.errstate(over="ignore"):  # what is too large for float32 is not finite there
+            features = features.astype(np.float32)
         length = network.about["features"]
         if features.shape[1] != length or not np.isfinite(features).all():
             raise UserError(

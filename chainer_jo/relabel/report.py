@@ -40,7 +40,7 @@ from chainer_jo.report.curves import Curve
 MOST_DUPLICATES = 50
 #: Images up to which all are in the page; of more it shows those on disk.
 EMBEDDED = 100_000
-#: Small pictures, a hundred in one file: a page of thousands opens at once.
+#: Small pictures, 120 in one file: a page of thousands opens at once.
 COLUMNS, ROWS = 12, 10
 #: Images on a sheet.
 CELLS = COLUMNS * ROWS
@@ -124,7 +124,7 @@ def _sections(outcome: Outcome, store: RunStore) -> str:
     escape = html.escape
     parts = [_section(heading, _table(rows)) for heading, rows in tables.items()]
     if outcome.curves:
-        shown = "Accuracy on held-out images, epoch by epoch"
+        shown = "Agreement with the given labels of images left out, epoch by epoch"
         uri = "data:image/png;base64," + base64.b64encode(_plot(outcome.curves, store)).decode()
         drawn = f'<figure class="plot"><img src="{uri}" alt="{shown}"></figure>'
         parts.insert(0, _section(shown, drawn))

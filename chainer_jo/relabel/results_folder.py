@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
@@ -16,6 +17,18 @@ from chainer_jo.errors import UserError
 BOUND, MADE = "data.json", "results.json"
 LABELS, SOFT_LABELS, REPORT, MODEL = "labels.csv", "soft_labels.npz", "report.html", "model.npz"
 WRITTEN = (LABELS, SOFT_LABELS, REPORT, MODEL)
+#: What each record may hold, and what tells it from somebody's own file of that name.
+RECORDED = {
+    BOUND: dict.fromkeys(
+        ("train", "validation", "test"),
+        lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{16}", value),
+    ),
+    MADE: {
+        "flags": lambda value: isinstance(value, dict),
+        "labels": lambda value: isinstance(value, list),
+        "applied": lambda value: isinstance(value, dict),
+    },
+}
 #: Folders of what training has come to.
 COMPUTED = ("runs",)
 
@@ -33,14 +46,18 @@ class ResultsFolder:
         self.path = path
         self._fingerprints = dict(fingerprints)
         self._flags = dict(flags)
-        self._made = self._record(MADE, {"flags", "labels"}, {"flags", "labels", "applied"})
+        self._made = self._record(MADE, {"flags", "labels"})
 
-    def _record(self, name: str, least: set[str], most: set[str]) -> dict:
-        """What this command has written to a file; nothing if it is not there. Raises UserError for
-        somebody else's."""
+    def _record(self, name: str, least: set[str]) -> dict:
+        """What this command has written to a file, with ``least`` in it; nothing if it is not
+        there. Raises UserError for somebody else's."""
         path = self.path / name
-        found = files.read_json(path) if path.exists() else {}
-        if path.exists() and not (isinstance(found, dict) and least <= found.keys() <= most):
+        if not path.exists():
+            return {}
+        found = files.read_json(path, object)
+        if not (isinstance(found, dict) and least <= found.keys() <= RECORDED[name].keys()):
+            self._refuse(name)
+        if not all(RECORDED[name][key](value) for key, value in found.items()):
             self._refuse(name)
         return found
 
@@ -52,7 +69,7 @@ class ResultsFolder:
 
         Raises UserError otherwise.
         """
-        bound = self._record(BOUND, {"train"}, {"train", "validation", "test"})
+        bound = self._record(BOUND, {"train"})
         if not (bound and self._made):
             for name in (*WRITTEN, *([] if bound else [MADE])):
                 if (self.path / name).exists():
@@ -85,7 +102,7 @@ class ResultsFolder:
     def bind(self) -> None:
         """Says that what is computed here from now on is of these data."""
         path = self.path / BOUND
-        if not path.exists() or files.read_json(path) != self._fingerprints:
+        if files.read_json(path, missing=None) != self._fingerprints:
             files.write_json(path, self._fingerprints)
 
     def write_labels(self, table: str) -> None:

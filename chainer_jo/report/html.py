@@ -59,8 +59,7 @@ class Report:
                 part = _Part(output.name, output.data(store, origin), output.page(store, origin))
                 shown[output.kind].append((output.number, part))
         tables, figures = ([part for _, part in sorted(s)] for s in shown.values())
-        claims = folder / "claims.json"
-        claims = files.read_json(claims) if claims.exists() else []
+        claims = files.read_json(folder / "claims.json", list, missing=[])
         return _Found(tables, figures, claims, known(folder))
 
 

@@ -189,7 +189,9 @@ class Scheduler:
                 next_look = time.monotonic() + POLL
         return True
 
-    def _settle(self, experiment: Experiment, state: str, result: dict | None, queue: Queue):
+    def _settle(
+        self, experiment: Experiment, state: str, result: dict | None, queue: Queue
+    ) -> None:
         """Draws the consequences of a run's end."""
         if state != "busy":
             self.on_event(Event(experiment, state, result))

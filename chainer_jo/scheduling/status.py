@@ -3,6 +3,7 @@ one every minute where there is none."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -40,7 +41,7 @@ class Status:
         self._live = live and sys.stdout.isatty()
         self._next = self.started + INTERVAL
         self._epochs: dict[Experiment, int] = {}
-        self._begun = begun
+        self._begun = dict(begun)
         self._counted = dict(begun)
 
     def show(self, event: Event) -> None:
@@ -54,6 +55,11 @@ class Status:
         if event.state != "paused":
             self.done += 1
             self._counted[experiment] = experiment.optimization.epochs
+        if event.state == "diverged":  # what it has left is not done, nor its second step
+            second = [e for e in self._begun if e.first_step == experiment]
+            self.total -= len(second)
+            for left_out in (experiment, *second):
+                self._begun.pop(left_out, None)
         print(
             f"[{self.done:{len(str(self.total))}}/{self.total}] {self._name(experiment)}: "
             f"{self._outcome(event)}",
@@ -99,7 +105,9 @@ class Status:
             parts.append(left)
         line = f"{self.done}/{self.total} | " + " | ".join(parts)
         if self._live:
-            print(f"\r\x1b[K{line}", end="", flush=True)
+            # Of a line that goes on in the next row only that row would be cleared.
+            shown = line[: shutil.get_terminal_size().columns - 1]
+            print(f"\r\x1b[K{shown}", end="", flush=True)
         else:
             print(line, flush=True)
             self._next = time.monotonic() + INTERVAL

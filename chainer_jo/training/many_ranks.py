@@ -183,7 +183,6 @@ class Shards:
 
     def indices(self, rank: int | None = None) -> np.ndarray:
         """Indices among all images of those on a rank (this one by default), shard after shard."""
-        rank = self.rank if rank is None else rank
         return np.concatenate([self.members(shard) for shard in self.of_rank(rank)])
 
     def join(self, parts: Sequence[np.ndarray]) -> np.ndarray:

@@ -108,7 +108,7 @@ def _locked(path: Path) -> Iterator[None]:
 def _read(path: Path) -> dict[str, dict[str, dict]]:
     """What is in the file; nothing, after one line, if it is damaged."""
     try:
-        kept = files.read_json(path) if path.exists() else {}
+        kept = files.read_json(path, missing={})
         plans = [choice["plan"] for chosen in kept.values() for choice in chosen.values()]
         if not all(isinstance(plan, str) for plan in plans):
             raise TypeError

@@ -25,7 +25,6 @@ class LogReport(extensions.LogReport):
         super().__init__()
         self._log_name = None  # the base class writes no file
         self._due = 0.0
-        self._path: Path | None = None
 
     def initialize(self, trainer: Trainer) -> None:
         """Where the file is; known even if nothing is left to train after a snapshot is loaded."""
@@ -39,8 +38,7 @@ class LogReport(extensions.LogReport):
 
     def finalize(self) -> None:
         """Writes the file; the trainer calls this whenever it stops."""
-        if self._path is not None:
-            files.write_json(self._path, self.log)
+        files.write_json(self._path, self.log)
 
 
 def extend_log(trainer: Trainer, relabels: bool, verbose: bool) -> None:
