@@ -261,6 +261,22 @@ def test_killed_at_the_worst_moment(tmp_path, monkeypatch, moment):
     assert {path.name for path in store.folder(EXPERIMENTS[1]).iterdir()} == kept
 
 
+def test_a_log_without_its_snapshot_is_of_no_epoch_that_is_behind(tmp_path):
+    """As where somebody copied the one without the other: the run begins anew."""
+    experiment, data = EXPERIMENTS[1], digits.load()
+    store, paused = RunStore(tmp_path), Settings(snapshot_seconds=0, deadline=0)
+    assert worker.execute(experiment, store, data, paused) == ("paused", None)
+    assert store.epochs_behind(experiment) == len(store.log(experiment)) == 1
+    worker.execute(experiment, store, data, paused)
+    assert store.epochs_behind(experiment) == len(store.log(experiment)) == 2
+
+    store.snapshot(experiment).unlink()
+    assert store.epochs_behind(experiment) == 0
+    with store.lock(experiment):
+        store.begin_again(experiment)
+    assert store.log(experiment) == []
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_first_step_whose_labels_are_lost_is_done_again_epoch_by_epoch(packed, tmp_path):
     """Meanwhile its result and its log never contradict each other."""

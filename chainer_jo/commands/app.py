@@ -357,7 +357,7 @@ class App:
         if not waiting:
             return True
         live = not self.settings.verbose
-        begun = {e: 0 if self.store.result(e) else len(self.store.log(e)) for e in waiting}
+        begun = {e: self.store.epochs_behind(e) for e in waiting}
         self.status = Status(begun, live)
         if self.ranks.size > 1:
             what = self.store, self.load_data, self.settings

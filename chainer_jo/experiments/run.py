@@ -98,7 +98,7 @@ class Run:
         self.settings = settings
         self.ranks = ranks
         self.folder = store.open(experiment) if ranks.is_first else store.folder(experiment)
-        self._snapshot = self.folder / "snapshot.npz"
+        self._snapshot = store.snapshot(experiment)
         self.task = Task(
             experiment,
             data,

@@ -81,6 +81,16 @@ class RunStore:
             return packed["log"]
         return files.read_json(folder / "log.json", list, missing=[])
 
+    def snapshot(self, experiment: Experiment) -> Path:
+        """The file that an unfinished run goes on from, if it is there."""
+        return self.folder(experiment) / "snapshot.npz"
+
+    def epochs_behind(self, experiment: Experiment) -> int:
+        """Epochs that a run to do has behind it: none if it begins anew."""
+        if self.result(experiment) or not self.snapshot(experiment).exists():
+            return 0
+        return len(self.log(experiment))
+
     def results(self) -> list[dict]:
         """The results of all finished runs, by id."""
         found = {run_id: run["result"] for run_id, run in read_packed(self.root).items()}
@@ -132,9 +142,12 @@ class RunStore:
         files.write_json(self.folder(experiment) / "result.json", result)
 
     def begin_again(self, experiment: Experiment) -> None:
-        """Removes the result of a run that is to be done once more, if it has one: its log will not
-        be that result's. The caller holds the lock."""
-        (self.folder(experiment) / "result.json").unlink(missing_ok=True)
+        """Removes what a run to do does not go on from: the result of one that is done once more,
+        and without a snapshot the log. The caller holds the lock."""
+        folder = self.folder(experiment)
+        (folder / "result.json").unlink(missing_ok=True)
+        if not self.snapshot(experiment).exists():
+            (folder / "log.json").unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def lock(self, experiment: Experiment) -> Iterator[bool]:

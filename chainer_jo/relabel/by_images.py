@@ -275,7 +275,7 @@ class ByImages:
         waiting = pending(experiments, self.store)
         cost = self._cost(experiments)
         live = self.ranks.size == 1
-        begun = {e: 0 if self.store.result(e) else len(self.store.log(e)) for e in waiting}
+        begun = {e: self.store.epochs_behind(e) for e in waiting}
         status = Status(begun, live, self.names.__getitem__)
         seconds = makespan(waiting, self.jobs) * cost.seconds_per_epoch
         if waiting and not math.isnan(seconds):
