@@ -114,8 +114,8 @@ CURVES = (
 
 
 def _said(r: Reference) -> str:
-    """The sentence of one folder, how far its first step is if it is under way, and that it is of
-    one trial; empty if it has no such numbers."""
+    """The sentence of one folder, where its first step is if it is under way, and that it is of one
+    trial; empty if it has no such numbers."""
     table = r.parts("table").get(1)
     said = headline(table, _images(r)) if table else ""
     if not said:
@@ -124,7 +124,12 @@ def _said(r: Reference) -> str:
     for curve in found["curves"]:
         epochs, of = curve["epochs"], curve["of"]
         if curve["label"] == "joint, first step" and 0 < epochs < of:
-            said += f" The joint method's first step has come to epoch {epochs} of {of}."
+            log = files.read_json(r.results / "runs" / curve["runs"][0] / "log.json", list)
+            test, right = (100 * log[-1][key] for key in ("test", "recovery"))
+            said += (
+                f" The joint method's first step has come to epoch {epochs} of {of}, with a test "
+                f"accuracy of {test:.1f} % and {right:.1f} % of the labels right."
+            )
     return f"{said} One trial." if trials([table]) == "1" else said
 
 

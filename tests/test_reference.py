@@ -14,6 +14,7 @@ import readme_regions
 import results_page
 from processes import ROOT, run
 
+from chainer_jo import files
 from chainer_jo.commands import flags
 from chainer_jo.commands.image_sources import InMemory
 from chainer_jo.datasets import clothing1m, clothing1m_standin
@@ -138,10 +139,15 @@ def test_what_there_is_at_the_papers_scale_comes_first(tmp_path):
     assert "The paper has 85.0, 55.3 and 89.8 %. One trial. On CIFAR-10 (as JPEG) at half" in said
     assert "No result here was computed on a GPU. <img" in said
     assert 'src="figures/reference/half/learning_curves.png"' in said, "whose curves are whole"
-    curves = [{"label": "joint, first step", "epochs": 61, "of": 200}]
+    curves = [{"label": "joint, first step", "epochs": 2, "of": 200, "runs": ["first"]}]
     (found[0].results / "learning_curves.json").write_text(json.dumps({"curves": curves}))
+    log = [{"test": 0.7, "recovery": 0.55}, {"test": 0.745, "recovery": 0.613}]
+    files.write_json(found[0].results / "runs" / "first" / "log.json", log)
     said = " ".join(readme_regions.result(found).split())
-    assert "The joint method's first step has come to epoch 61 of 200. One trial." in said
+    assert (
+        "The joint method's first step has come to epoch 2 of 200, with a test accuracy of 74.5 % "
+        "and 61.3 % of the labels right. One trial."
+    ) in said
     said = readme_regions.table1(found)
     assert said.startswith("CIFAR-10 (as JPEG):\n\n| noise rate")
     assert "\nIn percent, one trial; recovery of cross entropy: " in said
