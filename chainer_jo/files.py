@@ -101,7 +101,9 @@ def read_json(path: Path, kind: type = dict, missing: Any = ...) -> Any:
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
-        if isinstance(error, FileNotFoundError) and missing is not ...:
+        # As Path.exists has it: below a file that stands where a folder should be, there is none.
+        absent = isinstance(error, FileNotFoundError | NotADirectoryError)
+        if absent and missing is not ...:
             return missing
         raise UserError(f"{path}: not readable as JSON ({error})") from None
     if not isinstance(value, kind):
