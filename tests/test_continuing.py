@@ -261,17 +261,19 @@ def test_killed_at_the_worst_moment(tmp_path, monkeypatch, moment):
     assert {path.name for path in store.folder(EXPERIMENTS[1]).iterdir()} == kept
 
 
-def test_a_log_without_its_snapshot_is_of_no_epoch_that_is_behind(tmp_path):
+def test_of_a_log_without_its_snapshot_every_epoch_is_left(tmp_path):
     """As where somebody copied the one without the other: the run begins anew."""
     experiment, data = EXPERIMENTS[1], digits.load()
     store, paused = RunStore(tmp_path), Settings(snapshot_seconds=0, deadline=0)
+    epochs = experiment.optimization.epochs
+    assert store.epochs_left(experiment) == epochs
     assert worker.execute(experiment, store, data, paused) == ("paused", None)
-    assert store.epochs_behind(experiment) == len(store.log(experiment)) == 1
+    assert len(store.log(experiment)) == 1 and store.epochs_left(experiment) == epochs - 1
     worker.execute(experiment, store, data, paused)
-    assert store.epochs_behind(experiment) == len(store.log(experiment)) == 2
+    assert len(store.log(experiment)) == 2 and store.epochs_left(experiment) == epochs - 2
 
     store.snapshot(experiment).unlink()
-    assert store.epochs_behind(experiment) == 0
+    assert store.epochs_left(experiment) == epochs
     with store.lock(experiment):
         store.begin_again(experiment)
     assert store.log(experiment) == []

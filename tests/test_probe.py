@@ -81,4 +81,4 @@ def test_a_gpu_is_not_given_the_seconds_of_a_cpu(tmp_path):
     class Output:
         name, experiments = "table1", [RUN]
 
-    assert "nan" not in " ".join(script_lines([Output], {RUN}, unknown))
+    assert "nan" not in " ".join(script_lines([Output], {RUN: 1}, unknown))

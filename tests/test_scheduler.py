@@ -137,11 +137,14 @@ def test_nothing_follows_a_diverged_first_step():
 
 def test_a_long_run_at_the_end_of_the_list_does_not_begin_last():
     runs = [of(10, seed) for seed in range(12)] + [of(60, 12)]
-    assert makespan(runs, 1) == 180
-    assert makespan(runs, 3) == 60  # 40 + 60 in the order of the list
+    left = {run: run.optimization.epochs for run in runs}
+    assert makespan(left, 1) == 180
+    assert makespan(left, 3) == 60  # 40 + 60 in the order of the list
+    assert makespan({**left, runs[12]: 20}, 1) == 140  # the long one has gone 40 epochs
     first_step = of(30, 13)
-    chain = [*runs[:12], first_step, of(30, 13, first_step)]
-    assert longest_chain(chain) == 60 and longest_chain(chain[:12]) == 10
+    short = dict.fromkeys(runs[:12], 10)
+    chain = {**short, first_step: 30, of(30, 13, first_step): 30}
+    assert longest_chain(chain) == 60 and longest_chain(short) == 10
     assert makespan(chain, 3) == 60
     assert Queue(runs).next(1) == runs[0]
 

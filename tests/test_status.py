@@ -22,7 +22,7 @@ def test_time_left_by_epochs(monkeypatch, capsys):
     monkeypatch.setattr(status.time, "monotonic", lambda: now[0])
     short, long, begun = runs(10, 30, 20)
     names = {short: "a", long: "b", begun: "c"}
-    shown = Status({short: 0, long: 0, begun: 14}, False, names.__getitem__)
+    shown = Status({short: 10, long: 30, begun: 6}, False, names.__getitem__)
     for epoch in range(1, 11):
         now[0] += 2
         shown.show(Event(short, epoch))
@@ -45,7 +45,7 @@ def test_time_left_by_epochs_that_are_seen_now_and_then(monkeypatch, capsys):
     monkeypatch.setattr(status.time, "monotonic", lambda: now[0])
     seen, unseen, last = runs(20, 30, 10)
     names = {seen: "a", unseen: "b", last: "c"}
-    shown = Status(dict.fromkeys(names, 0), False, names.__getitem__)
+    shown = Status({seen: 20, unseen: 30, last: 10}, False, names.__getitem__)
     for epoch in (7, 19):
         shown.show(Event(seen, epoch))
     now[0] = 20.0
@@ -61,7 +61,8 @@ def test_a_second_step_that_will_not_run_is_not_left(monkeypatch, capsys):
     monkeypatch.setattr(status.time, "monotonic", lambda: now[0])
     second = STUDY.joint("symmetric", 0.5, 0)
     (baseline,) = runs(10)
-    shown = Status(dict.fromkeys((second.first_step, second, baseline), 0), False)
+    joint = (second.first_step, second)
+    shown = Status({**{e: e.optimization.epochs for e in joint}, baseline: 10}, False)
     now[0] = 20.0
     shown.show(Event(second.first_step, "diverged", {"epoch": 1}))
     shown.show(Event(baseline, "finished", RESULT))
@@ -74,7 +75,7 @@ def test_the_moving_line_fits_the_terminal(monkeypatch, capsys):
     monkeypatch.setattr(status.sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "30")
     (run,) = runs(100)
-    Status({run: 0}, True, lambda _: "a name of more than thirty characters").show(Event(run, 1))
+    Status({run: 100}, True, lambda _: "a name of more than thirty letters").show(Event(run, 1))
     assert len(capsys.readouterr().out.removeprefix("\r\x1b[K")) == 29
 
 
@@ -82,7 +83,7 @@ def test_without_a_terminal_a_line_every_minute(monkeypatch, capsys):
     now = [0.0]
     monkeypatch.setattr(status.time, "monotonic", lambda: now[0])
     (run,) = runs(100)
-    shown = Status({run: 0}, True, {run: "a"}.__getitem__)
+    shown = Status({run: 100}, True, {run: "a"}.__getitem__)
     for epoch in range(1, 16):
         now[0] += 10
         shown.show(Event(run, epoch))

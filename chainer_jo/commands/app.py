@@ -290,17 +290,23 @@ class App:
 
     def _print_head(self) -> None:
         flags, study = self.flags, self.study
-        waiting = pending(self.experiments, self.store) if not flags.fresh else self.experiments
-        seconds = makespan(waiting, flags.jobs) * self._cost.seconds_per_epoch
-        known = waiting and flags.runs and not flags.cluster and not math.isnan(seconds)
+        left = self._epochs_left()
+        seconds = makespan(left, flags.jobs) * self._cost.seconds_per_epoch
+        known = left and flags.runs and not flags.cluster and not math.isnan(seconds)
         about = f", about {duration(seconds)}" if known else ""
         together = f"{self.ranks.size} ranks | " if self.ranks.size > 1 else ""
         print(
             f"preset {study.preset.name} ({study.preset.summary}) | data {study.data} | "
             f"device {flags.device} | {together}{flags.precision} | "
-            f"{len(self.experiments)} runs, {len(waiting)} to do{about}",
+            f"{len(self.experiments)} runs, {len(left)} to do{about}",
             flush=True,
         )
+
+    def _epochs_left(self) -> dict[Experiment, int]:
+        """The runs to do, and the epochs that each has before it."""
+        if self.flags.fresh:
+            return {e: e.optimization.epochs for e in self.experiments}
+        return {e: self.store.epochs_left(e) for e in pending(self.experiments, self.store)}
 
     def _note_others(self) -> None:
         """Tells of finished runs that this command would have computed otherwise."""
@@ -311,17 +317,16 @@ class App:
                 _logger.warning(note)
 
     def _print_plan(self) -> None:
-        cost, fresh = self._cost, self.flags.fresh
-        waiting = set(self.experiments if fresh else pending(self.experiments, self.store))
-        print(*run_lines(self.experiments, waiting, self.store, cost), sep="\n")
+        cost, left = self._cost, self._epochs_left()
+        print(*run_lines(self.experiments, left, self.store, cost), sep="\n")
         if machines := self.flags.machines:
-            in_order = [e for e in self.experiments if e in waiting]
-            print(machines_line(in_order, machines, self.flags.jobs, cost))
+            print(machines_line(left, machines, self.flags.jobs, cost))
         if len(self.outputs) > 1:
-            print("", *script_lines(self.outputs, waiting, cost), "", sep="\n")
-        total, left = (sum(map(cost.seconds, part)) for part in (self.experiments, waiting))
+            print("", *script_lines(self.outputs, left, cost), "", sep="\n")
+        total = sum(map(cost.seconds, self.experiments))
+        to_do = sum(left.values()) * cost.seconds_per_epoch
         print(
-            f"{len(self.experiments)} runs, {len(waiting)} to do; {duration(left)} of "
+            f"{len(self.experiments)} runs, {len(left)} to do; {duration(to_do)} of "
             f"{duration(total)} of computing, {self.flags.jobs} at a time ({cost.basis})"
         )
 
@@ -357,8 +362,7 @@ class App:
         if not waiting:
             return True
         live = not self.settings.verbose
-        begun = {e: self.store.epochs_behind(e) for e in waiting}
-        self.status = Status(begun, live)
+        self.status = Status(self._epochs_left(), live)
         if self.ranks.size > 1:
             what = self.store, self.load_data, self.settings
             workers = Team(*what, self.ranks, self._on_event)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
@@ -16,7 +16,7 @@ from chainer_jo.scheduling.scheduler import with_first_steps
 
 def run_lines(
     experiments: Sequence[Experiment],
-    waiting: set[Experiment],
+    waiting: Container[Experiment],
     store: RunStore,
     cost: Cost,
     name: Callable[[Experiment], str] = lambda experiment: experiment.id,
@@ -29,17 +29,19 @@ def run_lines(
     return lines
 
 
-def script_lines(outputs: Sequence, waiting: set[Experiment], cost: Cost) -> list[str]:
-    """One line per table or figure, cheapest first; a run that several need counts in each."""
+def script_lines(outputs: Sequence, left: Mapping[Experiment, int], cost: Cost) -> list[str]:
+    """One line per table or figure, cheapest first; a run that several need counts in each.
+    ``left`` are the epochs of each run to do."""
     runs = {output.name: with_first_steps(output.experiments) for output in outputs}
     users = Counter(experiment for needed in runs.values() for experiment in needed)
     rows = [["", "runs", "shared", "finished", "hours", "hours to do", "trials"]]
     for name, needed in runs.items():
-        left = [e for e in needed if e in waiting]
-        hours = [_hours(sum(map(cost.seconds, part))) for part in (needed, left)]
+        waiting = [e for e in needed if e in left]
+        epochs = sum(e.optimization.epochs for e in needed), sum(left[e] for e in waiting)
+        hours = [_hours(number * cost.seconds_per_epoch) for number in epochs]
         rows.append([
             name, str(len(needed)), str(sum(users[e] > 1 for e in needed)),
-            str(len(needed) - len(left)), *hours, str(len({e.seed for e in needed})),
+            str(len(needed) - len(waiting)), *hours, str(len({e.seed for e in needed})),
         ])  # fmt: skip
     return aligned(rows)
 
@@ -48,10 +50,11 @@ def _hours(seconds: float) -> str:
     return "?" if math.isnan(seconds) else f"{seconds / 3600:.2f}"
 
 
-def machines_line(waiting: Sequence[Experiment], machines: int, jobs: int, cost: Cost) -> str:
-    """The time that the runs to do take on ``machines``, and the least on any number."""
-    steps, chain = makespan(waiting, machines * jobs), longest_chain(waiting)
-    busy = sum(e.optimization.epochs for e in waiting) / (machines * jobs * steps) if steps else 1.0
+def machines_line(left: Mapping[Experiment, int], machines: int, jobs: int, cost: Cost) -> str:
+    """The time that the runs to do take on ``machines``, and the least on any number; ``left`` are
+    the epochs of each."""
+    steps, chain = makespan(left, machines * jobs), longest_chain(left)
+    busy = sum(left.values()) / (machines * jobs * steps) if steps else 1.0
     one = cost.seconds_per_epoch
     return (
         f"on {machines} machines, {jobs} at a time on each: {steps} epochs, "

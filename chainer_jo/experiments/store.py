@@ -85,11 +85,12 @@ class RunStore:
         """The file that an unfinished run goes on from, if it is there."""
         return self.folder(experiment) / "snapshot.npz"
 
-    def epochs_behind(self, experiment: Experiment) -> int:
-        """Epochs that a run to do has behind it: none if it begins anew."""
+    def epochs_left(self, experiment: Experiment) -> int:
+        """Epochs that a run to do has before it: all if it begins anew."""
+        epochs = experiment.optimization.epochs
         if self.result(experiment) or not self.snapshot(experiment).exists():
-            return 0
-        return len(self.log(experiment))
+            return epochs
+        return epochs - len(self.log(experiment))
 
     def results(self) -> list[dict]:
         """The results of all finished runs, by id."""

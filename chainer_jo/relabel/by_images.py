@@ -163,10 +163,10 @@ class ByImages:
             cost = cost.tried(tried and tried * batches)
         name = self.names.__getitem__
         print(*run_lines(experiments, waiting, self.store, cost, name), sep="\n")
-        in_order = [e for e in experiments if e in waiting]
-        left = makespan(in_order, self.jobs) * cost.seconds_per_epoch
+        left = {e: self.store.epochs_left(e) for e in experiments if e in waiting}
+        seconds = makespan(left, self.jobs) * cost.seconds_per_epoch
         print(
-            f"{len(experiments)} runs, {len(waiting)} to do, in about {duration(left)} "
+            f"{len(experiments)} runs, {len(waiting)} to do, in about {duration(seconds)} "
             f"({cost.basis})"
         )
 
@@ -275,9 +275,9 @@ class ByImages:
         waiting = pending(experiments, self.store)
         cost = self._cost(experiments)
         live = self.ranks.size == 1
-        begun = {e: self.store.epochs_behind(e) for e in waiting}
-        status = Status(begun, live, self.names.__getitem__)
-        seconds = makespan(waiting, self.jobs) * cost.seconds_per_epoch
+        left = {e: self.store.epochs_left(e) for e in waiting}
+        status = Status(left, live, self.names.__getitem__)
+        seconds = makespan(left, self.jobs) * cost.seconds_per_epoch
         if waiting and not math.isnan(seconds):
             print(f"{len(waiting)} runs, about {duration(seconds)}", flush=True)
         settings = self.settings

@@ -7,7 +7,7 @@ import multiprocessing
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
@@ -161,25 +161,20 @@ def _synchronize(run: Run) -> None:
         run.device.xp.cuda.get_current_stream().synchronize()
 
 
-def makespan(experiments: Sequence[Experiment], places: int) -> int:
-    """Epochs from the first start to the last end of runs to do, ``places`` at a time."""
-    queue, now = Queue(experiments), 0
+def makespan(left: Mapping[Experiment, int], places: int) -> int:
+    """Epochs from the first start to the last end of runs to do, ``places`` at a time; ``left`` are
+    the epochs of each."""
+    queue, now = Queue(list(left)), 0
     running: list[tuple[int, str, Experiment]] = []  # a heap, by when they end
     while queue or running:
         while len(running) < places and (experiment := queue.next(places)):
-            end = now + experiment.optimization.epochs
-            heappush(running, (end, experiment.id, experiment))
+            heappush(running, (now + left[experiment], experiment.id, experiment))
         now, _, experiment = heappop(running)
         queue.ended(experiment, "finished")
     return now
 
 
-def longest_chain(experiments: Sequence[Experiment]) -> int:
+def longest_chain(left: Mapping[Experiment, int]) -> int:
     """Epochs that no number of machines can save: of a first step and its second, where both are to
     do, or of the longest other run."""
-    to_do = set(experiments)
-    chains = (
-        sum(step.optimization.epochs for step in (e, e.first_step) if step in to_do)
-        for e in experiments
-    )
-    return max(chains, default=0)
+    return max((left[e] + left.get(e.first_step, 0) for e in left), default=0)

@@ -21,7 +21,7 @@ class Status:
 
     Parameters
     ----------
-    begun : the runs to do, and the epochs that each has behind it; all epochs are taken to be
+    left : the runs to do, and the epochs that each has before it; all epochs are taken to be
         equally long.
     live : whether the moving line may be used: nothing else writes to the terminal meanwhile.
     name : what runs are called; None: by their ids.
@@ -29,11 +29,11 @@ class Status:
 
     def __init__(
         self,
-        begun: Mapping[Experiment, int],
+        left: Mapping[Experiment, int],
         live: bool,
         name: Callable[[Experiment], str] | None = None,
     ) -> None:
-        self.total = len(begun)
+        self.total = len(left)
         self.done = 0
         self.started = time.monotonic()
         self._name = name or (lambda experiment: experiment.id)
@@ -41,8 +41,8 @@ class Status:
         self._live = live and sys.stdout.isatty()
         self._next = self.started + INTERVAL
         self._epochs: dict[Experiment, int] = {}
-        self._begun = dict(begun)
-        self._counted = dict(begun)
+        self._begun = {e: e.optimization.epochs - epochs for e, epochs in left.items()}
+        self._counted = dict(self._begun)
 
     def show(self, event: Event) -> None:
         experiment = event.experiment
