@@ -53,6 +53,18 @@ class Reference:
         return dict(sorted((part[kind], part) for part in found))
 
     @cached_property
+    def curves(self) -> list[dict]:
+        """The learning curves of Table 1's runs."""
+        found = files.read_json(self.results / "learning_curves.json", missing={"curves": []})
+        return found["curves"]
+
+    def log(self, run: str) -> list[dict]:
+        """The epochs of a run so far, finished or under way."""
+        if packed := read_packed(self.results).get(run):
+            return packed["log"]
+        return files.read_json(self.results / "runs" / run / "log.json", list)
+
+    @cached_property
     def data(self) -> str:
         """Name of the data set."""
         parts = [*self.parts("table").values(), *self.parts("figure").values()]

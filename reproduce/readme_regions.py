@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 
 from committed import FULL_SCALE, MOST_TELLING, Reference, described, trials
 
-from chainer_jo import files
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import PRESETS, Study
 from chainer_jo.experiments.store import read_packed
@@ -114,23 +113,28 @@ CURVES = (
 
 
 def _said(r: Reference) -> str:
-    """The sentence of one folder, where its first step is if it is under way, and that it is of one
-    trial; empty if it has no such numbers."""
+    """The sentence of one folder, how far the joint method is if it is under way, and that it is of
+    one trial; empty if it has no such numbers."""
     table = r.parts("table").get(1)
     said = headline(table, _images(r)) if table else ""
     if not said:
         return ""
-    found = files.read_json(r.results / "learning_curves.json", missing={"curves": ()})
-    for curve in found["curves"]:
-        epochs, of = curve["epochs"], curve["of"]
-        if curve["label"] == "joint, first step" and 0 < epochs < of:
-            log = files.read_json(r.results / "runs" / curve["runs"][0] / "log.json", list)
-            test, right = (100 * log[-1][key] for key in ("test", "recovery"))
-            said += (
-                f" The joint method's first step has come to epoch {epochs} of {of}, with a test "
-                f"accuracy of {test:.1f} % and {right:.1f} % of the labels right."
-            )
+    steps = [curve for curve in r.curves if curve["label"].startswith("joint, ")]
+    if any(curve["epochs"] < curve["of"] for curve in steps):
+        said = " ".join([said, *(_how_far(r, curve) for curve in steps if curve["epochs"])])
     return f"{said} One trial." if trials([table]) == "1" else said
+
+
+def _how_far(r: Reference, curve: dict) -> str:
+    """Of a step of the joint method, its epochs so far and what it has come to."""
+    last, epochs, of = r.log(curve["runs"][0])[-1], curve["epochs"], curve["of"]
+    so_far = "has ended" if epochs == of else f"has come to epoch {epochs} of {of}"
+    step = curve["label"].removeprefix("joint, ")
+    right = f" and {100 * last['recovery']:.1f} % of the labels right" if "recovery" in last else ""
+    return (
+        f"The joint method's {step} {so_far}, with a test accuracy of {100 * last['test']:.1f} %"
+        f"{right}."
+    )
 
 
 def _images(r: Reference) -> str:
@@ -217,7 +221,8 @@ def _made_by(r: Reference) -> str:
     packed = read_packed(r.results)
     table = r.parts("table")[1]
     cells = table["cells"]
-    keys = {key for cell in cells for key in cell["runs"]}
+    # The table does not name a first step whose second has not ended; the curves do.
+    keys = {key for part in (*cells, *r.curves) for key in part["runs"]}
     runs = [Experiment.from_dict(packed[key]["experiment"]) for key in keys & packed.keys()]
     seconds, devices = defaultdict(list), set()
     for e in {*runs, *(run.first_step for run in runs if run.first_step)}:

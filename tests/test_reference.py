@@ -139,21 +139,39 @@ def test_what_there_is_at_the_papers_scale_comes_first(tmp_path):
     assert "The paper has 85.0, 55.3 and 89.8 %. One trial. On CIFAR-10 (as JPEG) at half" in said
     assert "No result here was computed on a GPU. <img" in said
     assert 'src="figures/reference/half/learning_curves.png"' in said, "whose curves are whole"
-    curves = [{"label": "joint, first step", "epochs": 2, "of": 200, "runs": ["first"]}]
-    (found[0].results / "learning_curves.json").write_text(json.dumps({"curves": curves}))
-    log = [{"test": 0.7, "recovery": 0.55}, {"test": 0.745, "recovery": 0.613}]
-    files.write_json(found[0].results / "runs" / "first" / "log.json", log)
-    said = " ".join(readme_regions.result(found).split())
-    assert (
-        "The joint method's first step has come to epoch 2 of 200, with a test accuracy of 74.5 % "
-        "and 61.3 % of the labels right. One trial."
-    ) in said
     said = readme_regions.table1(found)
     assert said.startswith("CIFAR-10 (as JPEG):\n\n| noise rate")
     assert "\nIn percent, one trial; recovery of cross entropy: " in said
     assert "\n\nCIFAR-10 (as JPEG) at half of its resolution:\n\n| noise rate" in said
     said = readme_regions.status(found)
     assert "\n- the paper's own scale (preset `paper`), but for 1 run;\n" in said
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        (0, 0, "has 85.0, 55.3 and 89.8 %. One trial."),
+        (2, 0, "The joint method's first step has come to epoch 2 of 200, with a test accuracy of "
+               "74.5 % and 61.3 % of the labels right. One trial."),
+        (200, 0, "step has ended, with a test accuracy of 74.5 % and 61.3 % of the labels right. "
+                 "One trial."),
+        (200, 9, "of the labels right. The joint method's second step has come to epoch 9 of 120, "
+                 "with a test accuracy of 80.0 %. One trial."),
+        (200, 120, "has 85.0, 55.3 and 89.8 %. One trial."),
+    ],
+)  # fmt: skip
+def test_how_far_the_joint_method_is_at_the_papers_scale(tmp_path, first, second, said):
+    table = {**table1_of(FILLED, 1), "preset": "paper", "data": "cifar10-jpeg"}
+    files.write_json(tmp_path / "table1.json", table)
+    curves = [
+        {"label": f"joint, {name} step", "epochs": epochs, "of": of, "runs": [name]}
+        for name, epochs, of in (("first", first, 200), ("second", second, 120))
+    ]
+    files.write_json(tmp_path / "learning_curves.json", {"curves": curves})
+    log = [{"test": 0.7, "recovery": 0.55}, {"test": 0.745, "recovery": 0.613}]
+    files.write_json(tmp_path / "runs" / "first" / "log.json", log)
+    files.write_json(tmp_path / "runs" / "second" / "log.json", [{"test": 0.8}])
+    assert readme_regions._said(committed.Reference("paper", tmp_path, tmp_path)).endswith(said)
 
 
 def cells(filled, planned=5):
