@@ -241,7 +241,9 @@ def _made_by(r: Reference) -> str:
     runs = ("" if table["complete"] else "so far ") + counted(number, "run")
     took = f"{total / 3600:.1f} hours"
     if number > 1:
-        took += " one after the other, each counted as the median of its trials,"
+        took += " one after the other"
+    if number > len(seconds):
+        took += ", each counted as the median of its trials,"
     return (
         f"`python reproduce/table1.py --preset {r.preset}{flags}` makes it: {runs}, {took} on "
         f"{', '.join(sorted(devices))}."
