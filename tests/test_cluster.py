@@ -265,6 +265,17 @@ def test_fit_for_one_script_is_not_fit_for_the_next(dask, tmp_path, monkeypatch)
             run.result(timeout=3)
 
 
+def test_data_that_the_script_itself_loads_are_sent(dask, tmp_path, monkeypatch):
+    def load():
+        return digits.load()
+
+    load.__module__, load.__qualname__ = "__main__", "load_of_the_script"
+    monkeypatch.setattr(sys.modules["__main__"], "load_of_the_script", load, raising=False)
+    store = RunStore(tmp_path)
+    assert work(dask, store, [BASELINE], load)
+    assert store.result(BASELINE)["state"] == "finished"
+
+
 RULE = """
 from chainer_jo.training.labels import RULES
 

@@ -53,7 +53,7 @@ class Recipe:
     average : epochs that labels and predictions are averaged over.
     rule : how labels are updated: "posterior" (`PosteriorLabels`), or "soft" (``eq:soft``).
     folds : parts that images are divided into, each classified by a network trained on the others.
-    seeds : how often, each time with folds, weights and order of its own; None: see `SEEDS`.
+    seeds : how often, each time with folds and weights of its own; None: see `SEEDS`.
     prior : p of eq. 10: "labels", the mean label after each update, or "uniform".
 
     Raises

@@ -297,7 +297,8 @@ def prepare(
         return str(error)
     if data is not None:
         worker.loaded[load_data] = data
-    with contextlib.suppress(UserError):
+    # What a script itself defines is not found here, where another program runs.
+    with contextlib.suppress(UserError, AttributeError, ImportError):
         if worker.loaded_by(load_data).fingerprint() == fingerprint:
             this = get_worker()
             sync(this.loop, this.set_resources, **{place: 1})
