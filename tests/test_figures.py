@@ -93,6 +93,13 @@ def test_diverged_trials_are_not_averaged(store, runs):
     assert series.by_epoch[0].std is None
 
 
+def test_a_second_step_whose_first_diverged_is_not_waited_for(store):
+    second = STUDY.joint("symmetric", 0.5, 0)
+    log(store, second.first_step, [0.1], state="diverged")
+    series = Curve("joint", [second]).read(store, "test")
+    assert series.complete and series.state == "1 of 1 diverged"
+
+
 def test_losses_are_not_percentages(store, runs, monkeypatch):
     log(store, runs[0], [2.25], key="cross_entropy")
     figure = Figure(3, "", "cross_entropy", [Curve("r=0.5", runs)], "")

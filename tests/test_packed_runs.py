@@ -147,6 +147,19 @@ def test_work_beside_packed_runs_leaves_them_packed(packed):
         other.forget(EXPERIMENTS[0])
 
 
+def test_epochs_of_a_packed_run_that_is_done_again_are_those_of_the_new_one(packed):
+    """Its labels are gone, and a second step is to be trained on them."""
+    _, other = packed
+    first = EXPERIMENTS[0]
+    epochs = first.optimization.epochs
+    with other.lock(first):
+        assert (other.epochs_done(first), other.epochs_left(first)) == (0, epochs)
+        files.write_json(other.folder(first) / "log.json", [{"epoch": 1, "test": 0.5}])
+        other.snapshot(first).touch()
+    assert (other.epochs_done(first), other.epochs_left(first)) == (1, epochs - 1)
+    assert other.log(first) == [{"epoch": 1, "test": 0.1}], "which led to the result that counts"
+
+
 @pytest.mark.parametrize("content", [
     b"no xz", lzma.compress(b"no json\n"), lzma.compress(b"{}\n"), lzma.compress(b"[]\n"),
     lzma.compress(b'{"a": 1}')[:-9],

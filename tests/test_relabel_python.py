@@ -100,6 +100,7 @@ def test_without_pandas_the_table_is_a_dictionary(blobs, monkeypatch):
         (lambda p, y: (p[:, :3], NAMES[y]), "3 columns for 4 classes, expected class_names"),
         (lambda p, y: (p, NAMES[y], NAMES[[0, 1, 2, 2]]), "labels: 'dog' is none of the"),
         (lambda p, y: (p, [None, *NAMES[y][1:]]), "labels: row 0 has none"),
+        (lambda p, y: (p, [*NAMES[y][:399], np.nan]), "labels: row 399 has none"),
         (lambda p, y: ([["a", "b"]] * 400, y), "expected numbers"),
     ],
 )

@@ -203,6 +203,11 @@ def test_images_with_unsure_labels_are_left_out(relabel, tmp_path):
         kept = {row["path"] for row in csv.DictReader(file)}
     assert kept == {row["path"] for row in rows} - unsure
     assert not any((tmp_path / "set" / path).exists() for path in unsure)
+    # One of them is judged right, and no longer unsure.
+    judged = next((row["path"], row["given"]) for row in rows if row["path"] in unsure)
+    write(tmp_path / "reviewed.csv", [("path", "label"), judged])
+    accept = "--accept", tmp_path / "reviewed.csv"
+    assert "the set with other labels" in relabel(*flags, "--drop-unsure", *accept, code=2)
 
 
 @pytest.mark.parametrize("name, text", [

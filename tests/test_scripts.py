@@ -300,6 +300,32 @@ def test_stopped_after_fresh_the_command_without_it_goes_on(
     assert "the same command continues" not in said
 
 
+def test_a_kill_while_runs_are_forgotten_leaves_no_second_step_alone(
+    tiny, tmp_path, capsys, monkeypatch
+):
+    flags = ("--noise-rates", "0.5", "--trials", "1")
+    assert run(table1, tmp_path, *flags) == 0
+    forget, forgotten = RunStore.forget, []
+
+    def killed(store, experiment):
+        if forgotten:
+            signal.raise_signal(signal.SIGTERM)
+        forget(store, experiment)
+        forgotten.append(experiment.kind)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunStore, "forget", killed)
+        assert run(table1, tmp_path, *flags, "--fresh") == 130
+    assert forgotten == ["second_step"]
+    (first,) = tmp_path.rglob("first-step-*/result.json")
+    assert run(table1, tmp_path, *flags) == 0  # the second once more
+    first.unlink()
+    capsys.readouterr()
+    assert run(table1, tmp_path, *flags, "--dry-run") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:9].strip() for line in lines if "-step-" in line] == ["to do", "-"]
+
+
 def test_a_plan_names_what_diverged_and_what_is_done_afresh(tiny, tmp_path, capsys):
     """A second step after a first one that diverged has no result and is not to do."""
     study = Study(TINY, "digits")

@@ -186,7 +186,7 @@ class App:
             return
         if self.flags.fresh:
             self._bind_data()  # with other data than the folder's nothing is done, nor forgotten
-            for experiment in self.experiments:
+            for experiment in reversed(self.experiments):  # no second step without its first
                 self.store.forget(experiment)
         finished = self._run_pending() if self.flags.runs else True
         if self.experiments and self.store.results():  # else what is known is of runs elsewhere

@@ -24,7 +24,7 @@ def run_lines(
     """One line per run: its state, its estimated time, its name, which is its id by default."""
     lines = []
     for experiment in experiments:
-        ended = "to do" if experiment in waiting else state(store, experiment)
+        ended = "to do" if experiment in waiting else state(store, experiment) or "-"
         lines.append(f"{ended:9} {duration(cost.seconds(experiment)):>8}  {name(experiment)}")
     return lines
 

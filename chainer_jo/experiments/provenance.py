@@ -239,7 +239,7 @@ def _write(node, add: Callable[[str], None]) -> None:
         add(f"({type(node).__name__}")
         for name in node._fields:
             value = getattr(node, name, None)
-            if name == "body" and _is_docstring(value):
+            if name == "body" and _has_docstring(node):
                 value = value[1:]
             if value is not None and value != []:
                 add(f" {name}=")
@@ -249,12 +249,6 @@ def _write(node, add: Callable[[str], None]) -> None:
         add(repr(node))
 
 
-def _is_docstring(body) -> bool:
-    """Whether a body begins with a string that nothing is done with."""
-    return (
-        isinstance(body, list)
-        and bool(body)
-        and isinstance(body[0], ast.Expr)
-        and isinstance(body[0].value, ast.Constant)
-        and isinstance(body[0].value.value, str)
-    )
+def _has_docstring(node: ast.AST) -> bool:
+    documented = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
+    return isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None

@@ -79,7 +79,14 @@ class RunStore:
         packed = read_packed(self.root).get(experiment.id)
         if packed and not (folder / "result.json").exists():
             return packed["log"]
-        return files.read_json(folder / "log.json", list, missing=[])
+        return self._log_here(experiment)
+
+    def _log_here(self, experiment: Experiment) -> list[dict]:
+        return files.read_json(self.folder(experiment) / "log.json", list, missing=[])
+
+    def epochs_done(self, experiment: Experiment) -> int:
+        """Epochs so far of a run that is done here, whatever is packed."""
+        return len(self._log_here(experiment))
 
     def snapshot(self, experiment: Experiment) -> Path:
         """The file that an unfinished run goes on from, if it is there."""
@@ -88,9 +95,9 @@ class RunStore:
     def epochs_left(self, experiment: Experiment) -> int:
         """Epochs that a run to do has before it: all if it begins anew."""
         epochs = experiment.optimization.epochs
-        if self.result(experiment) or not self.snapshot(experiment).exists():
+        if _kept_result(self.folder(experiment)) or not self.snapshot(experiment).exists():
             return epochs
-        return epochs - len(self.log(experiment))
+        return epochs - self.epochs_done(experiment)
 
     def results(self) -> list[dict]:
         """The results of all finished runs, by id."""

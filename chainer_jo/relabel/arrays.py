@@ -110,6 +110,8 @@ def _labels(labels: Any, n: int) -> np.ndarray:
         raise UserError(f"labels: shape {given.shape}, expected ({n},), one for each row")
     # Not equal to itself is NaN; of pandas' NA it is not even known.
     missing = [i for i, x in enumerate(given.tolist()) if x is None or (x != x) is not False]
+    if given.dtype.kind == "U":  # NumPy makes text of a NaN in a list of text
+        missing += [i for i, x in enumerate(labels) if isinstance(x, float) and x != x]
     if missing:
         raise UserError(f"labels: row {missing[0]} has none, expected a label for every row")
     if given.dtype == object:

@@ -24,8 +24,6 @@ from chainer_jo.experiments.run import Settings, device_of
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.functions import providers
 from chainer_jo.links.objectives import Classifier, JointObjective
-from chainer_jo.links.preact_resnet import PreActResNet
-from chainer_jo.links.resnet50 import ResNet50
 from chainer_jo.relabel import own_data
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.folds import folds, same_files
@@ -33,7 +31,7 @@ from chainer_jo.relabel.label_errors import find_label_errors
 from chainer_jo.relabel.outcome import Outcome, accuracies_of
 from chainer_jo.relabel.own_data import usual_size
 from chainer_jo.relabel.presets import FOLDS, large_images, small_images
-from chainer_jo.relabel.trained_network import Member, TrainedNetwork
+from chainer_jo.relabel.trained_network import Member, TrainedNetwork, untrained
 from chainer_jo.scheduling.cost import MEASURED, Cost, duration, makespan, probe
 from chainer_jo.scheduling.local_pool import LocalPool
 from chainer_jo.scheduling.many_ranks import Team
@@ -303,13 +301,11 @@ class ByImages:
         about["crop"] = self.study.preset.crop
         if description.weights:
             about["variant"] = description.weights.partition("-")[0]
-            network = ResNet50(len(classes), about["variant"])
         else:
             about |= {"units": description.units, "widths": description.widths}
-            network = PreActResNet(3, len(classes), description.units, description.widths)
             trained_on = self.data.without(experiment.data.left_out).train
             look = {"mean": augmentation.mean_image(trained_on.images)}
-        prior = np.full(len(classes), 1 / len(classes))
+        network, prior = untrained(about), np.full(len(classes), 1 / len(classes))
         model = Classifier(network, JointObjective(prior))
         serializers.load_npz(self.store.folder(experiment) / "model.npz", model)
         return TrainedNetwork(about, [Member.of(network, look)])

@@ -122,7 +122,7 @@ def _apply(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
             "--drop-unsure"
         )
     copy = flags.copy or _is_unpacked(flags)
-    what = f"{labels.digest} copy={copy} drop_unsure={flags.drop_unsure}"
+    what = f"{labels.digest(flags.drop_unsure)} copy={copy} drop_unsure={flags.drop_unsure}"
     if folder.to_apply(flags.apply, what):
         corrected_set.write(labels, flags.own.sets, flags.apply, copy, flags.drop_unsure)
     print("written:", flags.apply)

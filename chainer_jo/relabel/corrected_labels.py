@@ -119,11 +119,12 @@ class CorrectedLabels:
         }
         files.write(path, lambda file: np.savez_compressed(file, **arrays))
 
-    @property
-    def digest(self) -> str:
-        """16 hexadecimal digits that follow from the data and what the labels become."""
+    def digest(self, drop_unsure: bool) -> str:
+        """16 hexadecimal digits that follow from the data, what the labels become and, with
+        ``drop_unsure``, which images go."""
         digest = hashlib.sha256(self.images.fingerprint.encode())
-        digest.update(self.new.astype(np.int64))
+        kept = np.where(self.unsure & drop_unsure, UNKNOWN, self.new)
+        digest.update(kept.astype(np.int64))
         return digest.hexdigest()[:16]
 
 

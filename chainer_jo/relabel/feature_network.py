@@ -110,7 +110,7 @@ class Perceptron(OnceBackward):
     def backward(self, indexes: tuple, grad_outputs: tuple) -> tuple:
         x, W, z, factor, h, V = self.take()
         gy = np.moveaxis(grad_outputs[0].array, 0, -1)
-        gh = _transposed(V) @ gy
+        gh = V.mT @ gy
         gh *= h > 0
         gbeta = gh.sum(axis=-1)
         ggamma = _sums_of_products(gh, z)
@@ -121,11 +121,11 @@ class Perceptron(OnceBackward):
             gh -= z
         gh *= factor[..., None]
         gradients = {
-            0: lambda: np.moveaxis(_transposed(W) @ gh, -1, 0),
-            1: lambda: gh @ _transposed(x),
+            0: lambda: np.moveaxis(W.mT @ gh, -1, 0),
+            1: lambda: gh @ x.mT,
             2: lambda: ggamma,
             3: lambda: gbeta,
-            4: lambda: gy @ _transposed(h),
+            4: lambda: gy @ h.mT,
             5: lambda: gy.sum(axis=-1),
         }
         return tuple(Variable(gradients[i](), requires_grad=False) for i in indexes)
@@ -133,7 +133,3 @@ class Perceptron(OnceBackward):
 
 def _sums_of_products(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.einsum("...n,...n->...", a, b)
-
-
-def _transposed(matrices: np.ndarray) -> np.ndarray:
-    return matrices.swapaxes(-1, -2)

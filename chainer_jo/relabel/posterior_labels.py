@@ -62,17 +62,16 @@ class PriorUpdate(training.Extension):
 
     Parameters
     ----------
-    start, stop : those of `LabelUpdate`, which has to have run before.
+    start : that of `LabelUpdate`, which has to have run before.
     """
 
     trigger = 1, "epoch"
     priority = training.PRIORITY_EDITOR
 
-    def __init__(self, start: int, stop: int) -> None:
+    def __init__(self, start: int) -> None:
         self.start = start
-        self.stop = stop
 
     def __call__(self, trainer: training.Trainer) -> None:
         updater = trainer.updater
-        if self.start <= updater.epoch <= self.stop:
+        if updater.epoch >= self.start:
             updater.model.objective.prior[...] = prior_of(updater.labels.labels)

@@ -48,9 +48,7 @@ class Member(NamedTuple):
     @classmethod
     def of(cls, network: chainer.Link, look: dict[str, np.ndarray]) -> Member:
         """The arrays of a network and its look."""
-        serializer = serializers.DictionarySerializer()
-        serializer.save(network)
-        return cls(serializer.target, look)
+        return cls(serializers.npz.serialize(network), look)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +141,7 @@ class TrainedNetwork:
         return Preparation(variant.mean, variant.std, variant.channels)(pixels)
 
     def _networks(self) -> list[chainer.Link]:
-        networks = [_untrained(self.about) for _ in self.members]
+        networks = [untrained(self.about) for _ in self.members]
         for network, (weights, _) in zip(networks, self.members, strict=True):
             serializers.NpzDeserializer(weights).load(network)
         return networks
@@ -160,7 +158,8 @@ def _predict(network: chainer.Link, x: np.ndarray) -> np.ndarray:
         return CPU.send(chainer.functions.softmax(logits.astype(np.float32)).array)
 
 
-def _untrained(about: dict) -> chainer.Link:
+def untrained(about: dict) -> chainer.Link:
+    """One network of those that `TrainedNetwork.about` tells of."""
     classes = len(about["classes"])
     if "features" in about:
         return FeatureNetwork(about["features"], classes, about["hidden"])

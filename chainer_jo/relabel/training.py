@@ -164,7 +164,7 @@ def first_step(
     start, stop = recipe.quiet + 1, recipe.epochs
     trainer.extend(extensions.LabelUpdate(start, stop), name="LabelUpdate")
     if recipe.prior == "labels":
-        trainer.extend(PriorUpdate(start, stop), name="PriorUpdate")
+        trainer.extend(PriorUpdate(start), name="PriorUpdate")
     mean = MeanPrediction(data.inputs(unseen), stop - recipe.average + 1)
     trainer.extend(mean, name="MeanPrediction")
     trainer.extend(lambda trainer: on_epoch(), name="on_epoch", trigger=(1, "epoch"))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper.trials import Trials
+from chainer_jo.report.cells import DIVERGED, FINISHED, state
 
 
 class Quantity(NamedTuple):
@@ -58,11 +59,11 @@ class Curve:
         """
         trials, finished, diverged = {}, 0, 0
         for experiment in self.experiments:
-            result = store.result(experiment)
-            if result and result["state"] == "diverged":
+            ended = state(store, experiment)
+            if ended == DIVERGED:
                 diverged += 1
                 continue
-            finished += result is not None
+            finished += ended == FINISHED
             values = [QUANTITIES[key].factor * entry[key] for entry in store.log(experiment)]
             if values:
                 trials[experiment.seed] = values

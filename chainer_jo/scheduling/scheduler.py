@@ -203,7 +203,7 @@ class Scheduler:
     def _show_epochs(self, running: Iterable[Experiment], shown: dict[Experiment, int]) -> None:
         """Tells of new epochs, which runs write into their logs."""
         for experiment in running:
-            epochs = len(self.store.log(experiment))
+            epochs = self.store.epochs_done(experiment)
             if epochs > shown.get(experiment, 0):
                 shown[experiment] = epochs
                 self.on_event(Event(experiment, epochs))
