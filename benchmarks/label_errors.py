@@ -423,18 +423,17 @@ def main(arguments: list[str] | None = None) -> int:
         tasks = digits_tasks() + (embeddings_tasks(options.features) if options.features else [])
         tasks = [task for task in tasks if not options.tasks or task.name in options.tasks]
         device = chainer.get_device("@numpy")
-        result = {
-            "command": command(options),
-            "note": options.note,
+        same = {
             "threads": options.threads,
             "machine": machine.describe(options.threads),
             "versions": {name: machine.version(name) for name in ("cleanlab", "scikit-learn")},
+            "features": options.features and files.digest(options.features),
             "provenance": provenance(device, None),
-            "records": [],
         }
+        result = {"command": command(options), "note": options.note, **same, "records": []}
         if options.json and options.json.exists():
             before = files.read_json(options.json)
-            if before["provenance"] == result["provenance"]:
+            if all(before.get(key) == value for key, value in same.items()):
                 result["records"] = before["records"]
         with threadpool_limits(options.threads):
             for record in records(tasks, options.seeds, options.methods, list(result["records"])):

@@ -20,7 +20,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from chainer_jo import files  # noqa: E402
-from chainer_jo.paper.trials import Trials  # noqa: E402
+from chainer_jo.paper.trials import EQUAL, Trials  # noqa: E402
+from chainer_jo.report.agreement import read_trials  # noqa: E402
 
 #: The first is what the others are held against.
 ENGINES = {
@@ -33,7 +34,7 @@ ENGINES = {
 def accuracies(table: dict) -> dict[tuple, Trials]:
     """The cells of a table's JSON that have runs, by method, score, accuracy and noise rate."""
     return {
-        (*cell["row"].values(), *cell["column"].values()): Trials(dict(enumerate(cell["trials"])))
+        (*cell["row"].values(), *cell["column"].values()): read_trials(cell)
         for cell in table["cells"]
         if cell["trials"]
     }
@@ -52,7 +53,7 @@ def compare(tables: dict[str, dict]) -> list[dict]:
         for name, cells in by_engine.items():
             estimate = cells[key]
             entry = {
-                "trials": list(estimate.numbers.values()),
+                "trials": list(estimate.finished),
                 "mean": estimate.mean,
                 "scatter": estimate.scatter,
             }
@@ -61,7 +62,9 @@ def compare(tables: dict[str, dict]) -> list[dict]:
                 scatter = difference.scatter
                 entry["difference"] = difference.mean
                 entry["scatter_of_difference"] = scatter
-                entry["agrees"] = None if scatter is None else abs(difference.mean) <= scatter
+                entry["agrees"] = None
+                if len(difference.finished) > 1:  # without scatter they are the same in all
+                    entry["agrees"] = abs(difference.mean) <= (scatter or EQUAL)
             row["engines"][name] = entry
         rows.append(row)
     return rows

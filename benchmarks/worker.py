@@ -18,6 +18,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+#: As it was when this started: what the project sets for its own oneDNN is not for others.
+ENVIRONMENT = dict(os.environ)
 #: Seconds that a turn lasts at least.
 TURN = 0.25
 
@@ -40,7 +42,7 @@ class Worker:
         self.name = entry
         command = [sys.executable, __file__, engines, entry, network, str(batch)]
         environment = {
-            **os.environ,
+            **ENVIRONMENT,
             **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads)),
         }
         self._process = subprocess.Popen(

@@ -62,7 +62,7 @@ class Reference:
         """The epochs of a run so far, finished or under way."""
         if packed := read_packed(self.results).get(run):
             return packed["log"]
-        return files.read_json(self.results / "runs" / run / "log.json", list)
+        return files.read_json(self.results / "runs" / run / "log.json", list, missing=[])
 
     @cached_property
     def data(self) -> str:

@@ -127,7 +127,8 @@ def _said(r: Reference) -> str:
 
 def _how_far(r: Reference, curve: dict) -> str:
     """Of a step of the joint method, its epochs so far and what it has come to."""
-    last, epochs, of = r.log(curve["runs"][0])[-1], curve["epochs"], curve["of"]
+    last = max(map(r.log, curve["runs"]), key=len)[-1]
+    epochs, of = curve["epochs"], curve["of"]
     so_far = "has ended" if epochs == of else f"has come to epoch {epochs} of {of}"
     step = curve["label"].removeprefix("joint, ")
     right = f" and {100 * last['recovery']:.1f} % of the labels right" if "recovery" in last else ""

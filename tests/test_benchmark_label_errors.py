@@ -79,6 +79,8 @@ def test_goes_on_where_it_stopped_and_prints_all(task, tmp_path, monkeypatch):
     (row,) = [line.split(" | ") for line in text.splitlines() if line.startswith("| blobs |")]
     assert row[2] == ours and row[5:7] == ["regression", theirs]
     assert "## blobs (" in text and f"| **{ours} ± " in text
+    assert benchmark.main([*words, "--threads", "2"]) == 0
+    assert len(json.loads(file.read_text())["records"]) == 2, "others were of one thread"
 
 
 def test_a_file_of_other_features_is_refused(tmp_path, capsys):

@@ -91,6 +91,12 @@ def test_table_marks_what_is_quoted(written):
     assert "bold: the highest of its column." in text
 
 
+def test_the_table_is_shown_without_runs_too(written, data):
+    """Whose quoted rows never have trials."""
+    where, _ = written
+    assert "**Table 3.**" in script("table3", *flags(data, where, "--no-runs"))
+
+
 @needs_mpi
 def test_two_ranks_stop_in_time_and_say_so(data, tmp_path):
     more = ("--workers", "0", "--time-budget", "0.0001")

@@ -100,6 +100,14 @@ def test_a_second_step_whose_first_diverged_is_not_waited_for(store):
     assert series.complete and series.state == "1 of 1 diverged"
 
 
+def test_the_footnote_counts_the_trials_that_are_drawn(store, runs):
+    figure = Figure(2, "", "test", [Curve("lr=0.2", runs)], "")
+    log(store, runs[0], [0.5], state="diverged")
+    for done, said in ((1, "one trial."), (2, "of 2 trials.")):
+        log(store, runs[done], [0.5])
+        assert figure.footnote(store, ORIGIN).endswith(said)
+
+
 def test_losses_are_not_percentages(store, runs, monkeypatch):
     log(store, runs[0], [2.25], key="cross_entropy")
     figure = Figure(3, "", "cross_entropy", [Curve("r=0.5", runs)], "")

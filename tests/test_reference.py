@@ -164,7 +164,7 @@ def test_how_far_the_joint_method_is_at_the_papers_scale(tmp_path, first, second
     table = {**table1_of(FILLED, 1), "preset": "paper", "data": "cifar10-jpeg"}
     files.write_json(tmp_path / "table1.json", table)
     curves = [
-        {"label": f"joint, {name} step", "epochs": epochs, "of": of, "runs": [name]}
+        {"label": f"joint, {name} step", "epochs": epochs, "of": of, "runs": ["later", name]}
         for name, epochs, of in (("first", first, 200), ("second", second, 120))
     ]
     files.write_json(tmp_path / "learning_curves.json", {"curves": curves})

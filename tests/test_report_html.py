@@ -10,6 +10,7 @@ from processes import run
 from tiny import STUDY
 
 from chainer_jo import files
+from chainer_jo.experiments import presets
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper import tables
 from chainer_jo.paper.claims.claim import VERDICTS
@@ -152,6 +153,23 @@ def test_says_what_these_results_are(html):
     assert "Not the paper’s setting" in text
     assert "Still without all of their runs: Table 1, Figure 2." in text
     assert "A <caption>." in text
+
+
+@pytest.mark.parametrize(
+    ("preset", "data", "said"),
+    [
+        (presets.PAPER, "cifar10", "These are the paper’s own data and schedules."),
+        (presets.PAPER, "cifar10-jpeg",
+         "The paper’s network and schedules, on CIFAR-10 (as JPEG)."),
+        (presets.DIGITS, "digits", "Not the paper’s setting , but scikit-learn’s 8x8 digits"),
+        (presets.DIGITS, "photos", "Not the paper’s setting , but preset digits, on photos."),
+    ],
+)  # fmt: skip
+def test_scope_is_of_the_preset_and_the_data(tmp_path, preset, data, said):
+    origin = {**ORIGIN, "preset": preset.name, "data": data}
+    report = Report(presets.Study(preset, data), [])
+    (path,) = report.write(RunStore(tmp_path), origin, tmp_path, tmp_path)
+    assert said in Page(path.read_text()).text
 
 
 def test_claims_have_verdicts_in_words(html):

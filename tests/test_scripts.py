@@ -30,6 +30,7 @@ from chainer_jo.paper import tables
 from chainer_jo.report.cells import Cell
 from chainer_jo.report.claims import Claims
 from chainer_jo.report.comparison_table import comparison_table
+from chainer_jo.report.html import Report
 from chainer_jo.report.sensitivity_table import sensitivity_table, validation
 from chainer_jo.report.table import Block, Table
 
@@ -230,7 +231,10 @@ def test_no_runs_replaces_nothing_by_what_has_fewer_trials(tiny, tmp_path, caplo
     assert "table1 (9 of 18 numbers), claims (" in note and "--fewer replaces them" in note
     assert run(partial(Claims, builds=[table1]), tmp_path, "--trials", "1") == 0  # runs nothing
     assert "claims (" in caplog.messages[1]
+    assert run(partial(Report, builds=[table1]), tmp_path, "--trials", "1") == 0
+    assert caplog.messages[2].endswith("trials: report; --no-runs --fewer replaces them")
     assert all((folder / name).read_bytes() == content for name, content in before.items())
+    assert not (folder / "report.html").exists()
     assert run(both, tmp_path, *fewer, "--fewer") == 0
     assert all((folder / name).read_bytes() != content for name, content in before.items())
 

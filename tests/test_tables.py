@@ -15,7 +15,7 @@ from chainer_jo.paper.claims.claim import DOES_NOT_HOLD, HOLDS, NOT_RUN
 from chainer_jo.report.cells import Cell, best_of
 from chainer_jo.report.claims import Claims
 from chainer_jo.report.clothing1m import table3
-from chainer_jo.report.grid import Grid
+from chainer_jo.report.grid import Grid, Number
 from chainer_jo.report.results import OutputResults
 from chainer_jo.report.table import Block
 from chainer_jo.scheduling.scheduler import with_first_steps
@@ -221,6 +221,12 @@ def test_a_second_step_whose_first_diverged_has_diverged(store):
     keys = {"method": "joint", "noise_rate": 0.5}
     assert results.trials("table1", score="last", accuracy="test", **keys).numbers[1] is None
     assert results.curve("table1", **keys)[1] is None
+
+
+def test_rows_without_runs_are_left_out_of_latex_unless_the_paper_has_numbers():
+    rows = [("quoted", [Number(paper="68.9")]), ("before", [Number()])]
+    text = "\n".join(Grid(["test"], rows).latex())
+    assert "quoted" in text and "68.9" in text and "before" not in text
 
 
 def test_a_range_without_labels_is_left_out(store):

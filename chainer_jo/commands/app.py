@@ -400,11 +400,11 @@ class App:
         """Where nothing runs, the names of what stays: it would lose trials."""
         if (self.flags.runs and self.experiments) or self.flags.fewer:
             return set()
-        lost = {}
-        for out in outputs:
-            if hasattr(out, "data"):  # numbers, with the trials behind them
-                path = self.store.root / f"{out.name}.json"
-                lost[out.name] = loss(path, partial(out.data, self.store, self.origin))
+        lost = {out.name: self._loss(out) for out in outputs if hasattr(out, "data")}
+        for report in (out for out in outputs if hasattr(out, "shown")):
+            others = (part for part in report.shown(self.store.root) if part.name not in lost)
+            if any(lost.values()) or any(map(self._loss, others)):
+                lost[report.name] = report.name
         kept = {name: words for name, words in lost.items() if words}
         if kept:
             _logger.warning(
@@ -414,6 +414,11 @@ class App:
                 ", ".join(kept.values()),
             )
         return set(kept)
+
+    def _loss(self, output: Output) -> str:
+        """What a table, figure or the claims would lose; empty if no trial."""
+        path = self.store.root / f"{output.name}.json"
+        return loss(path, partial(output.data, self.store, self.origin))
 
     def _write(self, outputs: Sequence[Output], show: bool, kept: Collection[str] = ()) -> None:
         for output in outputs:

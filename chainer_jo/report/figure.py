@@ -69,9 +69,9 @@ class Figure(Output):
         starts = {run.relabelling.start: "updates start" for run in runs if run.relabelling}
         return dict(sorted({**drops, **starts}.items()))
 
-    def footnote(self, origin: dict) -> str:
+    def footnote(self, store: RunStore, origin: dict) -> str:
         """The note under the axes: preset, data, conditions and trials."""
-        trials = max(len(curve.experiments) for curve in self.curves)
+        trials = max(len(series.trials) for series in self.read(store))
         parts = [
             f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}",
             self.conditions,
@@ -104,7 +104,8 @@ class Figure(Output):
             f"The paper's {self.title}, of CIFAR-10, and these runs (a curve's peak and end are "
             "means over a twentieth of its epochs, of 30 one)"
         )
-        return Page(self.title, self.caption, [self.footnote(origin)], grids, heading, points)
+        notes = [self.footnote(store, origin)]
+        return Page(self.title, self.caption, notes, grids, heading, points)
 
     def data(self, store: RunStore, origin: dict) -> dict:
         """Where every curve ends."""
@@ -140,7 +141,7 @@ class Figure(Output):
         from chainer_jo.report.plot import plot  # matplotlib: only where something is drawn
 
         series, thin = self.read(store), self._divergences(store)
-        images = plot(self, series, thin, self.footnote(origin))
+        images = plot(self, series, thin, self.footnote(store, origin))
         labelled = [(c.label, s) for c, s in zip(self.curves, series, strict=True)]
         labelled += [(f"{self.curves[number].label}, KL", s) for number, s in thin.items()]
         return {**images, ".csv": as_csv(self._rows(labelled, origin))}

@@ -74,7 +74,7 @@ class Grid:
             title = escape_latex(self.title or name)
             lines += [rf"\par {title}\par"] if title else []
             rows = [(label, entries[start:end]) for label, entries in self.rows]
-            rows = [row for row in rows if any(map(str, row[1]))]
+            rows = [row for row in rows if any(str(entry) or _paper(entry) for entry in row[1])]
             lines += [_FITTED, *self._tabular(self.headers[start:end], rows), "}"]
         return lines
 

@@ -51,13 +51,17 @@ class Report:
         found = self._found(store, origin, folder)
         return write_all(folder / self.name, {".html": _page(self.study, origin, found, figures)})
 
+    def shown(self, folder: Path) -> list[Output]:
+        """The tables and figures that are in a results folder."""
+        outputs = (build(self.study) for build in self.builds)
+        return [output for output in outputs if (folder / f"{output.name}.md").exists()]
+
     def _found(self, store: RunStore, origin: dict, folder: Path) -> _Found:
         """What has been written to a results folder so far."""
         shown = {"table": [], "figure": []}
-        for output in (build(self.study) for build in self.builds):
-            if (folder / f"{output.name}.md").exists():
-                part = _Part(output.name, output.data(store, origin), output.page(store, origin))
-                shown[output.kind].append((output.number, part))
+        for output in self.shown(folder):
+            part = _Part(output.name, output.data(store, origin), output.page(store, origin))
+            shown[output.kind].append((output.number, part))
         tables, figures = ([part for _, part in sorted(s)] for s in shown.values())
         claims = files.read_json(folder / "claims.json", list, missing=[])
         return _Found(tables, figures, claims, known(folder))
@@ -153,12 +157,16 @@ def _result(study: Study, found: _Found) -> str:
     preset = study.preset
     table1 = next((part.data for part in found.tables if part.anchor == "table1"), {"cells": []})
     said = headline(table1, images(study)) or f"{preset.name}: {preset.summary}."
+    on = prose(images(study))
     if preset.name == "paper" and study.data == preset.reference_data:
         scope = "These are the paper’s own data and schedules."
+    elif preset.name == "paper":
+        scope = f"The paper’s network and schedules, on {on}."
     else:
         beside = ", in [brackets] throughout," if of_the_paper(study.data) else ""
+        but = prose(preset.summary) if study.of_the_preset else f"preset {preset.name}, on {on}"
         scope = (
-            f"<strong>Not the paper’s setting</strong>, but {prose(preset.summary)}. The paper’s "
+            f"<strong>Not the paper’s setting</strong>, but {but}. The paper’s "
             f"numbers{beside} are of all of CIFAR-10, its full network and schedules: what rises "
             "and falls can be compared, the size of the numbers cannot."
         )

@@ -89,9 +89,12 @@ class Table(Output):
         return list(dict.fromkeys(e for cell in self.cells for e in cell.experiments))
 
     def has_a_line(self, store: RunStore) -> bool:
-        """Whether a row or column of several cells has all of its numbers."""
+        """Whether a row or column of several cells has all of its numbers; others are quoted."""
         lines = [
-            line for block in self.blocks for way in ("row", "column") for line in block.lines(way)
+            [cell for cell in line if cell.experiments]
+            for block in self.blocks
+            for way in ("row", "column")
+            for line in block.lines(way)
         ]
         return any(
             len(line) > 1 and all(cell.trials(store).finished for cell in line) for line in lines
