@@ -3,12 +3,14 @@
 import fcntl
 import json
 import os
+import pickle
 import runpy
 import subprocess
 import sys
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import pytest
 from processes import HERE, environment
@@ -313,6 +315,20 @@ def test_other_code_is_refused():
     ours = "place", provenance.code()
     against = cluster.prepare(*ours, *rest[:3], Settings(device="cuda:0"), *rest[4:])
     assert "no CUDA GPU" in against
+
+
+def test_a_worker_that_may_start_no_processes_decodes_no_images(tmp_path, monkeypatch):
+    """As dask worker is without its own setting."""
+    monkeypatch.setattr(cluster, "_on_disk", lambda data: True)
+    daemon = SimpleNamespace(daemon=True)
+    monkeypatch.setattr(cluster.multiprocessing, "current_process", lambda: daemon)
+    ours = "place", provenance.code(), tmp_path / "probe", pickle.dumps(digits.load)
+    with open(tmp_path / "probe", "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        against = cluster.prepare(
+            *ours, digits.load().fingerprint(), Settings(), "fp32", None, None
+        )
+    assert "expected DASK_DISTRIBUTED__WORKER__DAEMON=False" in against
 
 
 def test_a_budget_that_is_over_is_not_spent_on_waiting_for_a_worker(tmp_path):

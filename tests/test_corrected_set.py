@@ -104,6 +104,29 @@ def test_class_folders_keep_their_names_however_an_accent_is_encoded(tmp_path):
     assert below(tmp_path / "new") == [f"{folder}/1.png", f"{folder}/2.png", "tea/3.png"]
 
 
+def test_names_that_differ_in_case_alone_do_not_meet(tmp_path):
+    """On a stick they would be one."""
+    for i, name in enumerate(("cat/IMG 1.png", "cat/2.png", "dog/img 1.png")):
+        (tmp_path / "pets" / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (4, 4), (i, 0, 0)).save(tmp_path / "pets" / name)
+    sets = read_sets(str(tmp_path / "pets"))
+    moved = labels(sets, **{"cat/IMG 1.png": "dog"})
+    corrected_set.write(moved, sets, tmp_path / "new", True)
+    assert below(tmp_path / "new") == ["cat/2.png", "dog/IMG 1 (cat).png", "dog/img 1.png"]
+
+
+def test_further_columns_tell_one_set_from_another(tmp_path):
+    found = set()
+    for note in ("old", "new"):
+        for path in ("1.png", "2.png"):
+            Image.new("RGB", (4, 4)).save(tmp_path / path)
+        (tmp_path / "labels.csv").write_text(f"path,label,note\n1.png,cat,\n2.png,dog,{note}\n")
+        corrected = labels(read_sets(str(tmp_path / "labels.csv")))
+        assert corrected.digest(False) == corrected.digest(False)
+        found.add(corrected.digest(False))
+    assert len(found) == 2
+
+
 def test_a_table_with_its_columns(source, tmp_path):
     path = source / "labels.csv"
     rows = [("worker", "label", "path"), ("x, y", "cat", "train/cat/1.png"),

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -105,6 +106,37 @@ def test_a_bad_image_is_named_when_its_batch_is_due(stream, paths, tmp_path):
     with pytest.raises(UserError, match="bad.jpg.*cannot be decoded"):
         next(batches)
     assert len(next(stream.batches([paths[:2]]))) == 2, "the stream itself goes on"
+
+
+def test_memory_that_is_locked_for_a_gpu_is_unlocked(paths, monkeypatch):
+    """The next stream's may be the same."""
+    locked, events = set(), []
+
+    class Array:
+        def __init__(self, shape, dtype):
+            pass
+
+        def set(self, images, stream):
+            pass
+
+    def event():
+        events.append(SimpleNamespace(synchronize=lambda: events.pop()))
+        return events[-1]
+
+    runtime = SimpleNamespace(
+        hostRegister=lambda address, size, flags: locked.add(address),
+        hostUnregister=lambda address: locked.remove(address),
+    )
+    cuda = SimpleNamespace(
+        runtime=runtime, get_current_stream=lambda: SimpleNamespace(record=event)
+    )
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda, empty=Array))
+    stream = ImageStream(4, resize=16, crop=12, workers=0, on_cuda=True)
+    list(stream.batches(split(paths, [4, 4])))
+    assert locked and len(events) == 2
+    stream.close()
+    stream.close()
+    assert not locked and not events
 
 
 @pytest.mark.parametrize("asked", [False, True])

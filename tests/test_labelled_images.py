@@ -308,6 +308,22 @@ def test_names_that_are_not_utf8(folders):
     refuse(r"udce9.png': expected a name in UTF-8", folders)
 
 
+def test_parts_in_any_case_and_spaces_around_a_class(tmp_path):
+    for path in ("Train/cat/1.png", "Train/dog /2.png", "Test/dog/3.png"):
+        save(tmp_path / "pets" / path)
+    sets = read_sets(str(tmp_path / "pets"))
+    assert sets.class_names == ("cat", "dog") and list(sets.right) == ["test"]
+    assert list(sets.train.paths) == ["Train/cat/1.png", "Train/dog /2.png"]
+
+
+def test_a_table_for_each_part_is_refused(tmp_path):
+    """Their folders would be taken for classes."""
+    for part in ("train", "test"):
+        save(tmp_path / part / "1.png")
+        (tmp_path / part / "metadata.csv").write_text("file_name,label\n1.png,cat\n")
+    refuse("each part has a table of its own .train/metadata.csv.", tmp_path)
+
+
 def test_two_parts_for_validation(tmp_path):
     for part in ("train", "val", "validation"):
         save(tmp_path / "parted" / part / "cat/1.png")

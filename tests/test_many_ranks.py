@@ -3,7 +3,10 @@
 import json
 import re
 import sys
+from types import SimpleNamespace
 
+import chainer
+import chainer.links as L
 import numpy as np
 import pytest
 from clothing1m_like import make_clothing1m_like
@@ -11,6 +14,7 @@ from processes import HERE, ROOT, environment, needs_mpi, run, run_on_ranks
 from ranks_job import IN_MEMORY, ON_DISK
 
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.training.many_ranks import ChainerMNRanks
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +146,23 @@ def test_recovery_is_that_of_the_labels(data, alone):
     truth = np.array([int(noisy[key]) for key in keys])
     assert log[-1]["recovery"] == pytest.approx(np.mean(labels.argmax(axis=1) == truth))
     assert result["last"]["recovery"] == log[-1]["recovery"]
+
+
+def test_running_averages_are_averaged_as_gradients_are():
+    """On GPUs by NCCL: Open MPI as it comes as a wheel reads no memory of theirs."""
+
+    class Communicator(SimpleNamespace):
+        def multi_node_mean_grad(self, model):
+            for param in model.params():
+                param.grad /= 2
+
+    link = chainer.Sequential(L.BatchNormalization(3), L.BatchNormalization(2))
+    for number, each in enumerate(link, 1):
+        each.avg_mean[...], each.avg_var[...] = number, 10 * number
+    ranks = ChainerMNRanks(Communicator(mpi_comm=None, rank=0, size=2, intra_rank=0))
+    ranks.average_statistics(link)
+    assert [each.avg_mean.tolist() for each in link] == [[0.5] * 3, [1.0] * 2]
+    assert [each.avg_var.tolist() for each in link] == [[5.0] * 3, [10.0] * 2]
 
 
 @needs_mpi

@@ -3,6 +3,7 @@
 import copy
 import functools
 import gc
+import mmap
 import platform
 import sys
 import threading
@@ -461,6 +462,15 @@ def test_buffers_come_back_when_their_last_view_is_gone():
         assert (view == 7).all()
         del view
         assert buffers.empty(shape, float32).ctypes.data == address
+
+
+def test_a_kernel_without_huge_pages_gives_memory_too(monkeypatch):
+    class Small(mmap.mmap):
+        def madvise(self, *_):
+            raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(mmap, "mmap", Small)
+    assert Buffers().empty((1 << 20,), np.dtype(np.float32)).sum() == 0
 
 
 FAULTS = """

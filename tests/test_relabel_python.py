@@ -127,6 +127,33 @@ def test_features_that_cannot_be_learnt_from_are_refused(blobs):
         relabel(features * 1e200, given)
 
 
+def test_columns_that_name_some_of_the_labels_are_not_taken_in_order(blobs):
+    pandas = pytest.importorskip("pandas", reason="extra test")
+    _, true, given = blobs
+    p = probabilities(true, given)
+    for columns, y in ((["3", "2", "1", "0"], given), ([*NAMES[:3], "Dog"], NAMES[given])):
+        with pytest.raises(ValueError, match="among the columns .* expected class_names"):
+            find_label_errors(pandas.DataFrame(p, columns=columns), y)
+    same = find_label_errors(p, given).new
+    for columns in (range(4), ["p0", "p1", "p2", "p3"]):
+        found = find_label_errors(pandas.DataFrame(p, columns=columns), given)
+        np.testing.assert_array_equal(found.new, same)
+
+
+def test_a_classifier_keeps_to_what_it_was_fitted_to(blobs):
+    pandas = pytest.importorskip("pandas", reason="extra test")
+    features, true, _ = blobs
+    names = list("abcdef")
+    model = RelabelClassifier().fit(pandas.DataFrame(features, columns=names), NAMES[true])
+    before = model.predict(pandas.DataFrame(features, columns=names))
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(pandas.DataFrame(features, columns=names)[names[::-1]])
+    with pytest.raises(ValueError, match="in 3 folds|expected"):
+        model.fit(features[:4], ["x", "y", "z", "x"])
+    after = model.predict(pandas.DataFrame(features, columns=names))
+    np.testing.assert_array_equal(after, before)
+
+
 def test_a_classifier_for_scikit_learn(blobs):
     features, true, given = blobs
     model = RelabelClassifier(seed=2)

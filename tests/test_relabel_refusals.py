@@ -70,6 +70,15 @@ def test_a_path_that_cannot_be(flag, tmp_path, capsys):
     assert "File name too long" in one_line(capsys)
 
 
+@pytest.mark.parametrize("flag", ["DATA", "--out", "--apply", "--test", "--images"])
+def test_a_path_that_is_not_utf8(flag, tmp_path, capsys):
+    named = {"DATA": make(tmp_path / "set") / "labels.csv", "--out": tmp_path / "out"}
+    named[flag] = tmp_path / "n\udce9"
+    words = [word for pair in named.items() for word in pair if word != "DATA"]
+    assert run("relabel", *words, *SHORT) == 2
+    assert f"error: {flag} " in (line := one_line(capsys)) and "a name in UTF-8" in line
+
+
 def test_images_that_are_all_the_same_are_too_few(tmp_path, capsys):
     root = make(tmp_path / "set")
     images = sorted((root / "images").iterdir())

@@ -119,6 +119,10 @@ class Clothing1M:
     def check(self, flags: argparse.Namespace) -> None:
         at_least(1, "batch-size", flags.batch_size)
         at_least(0, "workers", flags.workers)
+        if flags.preset.network is None and flags.precision != "fp32":
+            raise UserError(
+                f"--precision {flags.precision}: ResNet-50 is computed in float32, expected fp32"
+            )
 
     def find(self, flags: argparse.Namespace) -> Source:
         if flags.data == CLOTHING1M_STANDIN:

@@ -104,10 +104,15 @@ class ImageStream:
 
     def close(self) -> None:
         """End the worker processes."""
-        if self._reading is not None:
-            self._reading.close()
-        for worker in self._workers:
-            worker.close()
+        try:
+            if self._reading is not None:
+                self._reading.close()
+        finally:
+            for worker in self._workers:
+                worker.close()
+            upload, self._upload = self._upload, None
+            if upload:
+                upload.close()
 
     def _begin(self, slot: int, paths: Sequence[str]) -> None:
         if self._upload:
@@ -209,7 +214,8 @@ class _Upload:
 
         self._cupy = cupy
         self._copied: dict[int, Any] = {}
-        cupy.cuda.runtime.hostRegister(slots.ctypes.data, slots.nbytes, 0)
+        self._address = slots.ctypes.data
+        cupy.cuda.runtime.hostRegister(self._address, slots.nbytes, 0)
 
     def __call__(self, slot: int, images: np.ndarray) -> Any:
         stream = self._cupy.cuda.get_current_stream()
@@ -222,3 +228,9 @@ class _Upload:
         """Waits until the slot's last copy is done and the slot may be written again."""
         if slot in self._copied:
             self._copied.pop(slot).synchronize()
+
+    def close(self) -> None:
+        """Unlocks the slots: the next stream's may lie where they were."""
+        for slot in list(self._copied):
+            self.wait(slot)
+        self._cupy.cuda.runtime.hostUnregister(self._address)

@@ -127,6 +127,15 @@ def _names(
         names = np.asarray(class_names)
     elif columns is not None and np.isin(found, columns).all():
         names = np.asarray(columns)
+    elif (
+        columns is not None
+        and set(map(str, found)) & set(map(str, columns))
+        and not np.array_equal(columns, np.arange(width))
+    ):
+        raise UserError(
+            f"probabilities: some labels are among the columns {list(columns)} and some are not, "
+            "expected class_names, the classes that the columns stand for"
+        )
     elif given.dtype.kind in "iu" and found[0] >= 0 and found[-1] < width:
         names = np.arange(width)
     else:

@@ -12,7 +12,7 @@ from chainer_jo.errors import UserError
 from chainer_jo.relabel.label_table import LabelTable
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
-#: Folders that are parts of a data set, by what they are used for.
+#: Folders that are parts of a data set, in any case, and what they are used for.
 PARTS = {"train": "train", "validation": "validation", "val": "validation", "test": "test"}
 
 _log = logging.getLogger(__name__)
@@ -25,9 +25,10 @@ def parts(root: Path) -> dict[str, str]:
 
     Raises UserError for two folders of one use.
     """
-    names = [name for name in PARTS if (root / name).is_dir()]
-    found = {PARTS[name]: name for name in names}
-    if "train" in found and not any(map(_is_image, _names(root / "train", folders=False))):
+    names = [name for name in _names(root, folders=True) if name.lower() in PARTS]
+    names.sort(key=lambda name: [*PARTS].index(name.lower()))
+    found = {PARTS[name.lower()]: name for name in names}
+    if "train" in found and not any(map(_is_image, _names(root / found["train"], folders=False))):
         if len(found) < len(names):
             raise UserError(f"images in {str(root)!r}: {', '.join(names)}, expected one of a kind")
         if beside := [f"{name}/" for name in _names(root, folders=True) if name not in names]:
@@ -41,7 +42,8 @@ def images(root: Path, below: str = "") -> LabelTable:
 
     In the order of their names. Folders may be nested within a class; links are followed; what is
     hidden does not count. Other files are left out, which is logged. Classes are as in a
-    `label_table`, where an accent is the same however it is encoded; paths are as they are.
+    `label_table`: without spaces around them, an accent is the same however it is encoded; paths
+    are as they are.
 
     Raises
     ------
@@ -57,7 +59,7 @@ def images(root: Path, below: str = "") -> LabelTable:
         found = [*_files(top / name, f"{name}/")]
         kept = [path for path in found if _is_image(path)]
         paths += [prefix + path for path in kept]
-        classes += [unicodedata.normalize("NFC", name)] * len(kept)
+        classes += [unicodedata.normalize("NFC", name.strip() or name)] * len(kept)
         others += [path for path in found if not _is_image(path)] if kept else [f"{name}/"]
     if not paths:
         raise UserError(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from chainer_jo.relabel import training
 from chainer_jo.relabel.arrays import matrix, training_arrays
@@ -31,19 +31,20 @@ class RelabelClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> RelabelClassifier:
         """X (n, d), y (n,) with wrong labels among them. Raises UserError as `relabel` does."""
-        data, given, self.classes_, _ = training_arrays(X, y)
+        data, given, classes, _ = training_arrays(X, y)
         recipe = training.Recipe()
-        self.n_features_in_ = data.features.shape[1]
-        self.errors_ = training.judge(data, given, self.classes_, recipe, self.seed)
-        labels = self.errors_.probabilities.astype(np.float32)
-        self._look = data.look
+        errors = training.judge(data, given, classes, recipe, self.seed)
+        labels = errors.probabilities.astype(np.float32)
         self._model = training.second_step(data, labels, recipe, self.seed)
+        self._look, self.classes_, self.errors_ = data.look, classes, errors
+        validate_data(self, X, skip_check_array=True)  # notes number and names of the columns
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities (m, c) float32 of features (m, d)."""
+        """Probabilities (m, c) float32 of features (m, d), whose columns have the same names."""
         check_is_fitted(self)
         features = matrix("X", X, self.n_features_in_).astype(np.float32)
+        validate_data(self, X, reset=False, skip_check_array=True)
         return training.predict(self._model, FeatureInput(features, *self._look))
 
     def predict(self, X: Any) -> np.ndarray:

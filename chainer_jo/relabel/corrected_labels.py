@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -120,11 +121,13 @@ class CorrectedLabels:
         files.write(path, lambda file: np.savez_compressed(file, **arrays))
 
     def digest(self, drop_unsure: bool) -> str:
-        """16 hexadecimal digits that follow from the data, what the labels become and, with
-        ``drop_unsure``, which images go."""
+        """16 hexadecimal digits that follow from the data, its other columns, what the labels
+        become and, with ``drop_unsure``, which images go."""
         digest = hashlib.sha256(self.images.fingerprint.encode())
         kept = np.where(self.unsure & drop_unsure, UNKNOWN, self.new)
         digest.update(kept.astype(np.int64))
+        for column in self.images.columns.items():
+            digest.update(json.dumps(column).encode())
         return digest.hexdigest()[:16]
 
 

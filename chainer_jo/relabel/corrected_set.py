@@ -66,7 +66,7 @@ def _in_class_folders(labels: CorrectedLabels) -> list[str]:
     folders = list(names)  # an accent in them may be encoded otherwise
     for path, given in zip(labels.images.paths, labels.errors.given, strict=True):
         folders[given] = PurePosixPath(path).parts[position]
-    taken = set(labels.images.paths)
+    taken = set(map(_place_of, labels.images.paths))
     targets = []
     for path, given, new in zip(labels.images.paths, labels.errors.given, labels.new, strict=True):
         if given == new:
@@ -76,13 +76,18 @@ def _in_class_folders(labels: CorrectedLabels) -> list[str]:
         parts = list(place.parts)
         parts[position] = folders[new]
         target, number = "/".join(parts), 1
-        while target in taken:
+        while _place_of(target) in taken:
             again = f" {number}" if number > 1 else ""
             parts[-1] = f"{place.stem} ({names[given]}{again}){place.suffix}"
             target, number = "/".join(parts), number + 1
-        taken.add(target)
+        taken.add(_place_of(target))
         targets.append(target)
     return targets
+
+
+def _place_of(path: str) -> str:
+    """The same of two paths that some file system cannot tell apart: by case, say."""
+    return label_table.key(path).casefold()
 
 
 def _place(source: Path, target: Path, end: Path | None) -> None:
@@ -96,7 +101,8 @@ def _place(source: Path, target: Path, end: Path | None) -> None:
         except OSError:  # a file system without links
             if target.is_symlink():
                 raise
-    shutil.copyfile(source, target)
+    with open(source, "rb") as image, open(target, "xb") as copy:  # none is written over
+        shutil.copyfileobj(image, copy)
 
 
 def _write_table(labels: CorrectedLabels, kept: np.ndarray, path: Path) -> None:

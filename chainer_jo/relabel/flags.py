@@ -10,6 +10,7 @@ from chainer_jo import files
 from chainer_jo.commands.command_line import Parser, at_least
 from chainer_jo.commands.flags import add_computing_flags, resolve_computing_flags
 from chainer_jo.errors import UserError
+from chainer_jo.relabel.class_folders import is_utf8
 from chainer_jo.relabel.label_table import TableForm
 from chainer_jo.relabel.own_data import OwnData
 
@@ -143,6 +144,11 @@ def _written(name: str) -> str:
 
 
 def _check(flags: argparse.Namespace) -> None:
+    for name in ("data", "validation", "test", "images", "out", "apply"):
+        path = getattr(flags, name)
+        if path is not None and not is_utf8(str(path)):
+            shown = "DATA" if name == "data" else f"--{name}"
+            raise UserError(f"{shown} {str(path)!r}: expected a name in UTF-8")
     at_least(0, "seed", flags.seed)
     at_least(1, "epochs", flags.epochs)
     at_least(8, "size", flags.size)

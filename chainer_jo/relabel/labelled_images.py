@@ -250,6 +250,12 @@ def _in_table(spec: str, file: Path, form: TableForm) -> _Listing:
 def _in_folder(spec: str, root: Path, form: TableForm) -> dict[str, _Listing]:
     if label_table.is_metadata(root / label_table.METADATA):
         return {"train": _in_table(spec, root / label_table.METADATA, form)}
+    for name in class_folders.PARTS:
+        if label_table.is_metadata(root / name / label_table.METADATA):
+            raise UserError(
+                f"data {spec!r}: each part has a table of its own ({name}/{label_table.METADATA}), "
+                "expected the folder of the training part, others with --validation and --test"
+            )
     parts = class_folders.parts(root) or {"train": ""}
     return {use: (spec, root, class_folders.images(root, parts[use])) for use in parts}
 

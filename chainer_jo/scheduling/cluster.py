@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import logging
 import math
+import multiprocessing
 import os
 import pickle
 import secrets
@@ -299,7 +300,14 @@ def prepare(
         worker.loaded[load_data] = data
     # What a script itself defines is not found here, where another program runs.
     with contextlib.suppress(UserError, AttributeError, ImportError):
-        if worker.loaded_by(load_data).fingerprint() == fingerprint:
+        loaded = worker.loaded_by(load_data)
+        if loaded.fingerprint() == fingerprint:
+            daemon = multiprocessing.current_process().daemon
+            if daemon and _on_disk(loaded) and settings.workers != 0:
+                return (
+                    "it may start no processes, which decode images; expected "
+                    "DASK_DISTRIBUTED__WORKER__DAEMON=False"
+                )
             this = get_worker()
             sync(this.loop, this.set_resources, **{place: 1})
             return ""

@@ -97,9 +97,15 @@ class ChainerMNRanks(Ranks):
         self._communicator.multi_node_mean_grad(self._holder)
 
     def average_statistics(self, link: chainer.Link) -> None:
-        from chainermn.extensions import AllreducePersistent
-
-        AllreducePersistent(link, self._communicator)()
+        # Not by ChainerMN's AllreducePersistent: on GPUs it needs an MPI that knows of CUDA.
+        kept = (vars(each).get(name) for each in link.links() for name in sorted(each._persistent))
+        statistics = [array for array in kept if getattr(array, "dtype", None) == np.float32]
+        xp = chainer.backend.get_array_module(*statistics)
+        together = xp.concatenate([array.ravel() for array in statistics])
+        self.average(together)
+        ends = np.cumsum([array.size for array in statistics])[:-1].tolist()
+        for array, mean in zip(statistics, xp.split(together, ends), strict=True):
+            array[...] = mean.reshape(array.shape)
 
     def abort(self, code: int) -> NoReturn:
         self._mpi.Abort(code)

@@ -11,6 +11,7 @@ import ctypes
 import mmap
 import sys
 from collections import defaultdict
+from contextlib import suppress
 
 import numpy
 
@@ -82,7 +83,7 @@ class _Block:
     def __init__(self, size: int) -> None:
         if size >= LARGE:
             self._memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-            if hasattr(mmap, "MADV_HUGEPAGE"):
+            with suppress(AttributeError, OSError):  # an option of the system's
                 self._memory.madvise(mmap.MADV_HUGEPAGE)
         else:
             self._memory = bytearray(size + ALIGNMENT)
