@@ -11,7 +11,7 @@ from chainer_jo.errors import UserError
 from chainer_jo.links.objectives import JointObjective
 from chainer_jo.relabel import label_noise, training
 from chainer_jo.relabel.features import FeatureSet
-from chainer_jo.relabel.folds import folds, near_duplicates, same_files
+from chainer_jo.relabel.folds import _near_pairs, folds, near_duplicates, same_files
 from chainer_jo.relabel.label_errors import best_threshold, find_label_errors
 from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate
 from chainer_jo.relabel.training import Recipe
@@ -205,6 +205,19 @@ def test_copies_of_every_image_are_found(dimensions):
     copies = features + rng.normal(0, 0.01, features.shape).astype(np.float32)
     groups = near_duplicates(np.concatenate([features, copies]))
     assert [group.tolist() for group in groups] == [[i, 1000 + i] for i in range(1000)]
+
+
+@pytest.mark.parametrize("dimensions", [6, 300])
+def test_a_crowd_is_no_group_of_copies_and_has_no_list_of_pairs(dimensions):
+    """Empty frames of a camera, say: their pairs would fill the memory."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(0, 1, (1000, dimensions)).astype(np.float32)
+    features[:450] = features[0] + rng.normal(0, 1e-3, (450, dimensions)).astype(np.float32)
+    features[900] = features[800] + np.float32(1e-3)
+    assert [group.tolist() for group in near_duplicates(features)] == [[800, 900]]
+    assert len(_near_pairs(features, 50)) < 450
+    triples = np.repeat(features[600:603], 3, axis=0) + rng.normal(0, 1e-3, (9, dimensions))
+    assert near_duplicates(triples.astype(np.float32)) == []
 
 
 def test_features_that_tell_no_images_apart_are_no_duplicates():

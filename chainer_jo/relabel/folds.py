@@ -86,12 +86,13 @@ def near_duplicates(features: np.ndarray) -> list[np.ndarray]:
     features : float32 (n, d), finite.
     """
     n = len(features)
+    most = max(2, int(LARGEST_GROUP * n))
     equal = same(map(bytes, features))
     single = np.ones(n, bool)
     for group in equal:
         single[group[1:]] = False
     rows = np.flatnonzero(single)
-    pairs = [rows[_near_pairs(features[rows])]] if len(rows) > 2 else []
+    pairs = [rows[_near_pairs(features[rows], most)]] if len(rows) > 2 else []
     pairs += [np.stack([np.broadcast_to(g[:1], len(g) - 1), g[1:]], axis=1) for g in equal]
     joined = np.concatenate([*pairs, np.empty((0, 2), np.int64)])
     from scipy.sparse import coo_matrix
@@ -99,11 +100,12 @@ def near_duplicates(features: np.ndarray) -> list[np.ndarray]:
 
     graph = coo_matrix((np.ones(len(joined)), tuple(joined.T)), (n, n))
     found = [np.sort(group) for group in same(connected_components(graph, directed=False)[1])]
-    return [group for group in found if len(group) <= max(2, LARGEST_GROUP * n)]
+    return [group for group in found if len(group) <= most]
 
 
-def _near_pairs(features: np.ndarray) -> np.ndarray:
-    """Pairs (m, 2) of rows that are near; no two rows are equal."""
+def _near_pairs(features: np.ndarray, most: int) -> np.ndarray:
+    """Pairs (m, 2) of rows that are near, without most of those of larger groups than ``most``; no
+    two rows are equal."""
     centred = features - features.mean(axis=0)
     rng = np.random.default_rng(0)
     rows = rng.permutation(len(centred))[:SAMPLE]
@@ -114,6 +116,12 @@ def _near_pairs(features: np.ndarray) -> np.ndarray:
     neighbour = min(NEIGHBOUR, len(centred) - 1) - 1
     usual = np.partition(squares, neighbour, axis=1)[:, neighbour]
     limit = NEAR * np.median(np.sqrt(usual.clip(0)))
+    # A crowd has as many pairs as its size squared: what is near to an image in one is left out.
+    near = squares < (0.9 * limit) ** 2
+    kept = np.flatnonzero(~near[near.sum(axis=1) >= most].any(axis=0))
+    if len(kept) < 2:
+        return np.empty((0, 2), np.int64)
+    centred = centred[kept]
     directions = np.linalg.svd(sample, full_matrices=False)[2][:DIRECTIONS]
     from scipy.spatial import cKDTree
 
@@ -123,11 +131,11 @@ def _near_pairs(features: np.ndarray) -> np.ndarray:
         pairs = tree.query_pairs(limit, output_type="ndarray")
     else:  # features without such directions, whitened ones for example
         pairs = _all_pairs(centred, 1.1 * limit)
-    near = [
+    found = [
         np.linalg.norm(centred[i] - centred[j], axis=1) < limit
         for i, j in (part.T for part in np.array_split(pairs, 1 + len(pairs) // 10_000))
     ]
-    return pairs[np.concatenate(near)]
+    return kept[pairs[np.concatenate(found)]]
 
 
 def _all_pairs(points: np.ndarray, limit: float) -> np.ndarray:
