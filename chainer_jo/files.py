@@ -57,7 +57,7 @@ def write(path: Path, save: Callable[[IO[bytes]], None]) -> None:
 @contextlib.contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
     """Gives a folder to be filled, which is renamed to ``folder`` at the end. The working directory
-    cannot be renamed: there the content is moved.
+    and a mounted one cannot be replaced: it is filled within them, and the content moved.
 
     Raises
     ------
@@ -69,11 +69,13 @@ def new_folder(folder: Path) -> Iterator[Path]:
             raise UserError(f"folder {str(folder)!r}: not empty, expected one to be made")
         place = Path(os.path.realpath(folder))  # of a link and of "." what they name
         place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as beside:
+        stays = place.exists() and (place.samefile(os.curdir) or os.path.ismount(place))
+        parent = place if stays else place.parent
+        with tempfile.TemporaryDirectory(prefix=f".{place.name}.", dir=parent) as beside:
             whole = Path(beside) / place.name
             whole.mkdir()
             yield whole
-            if place.exists() and place.samefile(os.curdir):
+            if stays:
                 for each in whole.iterdir():
                     each.rename(place / each.name)
             else:

@@ -169,7 +169,26 @@ def test_a_full_disk_leaves_nothing(source, tmp_path, monkeypatch):
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("shutil.copyfile", full)
+    monkeypatch.setattr("shutil.copyfileobj", full)
     with pytest.raises(UserError, match="No space left on device"):
         corrected_set.write(labels(sets), sets, tmp_path / "new", True)
     assert not (tmp_path / "new").exists() and not list(tmp_path.glob(".new*"))
+
+
+def test_a_mounted_folder_is_filled(source, tmp_path, monkeypatch):
+    """It cannot be replaced, nor what lies on another file system be renamed into it."""
+    sets = read_sets(str(source))
+    (tmp_path / "new").mkdir()
+    monkeypatch.setattr(os.path, "ismount", lambda path: path == tmp_path / "new")
+    inode = (tmp_path / "new").stat().st_ino
+    corrected_set.write(labels(sets), sets, tmp_path / "new", True)
+    assert (tmp_path / "new").stat().st_ino == inode
+    assert below(tmp_path / "new") == below(source)
+
+
+def test_an_image_that_is_gone_is_named(source, tmp_path):
+    sets = read_sets(str(source))
+    (source / "train/dog/1.png").unlink()
+    with pytest.raises(UserError, match=r"image '.*train/dog/1.png': No such file or directory"):
+        corrected_set.write(labels(sets), sets, tmp_path / "new", True)
+    assert not (tmp_path / "new").exists()

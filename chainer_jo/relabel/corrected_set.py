@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from chainer_jo import files
+from chainer_jo.errors import UserError
 from chainer_jo.relabel import label_table
 from chainer_jo.relabel.corrected_labels import CorrectedLabels, renamed
 from chainer_jo.relabel.label_table import LABEL, PATH
@@ -101,8 +102,13 @@ def _place(source: Path, target: Path, end: Path | None) -> None:
         except OSError:  # a file system without links
             if target.is_symlink():
                 raise
-    with open(source, "rb") as image, open(target, "xb") as copy:  # none is written over
-        shutil.copyfileobj(image, copy)
+    try:
+        with open(source, "rb") as image, open(target, "xb") as copy:  # none is written over
+            shutil.copyfileobj(image, copy)
+    except OSError as error:
+        if error.filename == str(source):
+            raise UserError(f"image {str(source)!r}: {error.strerror}") from None
+        raise
 
 
 def _write_table(labels: CorrectedLabels, kept: np.ndarray, path: Path) -> None:
