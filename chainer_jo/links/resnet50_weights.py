@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from chainer.serializers import DictionarySerializer, NpzDeserializer
+from chainer.serializers import NpzDeserializer, npz
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
@@ -138,11 +138,9 @@ def _without_bias(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 def _assign(network: ResNet50, weights: dict[str, np.ndarray], path: Path, head: bool) -> None:
     """Puts every array where it belongs, after all of them have been checked."""
     in_file = torchvision_names() if path.suffix == ".safetensors" else {}
-    initial = DictionarySerializer()
-    initial.save(network)
     expected = {
         name: array
-        for name, array in initial.target.items()
+        for name, array in npz.serialize(network).items()
         if not _is_counter(name) and (head or not name.startswith("fc6/"))
     }
     for name, array in expected.items():

@@ -74,9 +74,8 @@ class BestEpoch(training.Extension):
         self._weights = self._copy() if keep_weights else {}
 
     def _copy(self) -> dict[str, np.ndarray]:
-        serializer = serializers.DictionarySerializer()
-        serializer.save(self.model)
-        return {name: np.array(array) for name, array in serializer.target.items()}
+        arrays = serializers.npz.serialize(self.model)
+        return {name: np.array(array) for name, array in arrays.items()}
 
     def __call__(self, trainer: training.Trainer) -> None:
         validation = trainer.observation["validation"]
