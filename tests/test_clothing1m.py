@@ -264,7 +264,7 @@ def test_prepare_can_be_ended(how, whole, tmp_path):
         script.send_signal(how)
     try:
         # Until the last process has closed its standard error.
-        said = finish(script, 130 if how == signal.SIGINT else -how, timeout=60).stderr
+        said = finish(script, 130 if how == signal.SIGINT else -how).stderr
         assert said == "" or how != signal.SIGINT
         wait_until(lambda: not alive(script.pid))
     finally:

@@ -483,7 +483,7 @@ NO_READER = "nobody reads the output; the same command continues where this one 
 def test_output_that_is_read_no_more_ends_in_one_line(tmp_path):
     process = _computing(tmp_path)
     process.stdout.close()
-    assert processes.finish(process, 1, timeout=60).stderr == NO_READER
+    assert processes.finish(process, 1).stderr == NO_READER
 
 
 @pytest.mark.parametrize("script, said", [("table1", NO_READER), ("compare", "")])
@@ -493,7 +493,7 @@ def test_output_that_is_kept_back_until_nobody_reads_it(script, said):
     command = [sys.executable, ROOT / "reproduce" / f"{script}.py", "--help"]
     process = processes.start(command, env=buffered)
     process.stdout.close()
-    assert processes.finish(process, 1, timeout=60).stderr == said
+    assert processes.finish(process, 1).stderr == said
 
 
 @pytest.mark.parametrize("kill", [
@@ -504,7 +504,7 @@ def test_interrupt_says_how_to_go_on(tmp_path, kill):
     process = _computing(tmp_path, start_new_session=True)
     time.sleep(2)
     kill(process.pid)
-    said = processes.finish(process, 130, timeout=60).stderr
+    said = processes.finish(process, 130).stderr
     processes.wait_until(lambda: not processes.alive(process.pid), 5)
     assert said.strip() == "interrupted; the same command continues where this one stopped"
 
