@@ -20,7 +20,7 @@ from chainer_jo.commands.image_sources import InMemory
 from chainer_jo.datasets import clothing1m, clothing1m_standin
 from chainer_jo.experiments.presets import CLOTHING1M_DIGITS, PRESETS, Study
 from chainer_jo.experiments.presets import CLOTHING1M_STANDIN as STANDIN
-from chainer_jo.experiments.store import RunStore, read_packed
+from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper.tables import TABLE1
 from chainer_jo.report.claims import Claims
 from chainer_jo.report.clothing1m import table3
@@ -51,8 +51,7 @@ def study_of(folder, part):
     """The study that a committed table of cells, or figure of curves, was made in."""
     cells = part.get("cells", [])
     rates = {cell["column"].get("noise_rate", -1) for cell in cells}
-    runs = read_packed(REFERENCE / folder).values()
-    features = {run["experiment"]["noise"].get("features") for run in runs} - {None}
+    features = RunStore(REFERENCE / folder).features()
     return Study(
         PRESETS[part["preset"]],
         part["data"],
@@ -164,13 +163,13 @@ def test_how_far_the_joint_method_is_at_the_papers_scale(tmp_path, first, second
     table = {**table1_of(FILLED, 1), "preset": "paper", "data": "cifar10-jpeg"}
     files.write_json(tmp_path / "table1.json", table)
     curves = [
-        {"label": f"joint, {name} step", "epochs": epochs, "of": of, "runs": ["later", name]}
-        for name, epochs, of in (("first", first, 200), ("second", second, 120))
-    ]
+        {"label": f"joint, {name} step", "epochs": epochs, "of": of, "runs": ["later", name],
+         "mean": mean}
+        for name, epochs, of, mean in (("first", first, 200, 74.5), ("second", second, 120, 80.0))
+    ]  # fmt: skip
     files.write_json(tmp_path / "learning_curves.json", {"curves": curves})
-    log = [{"test": 0.7, "recovery": 0.55}, {"test": 0.745, "recovery": 0.613}]
-    files.write_json(tmp_path / "runs" / "first" / "log.json", log)
-    files.write_json(tmp_path / "runs" / "second" / "log.json", [{"test": 0.8}])
+    log = [{"recovery": 0.55}, {"recovery": 0.613}]
+    files.write_json(tmp_path / "runs" / "first" / "log.json", log)  # the second's is not kept
     assert readme_regions._said(committed.Reference("paper", tmp_path, tmp_path)).endswith(said)
 
 

@@ -16,7 +16,7 @@ from chainer_jo.paper.claims.decision import Finding
 from chainer_jo.paper.trials import Trials
 from chainer_jo.report.output import Output, write_all
 from chainer_jo.report.results import OutputResults
-from chainer_jo.report.words import in_words, slug
+from chainer_jo.report.words import clusters, in_words, slug
 
 RULE = (
     "± is one standard deviation over trials, which are seeds on the same images: what other test "
@@ -157,6 +157,9 @@ def as_json(claim: paper.Claim, group: str, verdict: paper.Verdict, results: Out
         claim.rests_on: f"this rests on a premise of {preset}: {in_words(claim.rests_on)}",
     }
     remarks = [said for key, said in premise.items() if key in results.premises]
+    features = results.study.features
+    if features and not {"figure5", "figure6"}.isdisjoint(claim.shown_in):
+        remarks.append(f"pseudo labels are {clusters(features)}")
     return {
         "id": claim.id,
         "group": group,

@@ -5,7 +5,7 @@ from functools import partial
 from chainer_jo.experiments.presets import Study
 from chainer_jo.report.curves import Curve, Inset
 from chainer_jo.report.figure import Figure
-from chainer_jo.report.words import images
+from chainer_jo.report.words import clusters, images
 
 #: By name: the kind and rate of the noise.
 LABELS = {
@@ -48,10 +48,12 @@ def label_figure(study: Study, number: int, what: str, key: str) -> Figure:
     drawn = "thin: KL divergence (eq. 6) where labels are updated"
     conditions += f"; {drawn if loss else 'bands from the first division of the learning rate on'}"
     missing = "" if study.features else MISSING
-    kinds = "true, noisy and pseudo" if study.features else "true and noisy"
+    kinds = "true and noisy labels"
+    if study.features:
+        kinds = f"true, noisy and pseudo labels ({clusters(study.features)})"
     caption = (
-        f"{what} in the second step on {kinds} labels, as they are and as the first step leaves "
-        f"them; {images(study)}."
+        f"{what} in the second step on {kinds}, as they are and as the first step leaves them; "
+        f"{images(study)}."
     )
     epochs, drops = study.second_step_schedule()
     inset = Inset(drops[-1], epochs, (0.54, 0.74, 0.43, 0.18)) if loss else None

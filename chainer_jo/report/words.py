@@ -32,6 +32,13 @@ def images(study: Study) -> str:
     return f"{data} at {part} of its resolution" if shrink else data
 
 
+def clusters(features: str) -> str:
+    """What pseudo labels are, by the features that a study or run names: "clusters of pixels, not
+    of ResNet-50's features"."""
+    stands_in = "" if features.startswith("resnet50") else ", not of ResNet-50's features"
+    return f"clusters of {features}{stands_in}"
+
+
 def counted(number: int, thing: str) -> str:
     """How many there are: "1 run", "3 runs"."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

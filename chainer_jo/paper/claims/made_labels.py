@@ -1,6 +1,7 @@
 """Figures 5 and 6: labels that a network made, against random and against true ones."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from chainer_jo.paper.claims import phases
 from chainer_jo.paper.claims.claim import Claim, Results
@@ -44,17 +45,12 @@ def _hardly_updated(results: Results) -> Iterator[Finding]:
         yield exceeds(what, gain(labels), gain("pseudo"), ties=True, unit=POINTS)
 
 
-def _lower_accuracy(results: Results) -> Iterator[Finding]:
+def _lower_accuracy(results: Results, stage: str = "initial") -> Iterator[Finding]:
     right = _right(results, "pseudo")
     what = f"right labels, pseudo against {NOISIER}"
     yield Finding(what, right, _right(results, NOISIER), ties=True, premise=True)
-    symmetric, pseudo = (_accuracy(results, labels) for labels in (NOISIER, "pseudo"))
-    yield exceeds(f"test accuracy, {NOISIER} against pseudo", symmetric, pseudo, ties=True)
-
-
-def _lower_accuracy_still(results: Results) -> Iterator[Finding]:
-    symmetric, pseudo = (_accuracy(results, labels, "updated") for labels in (NOISIER, "pseudo"))
-    what = f"test accuracy, {NOISIER} against pseudo, updated"
+    symmetric, pseudo = (_accuracy(results, labels, stage) for labels in (NOISIER, "pseudo"))
+    what = f"test accuracy, {NOISIER} against pseudo{', updated' * (stage == 'updated')}"
     yield exceeds(what, symmetric, pseudo, ties=True)
 
 
@@ -112,9 +108,9 @@ CLAIMS = [
         "pseudo-accuracy-stays-lower",
         "Figure 5",
         "It is the same once the labels are updated.",
-        "Peak of the test accuracy on the updated labels, symmetric noise of r = 0.5 against "
-        "pseudo labels.",
-        _lower_accuracy_still,
+        "More labels are right, before they are updated, than with symmetric noise of r = 0.5, and "
+        "yet the peak of the test accuracy on the updated labels is lower.",
+        partial(_lower_accuracy, stage="updated"),
         ("figure5",),
     ),
     Claim(
