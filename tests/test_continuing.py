@@ -1,5 +1,6 @@
 """Runs killed, interrupted, paused or shared between processes end as if nothing had happened."""
 
+import contextlib
 import json
 import os
 import random
@@ -27,6 +28,7 @@ from chainer_jo.experiments.provenance import collect, other_code
 from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.scheduling import worker
+from chainer_jo.scheduling.cost import UNKNOWN, Cost
 from chainer_jo.scheduling.scheduler import Scheduler, pending, with_first_steps
 from chainer_jo.training.extensions import Paused
 
@@ -180,6 +182,32 @@ def test_a_run_that_this_code_alone_computed_is_not_noted(tmp_path):
     with store.lock(experiment), pytest.raises(Paused):
         Run(experiment, digits.load(), store, Settings(deadline=0.0)).finish()
     assert other_code([finish(store)]) == ""
+
+
+def test_a_run_says_all_devices_that_computed_it(tmp_path, monkeypatch):
+    """Its seconds tell nothing of either."""
+    store, experiment = RunStore(tmp_path), EXPERIMENTS[1]
+    with monkeypatch.context() as patch, store.lock(experiment), pytest.raises(Paused):
+        patch.setattr(provenance, "device_name", lambda device: "another")
+        Run(experiment, digits.load(), store, Settings(deadline=0.0)).finish()
+    mixed = finish(store)
+    here = mixed["provenance"]["device"]
+    assert collect(tmp_path)["devices"] == sorted([here, "another"])
+    assert other_code([mixed]) == ""
+    assert Cost.of(store, [experiment], here, guess=None).basis == UNKNOWN
+
+
+def test_a_second_step_does_not_go_on_with_other_labels(tmp_path):
+    """As where its first step was done again elsewhere."""
+    store, (second, first) = RunStore(tmp_path), (EXPERIMENTS[0], EXPERIMENTS[0].first_step)
+    for experiment in (first, second):
+        with contextlib.suppress(Paused), store.lock(experiment):
+            late = Settings(deadline=0.0 if experiment is second else None)
+            Run(experiment, digits.load(), store, late).finish()
+    digest = store.save_labels(first, np.roll(store.labels(first), 1, axis=1))
+    store.save_result(first, store.result(first) | {"labels_sha256": digest})
+    with store.lock(second), pytest.raises(UserError, match="expected the same data and labels"):
+        Run(second, digits.load(), store, Settings()).finish()
 
 
 @pytest.mark.parametrize("part", ["codes", "updater/optimizer:main/velocity_by_name"])

@@ -158,6 +158,8 @@ def test_epochs_of_a_packed_run_that_is_done_again_are_those_of_the_new_one(pack
         other.snapshot(first).touch()
     assert (other.epochs_done(first), other.epochs_left(first)) == (1, epochs - 1)
     assert other.log(first) == [{"epoch": 1, "test": 0.1}], "which led to the result that counts"
+    other.save_result(first, {"id": first.id})  # of before: its log is still there
+    assert (other.epochs_done(first), other.epochs_left(first)) == (0, epochs)
 
 
 @pytest.mark.parametrize("content", [

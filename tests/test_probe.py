@@ -2,7 +2,7 @@
 
 import math
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import replace
 
 import pytest
@@ -51,11 +51,9 @@ def test_what_cannot_be_tried_in_a_process_of_its_own_is_said():
 
 
 def test_without_memory_there_is_no_estimate(monkeypatch):
-    def spent(*_):
-        raise MemoryError("Out of memory allocating 65,536 bytes")
-
-    monkeypatch.setattr(cost, "measure", spent)
-    monkeypatch.setattr(cost, "ProcessPoolExecutor", lambda n, **_: ThreadPoolExecutor(n))
+    spent = Future()
+    spent.set_exception(MemoryError("Out of memory allocating 65,536 bytes"))
+    monkeypatch.setattr(cost.Processes, "call", lambda *_: spent)
     assert probe(RUN, TINY.image_shape, Settings(), 1) is None
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import processes
 import pytest
 from here import Here
@@ -21,6 +22,7 @@ from tiny import TINY
 from chainer_jo import files
 from chainer_jo.commands import app, compare, flags, main
 from chainer_jo.commands.image_sources import InMemory
+from chainer_jo.commands.kept import loss
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.experiments import presets, provenance
 from chainer_jo.experiments.presets import Study
@@ -31,8 +33,13 @@ from chainer_jo.report.cells import Cell
 from chainer_jo.report.claims import Claims
 from chainer_jo.report.comparison_table import comparison_table
 from chainer_jo.report.html import Report
+from chainer_jo.report.label_curves import label_figure
 from chainer_jo.report.sensitivity_table import sensitivity_table, validation
 from chainer_jo.report.table import Block, Table
+
+NEEDS_A_FULL_DISK = pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="no /dev/full on this system"
+)
 
 
 @pytest.fixture
@@ -239,6 +246,32 @@ def test_no_runs_replaces_nothing_by_what_has_fewer_trials(tiny, tmp_path, caplo
     assert all((folder / name).read_bytes() != content for name, content in before.items())
 
 
+def test_no_runs_shows_pseudo_labels_without_their_features(tiny, tmp_path):
+    path = tmp_path / "embeddings.npz"
+    np.savez(path, features=np.random.default_rng(0).normal(size=(1498, 2)))
+    figure5 = partial(label_figure, number=5, what="Test accuracy", key="test")
+    assert run(figure5, tmp_path, "--features", str(path)) == 0
+    path.unlink()
+    written = tmp_path / "results" / "tiny" / "figure5.md"
+    before = written.read_text()
+    assert "clusters of embeddings-" in before and "not of ResNet-50's features" in before
+    written.unlink()
+    assert run(figure5, tmp_path, "--no-runs") == 0
+    assert written.read_text() == before
+
+
+def test_what_replaces_a_file_keeps_each_of_its_numbers(tmp_path):
+    """And not their sum alone."""
+
+    def figure(**trials):
+        return {"curves": [{"label": name, "trials": n} for name, n in trials.items()]}
+
+    path = tmp_path / "figure5.json"
+    files.write_json(path, figure(noisy=2, pseudo=2))
+    assert loss(path, lambda: figure(noisy=5)) == "figure5 (2 of 4 numbers)"
+    assert loss(path, lambda: figure(pseudo=2, noisy=3)) == ""
+
+
 def test_what_is_known_of_runs_elsewhere_stays(tiny, tmp_path):
     """Of a folder of tables without their runs."""
     known = tmp_path / "results" / "tiny" / "provenance.json"
@@ -309,18 +342,18 @@ def test_a_kill_while_runs_are_forgotten_leaves_no_second_step_alone(
 ):
     flags = ("--noise-rates", "0.5", "--trials", "1")
     assert run(table1, tmp_path, *flags) == 0
-    forget, forgotten = RunStore.forget, []
+    unlink, runs = os.unlink, []
 
-    def killed(store, experiment):
-        if forgotten:
+    def killed(path):
+        runs.append(Path(path).parent.name)
+        if runs[-1] != runs[0]:
             signal.raise_signal(signal.SIGTERM)
-        forget(store, experiment)
-        forgotten.append(experiment.kind)
+        unlink(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(RunStore, "forget", killed)
+        patch.setattr(os, "unlink", killed)
         assert run(table1, tmp_path, *flags, "--fresh") == 130
-    assert forgotten == ["second_step"]
+    assert runs[0].startswith("second-step")
     (first,) = tmp_path.rglob("first-step-*/result.json")
     assert run(table1, tmp_path, *flags) == 0  # the second once more
     first.unlink()
@@ -328,6 +361,17 @@ def test_a_kill_while_runs_are_forgotten_leaves_no_second_step_alone(
     assert run(table1, tmp_path, *flags, "--dry-run") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line[:9].strip() for line in lines if "-step-" in line] == ["to do", "-"]
+
+
+def test_fresh_that_is_refused_forgets_nothing(tiny, tmp_path, capsys):
+    flags = ("--noise-rates", "0.5", "--trials", "1")
+    assert run(table1, tmp_path, *flags) == 0
+    before = sorted(tmp_path.rglob("runs/*/*"))
+    baseline = Study(TINY, "digits").baseline("cross_entropy", "symmetric", 0.5, 0)
+    with RunStore(tmp_path / "results" / "tiny").lock(baseline):
+        assert run(table1, tmp_path, *flags, "--fresh") == 2
+    assert f"run {baseline.id}: another process is at it" in capsys.readouterr().err
+    assert sorted(tmp_path.rglob("runs/*/*")) == before
 
 
 def test_a_plan_names_what_diverged_and_what_is_done_afresh(tiny, tmp_path, capsys):
@@ -433,7 +477,16 @@ def test_results_folder_that_is_a_file(tiny, tmp_path, capsys):
     assert (tmp_path / "results").read_text() == "in the way"
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+@NEEDS_A_FULL_DISK
+def test_output_that_finds_no_room_ends_with_one_line(tmp_path):
+    here = "--results", tmp_path, "--figures", tmp_path
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, ROOT / "reproduce" / "table4.py", "--preset", "digits", *here]
+        ended = processes.finish(processes.start(command, stdout=full), code=2)
+    assert ended.stderr == "error: output: No space left on device, expected room for it\n"
+
+
+@NEEDS_A_FULL_DISK
 def test_full_disk_ends_with_one_line(tmp_path):
     def save(file):
         with open("/dev/full", "wb", buffering=0) as full:

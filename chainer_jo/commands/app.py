@@ -26,7 +26,7 @@ from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.provenance import collect, device_name, other_code, other_shards
 from chainer_jo.experiments.run import Settings, device_of
-from chainer_jo.experiments.store import RunStore
+from chainer_jo.experiments.store import RunStore, read_packed
 from chainer_jo.functions import providers
 from chainer_jo.report.table import Table
 from chainer_jo.report.words import of_the_paper
@@ -160,6 +160,11 @@ class App:
         )
         self.store = RunStore(flags.results / self.study.folder)
         self.figures = flags.figures / self.study.folder
+        if not (flags.runs or flags.weights or getattr(flags, "features", None)):
+            # To show finished runs with pseudo labels does not take the file of their features.
+            of_runs = self.store.features()
+            if len(of_runs) == 1:
+                self.study = replace(self.study, features=of_runs.pop())
         self.outputs = self._cheapest_first([build(self.study) for build in builds])
         self._check_noise_rates()
         self.experiments = with_first_steps(
@@ -186,8 +191,7 @@ class App:
             return
         if self.flags.fresh:
             self._bind_data()  # with other data than the folder's nothing is done, nor forgotten
-            for experiment in reversed(self.experiments):  # no second step without its first
-                self.store.forget(experiment)
+            self.store.forget(*reversed(self.experiments))  # no second step without its first
         finished = self._run_pending() if self.flags.runs else True
         if self.experiments and self.store.results():  # else what is known is of runs elsewhere
             files.write_json(self.store.root / "provenance.json", collect(self.store.root))
@@ -312,9 +316,10 @@ class App:
         """Tells of finished runs that this command would have computed otherwise."""
         finished = [r for e in self.experiments if (r := self.store.result(e))]
         shards = self.flags.shards or self.ranks.size
+        again = "other --results" if read_packed(self.store.root) else "--fresh"
         for note in (other_code(finished), other_shards(finished, shards)):
             if note:
-                _logger.warning(note)
+                _logger.warning("%s; %s does a script's runs again", note, again)
 
     def _print_plan(self) -> None:
         cost, left = self._cost, self._epochs_left()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import logging
 import os
 import shlex
@@ -87,6 +88,9 @@ def written() -> Iterator[None]:
 
 def file_error(error: OSError) -> str:
     """Which file cannot be used, and why. Raises what is no error of a file."""
+    if error.errno == errno.ENOSPC and error.filename is None:  # of files the name is known
+        print_no_more()
+        return f"output: {error.strerror}, expected room for it"
     if error.filename is None:
         raise error
     return f"file {str(error.filename)!r}: {error.strerror}, expected one that can be used"

@@ -61,11 +61,6 @@ def code() -> str:
     return f"chainer_jo {chainer_jo.__version__}, commit {COMMIT}, code {digest}{with_scripts}"
 
 
-def this_code() -> dict:
-    """The commit and the digest of the method's sources, as JSON values."""
-    return {"commit": COMMIT, "sources": sources_digest()}
-
-
 @functools.cache
 def cpu_name() -> str:
     """The processor as the system names it."""
@@ -103,8 +98,8 @@ def collect(root: Path) -> dict:
         "commits": distinct(code.get("commit") for code in codes),
         "sources": sorted({code.get("sources") or "unknown" for code in codes}),
         "versions": distinct(origin["versions"] for origin in origins),
-        "devices": distinct(origin["device"] for origin in origins),
-        "engines": distinct(origin["engine"] for origin in origins),
+        "devices": distinct(code["device"] for code in codes if "device" in code),
+        "engines": distinct(code["engine"] for code in codes if "engine" in code),
     }
 
 
@@ -117,8 +112,13 @@ def known(root: Path) -> dict:
 
 
 def _codes(origin: dict) -> list[dict]:
-    """All codes that computed a run, from its provenance."""
+    """All that computed a run, from its provenance; some runs keep of other code no device."""
     return [origin, *origin.get("other_code", [])]
+
+
+def devices(result: dict) -> set[str]:
+    """Names of all that computed a run."""
+    return {code["device"] for code in _codes(result["provenance"]) if "device" in code}
 
 
 def other_code(results: Sequence[dict]) -> str:
@@ -137,7 +137,7 @@ def other_code(results: Sequence[dict]) -> str:
     shown = ", ".join(commits[:3]) + (", ..." if len(commits) > 3 else "")
     return (
         f"{len(others)} of {len(results)} finished runs were made by other code than this "
-        f"(commit {shown}), wholly or in part; --fresh does a script's runs again"
+        f"(commit {shown}), wholly or in part"
     )
 
 
@@ -151,16 +151,26 @@ def other_shards(results: Sequence[dict], shards: int) -> str:
     numbers = " or ".join(str(number) for number in sorted(set(others)))
     return (
         f"{len(others)} of {len(results)} finished runs were computed in {numbers} shards, which "
-        f"gives other numbers than this command's {shards}; --fresh does a script's runs again"
+        f"gives other numbers than this command's {shards}"
     )
 
 
+def computing(device: chainer.backend.Device, provider: Provider | None) -> dict:
+    """What computes here: commit, digest of the method's sources, device and engine, as JSON
+    values."""
+    return {
+        "commit": COMMIT,
+        "sources": sources_digest(),
+        "device": device_name(device),
+        "engine": provider.name if provider else "stock",
+    }
+
+
 def provenance(
-    device: chainer.backend.Device, provider: Provider | None, codes: Sequence[dict] = ()
+    device: chainer.backend.Device, provider: Provider | None, computed: Sequence[dict] = ()
 ) -> dict:
-    """Commit, digest of the method's sources, versions, device and engine, as JSON values; and a
-    digest of what the engine has chosen by measuring, and what of ``codes`` is other code, if
-    anything."""
+    """What computes here (`computing`) and versions, as JSON values; and a digest of what the
+    engine has chosen by measuring, and what else has ``computed``, if anything."""
     packages = ["chainer", "numpy"] + ([] if device.xp is np else ["cupy-cuda12x", "cupy-cuda13x"])
     versions = {"python": platform.python_version()}
     for package in packages:
@@ -168,12 +178,12 @@ def provenance(
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    others = [code for code in codes if code.get("sources") != sources_digest()]
+    here = computing(device, provider)
+    telling = ("sources", "device", "engine")
+    others = [each for each in computed if any(each.get(key) != here[key] for key in telling)]
     return {
-        **this_code(),
+        **here,
         "versions": versions,
-        "device": device_name(device),
-        "engine": provider.name if provider else "stock",
         **({"choices": provider.choices} if provider and provider.choices else {}),
         **({"other_code": others} if others else {}),
     }

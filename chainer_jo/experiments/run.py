@@ -14,7 +14,7 @@ from chainer_jo import files, seeds
 from chainer_jo.datasets import ImageData
 from chainer_jo.datasets.labelled_data import LabelledData
 from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.provenance import provenance, this_code
+from chainer_jo.experiments.provenance import computing, provenance
 from chainer_jo.experiments.pseudo import PseudoSource
 from chainer_jo.experiments.run_parts import Inputs, make_network, make_objective
 from chainer_jo.experiments.store import RunStore
@@ -202,8 +202,8 @@ class Run:
         extend(
             extensions.Checkpoint(
                 self._snapshot,
-                task.fingerprint,
-                this_code(),
+                self._trained_on,
+                computing(self.device, self.provider),
                 task.shards,
                 ranks,
                 seconds=settings.snapshot_seconds,
@@ -211,6 +211,15 @@ class Run:
                 deadline=settings.deadline,
             )
         )
+
+    @property
+    def _trained_on(self) -> str:
+        """What a snapshot is of: the data, and the labels of a first step, which may be done again
+        elsewhere with others."""
+        first_step, known = self.experiment.first_step, {}
+        if first_step and self.ranks.is_first:  # which alone looks at snapshots
+            known = self.store.result(first_step)
+        return "-".join([self.task.fingerprint, known.get("labels_sha256", "")[:16]]).rstrip("-")
 
     @property
     def _recovers_by_prediction(self) -> bool:
@@ -233,7 +242,7 @@ class Run:
             outcome = self._train()
         finally:
             self.inputs.close()
-        codes = self.trainer.get_extension("Checkpoint").codes
+        computed = self.trainer.get_extension("Checkpoint").computed
         result = {
             "id": self.experiment.id,
             **outcome,
@@ -243,7 +252,7 @@ class Run:
             "shards": self.task.shards.number,
             "noisy_labels_right": self.task.noisy_labels_right,
             "data": self.task.fingerprint,
-            "provenance": provenance(self.device, self.provider, codes),
+            "provenance": provenance(self.device, self.provider, computed),
         }
         if self.ranks.is_first:
             self.store.save_result(self.experiment, result)

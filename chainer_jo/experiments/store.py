@@ -85,8 +85,9 @@ class RunStore:
         return files.read_json(self.folder(experiment) / "log.json", list, missing=[])
 
     def epochs_done(self, experiment: Experiment) -> int:
-        """Epochs so far of a run that is done here, whatever is packed."""
-        return len(self._log_here(experiment))
+        """Epochs so far of a run that is done here, whatever is packed; of one that has a result,
+        and is about to be done once more, none."""
+        return 0 if _kept_result(self.folder(experiment)) else len(self._log_here(experiment))
 
     def snapshot(self, experiment: Experiment) -> Path:
         """The file that an unfinished run goes on from, if it is there."""
@@ -95,7 +96,7 @@ class RunStore:
     def epochs_left(self, experiment: Experiment) -> int:
         """Epochs that a run to do has before it: all if it begins anew."""
         epochs = experiment.optimization.epochs
-        if _kept_result(self.folder(experiment)) or not self.snapshot(experiment).exists():
+        if not self.snapshot(experiment).exists():
             return epochs
         return epochs - self.epochs_done(experiment)
 
@@ -106,6 +107,13 @@ class RunStore:
             if kept := _kept_result(path.parent):  # another process may begin it again
                 found[path.parent.name] = kept
         return [found[run_id] for run_id in sorted(found)]
+
+    def features(self) -> set[str]:
+        """What the pseudo labels of the runs here are clusters of, as each run records it."""
+        paths = (self.root / "runs").glob("*/experiment.json")
+        known = [run["experiment"] for run in read_packed(self.root).values()]
+        known += filter(None, (files.read_json(path, missing=None) for path in paths))
+        return {e["noise"]["features"] for e in known if e["noise"].get("features")}
 
     def pack(self, root: Path) -> tuple[int, int]:
         """Packs every finished run into the results folder ``root``, beside those that are packed
@@ -187,32 +195,41 @@ class RunStore:
             for path in self.folder(experiment).glob(pattern):
                 path.unlink()
 
-    def forget(self, experiment: Experiment) -> None:
-        """Removes everything of a run but its description and its lock, its result first: a kill
-        meanwhile leaves no finished run that lacks something.
+    def forget(self, *experiments: Experiment) -> None:
+        """Removes everything of runs but their descriptions and locks, of each its result first: a
+        kill meanwhile leaves no finished run that lacks something.
 
         Raises
         ------
         UserError
-            if another process is at the run, or it is a packed one.
+            if another process is at one of the runs, or it is a packed one; nothing is removed.
         """
-        if experiment.id in read_packed(self.root):
-            raise UserError(
-                f"run {experiment.id}: packed in {self.root / PACKED}, which nothing "
-                "forgets; expected another --results folder"
-            )
-        folder = self.folder(experiment)
-        if not folder.exists():
-            return
+        for experiment in experiments:
+            if experiment.id in read_packed(self.root):
+                raise UserError(
+                    f"run {experiment.id}: packed in {self.root / PACKED}, which nothing "
+                    "forgets; expected another --results folder"
+                )
+        there = [e for e in experiments if self.folder(e).exists()]
+        for experiment in there:  # all their locks at once would be more files than may be open
+            with self._lock_to_forget(experiment):
+                pass
+        for experiment in there:
+            with self._lock_to_forget(experiment):
+                paths = self.folder(experiment).iterdir()
+                for path in sorted(paths, key=lambda path: path.name != "result.json"):
+                    if path.name not in ("experiment.json", "lock") and path.is_file():
+                        os.unlink(path)
+
+    @contextlib.contextmanager
+    def _lock_to_forget(self, experiment: Experiment) -> Iterator[None]:
         with self.lock(experiment) as mine:
             if not mine:
                 raise UserError(
                     f"run {experiment.id}: another process is at it; expected it to be stopped "
                     "before its files are removed"
                 )
-            for path in sorted(folder.iterdir(), key=lambda path: path.name != "result.json"):
-                if path.name not in ("experiment.json", "lock") and path.is_file():
-                    os.unlink(path)
+            yield
 
 
 def _kept_result(folder: Path) -> dict | None:

@@ -173,8 +173,7 @@ class ByImages:
         self.data = self.load()
         experiments = list(self.names)
         self._check_pixels(experiments)
-        for experiment in self._lost():
-            self.store.forget(experiment)
+        self.store.forget(*self._lost())
         if not self._run(experiments):
             return None
         for experiment in experiments:

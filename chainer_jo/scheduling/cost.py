@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
 import statistics
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
@@ -18,9 +16,11 @@ import numpy as np
 
 from chainer_jo.datasets import ImageData
 from chainer_jo.experiments.experiment import Experiment, Noise
+from chainer_jo.experiments.provenance import devices
 from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.functions import providers
+from chainer_jo.scheduling.local_pool import Processes
 from chainer_jo.scheduling.scheduler import Queue
 
 MEASURED = "measured here"
@@ -66,7 +66,7 @@ class Cost:
             result["seconds"] / e.optimization.epochs
             for e in experiments
             if (result := store.result(e)) and result["state"] == "finished"
-            if device in (None, result["provenance"].get("device"))
+            if device is None or devices(result) == {device}
         ]
         if measured:
             return cls(statistics.median(measured), MEASURED)
@@ -107,10 +107,9 @@ def probe(
     UserError
         if the device or the engine cannot do it.
     """
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context) as processes:
+    with Processes(1, threads) as processes:
         try:
-            return processes.submit(measure, experiment, image_shape, settings, threads).result()
+            return processes.call(measure, experiment, image_shape, settings, threads).result()
         except (BrokenProcessPool, MemoryError):  # CuPy's, too
             return None
 

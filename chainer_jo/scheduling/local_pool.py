@@ -13,6 +13,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
+from typing import Any, Self
 
 from chainer_jo.datasets import ImageData
 from chainer_jo.datasets.labelled_data import LabelledData
@@ -23,26 +24,19 @@ from chainer_jo.scheduling.worker import execute
 
 
 @dataclass
-class LocalPool:
-    """Worker processes on this machine; see `Scheduler`.
+class Processes:
+    """Processes on this machine, which end with this one.
 
     Parameters
     ----------
-    store : where runs are kept.
-    load_data : called in each worker, once; gives the data set. Must be picklable.
-    settings : passed to every run.
-    places : number of worker processes.
+    places : number of processes.
     threads : threads of each, for convolutions and BLAS.
     """
 
-    store: RunStore
-    load_data: Callable[[], ImageData | LabelledData]
-    settings: Settings
     places: int
     threads: int
 
-    def __enter__(self) -> LocalPool:
-        self._rest = self.store, pickle.dumps(self.load_data), self.settings
+    def __enter__(self) -> Self:
         context = multiprocessing.get_context("spawn")
         theirs, self._ours = context.Pipe(duplex=False)
         self._executor = ProcessPoolExecutor(self.places, context, _end_with, (theirs,))
@@ -54,9 +48,39 @@ class LocalPool:
         self._executor.shutdown(cancel_futures=True)
         self._ours.close()
 
-    def submit(self, experiment: Experiment) -> Future:
+    def call(self, function: Callable, *arguments: Any) -> Future:
+        """Has a picklable function called in one of them."""
         with _for_workers(self.threads):
-            return self._executor.submit(execute, experiment, *self._rest)
+            return self._executor.submit(function, *arguments)
+
+
+class LocalPool(Processes):
+    """Worker processes on this machine; see `Scheduler`.
+
+    Parameters
+    ----------
+    store : where runs are kept.
+    load_data : called in each worker, once; gives the data set. Must be picklable.
+    settings : passed to every run.
+    places, threads : see `Processes`.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        load_data: Callable[[], ImageData | LabelledData],
+        settings: Settings,
+        places: int,
+        threads: int,
+    ) -> None:
+        super().__init__(places, threads)
+        self.store = store
+        self.load_data = load_data
+        self.settings = settings
+
+    def submit(self, experiment: Experiment) -> Future:
+        data = pickle.dumps(self.load_data)
+        return self.call(execute, experiment, self.store, data, self.settings)
 
 
 @contextlib.contextmanager

@@ -37,7 +37,7 @@ class Checkpoint(training.Extension):
     ----------
     path : written by the first rank alone.
     data : fingerprint of what is trained on.
-    code : says which code computes, as JSON values.
+    computing : what computes, as JSON values.
     shards : how the images are divided; their ranks call this together.
     seconds : least time between two checkpoints.
     steps : between two moments within an epoch at which there may be one.
@@ -46,7 +46,7 @@ class Checkpoint(training.Extension):
 
     Attributes
     ----------
-    codes : all that have computed what the trainer holds, this one last.
+    computed : all that have computed what the trainer holds, this one last.
     """
 
     # Last: the log has been written, and the file must hold all that happened in this step. For the
@@ -57,7 +57,7 @@ class Checkpoint(training.Extension):
         self,
         path: Path,
         data: str,
-        code: dict,
+        computing: dict,
         shards: Shards,
         ranks: Ranks,
         seconds: float,
@@ -66,7 +66,7 @@ class Checkpoint(training.Extension):
     ) -> None:
         self.path = path
         self.data = data
-        self.codes = [code]
+        self.computed = [computing]
         self.shards = shards
         self.ranks = ranks
         self.seconds = seconds
@@ -95,7 +95,7 @@ class Checkpoint(training.Extension):
                 state[name] = self.shards.join(parts)
         if self.ranks.is_first:
             state[_DATA] = np.asarray(self.data)
-            state[_CODES] = np.asarray(json.dumps(self.codes))
+            state[_CODES] = np.asarray(json.dumps(self.computed))
             files.write(self.path, lambda file: serializers.save_npz(file, state, False))
 
     def initialize(self, trainer: training.Trainer) -> None:
@@ -113,7 +113,7 @@ class Checkpoint(training.Extension):
             if found != self.data:
                 raise UserError(
                     f"{self.path}: checkpoint of data with fingerprint {found}, these have "
-                    f"{self.data}; expected the same data, or {_REMOVED}"
+                    f"{self.data}; expected the same data and labels, or {_REMOVED}"
                 )
             for name in filter(_is_of_images, sorted(state)):
                 if state[name].ndim:
@@ -131,7 +131,7 @@ class Checkpoint(training.Extension):
                 f"{self.path}: checkpoint without {error}, as of another version of this package; "
                 f"expected {_REMOVED}"
             ) from None
-        self.codes = [code for code in before if code not in self.codes] + self.codes
+        self.computed = [each for each in before if each not in self.computed] + self.computed
 
 
 def shards_of(path: Path, ranks: Ranks) -> int:
