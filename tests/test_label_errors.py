@@ -12,7 +12,7 @@ from chainer_jo.links.objectives import JointObjective
 from chainer_jo.relabel import label_noise, training
 from chainer_jo.relabel.features import FeatureSet
 from chainer_jo.relabel.folds import _near_pairs, folds, near_duplicates, same_files
-from chainer_jo.relabel.label_errors import best_threshold, find_label_errors
+from chainer_jo.relabel.label_errors import LabelErrors, best_threshold, find_label_errors
 from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate
 from chainer_jo.relabel.training import Recipe
 
@@ -88,6 +88,33 @@ def test_doubt(images, spread, rate, expected):
     probabilities = training.out_of_fold(FeatureSet(features), given, C, Recipe(), 0)
     errors = find_label_errors(probabilities, given)
     assert re.search(expected, errors.doubt), errors.doubt
+
+
+def judged(images, wrong_by_class):
+    """Images of so many of each class, for which the network gives the given class 0.9; the new
+    labels give the first class so much of each."""
+    given = np.repeat(np.arange(len(images)), images)
+    predicted = np.full((len(given), len(images)), 0.1 / (len(images) - 1))
+    predicted[np.arange(len(given)), given] = 0.9
+    new = np.zeros_like(predicted)
+    new[:, 0] = np.asarray(wrong_by_class)[given]
+    new[np.arange(len(given)), given] += 1 - new[:, 0]
+    names = [f"class {k}" for k in range(len(images))]
+    return LabelErrors(names, given, new, predicted, None, np.eye(len(images)))
+
+
+def test_the_fewer_images_the_more_labels_have_to_be_wrong_not_to_be_in_doubt():
+    assert (
+        "4.0 % are estimated to be wrong, few next to the 10 %"
+        in judged([200] * 2, [0, 0.08]).doubt
+    )
+    assert judged([1000] * 2, [0, 0.08]).doubt == ""
+
+
+def test_a_class_of_which_hardly_anything_is_left_is_named():
+    said = judged([600, 600, 50], [0, 0.1, 0.9]).doubt
+    assert said.endswith("of what is labelled class 2 hardly anything is left.")
+    assert judged([600, 600, 50], [0, 0.1, 0.7]).doubt == ""
 
 
 def test_what_is_estimated_is_of_the_given_labels():
@@ -197,14 +224,15 @@ def test_images_that_are_the_same_are_judged_by_the_same_network():
     assert [group.tolist() for group in errors.duplicates] == [[7, 100, 500], [8, 300]]
 
 
+@pytest.mark.parametrize("images", [2, 10])
 @pytest.mark.parametrize("dimensions", [6, 300])
-def test_copies_of_every_image_are_found(dimensions):
-    """In few dimensions by a tree; in many, of noise, any two are near in the leading ones."""
+def test_copies_of_every_image_are_found(dimensions, images):
+    """In few dimensions by a tree; in many, of noise, any two are near in the leading ones. As many
+    ``images`` are the same, as in a burst of photographs."""
     rng = np.random.default_rng(0)
-    features = rng.normal(0, 1, (1000, dimensions)).astype(np.float32)
-    copies = features + rng.normal(0, 0.01, features.shape).astype(np.float32)
-    groups = near_duplicates(np.concatenate([features, copies]))
-    assert [group.tolist() for group in groups] == [[i, 1000 + i] for i in range(1000)]
+    features = np.tile(rng.normal(0, 1, (1000, dimensions)), (images, 1))
+    groups = near_duplicates((features + rng.normal(0, 0.01, features.shape)).astype(np.float32))
+    assert [g.tolist() for g in groups] == [[*range(i, 1000 * images, 1000)] for i in range(1000)]
 
 
 @pytest.mark.parametrize("dimensions", [6, 300])

@@ -335,7 +335,7 @@ def test_true_labels(table, tmp_path):
     right = tmp_path / "elsewhere" / "right.csv"
     right.parent.mkdir()
     for path in ("more/b.jpg", f"{images.root}/more/b.jpg"):
-        right.write_text(f"label,path\ncat 10,{path}\ncat 9,other.png\n")
+        right.write_text(f"label,path\ncat 10,{path}\nhorse,of another image.png\n")
         assert labels_of(str(right), images).tolist() == [-1, 1, -1]
     right.write_text("path,label\nmore/b.jpg,dog\n")
     with pytest.raises(UserError, match="right.csv'.*do not have: line 2, 'dog'"):

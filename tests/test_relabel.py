@@ -288,6 +288,16 @@ def test_other_data_in_the_same_folder_are_refused(by_features, data, tmp_path, 
     assert run("relabel", moved / "labels.csv", "--out", by_features, *words) == 0
 
 
+def test_a_few_images_of_which_two_are_the_same(tmp_path):
+    """They are in one part, which leaves less of the others to train on."""
+    root = make(tmp_path / "few", number=12, wrong=0)
+    first, *_, last = sorted((root / "images").iterdir())
+    shutil.copy(first, last)
+    for seed in range(2):
+        words = ("--seed", seed, *SHORT)
+        assert run("relabel", root / "labels.csv", "--out", tmp_path / f"{seed}", *words) == 0
+
+
 def test_large_images_are_learnt_by_resnet50(tmp_path, monkeypatch, capsys):
     """From weights of ImageNet, here random ones; small, in two folds. Two images are the same."""
     monkeypatch.setattr(by_images, "FOLDS", 2)

@@ -19,6 +19,7 @@ from own_images import (
 )
 
 from chainer_jo import files
+from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import corrected_set, label_table
 from chainer_jo.relabel.corrected_labels import renamed
@@ -151,7 +152,8 @@ def test_results_of_other_flags_are_not_overwritten(relabel, tmp_path):
     assert files_below(tmp_path / "out") == before
 
 
-def test_a_corrected_set_is_written_once_and_found_again(relabel, data, tmp_path):
+def test_a_corrected_set_is_written_once_and_found_again(relabel, data, tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "_dataset_root", str(data.parent))  # a disk for data of all kinds
     apply = ("--apply", tmp_path / "sets" / "fixed", "--despite-doubt")
     relabel(*apply)
     images = tmp_path / "sets" / "fixed" / "images"

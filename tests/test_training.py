@@ -1,5 +1,7 @@
 """The optimizer against Chainer's, the order of images, the updater against a loop by hand."""
 
+from types import SimpleNamespace
+
 import chainer
 import chainer.functions as F
 import numpy as np
@@ -106,6 +108,91 @@ def test_optimizer_names_the_parameter_that_it_cannot_update():
     optimizer = FlatMomentumSGD(0.1).setup(both)
     with pytest.raises(UserError, match="parameter /1/W: no gradient, expected"):
         optimizer.update(lambda: F.sum(both[0](np.ones((1, 3), np.float32))))
+
+
+def small_chain():
+    chain = chainer.links.Linear(3, 2)
+    chain.W.array[...] = np.arange(6).reshape(2, 3)
+    return chain
+
+
+def loss_of(chain):
+    return F.sum(chain(np.ones((4, 3), np.float32)) ** 2)
+
+
+def test_hooks_are_refused_as_none_would_be_called():
+    with pytest.raises(UserError, match="hooks: not called by FlatMomentumSGD"):
+        FlatMomentumSGD(0.1).setup(small_chain()).add_hook(chainer.optimizer_hooks.GradientClipping(1.0))
+
+
+def test_a_parameter_that_was_given_another_array_is_trained():
+    chain, same = small_chain(), small_chain()
+    optimizer, other = FlatMomentumSGD(1e-3).setup(chain), FlatMomentumSGD(1e-3).setup(same)
+    chain.W.array = chain.W.array * 2
+    same.W.array *= 2
+    for _ in range(3):
+        optimizer.update(lambda: loss_of(chain))
+        other.update(lambda: loss_of(same))
+    np.testing.assert_array_equal(chain.W.array, same.W.array)
+    assert np.shares_memory(chain.W.array, optimizer.parameters)
+
+
+def test_gradients_of_whoever_computes_them_count_once(monkeypatch):
+    """Where a provider asks for scaled losses, as in half precision, but nobody has scaled one."""
+    provider = SimpleNamespace(loss_scale=1024.0)
+    monkeypatch.setattr(optimizers.providers, "current", lambda: provider)
+    chain, same = small_chain(), small_chain()
+    optimizer = FlatMomentumSGD(1e-3).setup(chain)
+    optimizer.update(lambda: loss_of(chain))
+    other = FlatMomentumSGD(1e-3).setup(same)
+    same.cleargrads()
+    loss_of(same).backward()
+    other.update()
+    np.testing.assert_allclose(chain.W.array, same.W.array, rtol=1e-6)
+    assert not np.allclose(chain.W.array, small_chain().W.array)
+
+
+def test_learning_rates_drop_as_chainer_has_it_when_a_trainer_is_loaded(tmp_path):
+    def trainer(epochs):
+        optimizer = FlatMomentumSGD(0.1).setup(chainer.links.Linear(1, 1))
+        data = chainer.datasets.TupleDataset(np.ones((4, 1), np.float32))
+        iterator = chainer.iterators.SerialIterator(data, 4)
+        updater = training.StandardUpdater(
+            iterator, optimizer, loss_func=lambda x: F.sum(optimizer.target(x))
+        )
+        made = training.Trainer(updater, (epochs, "epoch"), tmp_path)
+        drops = training.triggers.ManualScheduleTrigger([2, 4], "epoch")
+        made.extend(training.extensions.ExponentialShift("lr", 0.1), trigger=drops)
+        return made
+
+    before = trainer(3)
+    before.run()
+    chainer.serializers.save_npz(tmp_path / "snapshot.npz", before)
+    after = trainer(5)
+    chainer.serializers.load_npz(tmp_path / "snapshot.npz", after)
+    after.run()
+    assert after.updater.get_optimizer("main").lr == pytest.approx(0.001)
+
+
+@pytest.mark.parametrize("parameter, loss", [(np.nan, 1.0), (np.inf, 1.0), (1.0, np.nan)])
+def test_what_is_not_finite_ends_training(parameter, loss):
+    """Not every engine passes a NaN on to the loss."""
+    chain = small_chain()
+    updater = SimpleNamespace(epoch=3, get_optimizer=lambda name: SimpleNamespace(target=chain))
+    trainer = SimpleNamespace(updater=updater, observation={"loss": 1.0})
+    stop = extensions.StopWhenDiverged()
+    stop(trainer)
+    chain.b.array[1], trainer.observation["loss"] = parameter, loss
+    with pytest.raises(extensions.Diverged, match="in epoch 3"):
+        stop(trainer)
+
+
+def test_padding_of_iterator_and_images_has_to_agree():
+    order = BatchIterator(4, 2, 0, 1, pad=2, flip=False)
+    images = NetworkInput(np.zeros((4, 8, 8, 1), np.uint8), np.zeros((8, 8, 1), np.float32), pad=1)
+    optimizer = FlatMomentumSGD(0.1).setup(small_chain())
+    with pytest.raises(UserError, match="padding: 2 of the iterator, expected the images' 1"):
+        JointUpdater(order, optimizer, images, LabelStore(np.zeros(4, np.int32), 2, "soft"))
 
 
 def test_a_batch_larger_than_the_set_is_refused():

@@ -22,6 +22,11 @@ _CLASS_NAMES = "class_names.json"
 Made = TypeVar("Made")
 
 
+def cache() -> Path:
+    """The folder that everything this package makes once is kept in."""
+    return Path(download.get_dataset_root(), "chainer_jo")
+
+
 def decoded_once(name: str, key: str, decode: Callable[[], ImageData]) -> ImageData:
     """The cached result of `decode`; see `made_once`."""
     return made_once(
@@ -45,7 +50,7 @@ def made_once(name: str, write: Callable[[Path], None], read: Callable[[Path], M
     UserError
         if the cache folder cannot be written, and whatever `write` raises.
     """
-    folder = Path(download.get_dataset_root(), "chainer_jo", name)
+    folder = cache() / name
     absent_or_damaged = (OSError, EOFError, ValueError)
     with contextlib.suppress(
         *absent_or_damaged

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import chainer
 import numpy as np
-from chainer.dataset import download
 from PIL import Image
 
 from chainer_jo import files
+from chainer_jo.datasets.array_cache import cache
 from chainer_jo.datasets.progress import Progress
 from chainer_jo.errors import UserError
 from chainer_jo.links.resnet50 import FEATURES, ResNet50, Variant
@@ -106,4 +106,4 @@ def _cache_folder(images: np.ndarray, weights: Path, variant: str, size: int) ->
         digest = hashlib.file_digest(file, "sha256")
     digest.update(f"{variant}{images.shape}{size}".encode())
     digest.update(np.ascontiguousarray(images))
-    return Path(download.get_dataset_root(), "chainer_jo", f"resnet50-{digest.hexdigest()[:16]}")
+    return cache() / f"resnet50-{digest.hexdigest()[:16]}"

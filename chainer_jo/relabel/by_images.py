@@ -101,7 +101,13 @@ class ByImages:
             for field in ("alpha", "beta", "learning_rate")
             if (value := getattr(flags, field)) is not None
         }
-        preset = replace(preset, real_noise=replace(preset.real_noise, **given))
+        # Files of the same content make a part larger, and leave less than `number` to train on.
+        fewest = len(self.parts) - int(np.bincount(self.parts).max())
+        preset = replace(
+            preset,
+            real_noise=replace(preset.real_noise, **given),
+            batch_size=min(preset.batch_size, fewest),
+        )
         prior = "uniform" if flags.prior == "uniform" else None
         return Study(preset, own_data.NAME, seed=flags.seed, prior=prior)
 

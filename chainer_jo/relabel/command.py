@@ -6,9 +6,8 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-import chainer
-
 from chainer_jo.commands import app
+from chainer_jo.datasets.array_cache import cache
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.relabel import corrected_set, labelled_images, report
@@ -130,5 +129,4 @@ def _apply(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
 
 def _is_unpacked(flags: argparse.Namespace) -> bool:
     """Whether the images are those of a tar, in a cache that may be emptied."""
-    cache = Path(chainer.dataset.get_dataset_root()).expanduser().resolve()
-    return flags.own.sets.train.root.resolve().is_relative_to(cache)
+    return flags.own.sets.train.root.resolve().is_relative_to(cache().expanduser().resolve())

@@ -12,8 +12,9 @@ from chainer_jo.errors import UserError
 
 #: Two images are taken for the same if their features are nearer than this part of the usual
 #: distance to another: the median, over SAMPLE images, of that to the NEIGHBOUR-th nearest. The
-#: nearest may be a copy, of every image in a set with copies.
-NEAR, NEIGHBOUR, SAMPLE = 0.2, 5, 200
+#: nearest may be a copy, of every image in a set with copies; if the BEYOND-th is more than three
+#: times as far, so is the NEIGHBOUR-th, and the distance to the other counts.
+NEAR, NEIGHBOUR, BEYOND, SAMPLE = 0.2, 5, 25, 200
 #: Directions in which images have to be near before all dimensions are compared; where they let
 #: more than this many images through for each, all are compared.
 DIRECTIONS, CANDIDATES = 8, 100
@@ -113,9 +114,10 @@ def _near_pairs(features: np.ndarray, most: int) -> np.ndarray:
     squares = (sample**2).sum(axis=1)[:, None] + np.einsum("nd,nd->n", centred, centred)
     squares -= 2 * (sample @ centred.T)
     squares[np.arange(len(rows)), rows] = np.inf  # of an image from itself
-    neighbour = min(NEIGHBOUR, len(centred) - 1) - 1
-    usual = np.partition(squares, neighbour, axis=1)[:, neighbour]
-    limit = NEAR * np.median(np.sqrt(usual.clip(0)))
+    places = [min(k, len(centred) - 1) - 1 for k in (NEIGHBOUR, BEYOND)]
+    ordered = np.partition(squares, places, axis=1)[:, places].clip(0)
+    usual, beyond = np.median(np.sqrt(ordered), axis=0)
+    limit = NEAR * (beyond if beyond > 3 * usual else usual)
     # A crowd has as many pairs as its size squared: what is near to an image in one is left out.
     near = squares < (0.9 * limit) ** 2
     kept = np.flatnonzero(~near[near.sum(axis=1) >= most].any(axis=0))

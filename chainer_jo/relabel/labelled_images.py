@@ -164,20 +164,23 @@ def labels_of(file: str, images: LabelledImages, form: TableForm = USUAL) -> np.
     Raises
     ------
     UserError
-        if it is no such table, names classes that the images do not have, or none of the images.
+        if it is no such table, gives one of the images a class that they do not have, or names none
+        of them.
     """
     table = label_table.read(file, replace(form.or_usual(), root=str(images.root)))
     row_of = {label_table.key(path): i for i, path in enumerate(table.paths)}
     index = {name: k for k, name in enumerate(images.class_names)}
     problems = Problems()
-    for label, line in zip(table.labels, table.lines, strict=True):
-        if label not in index:
-            problems.add("a class that the images do not have", f"line {line}, {label!r}")
-    problems.raise_if_any(f"data {file!r}")
     known = np.full(len(images), UNKNOWN, np.int32)
     for i, path in enumerate(images.paths):
-        if (row := row_of.get(label_table.key(path))) is not None:
-            known[i] = index[table.labels[row]]
+        if (row := row_of.get(label_table.key(path))) is None:
+            continue
+        label = table.labels[row]
+        if label not in index:
+            what = f"line {table.lines[row]}, {label!r}"
+            problems.add("a class that the images do not have", what)
+        known[i] = index.get(label, UNKNOWN)
+    problems.raise_if_any(f"data {file!r}")
     if (known == UNKNOWN).all():
         raise UserError(
             f"data {file!r}: no image of {images.source!r}, expected paths such as "

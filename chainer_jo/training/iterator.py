@@ -95,7 +95,7 @@ class BatchIterator(chainer.dataset.Iterator):
                 else f"{size} training images: expected at least {batch_size}, one batch"
             )
         self._draws = (seed, step)
-        self._pad = pad
+        self.pad = pad
         self._flip = flip
         self._send = send
         self.epoch = 0
@@ -114,7 +114,7 @@ class BatchIterator(chainer.dataset.Iterator):
             order = seeds.generator(seed, "order", *keys).permutation(members)
             order = np.resize(order, self.size) + first
             rng = seeds.generator(seed, "augmentation", *keys)
-            draws = augmentation.draw(rng, self.size, self._pad, self._flip)
+            draws = augmentation.draw(rng, self.size, self.pad, self._flip)
             plans.append(Batch(*map(self._send, (order, *draws))))
             first += members
         return plans

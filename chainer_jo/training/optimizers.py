@@ -25,13 +25,13 @@ class FlatMomentumSGD(chainer.Optimizer):
     ``setup`` moves the parameters of the link into one flat float32 array, ``parameters``, of which
     each parameter then is a view; ``velocity`` (v) and ``gradients`` have the same layout. The
     learning rate ``lr`` may be changed at any time, by ``chainer.training.extensions`` for
-    instance. Weight decay is for every parameter, and each has to have a gradient.
+    instance. Weight decay is for every parameter, each is updated, and has to have a gradient.
 
     Raises
     ------
     UserError
         by ``setup`` for a parameter that waits for an input to have a shape, by ``update`` for one
-        that the loss does not depend on.
+        that the loss does not depend on, by ``add_hook`` for all.
     """
 
     def __init__(self, lr: float, momentum: float = 0.9, weight_decay: float = 0.0) -> None:
@@ -53,17 +53,27 @@ class FlatMomentumSGD(chainer.Optimizer):
         self._device_lr = xp.empty(1, np.float32)
         self._sent_lr = None
         self._weights: list[tuple[Any, Any]] = []
+        self._scale = 1.0
         self._kept: Mapping[int, Any] = {}
         start = 0
+        self._views = []
         for name, param in named:
             stop = start + param.size
-            param.array = self.parameters[start:stop].reshape(param.shape)
+            view = self.parameters[start:stop].reshape(param.shape)
+            param.array = view
+            self._views.append(view)
             self._velocities[name] = self.velocity[start:stop]
             if param.ndim == 4:
                 gradient = self.gradients[start:stop].reshape(param.shape)
                 self._weights.append((param.array, gradient))
             start = stop
         return self
+
+    def add_hook(self, *_: Any, **__: Any) -> None:
+        """There are no hooks: what Chainer's look at is not there before the one pass."""
+        raise UserError(
+            "hooks: not called by FlatMomentumSGD, expected its weight_decay, or another optimizer"
+        )
 
     @staticmethod
     def _in_order(link: chainer.Link) -> list[tuple[str, chainer.Parameter]]:
@@ -91,14 +101,11 @@ class FlatMomentumSGD(chainer.Optimizer):
         self.t += 1
 
     def backward(self, loss: chainer.Variable) -> None:
-        """Adds a loss's gradients to the parameters', scaled as the provider in use wants them."""
-        loss.backward(loss_scale=self._loss_scale)
-
-    @property
-    def _loss_scale(self) -> float | None:
-        """The factor of the gradients until `update`; None: 1."""
+        """Adds a loss's gradients to the parameters', until `update` scaled as the provider in use
+        wants them."""
         provider = providers.current()
-        return None if provider is None or provider.loss_scale == 1 else provider.loss_scale
+        self._scale = provider.loss_scale if provider else 1.0
+        loss.backward(loss_scale=None if self._scale == 1 else self._scale)
 
     @contextmanager
     def whole_step(self) -> Iterator[None]:
@@ -113,8 +120,12 @@ class FlatMomentumSGD(chainer.Optimizer):
 
     def _gather(self) -> None:
         """Fills ``gradients`` from the parameters' and from what `Provider.step` has kept."""
+        for param, view in zip(self._params, self._views, strict=True):
+            if param.array is not view:  # somebody has given the parameter another array
+                view[...] = param.array
+                param.array = view
         kept, self._kept = self._kept, {}
-        factor = 1 / (self._loss_scale or 1)
+        factor, self._scale = 1 / self._scale, 1.0
         grads = [param.grad for param in self._params]
         if any(grad is None for grad in grads):
             name = min(name for name, param in self.target.namedparams() if param.grad is None)
@@ -162,10 +173,9 @@ class FlatMomentumSGD(chainer.Optimizer):
             p += v
 
     def serialize(self, serializer) -> None:
-        """Saves or loads the number of steps, the learning rate and the velocity, on every device
-        in the order of the parameters' names; the parameters are the link's."""
+        """Saves or loads the number of steps and the velocity, on every device in the order of the
+        parameters' names; the parameters are the link's, the learning rate its extension's."""
         super().serialize(serializer)
-        self.lr = serializer("lr", self.lr)
         xp = backend.get_array_module(self.velocity)
         parts = [part for _, part in sorted(self._velocities.items())]
         together = serializer("velocity_by_name", xp.concatenate(parts))

@@ -71,7 +71,8 @@ class OneDNN(Provider):
         with self._lock:
             self.library.set_threads(count)
             self._plans.clear()
-            self.recordings.clear()
+            if self.recordings is not None:
+                self.recordings.clear()
 
     def recorder(self) -> OneDNN:
         """Another of this kind, whose memory and whose `library.calls` are its own."""

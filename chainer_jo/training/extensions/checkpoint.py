@@ -16,6 +16,7 @@ from chainer_jo.training.many_ranks import Ranks, Shards
 #: Arrays with one row for each image of a rank. Everything else is the same on all ranks.
 _OF_IMAGES = "updater/labels/"
 _SHARDS = "updater/iterator:main/shards"
+_LR = "updater/optimizer:main/lr"
 _DATA = "data"
 _CODES = "codes"
 #: Not every command has a flag that forgets what there is.
@@ -94,6 +95,7 @@ class Checkpoint(training.Extension):
             if parts and state[name].ndim:
                 state[name] = self.shards.join(parts)
         if self.ranks.is_first:
+            state[_LR] = np.asarray(trainer.updater.get_optimizer("main").lr)
             state[_DATA] = np.asarray(self.data)
             state[_CODES] = np.asarray(json.dumps(self.computed))
             files.write(self.path, lambda file: serializers.save_npz(file, state, False))
@@ -126,6 +128,8 @@ class Checkpoint(training.Extension):
         try:
             before = json.loads(str(state[_CODES]))
             serializers.NpzDeserializer(state).load(trainer)
+            # What shifts it has begun with the first one, before this was loaded.
+            trainer.updater.get_optimizer("main").lr = float(state[_LR])
         except KeyError as error:
             raise UserError(
                 f"{self.path}: checkpoint without {error}, as of another version of this package; "

@@ -5,7 +5,7 @@ import math
 
 import chainer
 import numpy as np
-from chainer import serializers, training
+from chainer import backend, serializers, training
 
 from chainer_jo.training.extensions.evaluation import accuracy
 from chainer_jo.training.many_ranks import ALONE, Ranks
@@ -98,24 +98,27 @@ class BestEpoch(training.Extension):
 
 
 class Diverged(Exception):
-    """The loss became NaN or infinite.
+    """The loss or a parameter became NaN or infinite.
 
     Attributes
     ----------
-    epoch : the epoch, counted from 1, whose mean loss it was.
+    epoch : the epoch, counted from 1, whose mean loss it was, or at whose end.
     """
 
     def __init__(self, epoch: int) -> None:
-        super().__init__(f"the loss was not finite in epoch {epoch}")
+        super().__init__(f"the loss or a parameter was not finite in epoch {epoch}")
         self.epoch = epoch
 
 
 class StopWhenDiverged(training.Extension):
-    """Ends training with `Diverged` at the end of an epoch whose mean loss is not finite."""
+    """Ends training with `Diverged` at the end of an epoch whose mean loss, or after which a
+    parameter, is not finite: not every engine passes a NaN on to the loss."""
 
     trigger = 1, "epoch"
     priority = training.PRIORITY_EDITOR
 
     def __call__(self, trainer: training.Trainer) -> None:
-        if not math.isfinite(trainer.observation["loss"]):
+        params = [p.array for p in trainer.updater.get_optimizer("main").target.params()]
+        finite = all(bool(backend.get_array_module(p).isfinite(p).all()) for p in params)
+        if not (finite and math.isfinite(trainer.observation["loss"])):
             raise Diverged(trainer.updater.epoch)

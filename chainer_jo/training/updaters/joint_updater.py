@@ -10,6 +10,7 @@ from chainer import backend
 from chainer.backends import cuda
 from chainer.training import StandardUpdater
 
+from chainer_jo.errors import UserError
 from chainer_jo.links.objectives import Classifier
 from chainer_jo.training.device import GraphStep
 from chainer_jo.training.images import Images
@@ -48,6 +49,11 @@ class JointUpdater(StandardUpdater):
     Attributes
     ----------
     steps_of_epoch : steps since the epoch began.
+
+    Raises
+    ------
+    UserError
+        if iterator and images are not padded by as many pixels.
     """
 
     def __init__(
@@ -64,6 +70,9 @@ class JointUpdater(StandardUpdater):
         ranks: Ranks = ALONE,
     ) -> None:
         super().__init__(iterator, optimizer, device=device)
+        pads = [each.pad for each in (iterator, images) if hasattr(each, "pad")]
+        if len(set(pads)) > 1:
+            raise UserError(f"padding: {pads[0]} of the iterator, expected the images' {pads[1]}")
         self.images = images
         self.labels = labels
         self.parts = parts
