@@ -122,7 +122,9 @@ def loss_of(chain):
 
 def test_hooks_are_refused_as_none_would_be_called():
     with pytest.raises(UserError, match="hooks: not called by FlatMomentumSGD"):
-        FlatMomentumSGD(0.1).setup(small_chain()).add_hook(chainer.optimizer_hooks.GradientClipping(1.0))
+        FlatMomentumSGD(0.1).setup(small_chain()).add_hook(
+            chainer.optimizer_hooks.GradientClipping(1.0)
+        )
 
 
 def test_a_parameter_that_was_given_another_array_is_trained():

@@ -25,8 +25,8 @@ COLUMNS = (
 )
 #: There is `doubt` about fewer images a class; about a network that expects to be right in less
 #: than this share of images; about a larger share of wrong labels; about wrong labels fewer than
-#: this part of the network's own errors, and FEWEST divided by the images a class more; about a
-#: class of which a smaller part is left.
+#: this part of the network's own errors, a larger part where images are few; about a class of
+#: which a smaller part is left.
 FEWEST, WEAK, MOST, SMALL, LEFT = 40, 0.6, 0.6, 0.3, 0.2
 
 
@@ -124,7 +124,7 @@ class LabelErrors:
                 f"{may}a network that has not seen an image's label expects to be right in "
                 f"{100 - 100 * errs:.0f} % of them, expected {100 * WEAK:.0f} % or more."
             )
-        if wrong < (SMALL + FEWEST * c / n) * errs:
+        if wrong < max(SMALL, 2 * FEWEST * c / n) * errs:
             return (
                 f"{may}{100 * wrong:.1f} % are estimated to be wrong, few next to the "
                 f"{100 * errs:.0f} % of images in which the network expects to err. Either few "
