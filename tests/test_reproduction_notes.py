@@ -195,6 +195,19 @@ def pseudo_labels_are_fitted() -> str:
     )
 
 
+def pseudo_labels_of_half() -> str:
+    before = finding("half", "pseudo-loss-is-lower", "right labels")["b"]["mean"]
+    gain = finding("half", "pseudo-hardly-updated", "symmetric_0.3")["b"]["mean"]
+    loss = finding("half", "pseudo-loss-is-lower", "loss, ")["b"]["mean"]
+    distance = finding("half", "updated-loss-follows-truth", "pseudo, half")
+    true = loss - 2 * distance["a"]["mean"]
+    return (
+        f"of these {before:.1f} % are right, {before + gain:.1f} % once they are updated; their "
+        f"training loss goes from {loss:.2f} to {true - distance['b']['mean']:.2f} by that, which "
+        f"is below the {true:.2f} of the true labels"
+    )
+
+
 def pseudo_labels_are_right() -> str:
     right = finding("digits", "pseudo-loss-is-lower", "right labels")
     pseudo, noise = right["b"]["mean"], right["a"]["mean"]
@@ -296,6 +309,7 @@ def digits_are_memorised() -> str:
     a_low_rate_learns_less,
     pseudo_labels_are_fitted,
     pseudo_labels_are_right,
+    pseudo_labels_of_half,
     sure_labels,
     unsure_labels,
     averages,
