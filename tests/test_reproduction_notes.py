@@ -196,15 +196,16 @@ def pseudo_labels_are_fitted() -> str:
 
 
 def pseudo_labels_of_half() -> str:
-    before = finding("half", "pseudo-loss-is-lower", "right labels")["b"]["mean"]
+    right = finding("half", "pseudo-loss-is-lower", "right labels")
+    loss = finding("half", "pseudo-loss-is-lower", "loss, ")
     gain = finding("half", "pseudo-hardly-updated", "symmetric_0.3")["b"]["mean"]
-    loss = finding("half", "pseudo-loss-is-lower", "loss, ")["b"]["mean"]
     distance = finding("half", "updated-loss-follows-truth", "pseudo, half")
-    true = loss - 2 * distance["a"]["mean"]
+    before, after = 2 * distance["a"]["mean"], distance["b"]["mean"]
+    assert 0.8 < after / before < 1.25
     return (
-        f"of these {before:.1f} % are right, {before + gain:.1f} % once they are updated; their "
-        f"training loss goes from {loss:.2f} to {true - distance['b']['mean']:.2f} by that, which "
-        f"is below the {true:.2f} of the true labels"
+        f"{right['b']['mean']:.1f} % of them are right for {right['a']['mean']:.1f} %, their "
+        f"training loss is {loss['b']['mean']:.2f} for {loss['a']['mean']:.2f}. Updates put "
+        f"{gain:.1f} points of them right"
     )
 
 
