@@ -5,7 +5,6 @@ import subprocess
 
 import full_epoch
 import pytest
-import same_learning
 import script_costs
 import train_step
 import worker
@@ -70,24 +69,6 @@ def test_engines_are_given_the_environment_as_it_was(monkeypatch):
     with pytest.raises(OSError):
         worker.Worker("engines_cpu", "chainer", "digits", 4, 3)
     assert "SET_MEANWHILE" not in given and given["OMP_NUM_THREADS"] == "3"
-
-
-@pytest.mark.parametrize(
-    ("mixed", "said"),
-    [
-        ([54.0, 53.9, 54.1], "(-1.0, differs)"), ([55.0, 54.9, 55.1], "(+0.0, agrees)"),
-        ([55.3, 54.6, 55.2], "(+0.0, agrees)"), ([54.0], "(-1.0, too few trials)"),
-    ],
-)  # fmt: skip
-def test_engines_that_learn_the_same(mixed, said):
-    def table(trials):
-        cell = {"row": {"method": "joint", "score": "last"}, "diverged": 0, "trials": trials,
-                "column": {"accuracy": "test", "noise_rate": 0.5},
-                "runs": [f"second-step-sn50-s{seed}-x" for seed in range(len(trials))]}  # fmt: skip
-        return {"cells": [cell]}
-
-    rows = same_learning.compare({"stock": table([55.0, 54.9, 55.1]), "mixed": table(mixed)})
-    assert said in same_learning.markdown(rows)
 
 
 def test_ratios_take_the_fastest_of_the_others():
