@@ -183,14 +183,3 @@ def test_an_empty_module_says_why():
     with pytest.raises(AttributeError, match="no pkg_resources.require: it is not installed"):
         module.require("numpy")
     assert not hasattr(module, "__file__")
-
-
-def test_chainermn_in_one_process():
-    """On NumPy 2 and current mpi4py, where an MPI library is at hand."""
-    pytest.importorskip("mpi4py.MPI", reason="no MPI", exc_type=(ImportError, RuntimeError))
-    chainermn = pytest.importorskip("chainermn")
-    communicator = chainermn.create_communicator("naive")
-    if communicator.size != 1:
-        pytest.skip("started by mpiexec")
-    np.testing.assert_array_equal(communicator.allreduce(np.ones(3, "f")), np.ones(3, "f"))
-    assert communicator.bcast_obj({"epoch": 1}) == {"epoch": 1}

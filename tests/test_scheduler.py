@@ -102,18 +102,6 @@ def test_a_lock_that_cannot_be_written_is_one_line(tmp_path):
         pytest.fail("it holds nothing")
 
 
-def test_a_run_that_somebody_is_at_is_not_forgotten(tmp_path):
-    store = RunStore(tmp_path)
-    with store.lock(BASELINE):
-        snapshot = store.folder(BASELINE) / "snapshot_iter_1"
-        snapshot.write_bytes(b"all that there is of it so far")
-        with pytest.raises(UserError, match=f"{BASELINE.id}: another process is at it"):
-            store.forget(BASELINE)
-        assert snapshot.exists()
-    store.forget(BASELINE)
-    assert not snapshot.exists()
-
-
 def of(epochs, seed=0, first_step=None):
     """A run of so many epochs."""
     optimization = replace(BASELINE.optimization, epochs=epochs)
