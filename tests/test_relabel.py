@@ -35,9 +35,11 @@ from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.links.resnet50 import ResNet50
 from chainer_jo.relabel import by_images, presets
 from chainer_jo.relabel.corrected_labels import COLUMNS
+from chainer_jo.relabel.flags import parse
 from chainer_jo.relabel.folds import folds
 from chainer_jo.relabel.label_errors import find_label_errors
 from chainer_jo.relabel.trained_network import TrainedNetwork
+from chainer_jo.training.many_ranks import ALONE
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -340,6 +342,15 @@ def test_nothing_is_run_or_written_to_say_what_would_be(data, tmp_path, capsys):
     words = ("--features", data / "features.npz", "--dry-run")
     assert run("relabel", data / "labels.csv", "--out", out, *words) == 0
     assert not out.exists()
+
+
+@pytest.mark.parametrize("given, threads", [([], 1), (["--threads", "2"], 2)])
+def test_the_smallest_images_are_learnt_on_one_thread(given, threads, data, tmp_path, monkeypatch):
+    monkeypatch.setattr("chainer_jo.commands.flags.usable_cores", lambda: 4)
+    words = data / "labels.csv", "--out", tmp_path / "out", "--jobs", 1, "--device", "cpu", *given
+    found = parse([str(word) for word in words])
+    by_images.ByImages(found, ALONE)
+    assert (found.jobs, found.threads) == (1, threads)
 
 
 def test_a_full_disk_at_the_end_costs_nothing(data, tmp_path, monkeypatch, capsys):

@@ -18,6 +18,7 @@ from chainer_jo.commands.image_sources import ImageSource
 from chainer_jo.cores import usable_cores
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import PRECISIONS
+from chainer_jo.experiments.presets import Preset
 from chainer_jo.functions.providers import ENGINES
 
 _logger = logging.getLogger(__name__)
@@ -142,7 +143,8 @@ def add_computing_flags(add: Callable[..., Any]) -> None:
     add(
         "--threads",
         type=int,
-        help="threads of each run on a CPU; default: the cores divided by the jobs, for digits one",
+        help="threads of each run on a CPU; default: the cores divided by the jobs, for networks "
+        "as small as that of digits one",
     )
     add(
         "--time-budget",
@@ -173,6 +175,7 @@ def resolve_computing_flags(flags: argparse.Namespace, here: bool = True, now: b
     if budget is not None and not budget > 0:
         raise UserError(f"--time-budget {budget:g}: expected a positive number of minutes")
     flags.deadline = None if budget is None else time.time() + 60 * budget
+    flags.threads_given = flags.threads is not None
     cores = usable_cores()
     flags.jobs = flags.jobs or (cores if flags.device == "cpu" else 1)
     if not here:
@@ -180,6 +183,13 @@ def resolve_computing_flags(flags: argparse.Namespace, here: bool = True, now: b
     if flags.device == "cpu" and now:
         flags.jobs = min(flags.jobs, max(1, cores // (flags.threads or 1)))
     flags.threads = min(flags.threads or max(1, cores // flags.jobs), cores)
+
+
+def spare_threads(flags: argparse.Namespace, preset: Preset) -> None:
+    """Leaves a run no more threads than a small network has use for, unless ``--threads`` says
+    how many."""
+    if flags.threads and not flags.threads_given and preset.threads:
+        flags.threads = min(flags.threads, preset.threads)
 
 
 def _check(flags: argparse.Namespace, images: ImageSource) -> None:
@@ -195,7 +205,6 @@ def _check(flags: argparse.Namespace, images: ImageSource) -> None:
         raise UserError("--fresh: it does runs again, --no-runs does none; expected one of them")
     if flags.fewer and flags.runs:
         raise UserError("--fewer: expected --no-runs with it")
-    asked = flags.threads
     resolve_computing_flags(flags, flags.cluster is None, flags.machines is None)
     name = flags.preset
     if name == "auto":
@@ -203,8 +212,7 @@ def _check(flags: argparse.Namespace, images: ImageSource) -> None:
     if name not in images.presets:
         raise UserError(f"--preset {name}: expected auto, {', '.join(images.presets)}")
     flags.preset = images.presets[name]
-    if flags.threads and not asked and flags.preset.threads:
-        flags.threads = min(flags.threads, flags.preset.threads)
+    spare_threads(flags, flags.preset)
     flags.data = flags.data or flags.preset.default_data
     if flags.precision == "auto":
         flags.precision = flags.preset.precision

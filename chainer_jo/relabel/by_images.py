@@ -14,6 +14,7 @@ import numpy as np
 from chainer import serializers
 
 from chainer_jo.commands.dry_run import run_lines
+from chainer_jo.commands.flags import spare_threads
 from chainer_jo.cores import usable_cores
 from chainer_jo.datasets import augmentation
 from chainer_jo.errors import UserError
@@ -62,6 +63,7 @@ class ByImages:
         )
         self.store = RunStore(flags.out)
         self.study = self._study()
+        spare_threads(flags, self.study.preset)
 
     def _side(self) -> int | None:
         """Pixels of the images that are learnt from scratch; None for ResNet-50."""

@@ -45,8 +45,10 @@ def small_images(side: int, number: int, epochs: int | None = None, flip: bool =
     whole = PAPER.first_step
     scale = epochs / whole.epochs if epochs else DIGITS.time_scale
     units, widths = next(size[1:] for size in SIZES if number >= size[0])
+    threads = PAPER.threads
     if side < HALVED_ONCE_BELOW:
         units, widths = units[:2], (widths[0], 3 * widths[0])
+        threads = DIGITS.threads
     return replace(
         PAPER,
         name=NAME,
@@ -60,6 +62,7 @@ def small_images(side: int, number: int, epochs: int | None = None, flip: bool =
         batch_size=batch_size(number, PAPER.batch_size, FEWEST_BATCHES),
         pad=side // 8,
         flip=flip,
+        threads=threads,
         real_noise=paper.hyper_parameters("symmetric", 0.5),
     )
 
