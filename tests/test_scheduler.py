@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import logging
 import os
 import pickle
 import signal
@@ -167,3 +168,14 @@ def test_two_thousand_runs_are_handed_out_in_no_time(tmp_path):
     place = {experiment: rank for rank, experiment in enumerate(pool.handed_out)}
     assert set(place) == set(with_first_steps(joint)) and len(pool.handed_out) == 2000
     assert all(place[e.first_step] < place[e] for e in joint)
+
+
+def noted():
+    logging.warning("1 left out")
+    return "images"
+
+
+def test_workers_do_not_repeat_what_is_noted_of_the_data(monkeypatch, caplog):
+    monkeypatch.setattr(worker, "loaded", {})
+    assert worker.loaded_by(pickle.dumps(noted)) == "images" and not caplog.messages
+    assert noted() == "images" and caplog.messages == ["1 left out"]

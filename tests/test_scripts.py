@@ -200,6 +200,7 @@ def test_no_runs_shows_what_has_finished(tiny, tmp_path, capsys):
 
     both = [table1, table2]
     assert run(both, tmp_path, "--no-runs") == 0
+    assert capsys.readouterr().out.endswith("\nwritten: nothing\n")
     assert not list(tmp_path.rglob("table*.md"))
     assert run(table1, tmp_path, "--noise-rates", "0.5", "--trials", "1") == 0
     results = list(tmp_path.rglob("result.json"))
@@ -244,6 +245,15 @@ def test_no_runs_replaces_nothing_by_what_has_fewer_trials(tiny, tmp_path, caplo
     assert not (folder / "report.html").exists()
     assert run(both, tmp_path, *fewer, "--fewer") == 0
     assert all((folder / name).read_bytes() != content for name, content in before.items())
+
+
+def test_features_that_do_not_fit_are_refused_before_anything_runs(tiny, tmp_path, capsys):
+    path = tmp_path / "embeddings.npz"
+    np.savez(path, features=np.zeros((1499, 2)))
+    figure5 = partial(label_figure, number=5, what="Test accuracy", key="test")
+    assert run(figure5, tmp_path, "--features", str(path)) == 2
+    assert "expected 1498 rows" in capsys.readouterr().err
+    assert not RunStore(tmp_path / "results" / "tiny").results()
 
 
 def test_no_runs_shows_pseudo_labels_without_their_features(tiny, tmp_path):

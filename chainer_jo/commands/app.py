@@ -21,6 +21,7 @@ from chainer_jo.commands.dry_run import machines_line, run_lines, script_lines
 from chainer_jo.commands.flags import parse
 from chainer_jo.commands.image_sources import ImageSource, study_of
 from chainer_jo.commands.kept import loss
+from chainer_jo.datasets import ImageData
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
@@ -197,6 +198,8 @@ class App:
             files.write_json(self.store.root / "provenance.json", collect(self.store.root))
         shown = self._to_show()
         self._write(shown, show=finished, kept=self._kept(shown))
+        if not shown:
+            print("written: nothing")
         if not finished:
             print(f"time is up; {go_on(self.flags.fresh)}")
         missing = [output.missing for output in shown if output.missing]
@@ -335,7 +338,7 @@ class App:
             f"{duration(total)} of computing, {self.flags.jobs} at a time ({cost.basis})"
         )
 
-    def _bind_data(self) -> None:
+    def _bind_data(self) -> ImageData:
         """Loads the data once, early, and makes sure that the results folder is this data set's."""
         path = self.store.root / "data.json"
         data = self.load_data()
@@ -351,6 +354,7 @@ class App:
                 f"{bound.get('fingerprint')}, the data are {data.name} {found['fingerprint']}; "
                 "expected the same data, or another --results folder"
             )
+        return data
 
     def _data_of_results(self) -> dict | None:
         """The same by the runs, where data.json is not there: they may be copied alone."""
@@ -363,7 +367,9 @@ class App:
     def _run_pending(self) -> bool:
         waiting = pending(self.experiments, self.store)
         if waiting or any(e.noise.kind == "real" for e in self.experiments):
-            self._bind_data()  # such data are loaded by now; others, maybe not here, need not be
+            data = self._bind_data()  # real ones are loaded by now; others may not be here
+            if any(e.noise.kind == "pseudo" for e in waiting):
+                self.settings.pseudo.check(data)
         if not waiting:
             return True
         live = not self.settings.verbose

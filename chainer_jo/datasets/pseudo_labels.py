@@ -56,11 +56,12 @@ def read_features(path: str | Path, data: ImageData) -> np.ndarray:
     Raises
     ------
     UserError
-        if the file cannot be read, or there is not one row of finite numbers per training image.
+        if the file cannot be read, or there is not one row of finite numbers per training image, or
+        rows are told apart by ``paths``, which may be in another order.
     """
     try:
         with np.load(path, allow_pickle=False) as file:
-            values = file["features"].astype(np.float32)
+            values, by_path = file["features"].astype(np.float32), "paths" in file
     except files.NOT_AN_NPZ as error:
         raise UserError(
             f"features {path}: {error}, expected an .npz with an array 'features' "
@@ -72,6 +73,8 @@ def read_features(path: str | Path, data: ImageData) -> np.ndarray:
             f"features {path}: shape {values.shape}, expected {n} rows, "
             f"one per training image of {data.name!r}"
         )
+    if by_path:
+        raise UserError(f"features {path}: rows with 'paths', expected rows class by class alone")
     if not np.isfinite(values).all():
         raise UserError(f"features {path}: some are not finite, expected numbers")
     in_order = np.empty_like(values)

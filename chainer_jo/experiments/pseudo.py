@@ -71,6 +71,12 @@ class PseudoSource:
                 f"{path}: damaged ({error}); expected it removed, which has it made again"
             ) from None
 
+    def check(self, data: ImageData) -> None:
+        """Raises UserError for a file of features that are not of the training images of ``data``;
+        a run comes to them late."""
+        if self.features:
+            read_features(self.features, data)
+
     def _load(self, data: ImageData) -> np.ndarray:
         if self.features:
             return read_features(self.features, data)

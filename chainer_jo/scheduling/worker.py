@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import pickle
 from collections.abc import Callable
 
@@ -23,7 +24,11 @@ loaded: dict[bytes, ImageData | LabelledData] = {}
 def loaded_by(load_data: bytes) -> ImageData | LabelledData:
     """The data that a pickled loader gives, loaded when this process first asks for them."""
     if load_data not in loaded:
-        loaded[load_data] = pickle.loads(load_data)()
+        logging.disable(logging.WARNING)  # who hands out the runs has loaded them too, and said it
+        try:
+            loaded[load_data] = pickle.loads(load_data)()
+        finally:
+            logging.disable(logging.NOTSET)
     return loaded[load_data]
 
 
