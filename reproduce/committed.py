@@ -53,6 +53,11 @@ class Reference:
         return dict(sorted((part[kind], part) for part in found))
 
     @cached_property
+    def first_step_parts(self) -> dict:
+        """The table of the first step without parts of it; empty if it is not there."""
+        return files.read_json(self.results / "parts.json", missing={})
+
+    @cached_property
     def curves(self) -> list[dict]:
         """The learning curves of Table 1's runs."""
         found = files.read_json(self.results / "learning_curves.json", missing={"curves": []})

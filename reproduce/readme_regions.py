@@ -91,13 +91,16 @@ def _clustered(found: Sequence[Reference]) -> str:
 
 
 def _not_on_images(found: Sequence[Reference]) -> str:
-    """The paper's tables of runs and figures of curves that no folder of CIFAR-10 has."""
-    missing = []
+    """The paper's tables of runs and figures of curves that no folder of CIFAR-10 has, and whether
+    none has the first step without its parts."""
+    images, missing = [r for r in found if of_the_paper(r.data)], []
     for kind, numbers in COMPUTED.items():
-        there = {n for r in found if of_the_paper(r.data) for n in r.parts(kind)}
+        there = {n for r in images for n in r.parts(kind)}
         if lacks := [str(n) for n in numbers if n not in there]:
             missing.append(f"{kind.capitalize()}{'s' * (len(lacks) > 1)} {', '.join(lacks)}")
-    return " and ".join(missing)
+    if not any(r.first_step_parts.get("complete") for r in images):
+        missing.append("the first step without parts of it")
+    return "; ".join(missing)
 
 
 def result(found: Sequence[Reference]) -> str:

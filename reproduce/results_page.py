@@ -46,6 +46,8 @@ def _section(r: Reference) -> list[str]:
         f"[{number}]({here}/table{number}.md){_filled(table)}"
         for number, table in r.parts("table").items()
     ]
+    if parts := r.first_step_parts:
+        tables.append(f"[parts of the first step]({here}/parts.md){_filled(parts)}")
     figures = [
         f"[{number}]({here}/figure{number}.md) ([image]({drawn}/figure{number}.png))"
         for number in r.parts("figure")
@@ -60,7 +62,6 @@ def _section(r: Reference) -> list[str]:
             ("report", "report.html"),
             ("claims", "claims.md"),
             ("learning curves of Table 1", "learning_curves.md"),
-            ("parts of the first step", "parts.md"),
             ("relabelled images", "relabelled.html"),
             ("every finished run: description, result, log", PACKED),
         )

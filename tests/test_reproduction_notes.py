@@ -201,11 +201,11 @@ def pseudo_labels_of_half() -> str:
     gain = finding("half", "pseudo-hardly-updated", "symmetric_0.3")["b"]["mean"]
     distance = finding("half", "updated-loss-follows-truth", "pseudo, half")
     before, after = 2 * distance["a"]["mean"], distance["b"]["mean"]
-    assert 0.8 < after / before < 1.25
     return (
         f"{right['b']['mean']:.1f} % of them are right for {right['a']['mean']:.1f} %, their "
         f"training loss is {loss['b']['mean']:.2f} for {loss['a']['mean']:.2f}. Updates put "
-        f"{gain:.1f} points of them right"
+        f"{gain:.1f} points of them right, and bring their loss below that of the true labels, by "
+        f"{after:.2f} nats where it was {before:.2f} above"
     )
 
 

@@ -24,7 +24,8 @@ RULE = (
     "the 95 % confidence interval of their mean (Student's t), which decides. A claim of several "
     "comparisons is refuted by Holm's rule for that many. Where one is undecided, p is how often "
     "chance alone brings about a difference as small, or as large. A curve's peak, its end, and "
-    "just after the learning rate is divided are means over a twentieth of its epochs (of 30 one)."
+    "just after the learning rate is divided are each trial's, means over a twentieth of its "
+    "epochs (of 30 one)."
 )
 #: Columns of the overview, and the verdicts that they are of.
 OVERVIEW = {

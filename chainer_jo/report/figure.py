@@ -102,7 +102,7 @@ class Figure(Output):
         ]
         heading = (
             f"The paper's {self.title}, of CIFAR-10, and these runs (a curve's peak and end are "
-            "means over a twentieth of its epochs, of 30 one)"
+            "each trial's, means over a twentieth of its epochs, of 30 one)"
         )
         notes = [self.footnote(store, origin)]
         return Page(self.title, self.caption, notes, grids, heading, points)

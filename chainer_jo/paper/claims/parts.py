@@ -52,9 +52,10 @@ CLAIMS = [
     Claim(
         "prior-prevents-one-class",
         "Section 4.2",
-        "Without the term L_p all labels go to one class.",
+        "The term L_p is required to keep all labels from ending as one class.",
         f"With alpha = 0, less than {100 - ALMOST_CORRECT:g} % of the labels are right at the end "
-        "of the first step, of all classes but the one that most are right of.",
+        "of the first step, of all classes but the one that most are right of. (The paper shows "
+        "that one class is a minimum of L_c, not that training ends there.)",
         _collapses,
         ("parts",),
     ),
