@@ -21,6 +21,8 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+from threadpoolctl import threadpool_limits
+
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
@@ -59,7 +61,8 @@ def measure(preset: str, data: str, precision: str, epochs: int, threads: int) -
             name="processor time",
             trigger=(1, "epoch"),
         )
-        result = run.finish()
+        with threadpool_limits(threads):  # NumPy's, as runs of the scripts have it
+            result = run.finish()
         ends = [0.0, *(entry["elapsed_time"] for entry in store.log(experiment))]
     seconds = [end - start for start, end in pairwise(ends)]
     return {

@@ -43,7 +43,8 @@ def candidates(root: Path, back: Path) -> list[Path]:
     for folder in FOLDERS:
         for path in (root / folder).rglob("*"):
             parts = path.relative_to(root).parts
-            if not path.is_file() or parts[1] == "reference" or path.is_relative_to(back):
+            committed = parts[1] in ("reference", "README.md")
+            if not path.is_file() or committed or path.is_relative_to(back):
                 continue
             if path.name != "lock" and path.suffix != ".tmp":
                 with suppress(FileNotFoundError):  # a worker may be at its end

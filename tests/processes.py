@@ -23,14 +23,17 @@ MPIEXEC = shutil.which("mpiexec", path=_PATH)
 needs_mpi = pytest.mark.skipif(
     MPIEXEC is None or find_spec("mpi4py") is None, reason="the extra 'mpi' is not installed"
 )
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 #: Characters that are shown of the end of what a process said.
 SHOWN = 6000
 
 
 def environment(*folders: Path, **variables: object) -> dict[str, str]:
-    """This process's, with other folders and the checkout to import from."""
+    """This process's, with other folders and the checkout to import from, and without what git
+    tells its hooks, by which it would take the checkout for any other repository."""
     path = os.pathsep.join(map(str, (*folders, ROOT)))
-    return {**os.environ, "PYTHONPATH": path} | {k: str(v) for k, v in variables.items()}
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return {**own, "PYTHONPATH": path} | {k: str(v) for k, v in variables.items()}
 
 
 def start(command: Sequence[object], **options: Any) -> subprocess.Popen:

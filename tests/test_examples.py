@@ -7,7 +7,7 @@ import sys
 
 import processes
 import pytest
-from processes import ROOT
+from processes import ROOT, needs_git
 
 EXAMPLES = ROOT / "examples"
 
@@ -60,6 +60,7 @@ def test_a_data_set(tmp_path):
     assert bound["data"] == "photographs"
 
 
+@needs_git
 def test_a_program_without_presets_and_scheduler(tmp_path):
     """Its first epochs: all of it takes a minute or so."""
     source = (EXAMPLES / "train_digits.py").read_text()

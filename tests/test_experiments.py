@@ -6,8 +6,10 @@ import os
 
 import numpy as np
 import pytest
+from tiny import STUDY
 
 from chainer_jo.datasets import digits
+from chainer_jo.datasets.augmentation import mean_image
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import (
     Data,
@@ -18,9 +20,11 @@ from chainer_jo.experiments.experiment import (
     Relabelling,
 )
 from chainer_jo.experiments.presets import DIGITS, HALF, PAPER, PRESETS, Study
+from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.experiments.task import Task
 from chainer_jo.scheduling.scheduler import pending, with_first_steps
+from chainer_jo.training.extensions import BestEpoch
 
 
 @pytest.fixture
@@ -155,8 +159,39 @@ def test_runs_of_one_trial_share_split_and_noise(study):
     np.testing.assert_array_equal(method.train.images, baseline.train.images)
     np.testing.assert_array_equal(method.train.labels, baseline.train.labels)
     assert (method.train.images != other.train.images).any()
+    kept, others = (t.train.labels == t.train.true_labels for t in (method, other))
+    assert (kept != others).mean() > 0.3  # half of them change places with the seed
+    np.testing.assert_array_equal(method.mean, mean_image(method.train.images))
     right = (method.train.labels == method.train.true_labels).mean()
     assert 0.5 < right < 0.6 and right == method.noisy_labels_right
+
+
+def test_steps_of_a_trial_start_from_different_weights_and_baselines_as_the_second(tmp_path):
+    described = (
+        STUDY.first_step("symmetric", 0.5, 0),
+        STUDY.baseline("cross_entropy", "symmetric", 0.5, 0),
+        STUDY.baseline("forward", "symmetric", 0.5, 0),
+    )
+    runs = [Run(e, digits.load(), RunStore(tmp_path), Settings(engine="stock")) for e in described]
+    first, *baselines = (run.model.predictor.conv.W.array for run in runs)
+    assert (first != baselines[0]).all()
+    np.testing.assert_array_equal(*baselines)
+
+
+def test_scores_are_of_the_best_epoch_and_of_the_last(tmp_path, monkeypatch):
+    def nothing_learnt(best):
+        for param in run.model.params():
+            param.array[...] = 0
+
+    monkeypatch.setattr(BestEpoch, "restore", nothing_learnt)
+    store, baseline = RunStore(tmp_path), STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
+    run = Run(baseline, digits.load(), store, Settings(engine="stock"))
+    result, log = run.finish(), store.log(baseline)
+    for score, entry in (("best", max(log, key=lambda e: e["validation"])), ("last", log[-1])):
+        assert (result[score]["epoch"], result[score]["test"]) == (entry["epoch"], entry["test"])
+    first_class = (run.task.train.true_labels == 0).mean()
+    assert result["best"]["recovery"] == pytest.approx(first_class)
+    assert result["last"]["recovery"] != pytest.approx(first_class)
 
 
 def test_another_data_set_is_refused(study):

@@ -215,9 +215,10 @@ def test_what_there_is_no_room_for_is_left_out_by_kind(tmp_path, monkeypatch):
         path = root / "results" / "paper" / "runs" / "a" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(os.urandom(size))
-    committed = root / "results" / "reference" / "old.json"
-    committed.parent.mkdir()
-    committed.write_text("{}")
+    for committed in ("reference/old.json", "README.md"):
+        path = root / "results" / committed
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("{}")
     monkeypatch.setattr(gpu_state, "PART", 9000)
     assert [p.name for p in gpu_state.pack(root, back, 40_000)] == ["snapshot_iter_30"]
     assert [p.name for p in gpu_state.pack(root, back, 20_000)] == ["snapshot_iter_30", "model.npz"]

@@ -51,6 +51,21 @@ def test_threshold_is_the_best_of_all(seed):
     assert expected(best_threshold(wrong)) == pytest.approx(best)
 
 
+def test_the_second_step_divides_the_learning_rate_after_each_third(monkeypatch):
+    rates = []
+
+    def run(trainer, usual=training._run):
+        note = lambda t: rates.append(t.updater.get_optimizer("main").lr)  # noqa: E731
+        trainer.extend(note, name="note", trigger=(1, "epoch"), priority=-1)
+        usual(trainer)
+
+    monkeypatch.setattr(training, "_run", run)
+    features, true = blobs()
+    labels = np.eye(C, dtype=np.float32)[true]
+    training.second_step(FeatureSet(features), labels, Recipe(epochs=6, learning_rate=0.3), 0)
+    np.testing.assert_allclose(rates, [0.3, 0.03, 0.03, 0.003, 0.003, 0.003])
+
+
 def test_nothing_is_wrong_where_nothing_can_be():
     assert not (np.zeros(5) >= best_threshold(np.zeros(5))).any()
 

@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import run
+from processes import needs_git, run
 
 import chainer_jo
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+pytestmark = needs_git
 
 PROGRAM = """
 import subprocess, sys

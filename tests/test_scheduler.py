@@ -139,7 +139,7 @@ def test_a_long_run_at_the_end_of_the_list_does_not_begin_last():
 
 
 class Instant:
-    """A pool whose runs end as they begin."""
+    """A pool whose runs end as they begin, but for those that give a future."""
 
     places = 64
 
@@ -155,9 +155,32 @@ class Instant:
 
     def submit(self, experiment):
         self.handed_out.append(experiment)
-        future = Future()
-        future.set_result(self.run(experiment))
+        future, ended = Future(), self.run(experiment)
+        if isinstance(ended, Future):
+            return ended
+        future.set_result(ended)
         return future
+
+
+def test_nothing_is_handed_out_once_the_time_is_up(tmp_path):
+    joint = [STUDY.joint("symmetric", 0.5, seed).first_step for seed in range(3)]
+    long = Future()
+
+    def free(event):
+        if not long.done():
+            long.set_result(("paused", None))
+
+    def run(experiment):
+        if experiment == joint[0]:
+            return long
+        work.deadline = 0
+        return "finished", {}
+
+    pool = Instant(run)
+    pool.places = 2
+    work = Scheduler(RunStore(tmp_path), pool, free, 1e12)
+    assert not work.work(joint)
+    assert pool.handed_out == joint[:2]
 
 
 def test_two_thousand_runs_are_handed_out_in_no_time(tmp_path):

@@ -496,6 +496,12 @@ def test_output_that_finds_no_room_ends_with_one_line(tmp_path):
     assert ended.stderr == "error: output: No space left on device, expected room for it\n"
 
 
+def test_what_the_encoding_of_the_output_lacks_is_a_question_mark():
+    program = "from chainer_jo.commands.command_line import ending\nwith ending(): print('1 ± 0')"
+    plain = processes.environment(LC_ALL="C", PYTHONUTF8=0)
+    assert processes.run([sys.executable, "-c", program], env=plain).stdout == "1 ? 0\n"
+
+
 @NEEDS_A_FULL_DISK
 def test_full_disk_ends_with_one_line(tmp_path):
     def save(file):

@@ -189,6 +189,17 @@ def test_what_is_not_finite_ends_training(parameter, loss):
         stop(trainer)
 
 
+def test_the_best_epoch_is_the_first_of_the_highest_validation():
+    model = small_chain()
+    best = extensions.BestEpoch(model, keep_weights=True)
+    for epoch, validation in enumerate((0.2, 0.5, 0.5, 0.3), 1):
+        model.W.array[...] = epoch
+        updater = SimpleNamespace(epoch=epoch)
+        best(SimpleNamespace(observation={"validation": validation}, updater=updater))
+    best.restore()
+    assert (best.epoch, best.validation) == (2, 0.5) and (model.W.array == 2).all()
+
+
 def test_padding_of_iterator_and_images_has_to_agree():
     order = BatchIterator(4, 2, 0, 1, pad=2, flip=False)
     images = NetworkInput(np.zeros((4, 8, 8, 1), np.uint8), np.zeros((8, 8, 1), np.float32), pad=1)
@@ -210,9 +221,11 @@ def test_every_batch_is_full_and_every_epoch_complete():
         ends.append(iterator.is_new_epoch)
     assert [len(batch.indices) for batch in batches] == [4] * 5
     assert ends == [False, False, True, False, True]
-    drawn = np.concatenate([batch.indices for batch in batches])
-    assert sorted(drawn[:10]) == sorted(drawn[10:]) == list(range(10))
-    assert (drawn[:10] != drawn[10:]).any()
+    order = np.concatenate([batch.indices for batch in batches])
+    assert sorted(order[:10]) == sorted(order[10:]) == list(range(10))
+    for name in ("indices", "dy", "dx", "flips"):
+        drawn = np.concatenate([getattr(batch, name) for batch in batches])
+        assert (drawn[:10] != drawn[10:]).any()
 
 
 def test_iterator_continues_where_it_was(tmp_path):

@@ -79,7 +79,9 @@ def ending() -> Iterator[None]:
 
 @contextlib.contextmanager
 def written() -> Iterator[None]:
-    """Whatever was printed has reached its reader at the end, or BrokenPipeError is raised."""
+    """Whatever was printed has reached its reader at the end, or BrokenPipeError is raised; with a
+    question mark for what the locale's encoding lacks."""
+    sys.stdout.reconfigure(errors="replace")
     try:
         yield
     finally:
