@@ -497,9 +497,9 @@ def test_output_that_finds_no_room_ends_with_one_line(tmp_path):
 
 
 def test_what_the_encoding_of_the_output_lacks_is_a_question_mark():
-    program = "from chainer_jo.commands.command_line import ending\nwith ending(): print('1 ± 0')"
+    program = "from chainer_jo.commands.command_line import ending\nwith ending(): print('1 \\xb1')"
     plain = processes.environment(LC_ALL="C", PYTHONUTF8=0)
-    assert processes.run([sys.executable, "-c", program], env=plain).stdout == "1 ? 0\n"
+    assert processes.run([sys.executable, "-c", program], env=plain).stdout == "1 ?\n"
 
 
 @NEEDS_A_FULL_DISK
