@@ -7,8 +7,10 @@ import os
 import signal
 import sys
 import time
+from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,6 +23,7 @@ from tiny import TINY
 
 from chainer_jo import files
 from chainer_jo.commands import app, compare, flags, main
+from chainer_jo.commands.command_line import ending
 from chainer_jo.commands.image_sources import InMemory
 from chainer_jo.commands.kept import loss
 from chainer_jo.errors import Unfinished, UserError
@@ -500,6 +503,9 @@ def test_what_the_encoding_of_the_output_lacks_is_a_question_mark():
     program = "from chainer_jo.commands.command_line import ending\nwith ending(): print('1 \\xb1')"
     plain = processes.environment(LC_ALL="C", PYTHONUTF8=0)
     assert processes.run([sys.executable, "-c", program], env=plain).stdout == "1 ?\n"
+    with redirect_stdout(StringIO()) as shown, ending():
+        print("1 ±")
+    assert shown.getvalue() == "1 ±\n"
 
 
 @NEEDS_A_FULL_DISK

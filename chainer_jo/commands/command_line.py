@@ -81,7 +81,8 @@ def ending() -> Iterator[None]:
 def written() -> Iterator[None]:
     """Whatever was printed has reached its reader at the end, or BrokenPipeError is raised; with a
     question mark for what the locale's encoding lacks."""
-    sys.stdout.reconfigure(errors="replace")
+    if hasattr(sys.stdout, "reconfigure"):  # a notebook's has no encoding
+        sys.stdout.reconfigure(errors="replace")
     try:
         yield
     finally:
