@@ -156,7 +156,8 @@ def add_computing_flags(add: Callable[..., Any]) -> None:
 
 
 def resolve_computing_flags(flags: argparse.Namespace, here: bool = True, now: bool = True) -> None:
-    """Checks what `add_computing_flags` added, and puts values in the place of defaults.
+    """Checks what `add_computing_flags` added, and puts values in the place of defaults;
+    ``deadline`` and ``threads_given`` are new.
 
     Parameters
     ----------
