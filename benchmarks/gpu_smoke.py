@@ -31,6 +31,7 @@ from chainer_jo.datasets import source  # noqa: E402
 from chainer_jo.errors import UserError  # noqa: E402
 from chainer_jo.experiments.experiment import PRECISIONS  # noqa: E402
 from chainer_jo.experiments.presets import PAPER, Study  # noqa: E402
+from chainer_jo.experiments.provenance import sources_digest  # noqa: E402
 from chainer_jo.experiments.run import Run, Settings  # noqa: E402
 from chainer_jo.experiments.store import RunStore  # noqa: E402
 
@@ -102,7 +103,7 @@ def check(data: str, precision: str) -> Iterator[dict]:
     """A part of an epoch both ways, and a whole one, with verdicts; given after each of the three
     with all that is known by then."""
     reference = files.read_json(REFERENCE)["fp32"]
-    results = {}
+    results = {"code": sources_digest()}
     for name, graph in (("called", False), ("replayed", True)):
         results[name] = epoch(data, precision, "cuda", graph, part=True)
         results[name]["verdict"] = verdict(results[name], reference)
@@ -116,10 +117,17 @@ def check(data: str, precision: str) -> Iterator[dict]:
 
 def passed(result: dict) -> bool:
     """Whether a precision may be used. Where time ran out before its whole epoch, the part of one
-    will do; not where that broke down. What broke down replaying may still be called."""
+    will do; not where that broke down. What broke down replaying may still be called, and what
+    broke down when all was computed be used."""
     verdicts = [result[way]["verdict"] for way in ("called", "whole") if way in result]
-    broke_down_later = "error" in result and "replayed" in result
+    broke_down_later = "error" in result and "replayed" in result and "whole" not in result
     return bool(verdicts) and set(verdicts) == {"ok"} and not broke_down_later
+
+
+def seen(path: Path) -> dict:
+    """What earlier calls have seen of this code."""
+    code = sources_digest()
+    return {p: found for p, found in files.read_json(path).items() if found.get("code") == code}
 
 
 def complete(result: dict) -> bool:
@@ -191,7 +199,7 @@ def main(arguments: list[str] | None = None) -> int:
     results = {}
     try:
         if options.flags:
-            print(flags(files.read_json(options.flags), options.precision))
+            print(flags(seen(options.flags), options.precision))
             return 0
         if options.device == "cpu":
             for precision in [options.only] if options.only else ("fp32", "mixed"):
@@ -204,7 +212,7 @@ def main(arguments: list[str] | None = None) -> int:
                 print(json.dumps(result), flush=True)
             return 0
         if options.json and options.json.exists():
-            results = files.read_json(options.json)
+            results = seen(options.json)
     except UserError as error:
         print(error, file=sys.stderr)
         return 2

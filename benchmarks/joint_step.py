@@ -22,6 +22,7 @@ from chainer_jo.errors import UserError
 from chainer_jo.functions import providers
 from chainer_jo.links import JointObjective, PreActResNet
 from chainer_jo.links.objectives import Classifier
+from chainer_jo.training.device import graph_step
 from chainer_jo.training.images import NetworkInput
 from chainer_jo.training.iterator import BatchIterator
 from chainer_jo.training.labels import LabelStore
@@ -43,7 +44,7 @@ def joint_step(
     """One update of `JointUpdater`: augmentation, the three-term loss and the label store are part
     of it. On a GPU (`device` "cuda") as a CUDA graph or not; `fused` is `CuDNN`'s.
 
-    Raises Missing if the engine does not work here in this precision.
+    Raises Missing if the engine does not work here in this precision, or is not captured.
     """
     try:
         provider = providers.choose(device, precision, engine)
@@ -82,4 +83,9 @@ def joint_step(
         with chainer.Reporter():  # takes what an epoch's end reports
             updater.update()
 
+    if graph:
+        for _ in range(graph_step.WARM_UP + 1):
+            step()
+        if not updater.replays:
+            raise Missing("no step was captured")
     return step

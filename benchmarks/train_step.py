@@ -25,6 +25,7 @@ from workload import NETWORKS, Missing  # noqa: E402
 
 from chainer_jo import files  # noqa: E402
 from chainer_jo.errors import UserError  # noqa: E402
+from chainer_jo.experiments.provenance import sources_digest  # noqa: E402
 
 #: Every engine gets at least so many turns, and no more once it has used its seconds.
 FEWEST_TURNS = 3
@@ -187,11 +188,13 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def begun(path: Path | None, result: dict) -> dict:
-    """The result with what an earlier call with the same options has measured on this machine."""
+    """The result with what an earlier call with the same options has measured of this code on this
+    machine."""
     if path is None or not path.exists():
         return result
     found = files.read_json(path)
-    same = all(found.get(key) == result[key] for key in ("device", "network", "batch", "machine"))
+    keys = ("device", "network", "batch", "machine", "code")
+    same = all(found.get(key) == result[key] for key in keys)
     # One that cannot be continued: of another machine, or measured all at once.
     return found if same and "groups" in found else result
 
@@ -212,6 +215,7 @@ def main(arguments: list[str] | None = None) -> int:
             "network": options.network,
             "batch": options.batch or "the preset's",
             "machine": machine.describe(options.threads),
+            "code": sources_digest(),
             "entries": [],
             "missing": {},
         }

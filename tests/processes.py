@@ -29,9 +29,10 @@ SHOWN = 6000
 
 
 def environment(*folders: Path, **variables: object) -> dict[str, str]:
-    """This process's, with other folders and the checkout to import from, and without what git
-    tells its hooks, by which it would take the checkout for any other repository."""
-    path = os.pathsep.join(map(str, (*folders, ROOT)))
+    """This process's, with other folders and the checkout to import from first, and without what
+    git tells its hooks, by which it would take the checkout for any other repository."""
+    inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    path = os.pathsep.join(map(str, (*folders, ROOT, *filter(None, inherited))))
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return {**own, "PYTHONPATH": path} | {k: str(v) for k, v in variables.items()}
 

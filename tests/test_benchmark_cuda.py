@@ -21,6 +21,39 @@ def test_speeds_follow_from_times():
     assert "64000" in lines[1] and "0.703" in lines[1]
 
 
+def test_the_time_of_a_step_is_the_devices():
+    """Each takes 3 ms there, whatever Python takes to ask for it; what is taken before it is timed
+    is not counted."""
+    done, free = [], iter([1000, 400])
+
+    class Event:
+        def __init__(self):
+            self.milliseconds = 3.0 * len(done)
+
+        def synchronize(self):
+            pass
+
+    elapsed = lambda first, last: last.milliseconds - first.milliseconds  # noqa: E731
+    step = engines.DeviceStep(lambda: lambda: done.append(1), Event, elapsed, lambda: next(free))
+    assert len(done) == engines.WARM_UP
+    timed = step.time()
+    assert timed == {"seconds": pytest.approx(0.003), "peak_bytes": 600}
+    assert (len(done) - engines.WARM_UP) % engines.STEPS == 0
+
+
+def test_each_engine_is_what_its_name_says():
+    for name, entry in engines.ENTRIES.items():
+        project, _, how = name.partition("/")
+        options = entry.keywords
+        if project == "torch":
+            precision, mode = how.split("-nhwc")
+            assert (options["precision"], options["mode"]) == (precision, mode[1:])
+        elif how not in ("", "stock"):
+            assert options["precision"] == how.split("-")[0]
+            assert options["graph"] == ("graph" in how) != ("eager" in how)
+            assert ("fused" in options) == ("fused" in how)
+
+
 def test_an_epoch_is_as_long_as_cifar10s():
     data = workload.tiled(workload.load("digits"), workload.EPOCH)
     assert len(data.images) == len(data.labels) >= workload.EPOCH
@@ -101,4 +134,7 @@ def test_what_was_measured_is_there_after_each_group(asked, tmp_path, monkeypatc
     assert {e["name"] for e in found["entries"]} | set(found["missing"]) == set(engines.ENTRIES)
     before = len(asked)
     assert train_step.main(command) == 0 and len(asked) == before
+    assert train_step.main([*command, "--batch", "64"]) == 0 and len(asked) > before
+    before = len(asked)
+    monkeypatch.setattr(train_step, "sources_digest", lambda: "other code")
     assert train_step.main([*command, "--batch", "64"]) == 0 and len(asked) > before

@@ -11,9 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import chainer
+import joint_step
 import numpy as np
 import pytest
 import small_project
+import workload
 from chainer import training
 from fake_cudnn import conv, dgrad, wgrad
 from float64_functions import batch_norm_relu_gradients
@@ -35,6 +37,7 @@ from chainer_jo.links import (
 )
 from chainer_jo.training import extensions
 from chainer_jo.training.device import kernels
+from chainer_jo.training.device.graph_step import GraphStep
 from chainer_jo.training.extensions import Paused
 from chainer_jo.training.images import NetworkInput
 from chainer_jo.training.iterator import Batch, BatchIterator
@@ -372,6 +375,8 @@ def test_a_run_may_change_its_device_after_any_epoch(tmp_path):
     assert whole == same
     for expected, entry in zip(whole, mixed, strict=True):
         assert entry["loss"] == pytest.approx(expected["loss"], rel=1e-5), entry["epoch"]
+        for name in ("validation", "test"):  # of the running averages
+            assert entry[name] == pytest.approx(expected[name], abs=0.02), entry["epoch"]
 
 
 def wheel(folder, name, version, module):
@@ -471,6 +476,12 @@ def test_compute_sanitizer_finds_nothing_in_a_small_step(tmp_path):
         sys.executable, program,
     ]  # fmt: skip
     assert "ERROR SUMMARY: 0 errors" in run(command).stdout
+
+
+def test_a_refused_capture_is_not_timed_as_a_graph(monkeypatch):
+    monkeypatch.setattr(GraphStep, "_capture", lambda *arguments: None)
+    with pytest.raises(workload.Missing, match="no step was captured"):
+        joint_step.joint_step(workload.load("digits", 4), "cudnn", "fp32", "cuda", graph=True)
 
 
 def test_providers_choose_cudnn_here():

@@ -14,6 +14,7 @@ from processes import ROOT, run
 
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.presets import PAPER
+from chainer_jo.experiments.provenance import sources_digest
 from chainer_jo.links import PreActResNet
 
 
@@ -32,6 +33,8 @@ def test_flags_are_of_the_best_precision_that_passed():
         ({"fp32": called, "mixed": called}, "mixed", "--precision mixed --no-graph"),
         ({"mixed": {"called": ok, **broken}}, "mixed", "--precision mixed --no-graph"),
         ({"fp32": both, "mixed": {**replayed, **broken}}, "mixed", "--precision fp32"),
+        # It broke down when all was done.
+        ({"fp32": both, "mixed": {**both, **broken}}, "mixed", "--precision mixed"),
         # Time ran out before the whole epoch.
         ({"fp32": both, "mixed": replayed}, "mixed", "--precision mixed"),
     ]
@@ -54,13 +57,32 @@ def test_graphs_that_were_never_captured_are_not_called_ok():
     assert "differ" in gpu_smoke.graph_verdict(called, other)
 
 
+def test_an_epoch_is_right_only_if_it_ended_on_the_engine_with_the_losses_of_a_cpu():
+    log = {"loss": 4.0, "cross_entropy": 2.3, "entropy": 2.2, "prior": 0.017}
+    reference = {"log": log}
+    right = {"state": "finished", "engine": "cudnn", "log": log}
+    assert gpu_smoke.verdict(right, reference) == "ok"
+    assert gpu_smoke.verdict({**right, "state": "diverged"}, reference) == "diverged"
+    assert "stock" in gpu_smoke.verdict({**right, "engine": "stock"}, reference)
+    assert set(log) == set(gpu_smoke.TOLERANCE)
+    for name, tolerance in gpu_smoke.TOLERANCE.items():
+        for factor, expected in (
+            (1 + 0.9 * tolerance, "ok"), (1 - 0.9 * tolerance, "ok"), (1 + 1.1 * tolerance, name),
+            (1 - 1.1 * tolerance, name), (float("nan"), name),
+        ):  # fmt: skip
+            found = {**right, "log": {**log, name: factor * log[name]}}
+            assert gpu_smoke.verdict(found, reference).split()[0] == expected
+            assert gpu_smoke.verdict(found, None) == "ok"
+
+
 def test_the_smoke_test_begins_with_the_precision_asked_for_and_goes_on(
     monkeypatch, tmp_path, capsys
 ):
     """What a precision has shown is on disk before it breaks down, or is cut off; the next call is
     done with those that have passed."""
     entry = {"verdict": "ok", "seconds_before": 1, "seconds": 2, "log": {}}
-    shown = {"called": entry}, {"called": entry, "replayed": entry, "graph": "ok"}
+    begun = {"code": sources_digest(), "called": entry}
+    shown = begun, {**begun, "replayed": entry, "graph": "ok"}
     whole = {**shown[1], "whole": entry}
     program, path = tmp_path / "check.py", tmp_path / "smoke.json"
     program.write_text(
@@ -101,6 +123,14 @@ def test_the_smoke_test_begins_with_the_precision_asked_for_and_goes_on(
     with pytest.raises(KeyboardInterrupt):
         gpu_smoke.main([*command, "fp32"])
     assert asked == ["tf32", "mixed", "tf32"], "fp32 has passed"
+    assert gpu_smoke.main(["--flags", str(path), "--precision", "fp32"]) == 0
+
+    monkeypatch.setattr(gpu_smoke, "sources_digest", lambda: "other code")
+    asked.clear()
+    assert gpu_smoke.main(["--flags", str(path), "--precision", "fp32"]) == 2
+    with pytest.raises(KeyboardInterrupt):
+        gpu_smoke.main([*command, "fp32"])
+    assert asked[0] == "fp32", "it was other code that passed"
 
 
 def test_what_a_session_has_is_packed_before_the_machine_is_taken_away(tmp_path):
@@ -182,8 +212,24 @@ def test_a_snapshot_of_the_papers_first_step_comes_back(tmp_path, monkeypatch, c
     gpu_state.main(["pack", "back"])
     assert "left out" not in capsys.readouterr().out
     sizes = [part.stat().st_size for part in (tmp_path / "back").iterdir()]
-    assert len(sizes) <= 7 and max(sizes) <= 16 << 20 and sum(sizes) <= 64 << 20
+    assert len(sizes) <= 7 and max(sizes) <= 16 << 20
+    # 64 MiB go with a call: this, CIFAR-10 as JPEG, two wheels and the project without its results.
+    assert sum(sizes) + (27 << 20) <= 64 << 20
     assert gpu_state.unpack(tmp_path / "there", tmp_path / "back") == 1
+
+
+def test_labels_are_packed_before_snapshots_and_the_newest_of_these(tmp_path):
+    root, back = tmp_path / "here", tmp_path / "back"
+    for age, folder in enumerate("cba"):
+        for name in ("labels.npz", "snapshot_iter_30"):
+            path = root / "results" / "paper" / "runs" / folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(os.urandom(20_000))
+            os.utime(path, (1e9 - age, 1e9 - age))
+    left_out = gpu_state.pack(root, back, 115_000)
+    assert [path.parts[-2:] for path in left_out] == [
+        ("b", "snapshot_iter_30"), ("a", "snapshot_iter_30"),
+    ]  # fmt: skip
 
 
 def test_packing_that_is_cut_off_leaves_what_was_packed_before(tmp_path, monkeypatch):
