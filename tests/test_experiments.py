@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from chainer_jo.experiments.presets import DIGITS, HALF, PAPER, PRESETS, Study
 from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.experiments.task import Task
+from chainer_jo.links.cnn_crf import CNNCRF, K_END
 from chainer_jo.scheduling.scheduler import pending, with_first_steps
 from chainer_jo.training.extensions import BestEpoch
 
@@ -176,6 +178,53 @@ def test_steps_of_a_trial_start_from_different_weights_and_baselines_as_the_seco
     first, *baselines = (run.model.predictor.conv.W.array for run in runs)
     assert (first != baselines[0]).all()
     np.testing.assert_array_equal(*baselines)
+
+
+def built(experiment, root):
+    return Run(experiment, digits.load(), RunStore(root), Settings(engine="stock"))
+
+
+def test_a_run_is_put_together_as_it_is_described(tmp_path):
+    """By every number that the description of a first step has."""
+    sgd = Optimization(3, 0.03, (1, 2), 32, 0.8, 3e-4, pad=1, flip=True)
+    relabelling = Relabelling(1, 2, "top", 7, 2)
+    first_step = STUDY.first_step("symmetric", 0.5, 0)
+    run = built(replace(first_step, optimization=sgd, relabelling=relabelling), tmp_path)
+    optimizer, store = run.updater.get_optimizer("main"), run.updater.labels
+    assert (optimizer.lr, optimizer.momentum, optimizer.weight_decay) == (0.03, 0.8, 3e-4)
+    assert (store.rule, store.top, len(store._ring)) == ("top", 7, 2)
+    objective = run.model.objective
+    assert (objective.alpha, objective.beta) == (first_step.alpha, first_step.beta) != (0, 0)
+    np.testing.assert_array_equal(objective.prior, np.full(10, 0.1, np.float32))
+    batch = run.updater.get_iterator("main").next()
+    assert len(batch.indices) == 32 and set(batch.flips) == {False, True}
+    assert set(batch.dy) == set(batch.dx) == {0, 1, 2}
+    update = run.trainer.get_extension("LabelUpdate")
+    assert (update.start, update.stop) == (1, 2)
+    assert run.trainer.stop_trigger.get_training_length() == (3, "epoch")
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "asymmetric"])
+def test_baselines_are_told_the_matrix_of_the_noise_that_their_labels_have(kind, tmp_path):
+    described = (STUDY.baseline(method, kind, 0.4, 0) for method in ("forward", "cnn_crf"))
+    forward, crf = (built(replace(e, data=Data("digits")), tmp_path) for e in described)
+    T = forward.model.objective.transition
+    train, pairs = forward.task.train, np.zeros((10, 10))
+    np.add.at(pairs, (train.true_labels, train.labels), 1)
+    np.testing.assert_allclose(pairs / pairs.sum(axis=1, keepdims=True), T, atol=0.12)
+    objective = CNNCRF(T, np.full(10, 0.1), 100)
+    np.testing.assert_array_equal(crf.model.objective.log_auxiliary, objective.log_auxiliary)
+    if kind == "asymmetric":
+        assert crf.finish()["state"] == "finished" and crf.model.objective.k == K_END
+
+
+def test_the_second_step_trains_on_the_labels_of_the_first(tmp_path):
+    second = STUDY.joint("symmetric", 0.5, 0)
+    first = built(second.first_step, tmp_path)
+    first.finish()
+    labels = built(second, tmp_path).updater.labels.labels
+    np.testing.assert_array_equal(labels, first.store.labels(second.first_step))
+    assert (labels.argmax(axis=1) != first.task.train.labels).any()
 
 
 def test_scores_are_of_the_best_epoch_and_of_the_last(tmp_path, monkeypatch):

@@ -18,11 +18,14 @@ from chainer_jo.datasets import clothing1m
 from chainer_jo.datasets.image_stream import ImageStream
 from chainer_jo.datasets.labelled_data import UNKNOWN
 from chainer_jo.errors import UserError
+from chainer_jo.experiments import task
 from chainer_jo.experiments.experiment import Network
 from chainer_jo.experiments.presets import CLOTHING1M_DIGITS, REAL, Study
 from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.run_parts import make_network
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.links import PreActResNet
+from chainer_jo.links.resnet50 import VARIANTS
 from chainer_jo.report.clothing1m import figure7, table3
 from chainer_jo.scheduling import worker
 from chainer_jo.scheduling.many_ranks import Team
@@ -39,6 +42,47 @@ SECOND = replace(
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data") / "small"
     return clothing1m.load(make_clothing1m_like(folder, size=18), ON_DISK.data.name)
+
+
+def prepared(run):
+    """The pixels that are trained on, uint8, and what the network is given of them."""
+    images = run.train_images
+    pixels = np.concatenate([*images._stream.batches([images._files.paths(np.arange(6))])])
+    return pixels.astype(np.float32), next(images.in_order())[:6]
+
+
+def test_a_run_knows_the_classes_shares_and_the_mean_colour(data, tmp_path):
+    """Section 5.8's prior is the distribution of the noisy labels."""
+    labels = data.train.labels.copy()
+    labels[labels == 1] = 0
+    labels[0] = 1
+    uneven = replace(data, train=replace(data.train, labels=labels))
+    run = Run(ON_DISK, uneven, RunStore(tmp_path), SETTINGS)
+    shares = np.bincount(labels) / len(labels)
+    np.testing.assert_allclose(run.model.objective.prior, shares, rtol=1e-6)
+    everything = np.concatenate(list(run.train_images.in_order()))
+    np.testing.assert_allclose(everything.mean(axis=(0, 2, 3)), 0, atol=1e-5)
+    pixels, x = prepared(run)
+    np.testing.assert_allclose(
+        x, ((pixels - run.task.mean) / 255).transpose(0, 3, 1, 2), rtol=1e-4, atol=1e-6
+    )
+    run.inputs.close()
+
+
+def test_pretrained_networks_are_given_their_order_mean_and_scale(data, tmp_path, monkeypatch):
+    """Those of caffe's weights, and of torchvision's."""
+    for name, variant in VARIANTS.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(task, "_mean", lambda *arguments: None)
+            patch.setattr(PreActResNet, "variant", variant, raising=False)
+            run = Run(ON_DISK, data, RunStore(tmp_path / name), SETTINGS)
+        pixels, x = prepared(run)
+        if variant.channels == "BGR":
+            pixels = pixels[..., ::-1]
+        expected = ((pixels - variant.mean) / variant.std).transpose(0, 3, 1, 2)
+        np.testing.assert_allclose(x, expected, rtol=1e-4, atol=1e-4)
+        run.inputs.close()
+    assert {variant.channels for variant in VARIANTS.values()} == {"RGB", "BGR"}
 
 
 def reordered(data):
