@@ -24,6 +24,13 @@ def test_resized_and_cut_to_the_centre(tmp_path):
     np.testing.assert_array_equal(image, whole[10:20, 10:20])
 
 
+def test_pixels_of_a_smaller_image_are_means(tmp_path):
+    stripes = np.zeros((40, 40, 3), np.uint8)
+    stripes[:, ::2] = 200
+    Image.fromarray(stripes).save(tmp_path / "a.png")
+    assert abs(decode(tmp_path / "a.png", resize=10, crop=10).astype(int) - 100).max() < 9
+
+
 def test_every_mode_becomes_rgb(tmp_path):
     for mode in ("L", "RGBA", "P", "CMYK"):
         path = tmp_path / f"{mode}.{'jpg' if mode == 'CMYK' else 'png'}"
