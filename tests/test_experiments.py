@@ -222,9 +222,18 @@ def test_the_second_step_trains_on_the_labels_of_the_first(tmp_path):
     second = STUDY.joint("symmetric", 0.5, 0)
     first = built(second.first_step, tmp_path)
     first.finish()
+    result = first.store.result(second.first_step)
     labels = built(second, tmp_path).updater.labels.labels
     np.testing.assert_array_equal(labels, first.store.labels(second.first_step))
     assert (labels.argmax(axis=1) != first.task.train.labels).any()
+    # What is said of them: by class, and in the ranges of Tables 12 and 13.
+    right, sure = labels.argmax(axis=1) == first.task.train.true_labels, labels.max(axis=1)
+    by_class = [right[first.task.train.true_labels == k].mean() for k in range(10)]
+    assert result["last"]["recovery_by_class"] == pytest.approx(by_class)
+    bounds = np.searchsorted([0.9, 0.95, 0.99], sure, side="right")
+    assert [(row["number"], row["right"]) for row in result["confidence"]] == [
+        ((bounds == k).sum(), right[bounds == k].sum()) for k in (3, 2, 1, 0)
+    ]
 
 
 def test_scores_are_of_the_best_epoch_and_of_the_last(tmp_path, monkeypatch):

@@ -52,9 +52,12 @@ def test_threshold_is_the_best_of_all(seed):
 
 
 def test_the_second_step_divides_the_learning_rate_after_each_third(monkeypatch):
+    """Of cross entropy alone."""
     rates = []
 
     def run(trainer, usual=training._run):
+        objective = trainer.updater.model.objective
+        assert (objective.alpha, objective.beta) == (0, 0)
         note = lambda t: rates.append(t.updater.get_optimizer("main").lr)  # noqa: E731
         trainer.extend(note, name="note", trigger=(1, "epoch"), priority=-1)
         usual(trainer)
@@ -64,6 +67,28 @@ def test_the_second_step_divides_the_learning_rate_after_each_third(monkeypatch)
     labels = np.eye(C, dtype=np.float32)[true]
     training.second_step(FeatureSet(features), labels, Recipe(epochs=6, learning_rate=0.3), 0)
     np.testing.assert_allclose(rates, [0.3, 0.03, 0.03, 0.003, 0.003, 0.003])
+
+
+def test_labels_are_updated_once_it_has_been_quiet_and_the_last_are_averaged(monkeypatch):
+    epochs = {}
+
+    def run(trainer, usual=training._run):
+        store, mean = trainer.updater.labels, trainer.get_extension("MeanPrediction")
+
+        def note(trainer):
+            changed = not np.isin(store.labels, (0, 1)).all()
+            epochs[trainer.updater.epoch] = changed, mean.probabilities is not None
+
+        trainer.extend(note, name="note", trigger=(1, "epoch"), priority=-1)
+        usual(trainer)
+
+    monkeypatch.setattr(training, "_run", run)
+    features, true = blobs(240)
+    recipe = Recipe(epochs=5, quiet=2, average=2, rule="soft", seeds=1)
+    training.out_of_fold(FeatureSet(features), true, C, recipe, 0)
+    assert epochs == {
+        1: (False, False), 2: (False, False), 3: (True, False), 4: (True, True), 5: (True, True),
+    }  # fmt: skip
 
 
 def test_nothing_is_wrong_where_nothing_can_be():
@@ -122,6 +147,12 @@ def test_the_fewer_images_the_more_labels_have_to_be_wrong_not_to_be_in_doubt():
     said = judged([150] * 2, [0, 0.08]).doubt
     assert "4.0 % are estimated to be wrong, few next to the 10 %" in said
     assert judged([1000] * 2, [0, 0.08]).doubt == ""
+    assert "2.5 % are estimated to be wrong, few next" in judged([1000] * 2, [0, 0.05]).doubt
+
+
+def test_more_wrong_labels_than_right_ones_are_doubted():
+    assert "67 % are estimated to be wrong" in judged([100, 1000, 1000], [0, 0.7, 0.7]).doubt
+    assert judged([100, 1000, 1000], [0, 0.6, 0.6]).doubt == ""
 
 
 def test_a_class_of_which_hardly_anything_is_left_is_named():

@@ -71,6 +71,18 @@ def test_finished_runs_come_before_tried_iterations_and_these_before_a_guess(tmp
     assert Cost.of(store, [RUN], None, 2.0) == Cost(4.0, MEASURED)
 
 
+def test_an_epoch_takes_what_the_median_of_the_finished_runs_took(tmp_path):
+    store, epochs = RunStore(tmp_path), RUN.optimization.epochs
+    runs = [replace(RUN, seed=seed) for seed in range(4)]
+    for each, seconds in zip(runs, (3, 1, 50, 0.01), strict=True):
+        state = "finished" if seconds >= 1 else "diverged"
+        result = {"id": each.id, "state": state, "seconds": seconds * epochs,
+                  "provenance": {"device": "this"}}  # fmt: skip
+        store.open(each)
+        store.save_result(each, result)
+    assert Cost.of(store, runs, "this", 2.0) == Cost(3.0, MEASURED)
+
+
 def test_a_gpu_is_not_given_the_seconds_of_a_cpu(tmp_path):
     unknown = Cost.of(RunStore(tmp_path), [RUN], "this", None)
     assert unknown.basis == UNKNOWN and math.isnan(unknown.seconds(RUN))

@@ -2,6 +2,7 @@
 
 import csv
 import errno
+import importlib
 import itertools
 import json
 import os
@@ -192,7 +193,15 @@ def test_features_of_two_sets_with_one_path_are_refused(use, data, tmp_path, cap
 
 
 @pytest.mark.parametrize("way", ["images", "features"])
-def test_a_network_on_the_labels_as_given_is_asked_for(way, data, tmp_path, capsys):
+def test_a_network_on_the_labels_as_given_is_asked_for(way, data, tmp_path, capsys, monkeypatch):
+    module, compared = importlib.import_module(f"chainer_jo.relabel.by_{way}"), []
+    usual = module.accuracies_of
+
+    def accuracies_of(networks, right, predict):
+        compared[:] = [each and predict(each, "test") for each in networks]
+        return usual(networks, right, predict)
+
+    monkeypatch.setattr(module, "accuracies_of", accuracies_of)
     other = make(tmp_path / "other", wrong=0)
     for i in range(60):
         name = f"images/{i:02d}, é.png"
@@ -215,6 +224,7 @@ def test_a_network_on_the_labels_as_given_is_asked_for(way, data, tmp_path, caps
     (row,) = [x for x in capsys.readouterr().out.splitlines() if x.startswith("| test")]
     cells = [cell.strip() for cell in row.split("|")][3:5]
     assert all(0 <= float(cell) <= 100 for cell in cells)
+    assert (compared[0] != compared[1]).any()
     assert run("relabel", data / "labels.csv", "--out", tmp_path / "no", "--baseline") == 2
     assert "--baseline: expected with --validation or --test" in one_line(capsys)
 

@@ -5,8 +5,36 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from chainer_jo.relabel.corrected_labels import ByEye, Z, drawn_to_judge
+from chainer_jo.relabel.corrected_labels import ByEye, CorrectedLabels, Scores, Z, drawn_to_judge
+from chainer_jo.relabel.label_errors import LabelErrors
 from chainer_jo.relabel.outcome import Accuracy, doubt
+
+
+@pytest.fixture
+def errors():
+    """Of six labels two change, with probabilities of 0.9 and 0.6."""
+    probabilities = np.array([[0.1, 0.9], [1, 0], [1, 0], [0.6, 0.4], [0, 1], [0, 1]])
+    wrong = np.array([1, 0, 1, 0, 1, 0], bool)
+    given = np.array([0, 0, 0, 1, 1, 1])
+    return LabelErrors("ab", given, probabilities, probabilities, wrong, np.eye(2))
+
+
+def test_scores_are_of_the_labels_whose_truth_is_known(errors):
+    true = np.array([1, 0, -1, 1, 0, 1])  # the first and the fifth are wrong
+    assert CorrectedLabels(range(6), errors, true=true).scores() == {
+        "it is changed": Scores(5, 0.5, 0.5, 0.5, 0.6, 0.6),
+        "it is called wrong": Scores(5, 1.0, 1.0, 1.0, 0.6, 0.6),
+    }
+    assert CorrectedLabels(range(6), errors).scores() == {}
+
+
+@pytest.mark.parametrize("least, changed", [(0.0, [0, 3]), (0.6, [0]), (0.7, [0]), (1.0, [])])
+def test_labels_are_taken_that_are_more_probable_than_asked_for(least, changed, errors):
+    labels = CorrectedLabels(range(6), errors, least=least)
+    assert np.flatnonzero(labels.changed).tolist() == changed
+    reviewed = np.array([-1, -1, 1, -1, -1, -1])
+    labels = CorrectedLabels(range(6), errors, reviewed, least=least)
+    assert np.flatnonzero(labels.changed).tolist() == sorted([*changed, 2])
 
 
 def test_each_image_is_drawn_as_often_and_none_twice():

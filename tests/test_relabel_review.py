@@ -23,6 +23,7 @@ from chainer_jo.datasets.array_cache import download
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import corrected_set, label_table
 from chainer_jo.relabel.corrected_labels import renamed
+from chainer_jo.relabel.flags import deciding, parse
 from chainer_jo.relabel.label_table import TableForm
 from chainer_jo.relabel.results_folder import MADE, ResultsFolder
 
@@ -150,6 +151,21 @@ def test_results_of_other_flags_are_not_overwritten(relabel, tmp_path):
     assert "made with --seed 0, now it is 7" in relabel("--seed", "7", code=2)
     assert "--alpha left out, now it is 1.0" in relabel("--alpha", "1", code=2)
     assert files_below(tmp_path / "out") == before
+
+
+def test_every_flag_that_decides_the_labels_counts(tmp_path):
+    for number, name in enumerate(("a.npz", "b.npz")):
+        (tmp_path / name).write_bytes(bytes([number]))
+    a, b = str(tmp_path / "a.npz"), str(tmp_path / "b.npz")
+    for flag, *values in (
+        ("--size", "32", "48"), ("--alpha", "1", "2"), ("--beta", "1", "2"), ("--epochs", "5", "6"),
+        ("--learning-rate", "0.1", "0.2"), ("--prior", "labels", "uniform"), ("--seed", "1", "2"),
+        ("--features", a, b), ("--probabilities", a, b), ("--resnet50-weights", a, b),
+    ):  # fmt: skip
+        one, other = (deciding(parse(["set.csv", "--out", "x", flag, value])) for value in values)
+        assert [name for name in one if one[name] != other[name]] == [flag.removeprefix("--")]
+    flags = parse(["set.csv", "--out", "x"]), parse(["set.csv", "--out", "x", "--flip"])
+    assert deciding(flags[0]) != deciding(flags[1])
 
 
 def test_a_corrected_set_is_written_once_and_found_again(relabel, data, tmp_path, monkeypatch):

@@ -200,6 +200,19 @@ def test_the_best_epoch_is_the_first_of_the_highest_validation():
     assert (best.epoch, best.validation) == (2, 0.5) and (model.W.array == 2).all()
 
 
+def test_what_is_predicted_of_an_image_does_not_depend_on_the_others():
+    rng = np.random.RandomState(0)
+    network = PreActResNet(1, 3, (1,), (4,), rng)
+    model = Classifier(network, JointObjective(np.full(3, 1 / 3)))
+    for link in network.links():
+        if hasattr(link, "avg_var"):
+            link.avg_var[...] = 1
+    x = rng.normal(0, 1, (8, 1, 6, 6)).astype(np.float32)
+    one_by_one = np.concatenate([model.predict(x[i : i + 1]) for i in range(8)])
+    np.testing.assert_allclose(model.predict(x), one_by_one, rtol=1e-5)
+    assert np.ptp(one_by_one, axis=0).min() > 1e-3
+
+
 def test_padding_of_iterator_and_images_has_to_agree():
     order = BatchIterator(4, 2, 0, 1, pad=2, flip=False)
     images = NetworkInput(np.zeros((4, 8, 8, 1), np.uint8), np.zeros((8, 8, 1), np.float32), pad=1)
