@@ -1,5 +1,6 @@
 """The numbers in words, of the notes on what does not hold and of the README, against the runs."""
 
+import math
 import re
 from collections.abc import Iterator
 from statistics import mean
@@ -36,10 +37,14 @@ def cell(preset: str, table: int | str, **where) -> float:
 
 def logs(preset: str, rate: float = 0.2) -> Iterator[list[dict]]:
     """Those of the trials at one learning rate of Figure 2."""
-    drawn = files.read_json(REFERENCE / preset / "figure2.json")["curves"]
-    (curve,) = [c for c in drawn if c["label"] == f"lr={rate:g}"]
+    return of_curve(preset, 2, f"lr={rate:g}")
+
+
+def of_curve(preset: str, figure: int, label: str) -> Iterator[list[dict]]:
+    drawn = files.read_json(REFERENCE / preset / f"figure{figure}.json")["curves"]
+    (curve,) = [c for c in drawn if c["label"] == label]
     runs = read_packed(REFERENCE / preset)
-    return (runs[run]["log"] for run in curve["runs"])
+    return (runs[run]["log"] for run in curve["runs"] if run in runs)
 
 
 def by_rate(method: str, accuracy: str, whose: str = "mean") -> str:
@@ -129,6 +134,19 @@ def memorised_slowly() -> str:
         "at 0.2 {:.0f} % of them are predicted in epoch 10 and {:.0f} % in epoch 30, at 0.02 "
         "{:.0f} % and {:.0f} %."
     ).format(*found)
+
+
+def loss_is_below_the_noises_entropy() -> str:
+    """Of half's Figure 3, in the last epoch before the first division."""
+    losses, entropies = [], []
+    for rate in (0.5, 0.7, 0.9):
+        losses.append(mean(log[49]["loss"] for log in of_curve("half", 3, f"r={rate:g}")))
+        right, each = 1 - 0.9 * rate, 0.1 * rate
+        entropies.append(-right * math.log(right) - 9 * each * math.log(each))
+    return (
+        "{:.2f}, {:.2f} and {:.2f} nats, where the entropy of the noise is {:.2f}, {:.2f} and "
+        "{:.2f}:"
+    ).format(*losses, *entropies)
 
 
 def high_and_low_rates_end() -> str:
@@ -326,6 +344,7 @@ def digits_are_memorised() -> str:
     lambda: "(Figure 2: from {:.0f} % to {:.0f} %)".format(*high_rate_falls("digits")),
     lambda: "here it falls from {:.0f} to {:.0f} %".format(*high_rate_falls("half")),
     memorised_slowly,
+    loss_is_below_the_noises_entropy,
     high_and_low_rates_end,
     right_labels_made_wrong,
     lambda: f"and {cell('half', 13, quantity='accuracy', range='1-0.99'):.1f} % of these are right",
