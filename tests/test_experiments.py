@@ -1,6 +1,5 @@
 """Descriptions, the store, presets: what is run, and where it is kept."""
 
-import dataclasses
 import json
 import os
 from dataclasses import replace
@@ -48,13 +47,13 @@ def test_description_survives_json(study):
 def test_every_field_changes_the_id(study):
     experiment = study.first_step("symmetric", 0.5, 0)
     others = [
-        dataclasses.replace(experiment, **change)
+        replace(experiment, **change)
         for change in (
             {"data": Data("other")},
             {"data": Data("digits", shrink=2)},
             {"noise": Noise("asymmetric", 0.5)},
             {"network": Network((1,), (4,))},
-            {"optimization": dataclasses.replace(experiment.optimization, learning_rate=0.3)},
+            {"optimization": replace(experiment.optimization, learning_rate=0.3)},
             {"objective": "forward"},
             {"seed": 7},
             {"alpha": 0.1},
@@ -112,7 +111,7 @@ def test_paper_preset_is_the_paper():
         )
         assert step.network == Network((5, 5, 5), (32, 64, 128))
     baseline = study.baseline("cross_entropy", "symmetric", 0.7, 0)
-    assert baseline == dataclasses.replace(second, first_step=None)
+    assert baseline == replace(second, first_step=None)
     assert [study.labels(k) for k in (50, 500, 5000)] == [50, 500, 5000]
     assert len(study.comparison_trials()) == 5 and len(study.sensitivity_trials()) == 3
 
@@ -256,7 +255,7 @@ def test_scores_are_of_the_best_epoch_and_of_the_last(tmp_path, monkeypatch):
 def test_another_data_set_is_refused(study):
     with pytest.raises(UserError, match="needs 'other'"):
         Task(
-            dataclasses.replace(study.baseline("forward", "symmetric", 0.5, 0), data=Data("other")),
+            replace(study.baseline("forward", "symmetric", 0.5, 0), data=Data("other")),
             digits.load(),
         )
 
@@ -328,7 +327,7 @@ def test_what_is_half_forgotten_is_no_result(tmp_path, study, monkeypatch):
 
 def test_half_trains_on_images_of_half_the_size():
     data = digits.load()
-    study = Study(dataclasses.replace(DIGITS, shrink=2), "digits")
+    study = Study(replace(DIGITS, shrink=2), "digits")
     task = Task(study.baseline("cross_entropy", "symmetric", 0.5, 0), data)
     whole = Task(Study(DIGITS, "digits").baseline("cross_entropy", "symmetric", 0.5, 0), data)
     assert task.train.images.shape[1:] == (4, 4, 1)

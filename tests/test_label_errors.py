@@ -155,6 +155,18 @@ def test_more_wrong_labels_than_right_ones_are_doubted():
     assert judged([100, 1000, 1000], [0, 0.6, 0.6]).doubt == ""
 
 
+def test_labels_of_which_most_are_exchanged_are_foretold_through_the_noise():
+    """Two classes change places three times in five: the network is right, and so is the noise."""
+    true = np.repeat([0, 1, 2], [500, 500, 100])
+    given = np.concatenate(
+        [np.repeat([1, 0], [300, 200]), np.repeat([0, 1], [300, 200]), true[1000:]]
+    )
+    predicted, confusion = np.full((1100, 3), 0.05), np.eye(3)
+    predicted[np.arange(1100), true] = 0.9
+    confusion[:2, :2] = [[0.4, 0.6], [0.6, 0.4]]
+    assert LabelErrors("abc", given, np.eye(3)[true], predicted, None, confusion).doubt == ""
+
+
 def test_a_class_of_which_hardly_anything_is_left_is_named():
     said = judged([600, 600, 50], [0, 0.1, 0.9]).doubt
     assert said.endswith("of what is labelled class 2 hardly anything is left.")

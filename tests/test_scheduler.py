@@ -183,6 +183,18 @@ def test_nothing_is_handed_out_once_the_time_is_up(tmp_path):
     assert pool.handed_out == joint[:2]
 
 
+def test_a_run_that_paused_at_the_end_of_the_time_is_not_done(tmp_path):
+    """Though it was the last one."""
+
+    def pause(experiment):
+        work.deadline = 0
+        return "paused", None
+
+    work = Scheduler(RunStore(tmp_path), Instant(pause), deadline=1e12)
+    assert not work.work([BASELINE])
+    assert work.pool.handed_out == [BASELINE]
+
+
 def test_two_thousand_runs_are_handed_out_in_no_time(tmp_path):
     joint = [STUDY.joint("symmetric", 0.5, seed) for seed in range(1000)]
     pool, started = Instant(), time.process_time()
