@@ -63,12 +63,6 @@ class Reference:
         found = files.read_json(self.results / "learning_curves.json", missing={"curves": []})
         return found["curves"]
 
-    def log(self, run: str) -> list[dict]:
-        """The epochs of a run so far, finished or under way."""
-        if packed := read_packed(self.results).get(run):
-            return packed["log"]
-        return files.read_json(self.results / "runs" / run / "log.json", list, missing=[])
-
     @cached_property
     def data(self) -> str:
         """Name of the data set."""

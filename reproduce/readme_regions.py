@@ -48,7 +48,7 @@ def status(found: Sequence[Reference]) -> str:
         "",
         "Not run, and so not shown to work:",
         "",
-        *(wrapped(f"- {line}") for _, line, seen in _unseen(found) if not seen),
+        *(wrapped(f"- {line}") for line in _unseen(found)),
     ]
     return "\n".join(lines)
 
@@ -60,28 +60,24 @@ def _shown(r: Reference) -> str:
     return ", ".join(_tested(means(r.parts("table")[1]), NOISE_RATE))
 
 
-def _unseen(found: Sequence[Reference]) -> list[tuple[str, str, bool]]:
-    """What nobody has run: in short (empty if the first sentences need not say it), in a line, and
-    whether it has been after all."""
-    versions = [name for r in found for version in r.provenance["versions"] for name in version]
+def _unseen(found: Sequence[Reference]) -> list[str]:
+    """What nobody has run."""
     data, names = {r.data for r in found}, {r.name for r in found}
     full = sum(r.provenance["runs"] for r in found if r.preset == FULL_SCALE)
     but = f", but for {counted(full, 'run')}" if full else ""
-    return [
-        ("" if full else "at the paper's full scale",
-         f"the paper's own scale (preset `paper`){but};", False),
-        ("on a GPU", "anything on a real GPU, or on several: "
-         "what has been tried is in [docs/gpu.md](docs/gpu.md#state);",
-         any(name.startswith("cupy") for name in versions)),
-        ("", f"on CIFAR-10, at any scale: {_not_on_images(found)};", not _not_on_images(found)),
-        ("", "Clothing1M itself: Table 3 and Figures 7 and 8 are of a "
-         "[stand-in](docs/clothing1m.md#the-stand-in);", "clothing1m" in data),
-        ("", f"pseudo labels from the paper's ResNet-50: {_clustered(found)};", False),
-        ("", "float32 on `half`, which is mixed precision;", "half-fp32" in names),
-        ("", "a cluster of more than one machine ([docs/cluster.md](docs/cluster.md));", False),
-        ("", "the conda environment: a test holds its versions against pip's, none creates it.",
-         False),
-    ]  # fmt: skip
+    lacks = _not_on_images(found)
+    lines = {
+        f"the paper's own scale (preset `paper`){but};": True,
+        "several GPUs; what one has shown, and what not: [docs/gpu.md](docs/gpu.md#state);": True,
+        f"on CIFAR-10, at any scale: {lacks};": bool(lacks),
+        "Clothing1M itself: Table 3 and Figures 7 and 8 are of a "
+        "[stand-in](docs/clothing1m.md#the-stand-in);": "clothing1m" not in data,
+        f"pseudo labels from the paper's ResNet-50: {_clustered(found)};": True,
+        "float32 on `half`, which is mixed precision;": "half-fp32" not in names,
+        "a cluster of more than one machine ([docs/cluster.md](docs/cluster.md));": True,
+        "the conda environment: a test holds its versions against pip's, none creates it.": True,
+    }
+    return [line for line, unseen in lines.items() if unseen]
 
 
 def _clustered(found: Sequence[Reference]) -> str:
@@ -104,51 +100,25 @@ def _not_on_images(found: Sequence[Reference]) -> str:
 
 
 def result(found: Sequence[Reference]) -> str:
-    """What came out, in a sentence, and what no number is of."""
+    """What came out, in a sentence for each of the folders shown, and the curves of the first."""
     shown = _telling(found)
-    said = [_said(r) for r in shown]
-    missing = [what for what, _, seen in _unseen(found) if what and not seen]
-    if missing:
-        said[-1] += f" No result here was computed {' or '.join(missing)}."
-    # The method is seen where it has come to its end.
-    drawn = next((r for r in shown if r.parts("table")[1]["complete"]), shown[0])
-    return "\n\n".join([*map(wrapped, said), CURVES.format(drawn.name, _images(drawn))])
-
-
-#: The image of a folder's learning curves, and what they are of.
-CURVES = (
-    '<img src="figures/reference/{}/learning_curves.png" width="480"\nalt="Test accuracy by epoch '
-    'of the runs of Table 1 with half of the labels redrawn, {}">'
-)
+    return "\n\n".join([*map(wrapped, map(_said, shown)), _curves(shown[0])])
 
 
 def _said(r: Reference) -> str:
-    """The sentence of one folder, how far the joint method is if it is under way, and that it is of
-    one trial; empty if it has no such numbers."""
+    """The sentence of one folder, and that it is of one trial; empty where both methods have not
+    ended at any noise rate."""
     table = r.parts("table").get(1)
     said = headline(table, _images(r)) if table else ""
-    if not said:
-        return ""
-    steps = [curve for curve in r.curves if curve["label"].startswith("joint, ")]
-    if any(curve["epochs"] < curve["of"] for curve in steps):
-        said = " ".join([said, *(_how_far(r, curve) for curve in steps if curve["epochs"])])
-    return f"{said} One trial." if trials([table]) == "1" else said
+    return f"{said} One trial." if said and trials([table]) == "1" else said
 
 
-def _how_far(r: Reference, curve: dict) -> str:
-    """Of a step of the joint method, its epochs so far and what it has come to."""
-    last = max(map(r.log, curve["runs"]), key=len)[-1:]  # none where the run itself is not kept
-    epochs, of = curve["epochs"], curve["of"]
-    so_far = "has ended" if epochs == of else f"has come to epoch {epochs} of {of}"
-    step = curve["label"].removeprefix("joint, ")
-    right = [
-        f" and {100 * epoch['recovery']:.1f} % of the labels right"
-        for epoch in last
-        if "recovery" in epoch
-    ]
+def _curves(r: Reference) -> str:
+    """The image of a folder's learning curves, and which there are."""
+    labels = "; ".join(curve["label"] for curve in r.curves if curve["epochs"])
     return (
-        f"The joint method's {step} {so_far}, with a test accuracy of {curve['mean']:.1f} %"
-        f"{''.join(right)}."
+        f'<img src="figures/reference/{r.name}/learning_curves.png" width="480"\n'
+        f'alt="Test accuracy by epoch on {_images(r)}: {labels}">'
     )
 
 
@@ -239,30 +209,35 @@ def _made_by(r: Reference) -> str:
     # The table does not name a first step whose second has not ended; the curves do.
     keys = {key for part in (*cells, *r.curves) for key in part["runs"]}
     runs = [Experiment.from_dict(packed[key]["experiment"]) for key in keys & packed.keys()]
-    seconds, devices = defaultdict(list), set()
+    by_device = defaultdict(lambda: defaultdict(list))
     for e in {*runs, *(run.first_step for run in runs if run.first_step)}:
         result = packed[e.id]["result"]
-        seconds[e.kind, e.noise.short].append(result["seconds"])
-        devices.add(result["provenance"]["device"])
-    if not seconds:
+        device = by_device[result["provenance"]["device"]]
+        device[e.kind, e.noise.short].append(result["seconds"])
+    if not by_device:
         return ""
-    # By the medians, since a trial on a busy machine takes several times as long.
-    total = sum(len(each) * statistics.median(each) for each in seconds.values())
     flags = {"cifar10-jpeg": " --data cifar10-jpeg.tar.xz"}.get(r.data, "")
     if table["precision"] != PRESETS[r.preset].precision:
         flags += f" --precision {table['precision']}"
     flags += _part(cells, r.preset)
+    took = "; ".join(f"{_took(by_device[name])} on {name}" for name in sorted(by_device))
+    so_far = "" if table["complete"] else "so far "
+    return f"`python reproduce/table1.py --preset {r.preset}{flags}` makes it: {so_far}{took}."
+
+
+def _took(seconds: Mapping[tuple, list[float]]) -> str:
+    """How many runs there are on one device, and how long they took, by what they have in common
+    but their trial."""
     number = sum(map(len, seconds.values()))
-    runs = ("" if table["complete"] else "so far ") + counted(number, "run")
-    took = f"{total / 3600:.1f} hours"
+    # By the medians, since a trial on a busy machine takes several times as long.
+    hours = sum(len(each) * statistics.median(each) for each in seconds.values()) / 3600
+    time = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.1f} minutes"
+    took = f"{counted(number, 'run')}, {time}"
     if number > 1:
         took += " one after the other"
     if number > len(seconds):
         took += ", each counted as the median of its trials,"
-    return (
-        f"`python reproduce/table1.py --preset {r.preset}{flags}` makes it: {runs}, {took} on "
-        f"{', '.join(sorted(devices))}."
-    )
+    return took
 
 
 def _part(cells: Sequence[dict], preset: str) -> str:

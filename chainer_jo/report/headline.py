@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from chainer_jo.paper.tables import TABLE1
 from chainer_jo.report.words import of_the_paper
 
-#: The column of Table 1 that stands for all, and how its labels came about.
-NOISE_RATE, LABELS = 0.5, "half of the labels redrawn at random"
+#: The noise rate of Table 1 that stands for all.
+NOISE_RATE = 0.5
 #: What is said of it: the fall of cross entropy, and where the joint method ends.
 SHOWN = (("cross_entropy", "best"), ("cross_entropy", "last"), ("joint", "last"))
 
@@ -24,8 +24,8 @@ def means(table1: Mapping) -> dict[tuple, float]:
 
 
 def headline(table1: Mapping, images: str) -> str:
-    """Test accuracies of both methods at r = 0.5, and the paper's if it is of the same data set; of
-    cross entropy alone while the joint method has no trial, empty while cross entropy has none.
+    """Test accuracies of both methods, and the paper's if it is of the same data set; at r = 0.5,
+    or the nearest noise rate at which both have a trial. Empty while there is none.
 
     Parameters
     ----------
@@ -33,22 +33,30 @@ def headline(table1: Mapping, images: str) -> str:
     images : what it was trained on, see `chainer_jo.report.words.images`.
     """
     found = means(table1)
-    keys = [(method, score, "test", NOISE_RATE) for method, score in SHOWN]
-    best, last, joint = (found.get(key) for key in keys)
-    if best is None or last is None:
+    whole = [rate for rate in TABLE1.keys("noise_rate") if found.keys() >= set(_keys(rate))]
+    if not whole:
         return ""
-    printed = [TABLE1.value(method=m, score=s, accuracy=a, noise_rate=r) for m, s, a, r in keys]
+    rate = min(whole, key=lambda rate: abs(rate - NOISE_RATE))
+    best, last, joint = map(found.get, _keys(rate))
     said = (
-        f"On {images}, with {LABELS}, cross entropy reaches a test accuracy of {best:.1f} % at its "
-        f"best epoch and {last:.1f} % at its last. "
+        f"On {images}, with {share(rate)} of the labels redrawn at random, cross entropy reaches a "
+        f"test accuracy of {best:.1f} % at its best epoch and {last:.1f} % at its last. "
+        f"The joint method ends at {joint:.1f} %."
     )
-    if joint is None:
-        said += "The joint method has not ended there."
-        paper = "{:.1f} and {:.1f} %".format(*printed)
-    else:
-        said += f"The joint method ends at {joint:.1f} %."
-        paper = "{:.1f}, {:.1f} and {:.1f} %".format(*printed)
     if not of_the_paper(table1["data"]):
         return said
+    paper = [
+        TABLE1.value(method=method, score=score, accuracy="test", noise_rate=rate)
+        for method, score in SHOWN
+    ]
     scale = "" if table1["preset"] == "paper" else ", at its own scale"
-    return f"{said} The paper has {paper}{scale}."
+    return f"{said} The paper has {{:.1f}}, {{:.1f}} and {{:.1f}} %{scale}.".format(*paper)
+
+
+def share(rate: float) -> str:
+    """``half``, or ``70 %``."""
+    return "half" if rate == 0.5 else f"{100 * rate:g} %"
+
+
+def _keys(rate: float) -> list[tuple]:
+    return [(method, score, "test", rate) for method, score in SHOWN]
