@@ -123,6 +123,8 @@ def _captured(iteration: Callable, plan) -> Callable[[], None]:
             held.copy_(given)
         graph.replay()
 
+    # A graph knows addresses alone. What lies there, weights, images and labels, this holds.
+    step.captured = iteration
     return step
 
 

@@ -1,7 +1,12 @@
 """What the GPU benchmark computes without a GPU."""
 
+import gc
 import json
+import runpy
 import sys
+import weakref
+from itertools import repeat
+from unittest.mock import MagicMock
 
 import engines_cuda as engines
 import machine_cuda
@@ -52,6 +57,23 @@ def test_each_engine_is_what_its_name_says():
             assert options["precision"] == how.split("-")[0]
             assert options["graph"] == ("graph" in how) != ("eager" in how)
             assert ("fused" in options) == ("fused" in how)
+
+
+def test_what_pytorchs_graph_reads_is_kept(monkeypatch):
+    """Or else other arrays come to lie there, and labels are none any more."""
+    for name in ("torch", "torch.nn", "torch.nn.functional", "torch_network"):
+        monkeypatch.setitem(sys.modules, name, MagicMock())
+    labels = np.zeros(3)
+    known = weakref.ref(labels)
+    captured = runpy.run_path(ROOT / "benchmarks" / "torch_cuda.py")["_captured"]
+    step = captured(lambda held=labels: None, repeat([]))
+    del labels
+    gc.collect()
+    step()
+    assert known() is not None
+    del step
+    gc.collect()
+    assert known() is None
 
 
 def test_an_epoch_is_as_long_as_cifar10s():
