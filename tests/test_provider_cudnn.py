@@ -1,6 +1,7 @@
 """The cuDNN provider without a GPU: its graphs on a library that computes them in NumPy."""
 
 import gc
+from collections import Counter
 from contextlib import nullcontext
 
 import chainer
@@ -11,12 +12,16 @@ from cuda_on_cpu import elementwise, needs_compiler
 from fake_cudnn import WORKSPACE, HostArrays, Library, data_type
 from float64_functions import batch_norm_relu_gradients, conv2d_gradients, relative_error
 from float64_functions import conv2d as conv2d64
+from processes import ROOT
 
+from chainer_jo import files
 from chainer_jo.errors import UserError
+from chainer_jo.experiments.presets import PAPER
 from chainer_jo.functions.providers import DECAY, EPS
 from chainer_jo.functions.providers.cudnn import FUSED, FUSIONS, CuDNN
 from chainer_jo.functions.providers.cudnn_choices import Choices
 from chainer_jo.functions.providers.cudnn_kernels import SOURCES
+from chainer_jo.functions.providers.cudnn_planner import Plan
 from chainer_jo.links.preact_resnet import PreActResNet
 
 ALL = frozenset(FUSIONS)
@@ -188,6 +193,41 @@ def test_a_network_learns_as_with_stock_chainer(precision):
     ours, stock = gradients(provider), gradients(None)
     for a, b in zip(ours, stock, strict=True):
         assert relative_error(a, b) < tolerance
+
+
+def test_what_an_h200_takes_for_the_graphs_of_a_step_is_as_the_docs_say(monkeypatch):
+    """Those of the paper's network, counted with two images, by the times of the plans kept."""
+    graphs, compute = Counter(), Plan.run
+
+    def run(plan, *arguments):
+        graphs[plan.graph.replace("(2, ", "(128, ", 1)] += 1
+        compute(plan, *arguments)
+
+    monkeypatch.setattr(Plan, "run", run)
+    provider, _ = make("mixed", None)
+    network = PreActResNet(3, 10, PAPER.network.units, PAPER.network.widths, np.random)
+    x = draw(np.random.default_rng(1), 2, 3, 32, 32)
+    with chainer.using_config("jo_provider", provider):
+        F.softmax_cross_entropy(network(x), np.arange(2)).backward()
+    kept = files.read_json(
+        ROOT / "results" / "reference" / "paper-cifar10-jpeg-mixed" / "cudnn" / "plans.json"
+    )
+    (plans,) = kept.values()
+    taken, first = Counter(), 0.0
+    for graph, count in graphs.items():
+        if times := plans[graph]["microseconds"]:  # none where there was one plan
+            taken[graph.split()[1]] += count * min(times) / 1e3
+            first += count * times[0] / 1e3
+    step = files.read_json(ROOT / "benchmarks" / "results" / "train_step-h200.json")["entries"]
+    (mixed,) = [1e3 * entry["median_s"] for entry in step if "mixed" in entry["name"]]
+    said = " ".join((ROOT / "docs" / "gpu.md").read_text().split())
+    assert (
+        f"Of the {mixed:.2f} ms cuDNN's graphs take {taken.total():.2f}, by the times in "
+        "[plans.json](../results/reference/paper-cifar10-jpeg-mixed/cudnn/plans.json): "
+        "convolutions {convolution:.2f}, their gradients by input {convolution_grad_input:.2f} and "
+        "by weight {convolution_grad_weight:.2f}, batch normalisations {batch_norm:.2f}, their "
+        "gradients {batch_norm_grad:.2f}. By cuDNN's own first plans it would be "
+    ).format_map(taken) + f"{first:.2f}" in said
 
 
 @pytest.mark.parametrize("precision", FUSED)
