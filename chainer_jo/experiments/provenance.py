@@ -251,6 +251,8 @@ def _write(node, add: Callable[[str], None]) -> None:
             value = getattr(node, name, None)
             if name == "body" and _has_docstring(node):
                 value = value[1:]
+            if isinstance(node, ast.JoinedStr):  # 3.12 ends some with an empty one
+                value = [v for v in value if getattr(v, "value", None) != ""]
             if value is not None and value != []:
                 add(f" {name}=")
                 _write(value, add)

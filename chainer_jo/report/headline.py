@@ -39,8 +39,8 @@ def headline(table1: Mapping, images: str) -> str:
     rate = min(whole, key=lambda rate: abs(rate - NOISE_RATE))
     best, last, joint = map(found.get, _keys(rate))
     said = (
-        f"On {images}, with {share(rate)} of the labels redrawn at random, cross entropy reaches a "
-        f"test accuracy of {best:.1f} % at its best epoch and {last:.1f} % at its last. "
+        f"On {images}, with {_share(rate)} of the labels redrawn at random, cross entropy reaches "
+        f"a test accuracy of {best:.1f} % at its best epoch and {last:.1f} % at its last. "
         f"The joint method ends at {joint:.1f} %."
     )
     if not of_the_paper(table1["data"]):
@@ -53,7 +53,7 @@ def headline(table1: Mapping, images: str) -> str:
     return f"{said} The paper has {{:.1f}}, {{:.1f}} and {{:.1f}} %{scale}.".format(*paper)
 
 
-def share(rate: float) -> str:
+def _share(rate: float) -> str:
     """``half``, or ``70 %``."""
     return "half" if rate == 0.5 else f"{100 * rate:g} %"
 
