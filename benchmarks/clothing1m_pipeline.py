@@ -113,7 +113,7 @@ def step_rates(
     batches = stream.batches(batches_of(paths, flags.batch_size))
 
     def rate(pixels: Iterator) -> float:
-        for _ in range(2):
+        for _ in range(10):  # what was decoded before is used up
             optimizer.update(model, prepare(next(pixels)), labels)
         float(objective.terms["loss"])
         start = time.perf_counter()

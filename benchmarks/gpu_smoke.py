@@ -5,7 +5,8 @@
 The epoch is the first of Table 1's first step at r = 0.5: the paper's network on all of CIFAR-10,
 one-hot noisy labels. A tenth of the images is trained on before, by steps that are called and by
 steps that are replayed: these must agree to the last bit, and their mean loss must be that of a CPU
-(benchmarks/results/gpu_smoke-cpu.json, made with --device cpu) within what rounding makes of it.
+(benchmarks/results/gpu_smoke-cpu.json, made with --device cpu) within what rounding makes of it,
+where the images are the same: it is of cifar10-jpeg.
 Each precision has a process of its own, the one asked for first, and the JSON is rewritten whenever
 one of them has something to say. The same command goes on with those that have not passed. Ends
 with 1 if anything is not as it should be.
@@ -106,7 +107,8 @@ def check(data: str, precision: str) -> Iterator[dict]:
     results = {"code": sources_digest()}
     for name, graph in (("called", False), ("replayed", True)):
         results[name] = epoch(data, precision, "cuda", graph, part=True)
-        results[name]["verdict"] = verdict(results[name], reference)
+        same = results[name]["fingerprint"] == reference["fingerprint"]
+        results[name]["verdict"] = verdict(results[name], reference if same else None)
         if all(results.get(name, {}).get("verdict") == "ok" for name in ("called", "replayed")):
             results["graph"] = graph_verdict(results["called"], results["replayed"])
         yield results

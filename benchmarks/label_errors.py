@@ -36,7 +36,7 @@ from sklearn.base import BaseEstimator  # noqa: E402
 from sklearn.cluster import KMeans  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 from sklearn.metrics import average_precision_score  # noqa: E402
-from sklearn.model_selection import cross_val_predict  # noqa: E402
+from sklearn.model_selection import StratifiedKFold, cross_val_predict  # noqa: E402
 from sklearn.neighbors import KNeighborsClassifier  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
@@ -91,7 +91,7 @@ def relabel(features: np.ndarray, given: np.ndarray, seed: int, **settings) -> V
 
 
 def decision_with_regression(features: np.ndarray, given: np.ndarray, seed: int) -> Verdict:
-    return _of(find_label_errors(_crossed(scaled_regression(), features, given), given))
+    return _of(find_label_errors(_crossed(scaled_regression(), features, given, seed), given))
 
 
 def disagreement(features: np.ndarray, given: np.ndarray, seed: int) -> Verdict:
@@ -111,7 +111,7 @@ def cleanlab_with_our_network(features: np.ndarray, given: np.ndarray, seed: int
 
 def cleanlab_with(model: Callable[[], BaseEstimator]) -> Callable[..., Verdict]:
     def method(features: np.ndarray, given: np.ndarray, seed: int) -> Verdict:
-        return _cleanlab(_crossed(model(), features, given), given)
+        return _cleanlab(_crossed(model(), features, given, seed), given)
 
     return method
 
@@ -120,8 +120,12 @@ def scaled_regression() -> BaseEstimator:
     return make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=1000))
 
 
-def _crossed(model: BaseEstimator, features: np.ndarray, given: np.ndarray) -> np.ndarray:
-    return cross_val_predict(model, features, given, cv=5, method="predict_proba")
+def _crossed(
+    model: BaseEstimator, features: np.ndarray, given: np.ndarray, seed: int
+) -> np.ndarray:
+    """In folds at random, as `relabel`'s: rows go class by class, those of the digits by writer."""
+    folds = StratifiedKFold(5, shuffle=True, random_state=seed)
+    return cross_val_predict(model, features, given, cv=folds, method="predict_proba")
 
 
 def _of(errors: LabelErrors) -> Verdict:

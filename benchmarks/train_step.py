@@ -9,6 +9,7 @@ group; the same command goes on with the groups that it lacks.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib
 import json
 import os
@@ -98,7 +99,8 @@ def merged(entries: list[dict], new: list[dict]) -> list[dict]:
 
 
 def ratios(goals: list, entries: list[dict]) -> list[dict]:
-    """How often the one is as fast as the fastest of the others, next to the goal.
+    """How often the one is as fast as the fastest of the others, which "over" names, next to the
+    goal.
 
     "processor_ratio" is the same by the seconds that the processor worked, which other programs
     beside them disturb less.
@@ -106,11 +108,12 @@ def ratios(goals: list, entries: list[dict]) -> list[dict]:
     found = []
     for name, ours, others, goal in goals:
         ratio = {}
-        for key, measure in (("ratio", "median_s"), ("processor_ratio", "processor_s")):
+        for key, measure in (("processor_ratio", "processor_s"), ("ratio", "median_s")):
             seconds = {entry["name"]: entry[measure] for entry in entries if measure in entry}
-            measured = [seconds[other] for other in others if other in seconds]
+            measured = [other for other in others if other in seconds]
             if ours in seconds and measured:
-                ratio[key] = min(measured) / seconds[ours]
+                fastest = min(measured, key=seconds.get)
+                ratio |= {"over": fastest, key: seconds[fastest] / seconds[ours]}
         if ratio:
             found.append({"name": name, **ratio, "goal": goal})
     return found
@@ -133,7 +136,8 @@ def report(result: dict) -> str:
         )
     lines += [f"  {name:<34}left out: {why}" for name, why in result["missing"].items()]
     for ratio in result["ratios"]:
-        line = f"  {ratio['name']}: {ratio['ratio']:.2f} times (goal {ratio['goal']:g})"
+        times = f"{ratio['ratio']:.2f} times {ratio['over']} (goal {ratio['goal']:g})"
+        line = f"  {ratio['name']}: {times}"
         if "processor_ratio" in ratio:
             line += f", {ratio['processor_ratio']:.2f} by the processor's time"
         lines.append(line)
@@ -187,6 +191,12 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def code() -> str:
+    """What is measured, and by what: digests of the package's code and of the files beside this."""
+    mine = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(HERE.glob("*.py"))))
+    return f"{sources_digest()}-{mine.hexdigest()[:12]}"
+
+
 def begun(path: Path | None, result: dict) -> dict:
     """The result with what an earlier call with the same options has measured of this code on this
     machine."""
@@ -215,7 +225,7 @@ def main(arguments: list[str] | None = None) -> int:
             "network": options.network,
             "batch": options.batch or "the preset's",
             "machine": machine.describe(options.threads),
-            "code": sources_digest(),
+            "code": code(),
             "entries": [],
             "missing": {},
         }

@@ -75,7 +75,9 @@ def test_ratios_take_the_fastest_of_the_others():
     seconds = {"ours": 2.0, "slow": 8.0, "fast": 5.0}
     entries = [{"name": name, "median_s": s} for name, s in seconds.items()]
     goals = [("a", "ours", ("slow", "fast", "absent"), 2.0), ("b", "ours", ("absent",), 1.0)]
-    assert train_step.ratios(goals, entries) == [{"name": "a", "ratio": 2.5, "goal": 2.0}]
+    assert train_step.ratios(goals, entries) == [
+        {"name": "a", "over": "fast", "ratio": 2.5, "goal": 2.0}
+    ]
     for entry, processor in zip(entries, (1.0, 4.0, 9.0), strict=True):
         entry["processor_s"] = processor
     assert train_step.ratios(goals, entries)[0]["processor_ratio"] == 4.0
