@@ -52,6 +52,16 @@ class OnlyIn:
         return digits.load()
 
 
+@dataclass(frozen=True)
+class Fails:
+    """Loads nothing."""
+
+    error: type[Exception]
+
+    def __call__(self):
+        raise self.error("not on this machine")
+
+
 class Machines:
     """Worker processes of a Dask scheduler in this process."""
 
@@ -315,6 +325,19 @@ def test_other_code_is_refused():
     ours = "place", provenance.code()
     against = cluster.prepare(*ours, *rest[:3], Settings(device="cuda:0"), *rest[4:])
     assert "no CUDA GPU" in against
+
+
+@pytest.mark.parametrize("error", [UserError, FileNotFoundError, PermissionError])
+def test_a_worker_that_lacks_the_file_of_the_data_is_sent_them(error, tmp_path):
+    """Its verdict has them sent; another would refuse it for good."""
+    fails = pickle.dumps(Fails(error))
+    with open(tmp_path / "probe", "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        verdict = cluster.prepare(
+            "place", provenance.code(), tmp_path / "probe", fails, "", Settings(), "fp32",
+            None, None,
+        )  # fmt: skip
+    assert verdict == cluster.NO_DATA
 
 
 def test_a_worker_that_may_start_no_processes_decodes_no_images(tmp_path, monkeypatch):

@@ -29,7 +29,7 @@ from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.scheduling import worker
 from chainer_jo.scheduling.cost import UNKNOWN, Cost
-from chainer_jo.scheduling.scheduler import Scheduler, pending, with_first_steps
+from chainer_jo.scheduling.scheduler import pending, tidy, with_first_steps
 from chainer_jo.training.extensions import Paused
 
 EXPERIMENTS = [
@@ -197,6 +197,16 @@ def test_a_run_says_all_devices_that_computed_it(tmp_path, monkeypatch):
     assert Cost.of(store, [experiment], here, guess=None).basis == UNKNOWN
 
 
+def test_a_run_says_all_versions_that_computed_it(tmp_path, monkeypatch):
+    store, version = RunStore(tmp_path), provenance.metadata.version
+    with monkeypatch.context() as patch, store.lock(EXPERIMENTS[1]), pytest.raises(Paused):
+        patch.setattr(provenance.metadata, "version", lambda name: f"{version(name)}.other")
+        Run(EXPERIMENTS[1], digits.load(), store, Settings(deadline=0.0)).finish()
+    finish(store)
+    versions = [each["numpy"] for each in collect(tmp_path)["versions"]]
+    assert versions == [version("numpy"), f"{version('numpy')}.other"]
+
+
 def test_a_second_step_does_not_go_on_with_other_labels(tmp_path):
     """As where its first step was done again elsewhere."""
     store, (second, first) = RunStore(tmp_path), (EXPERIMENTS[0], EXPERIMENTS[0].first_step)
@@ -319,12 +329,16 @@ def test_a_first_step_whose_labels_are_lost_is_done_again_epoch_by_epoch(packed,
         entries = files.read_json(store.folder(run) / "log.json", list)
         others = [{**entry, "test": 0.123} for entry in entries]
         files.write_json(store.folder(run) / "log.json", others)
+        digest = store.save_labels(run, labels[::-1])
+        store.save_result(run, {**result, "labels_sha256": digest})
         store.pack(tmp_path)
         shutil.rmtree(store.folder(run))
+        store.save_labels(run, labels)
+        assert store.labels(run) is None, "they are not those that the result is of"
     else:
         (store.folder(run) / "labels.npz").unlink()
     for _ in range(len(log) + 1):
-        Scheduler(store, None)._tidy([second])
+        tidy([second], store)
         state, _ = worker.execute(run, store, data, replace(settings, deadline=0))
         assert store.result(run) is None or len(store.log(run)) == len(log)
         if state == "finished":

@@ -88,6 +88,17 @@ def test_what_is_added_counts(tmp_path, monkeypatch, registry):
     assert digest_with(SOURCE) == mine
 
 
+def test_what_is_added_counts_as_it_was_loaded(tmp_path, monkeypatch):
+    """Edited while it runs it may be anything, half a function even."""
+    path, space = tmp_path / "mine.py", {}
+    path.write_text(SOURCE)
+    exec(compile(SOURCE, str(path), "exec"), space)
+    monkeypatch.setitem(labels.RULES, "mine", space["rule"])
+    before = provenance.sources_digest(), provenance.code()
+    path.write_text(SOURCE[:15])
+    assert (provenance.sources_digest(), provenance.code()) == before
+
+
 def result(sources, commit="abc"):
     return {"provenance": {"commit": commit, **({"sources": sources} if sources else {})}}
 

@@ -16,6 +16,7 @@ from chainer_jo.datasets.pseudo_labels import (
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.presets import DIGITS, Study
 from chainer_jo.experiments.pseudo import PseudoSource
+from chainer_jo.experiments.store import RunStore
 from chainer_jo.links import resnet50_features
 from chainer_jo.links.resnet50 import VARIANTS, ResNet50
 from chainer_jo.links.resnet50_features import pool5_features, prepare
@@ -282,6 +283,16 @@ def test_labels_are_clustered_once(tmp_path):
     kept.write_bytes(kept.read_bytes()[:200])
     with pytest.raises(UserError, match=r"-0.npz: damaged .* expected it removed"):
         source.labels(data_set(true), name, 0, tmp_path / "results")
+
+
+def test_fresh_runs_cluster_afresh(tmp_path):
+    """Other code may give other clusters."""
+    run = run_with(PseudoSource(), "digits")
+    kept = tmp_path / "pseudo_labels" / f"{run.noise.features}-{run.seed}.npz"
+    PseudoSource().labels(digits.load(), run.noise.features, run.seed, tmp_path)
+    assert kept.exists()
+    RunStore(tmp_path).forget(run)
+    assert not kept.exists()
 
 
 def test_runs_without_a_file_keep_their_ids():

@@ -171,6 +171,16 @@ def test_a_diverged_first_step_leaves_no_labels_and_no_second_step(data, tmp_pat
         Run(second, data, store, SETTINGS)
 
 
+def test_a_team_tidies_up_and_begins_nothing_after_its_deadline(data, tmp_path, monkeypatch):
+    store = RunStore(tmp_path)
+    worker.execute(ON_DISK, store, data, SETTINGS)
+    store.snapshot(ON_DISK).touch()  # as of a kill between the result and its removal
+    monkeypatch.setattr(worker, "Run", lambda *_: pytest.fail("begun"))
+    late = replace(SETTINGS, deadline=time.time())
+    assert not Team(store, lambda: data, late, ALONE).work([SECOND])
+    assert not store.snapshot(ON_DISK).exists()
+
+
 def test_what_another_process_has_ended_meanwhile_is_not_run_again(data, tmp_path, monkeypatch):
     """It ends between the look at what is left and the lock."""
     store, events, lock = RunStore(tmp_path), [], RunStore.lock

@@ -1,6 +1,7 @@
 """The origin of numbers: commit, a digest of the code that they follow from, versions, device."""
 
 import ast
+import contextlib
 import functools
 import hashlib
 import json
@@ -10,6 +11,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from importlib import metadata
 from pathlib import Path
+from types import CodeType
 
 import chainer
 import numpy as np
@@ -97,7 +99,7 @@ def collect(root: Path) -> dict:
         "data": files.read_json(root / "data.json", missing=None),
         "commits": distinct(code.get("commit") for code in codes),
         "sources": sorted({code.get("sources") or "unknown" for code in codes}),
-        "versions": distinct(origin["versions"] for origin in origins),
+        "versions": distinct(code["versions"] for code in codes if "versions" in code),
         "devices": distinct(code["device"] for code in codes if "device" in code),
         "engines": distinct(code["engine"] for code in codes if "engine" in code),
     }
@@ -156,34 +158,32 @@ def other_shards(results: Sequence[dict], shards: int) -> str:
 
 
 def computing(device: chainer.backend.Device, provider: Provider | None) -> dict:
-    """What computes here: commit, digest of the method's sources, device and engine, as JSON
-    values."""
+    """What computes here: commit, digest of the method's sources, device, engine and versions, as
+    JSON values."""
+    packages = ["chainer", "numpy"] + ([] if device.xp is np else ["cupy-cuda12x", "cupy-cuda13x"])
+    versions = {"python": platform.python_version()}
+    for package in packages:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[package] = metadata.version(package)
     return {
         "commit": COMMIT,
         "sources": sources_digest(),
         "device": device_name(device),
         "engine": provider.name if provider else "stock",
+        "versions": versions,
     }
 
 
 def provenance(
     device: chainer.backend.Device, provider: Provider | None, computed: Sequence[dict] = ()
 ) -> dict:
-    """What computes here (`computing`) and versions, as JSON values; and a digest of what the
-    engine has chosen by measuring, and what else has ``computed``, if anything."""
-    packages = ["chainer", "numpy"] + ([] if device.xp is np else ["cupy-cuda12x", "cupy-cuda13x"])
-    versions = {"python": platform.python_version()}
-    for package in packages:
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
+    """What computes here (`computing`), as JSON values; and a digest of what the engine has chosen
+    by measuring, and what else has ``computed``, if anything."""
     here = computing(device, provider)
-    telling = ("sources", "device", "engine")
+    telling = ("sources", "device", "engine", "versions")
     others = [each for each in computed if any(each.get(key) != here[key] for key in telling)]
     return {
         **here,
-        "versions": versions,
         **({"choices": provider.choices} if provider and provider.choices else {}),
         **({"other_code": others} if others else {}),
     }
@@ -215,17 +215,24 @@ _SOURCES = [
 def sources_digest() -> str:
     """12 hexadecimal digits of the package's code, without comments, docstrings and layout, and of
     the files that rules and noises were added from."""
-    codes = sorted(_code(path.read_bytes()) for path in added() if path.exists())
+    codes = sorted(filter(None, added().values()))
     return hashlib.sha256("\0".join([_package(), *codes]).encode()).hexdigest()[:12]
 
 
-def added() -> set[Path]:
-    """The files that rules and noises were added from: those of the registries' functions that are
-    not the package's."""
+def added() -> dict[Path, str]:
+    """The files that rules and noises were added from, with their code: those of the registries'
+    functions that are not the package's."""
     models = (f for model in noise.MODELS.values() for f in (model.draw, model.matrix))
     codes = (getattr(f, "__code__", None) for f in (*labels.RULES.values(), *models))
-    paths = {Path(code.co_filename) for code in codes if code}
-    return {path for path in paths if ROOT not in path.parents}
+    found = {Path(code.co_filename): code for code in codes if code}
+    return {path: _added(path, code) for path, code in found.items() if ROOT not in path.parents}
+
+
+@functools.cache
+def _added(path: Path, loaded: CodeType) -> str:
+    """The code of the file that ``loaded`` is from, empty if there is none: read once, before
+    anything is computed, since what is edited later is not what runs."""
+    return _code(path.read_bytes()) if path.exists() else ""
 
 
 @functools.cache

@@ -69,7 +69,7 @@ class RunStore:
             experiment.relabelling
             and self.result(experiment)
             and not self.diverged(experiment)
-            and not (self.folder(experiment) / "labels.npz").exists()
+            and self.labels(experiment) is None
         )
 
     def log(self, experiment: Experiment) -> list[dict]:
@@ -130,7 +130,7 @@ class RunStore:
                 continue
             labels = _labels(folder)
             if labels is not None:
-                result["labels_sha256"] = _digest(labels)
+                result.setdefault("labels_sha256", _digest(labels))
             runs[folder.name] = {
                 "experiment": files.read_json(folder / "experiment.json"),
                 "result": result,
@@ -143,8 +143,13 @@ class RunStore:
         return len(runs), len(runs.keys() - before.keys())
 
     def labels(self, experiment: Experiment) -> np.ndarray | None:
-        """The labels (n, c) float32 that a first step ended with, or None if they are not here."""
-        return _labels(self.folder(experiment))
+        """The labels (n, c) float32 that a first step ended with, or None if they are not here:
+        those there may be another run's, as of one that was done again and killed before its
+        result."""
+        labels, result = _labels(self.folder(experiment)), self.result(experiment) or {}
+        if labels is None or result.get("labels_sha256") not in (None, _digest(labels)):
+            return None
+        return labels
 
     def save_labels(self, experiment: Experiment, labels: np.ndarray) -> str:
         """Keeps labels (n, c) float32; returns the SHA-256 of their values."""
@@ -196,8 +201,8 @@ class RunStore:
                 path.unlink()
 
     def forget(self, *experiments: Experiment) -> None:
-        """Removes everything of runs but their descriptions and locks, of each its result first: a
-        kill meanwhile leaves no finished run that lacks something.
+        """Removes everything of runs but their descriptions and locks, and their pseudo labels; of
+        each run its result first: a kill meanwhile leaves no finished run that lacks something.
 
         Raises
         ------
@@ -220,6 +225,9 @@ class RunStore:
                 for path in sorted(paths, key=lambda path: path.name != "result.json"):
                     if path.name not in ("experiment.json", "lock") and path.is_file():
                         os.unlink(path)
+        for experiment in experiments:
+            made = f"{experiment.noise.features}-{experiment.seed}.npz"
+            (self.root / "pseudo_labels" / made).unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _lock_to_forget(self, experiment: Experiment) -> Iterator[None]:

@@ -299,7 +299,7 @@ def prepare(
     if data is not None:
         worker.loaded[load_data] = data
     # What a script itself defines is not found here, where another program runs.
-    with contextlib.suppress(UserError, AttributeError, ImportError):
+    with contextlib.suppress(UserError, OSError, AttributeError, ImportError):
         loaded = worker.loaded_by(load_data)
         if loaded.fingerprint() == fingerprint:
             daemon = multiprocessing.current_process().daemon

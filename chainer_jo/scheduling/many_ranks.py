@@ -3,6 +3,7 @@ processes that have a run each."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.scheduling.scheduler import Event, pending
+from chainer_jo.scheduling.scheduler import Event, pending, tidy
 from chainer_jo.scheduling.worker import execute
 from chainer_jo.training.extensions import Paused
 from chainer_jo.training.many_ranks import Ranks
@@ -41,8 +42,12 @@ class Team:
         def show_epoch(run: Run) -> None:
             self.on_event(Event(run.experiment, run.updater.epoch))
 
+        tidy(experiments, self.store)
         data = self.load_data()
+        deadline = self.settings.deadline
         while waiting := pending(experiments, self.store):
+            if deadline is not None and time.time() >= deadline:
+                return False
             run = waiting[0]
             state, result = execute(run, self.store, data, self.settings, show_epoch, self.ranks)
             if state == "busy":

@@ -64,6 +64,17 @@ def pending(experiments: Sequence[Experiment], store: RunStore) -> list[Experime
     return [e for e in with_first_steps(experiments) if e in missing or e in gone]
 
 
+def tidy(experiments: Sequence[Experiment], store: RunStore) -> None:
+    """Removes the snapshots of runs that were killed just after their result was saved; not of
+    those that are done again for their labels."""
+    for experiment in with_first_steps(experiments):
+        ended = store.result(experiment) and not store.lost_labels(experiment)
+        if ended and store.folder(experiment).exists():
+            with store.lock(experiment) as mine:
+                if mine:
+                    store.tidy(experiment)
+
+
 class Queue:
     """Hands out runs, second steps after their first; false when every run left waits for its first
     step.
@@ -147,7 +158,7 @@ class Scheduler:
         UserError
             what a run raised; `Unfinished` if a worker process died.
         """
-        self._tidy(experiments)
+        tidy(experiments, self.store)
         queue = Queue(pending(experiments, self.store))
         if not queue:
             return True
@@ -156,16 +167,6 @@ class Scheduler:
                 return self._loop(queue)
             except BrokenExecutor:
                 raise Unfinished("a worker process was killed or broke down") from None
-
-    def _tidy(self, experiments: Sequence[Experiment]) -> None:
-        """Removes the snapshots of runs that were killed just after their result was saved; not of
-        those that are done again for their labels."""
-        for experiment in with_first_steps(experiments):
-            ended = self.store.result(experiment) and not self.store.lost_labels(experiment)
-            if ended and self.store.folder(experiment).exists():
-                with self.store.lock(experiment) as mine:
-                    if mine:
-                        self.store.tidy(experiment)
 
     def _loop(self, queue: Queue) -> bool:
         running: dict[Future, Experiment] = {}
