@@ -121,9 +121,12 @@ def described(data: str, docs: str) -> str:
     return f"[{data}]({docs}/{DESCRIBED[data]})" if data in DESCRIBED else data
 
 
-def trials(tables: Iterable[dict]) -> str:
-    """Of the cells that have any: ``6``, or ``1 to 6``."""
-    counts = {len(cell["trials"]) for table in tables for cell in table.get("cells", [])} - {0}
+def trials(parts: Iterable[dict]) -> str:
+    """Of the cells of tables and the curves of figures that have any: ``6``, or ``1 to 6``."""
+    parts = list(parts)
+    counts = {len(cell["trials"]) for part in parts for cell in part.get("cells", [])}
+    counts |= {curve["trials"] for part in parts for curve in part.get("curves", [])}
+    counts -= {0}
     if not counts:
         return ""
     return f"{min(counts)} to {max(counts)}" if len(counts) > 1 else f"{max(counts)}"

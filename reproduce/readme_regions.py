@@ -34,7 +34,7 @@ def status(found: Sequence[Reference]) -> str:
     ]
     lines += [
         f"| [{r.name}](results/README.md#{slug(r.name)}) | {described(r.data, 'docs')} | "
-        f"{r.provenance['runs']} | {trials(r.parts('table').values())} | {_shown(r)} | "
+        f"{r.provenance['runs']} | {_trials(r)} | {_shown(r)} | "
         f"{summary(r.claims) or '-'} |"
         for r in found
     ]
@@ -51,6 +51,10 @@ def status(found: Sequence[Reference]) -> str:
         *(wrapped(f"- {line}") for line in _unseen(found)),
     ]
     return "\n".join(lines)
+
+
+def _trials(r: Reference) -> str:
+    return trials([*r.parts("table").values(), *r.parts("figure").values()])
 
 
 def _shown(r: Reference) -> str:

@@ -49,8 +49,9 @@ def _section(r: Reference) -> list[str]:
     if parts := r.first_step_parts:
         tables.append(f"[parts of the first step]({here}/parts.md){_filled(parts)}")
     figures = [
-        f"[{number}]({here}/figure{number}.md) ([image]({drawn}/figure{number}.png))"
-        for number in r.parts("figure")
+        f"[{number}]({here}/figure{number}.md){_filled(figure)} "
+        f"([image]({drawn}/figure{number}.png))"
+        for number, figure in r.parts("figure").items()
     ] + [
         f"{path.stem.removeprefix('figure')} ([image]({drawn}/{path.name}))"
         for path in sorted(r.figures.glob("figure*.png"))
@@ -77,7 +78,7 @@ def _section(r: Reference) -> list[str]:
         "; ".join(filter(None, facts)) + ".",
         "",
         *(f"- {name}: {', '.join(items)}" for name, items in
-          (("Tables (trials)", tables), ("Figures", figures),
+          (("Tables (trials)", tables), ("Figures (trials)", figures),
            ("Labels that are right, in percent, before and after the first step", r.labels_right),
            ("Besides", more)) if items),
         "",
@@ -85,7 +86,8 @@ def _section(r: Reference) -> list[str]:
 
 
 def _filled(table: dict) -> str:
-    """How many trials a table has; where some settings have none, also how many have any."""
+    """How many trials a table or figure has; where some settings of a table have none, also how
+    many have any."""
     cells = [cell for cell in table.get("cells", []) if cell["runs"]]  # others are quoted
     settings = {tuple(cell["runs"]): bool(cell["trials"]) for cell in cells}
     number, done = trials([table]), sum(settings.values())

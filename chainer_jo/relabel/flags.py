@@ -89,7 +89,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add = method.add_argument
     add("--alpha", type=float, help="weight of the prior; default: the paper's")
     add("--beta", type=float, help="weight of the entropy; default: the paper's")
-    add("--learning-rate", type=float, help="of the first step; default: the paper's")
+    add("--learning-rate", type=float, help="of the first step; default: the paper's, for features "
+        "0.3")  # fmt: skip
     add("--epochs", type=int, help="of the first step; default: 70, for ResNet-50 10, for features "
         "12; the second step's follow")  # fmt: skip
     add("--prior", choices=("labels", "uniform"), default="labels", help="how many images of each "

@@ -100,10 +100,10 @@ CLAIMS = [
         Claim(
             f"table{table.number}-stop",
             "Appendix B",
-            "Label updates may go on until the training loss has converged, and be stopped after "
-            f"it: that costs no accuracy (Table {table.number}).",
-            f"No later stop is {NOTABLE:g} points or more worse than the earliest. That the "
-            "earliest is too early is not asked: no stop in the table is known to be.",
+            "Label updates can be stopped late, once the training loss has converged, at no cost "
+            f"in accuracy (Table {table.number}).",
+            f"No later stop is {NOTABLE:g} points or more worse than the earliest. That they are "
+            "not to be stopped before is not asked: no stop in the table is known to be too early.",
             partial(_stop, table=table),
             (f"table{table.number}",),
         )
