@@ -1,6 +1,7 @@
 """What claims are decided by: estimates over trials, rules with their errors, phases of phases."""
 
 import claim_errors
+import numpy as np
 import pytest
 from scipy import stats
 
@@ -270,6 +271,16 @@ class TestCurves:
         assert phases.peak({0: [0, 5, 1] + [0] * 37}).mean == 3
         levels = Trials({0: 7, 1: 99, 2: 1})
         assert phases.epochs_until(self.RAMP, levels).numbers == {0: 7, 1: 40}
+
+    def test_a_flat_curve_has_no_peak(self):
+        """Where each is highest it would be 1.9 above the end, by noise alone."""
+        rng = np.random.default_rng(0)
+        flat = {trial: list(rng.normal(80, 1, 40)) for trial in range(200)}
+        assert phases.peak(flat).mean == pytest.approx(80, abs=0.2)
+        hill = {trial: [*curve[:20], *(x + 5 for x in curve[20:24]), *curve[24:]]
+                for trial, curve in flat.items()}  # fmt: skip
+        assert phases.peak(hill).mean == pytest.approx(85, abs=0.2)
+        assert phases.peak({0: flat[0], 1: flat[1], 2: None}).numbers[2] is None
 
     def test_curves_too_short_for_a_phase_do_not_count(self):
         short = {**self.RAMP, 2: list(range(21))}

@@ -45,13 +45,14 @@ class OutputResults:
             return trials(self.store, runs, _labels_right)
         return trials(self.store, *self._cell(kind, keys))
 
-    def curve(self, kind: str, **keys) -> Mapping[int, Sequence[float] | None]:
+    def curve(self, kind: str, loss: str = "", **keys) -> Mapping[int, Sequence[float] | None]:
         """By trial, one number per epoch, accuracies in percent; None for one that diverged."""
         if kind.startswith("table"):
             name = "test"
             runs, _ = self._cell(kind, {"score": "last", "accuracy": name, **keys})
         else:
             runs, name = self._curve(kind, keys)
+            name = loss or name
 
         def logged(store: RunStore, run: Experiment) -> list[float]:
             return [QUANTITIES[name].factor * epoch[name] for epoch in store.log(run)]

@@ -83,8 +83,10 @@ class Results(Protocol):
         figure3         noise_rate          training loss (cross entropy)
         figure4         rule                recovery accuracy, first step
         figure5         labels, stage       test accuracy, second step
-        figure6         labels, stage       training loss, second step
+        figure6         labels, stage, loss training loss, second step
         ==============  ==================  =============================
+
+        loss: "cross_entropy" or "classification", which is the KL divergence (eq. 6).
         """
 
     def schedule(self, name: str) -> tuple[int, Sequence[int]]:

@@ -136,7 +136,7 @@ CLAIMS = [
     Claim(
         "noise-degrades",
         "Abstract",
-        "A network trained on noisy labels overfits to them and performs worse.",
+        "A network trained on noisy labels performs worse.",
         "Last test accuracy of cross entropy: without noise against every noise rate (Table 1).",
         _noise_degrades,
         ("table1",),
@@ -196,7 +196,7 @@ CLAIMS = [
     Claim(
         "asymmetric-cross-entropy-falls",
         "Section 5.6",
-        "On the noisy labels, test accuracy falls as the network fits them at a low learning rate.",
+        "On the noisy labels, test accuracy falls at a low learning rate.",
         _AFTER_DROP,
         partial(_falls, table="table2", method="cross_entropy"),
         ("table2",),

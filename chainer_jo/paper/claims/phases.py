@@ -40,13 +40,22 @@ def start(curves: Curves) -> Trials:
 
 
 def peak(curves: Curves) -> Trials:
-    """The highest mean over a twentieth of the epochs in a row."""
+    """The mean over the twentieth of the epochs in which the other trials' mean is highest; of one
+    trial alone, its own. Where its own is highest its noise is, too: a flat curve would fall."""
 
-    def highest(curve: Curve) -> float:
+    def means(curve: Curve) -> list[float]:
         span = _span(len(curve))
-        return max(sum(curve[i : i + span]) / span for i in range(len(curve) - span + 1))
+        return [sum(curve[i : i + span]) / span for i in range(len(curve) - span + 1)]
 
-    return _each(curves, highest)
+    by_trial = {trial: means(curve) for trial, curve in curves.items() if curve}
+
+    def at(trial: int) -> float:
+        others = [by_trial[other] for other in by_trial.keys() - {trial}] or [by_trial[trial]]
+        totals = [sum(each) for each in zip(*others, strict=True)]
+        return by_trial[trial][totals.index(max(totals))]
+
+    diverged = {trial: None for trial, curve in curves.items() if curve is None}
+    return Trials({trial: at(trial) for trial in by_trial} | diverged)
 
 
 def before_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Trials:
