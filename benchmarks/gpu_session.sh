@@ -167,7 +167,7 @@ benchmark() { # seconds
 
 tests() { # seconds
     # shellcheck disable=SC2086  # several paths
-    run tests "$1" "$python" -m pytest -m gpu -rs -q ${TESTS:-tests/test_gpu.py tests/test_compat.py} || true
+    CHAINER_JO_NEEDS_GPU=1 run tests "$1" "$python" -m pytest -m gpu -rs -q ${TESTS:-tests/test_gpu.py tests/test_compat.py} || true
 }
 
 for i in "${!steps[@]}"; do

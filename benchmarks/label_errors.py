@@ -31,7 +31,6 @@ from chainer_jo import files, seeds  # noqa: E402  (before chainer)
 import chainer  # noqa: E402
 import machine  # noqa: E402
 import numpy as np  # noqa: E402
-from cleanlab.filter import find_label_issues  # noqa: E402
 from sklearn.base import BaseEstimator  # noqa: E402
 from sklearn.cluster import KMeans  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
@@ -133,6 +132,10 @@ def _of(errors: LabelErrors) -> Verdict:
 
 
 def _cleanlab(probabilities: np.ndarray, given: np.ndarray) -> Verdict:
+    try:
+        from cleanlab.filter import find_label_issues
+    except ImportError:
+        raise UserError("cleanlab: not installed, expected the extra bench") from None
     wrong = find_label_issues(given, probabilities, n_jobs=1)
     new = np.where(wrong, probabilities.argmax(axis=1), given)
     return Verdict(wrong, new, probabilities[np.arange(len(given)), given])

@@ -16,7 +16,7 @@ def texts() -> dict[Path, str]:
     """Every file that is written, with its whole text."""
     found = references(ROOT / "results/reference", ROOT / "figures/reference")
     readme = ROOT / "README.md"
-    text = fill(readme.read_text(), "status", status(found))
+    text = fill(readme.read_text("utf-8"), "status", status(found))
     text = fill(text, "result", result(found))
     text = fill(text, "table 1", table1(found))
     checklist = ROOT / "docs/checklist.md"
@@ -24,7 +24,7 @@ def texts() -> dict[Path, str]:
     return {
         readme: text,
         ROOT / "results/README.md": page(found),
-        checklist: fill(checklist.read_text(), "script costs", costs),
+        checklist: fill(checklist.read_text("utf-8"), "script costs", costs),
     }
 
 

@@ -48,7 +48,7 @@ def start(command: Sequence[object], **options: Any) -> subprocess.Popen:
 
 
 def finish(
-    process: subprocess.Popen, code: int | None = 0, timeout: float = 600
+    process: subprocess.Popen, code: int | None = 0, timeout: float = 300
 ) -> subprocess.CompletedProcess:
     """Waits for the end of a process; gives what it said.
 
@@ -73,7 +73,7 @@ def finish(
 
 
 def run(
-    command: Sequence[object], code: int | None = 0, timeout: float = 600, **options: Any
+    command: Sequence[object], code: int | None = 0, timeout: float = 300, **options: Any
 ) -> subprocess.CompletedProcess:
     """`start` and `finish`."""
     __tracebackhide__ = True

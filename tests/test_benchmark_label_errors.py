@@ -2,13 +2,11 @@
 
 import json
 
+import label_errors as benchmark
 import numpy as np
 import pytest
 
 from chainer_jo.datasets import noise
-
-pytest.importorskip("cleanlab", reason="extra bench")
-import label_errors as benchmark  # noqa: E402
 
 
 @pytest.fixture
@@ -25,6 +23,7 @@ def task():
 
 
 def test_every_method_finds_wrong_labels(task):
+    pytest.importorskip("cleanlab", reason="extra bench")
     for name in benchmark.METHODS:
         found = benchmark.measure(task, name, 0)
         assert found["f1"] > 0.7 and found["right"] > found["right_before"], name
@@ -74,6 +73,7 @@ def test_where_nothing_is_wrong_there_is_no_f1(task):
 def test_goes_on_where_it_stopped_and_prints_all(task, tmp_path, monkeypatch):
     monkeypatch.setattr(benchmark, "digits_tasks", lambda: [task])
     file = tmp_path / "found.json"
+    pytest.importorskip("cleanlab", reason="extra bench")
     names = [benchmark.RELABEL, benchmark.REGRESSION]
     words = ["--methods", *names, "--json", str(file), "--seeds", "0"]
     assert benchmark.main(words) == 0

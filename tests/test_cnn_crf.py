@@ -49,7 +49,7 @@ def enumerated_auxiliary(y):
 
 
 def enumerated_e_step(joint, y, k):
-    """q(z | x, y) of one image as the issue prints it, for its joint (C, C)."""
+    """q(z | x, y) of one image, for its joint (C, C); docs/baselines.md."""
     posterior = joint[:, y] / joint[:, y].sum()
     weights = (posterior * enumerated_auxiliary(y) ** k) ** (1 / (1 + k))
     return weights / weights.sum()

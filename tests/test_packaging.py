@@ -6,7 +6,7 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterator
-from importlib.metadata import packages_distributions
+from importlib.metadata import EntryPoint, packages_distributions
 
 import pytest
 from packaging.requirements import Requirement
@@ -159,3 +159,18 @@ def test_wheels_that_are_carried_to_a_machine_without_network_are_those_of_the_p
     pinned = pins("requirements-gpu13.txt")
     named = dict(re.findall(r" (chainer|nvidia-cudnn-frontend)(?:==(\S+))?$", carried, re.M))
     assert named == {name: pinned[name] for name in ("chainer", "nvidia-cudnn-frontend")}
+
+
+def test_all_that_is_no_code_is_in_a_wheel():
+    globs = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    (globs,) = globs["tool"]["setuptools"]["package-data"].values()
+    package = ROOT / "chainer_jo"
+    packed = {path for glob in globs for path in package.glob(glob)}
+    assert packed == {
+        path for path in package.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")
+    }
+
+
+def test_the_command_is_there():
+    for target in PROJECT["scripts"].values():
+        assert callable(EntryPoint("", target, "").load())

@@ -7,6 +7,7 @@ import mmap
 import platform
 import sys
 import threading
+from importlib import metadata
 
 import chainer
 import numpy as np
@@ -68,6 +69,15 @@ def test_a_broken_library_is_unavailable(tmp_path, monkeypatch):
         dnnl.find()
 
 
+def test_a_package_that_is_installed_is_found():
+    """Where it is not, other tests skip."""
+    try:
+        metadata.version("onednn-cpu-gomp")
+    except metadata.PackageNotFoundError:
+        pytest.skip("onednn-cpu-gomp is not installed")
+    assert dnnl.find().path
+
+
 @pytest.mark.parametrize(
     ("environment", "of_user", "access", "chosen"),
     [
@@ -108,6 +118,7 @@ def test_wrong_choices_are_the_users_to_mend(options):
 
 @pytest.mark.parametrize("instructions", [0x7, 0x27, 0x67])  # AVX2, AVX-512, AVX-512 with VNNI
 def test_mixed_is_refused_without_bfloat16_instructions(instructions, monkeypatch, fresh_process):
+    _library()
     monkeypatch.setattr(dnnl.Library, "instructions", lambda library: instructions)
     with pytest.raises(UserError, match="'mixed' needs a CPU with bfloat16 instructions"):
         providers.choose("cpu", "mixed")

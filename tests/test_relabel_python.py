@@ -1,10 +1,10 @@
 """`chainer_jo.relabel` from Python: arrays and DataFrames in, a table out."""
 
 import re
-import subprocess
 import sys
 
 import numpy as np
+import processes
 import pytest
 from processes import ROOT
 from sklearn.base import clone
@@ -172,16 +172,13 @@ def test_the_lines_of_the_docs(tmp_path):
     (lines,) = re.findall(r"## In Python\n.*?```python\n(.*?)```", DOCS.read_text("utf-8"), re.S)
     assert len(lines.splitlines()) <= 12
     lines += "assert (labels == true).mean() > 0.97\n"
-    done = subprocess.run(
-        [sys.executable, "-c", lines], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    done = processes.run([sys.executable, "-c", lines], cwd=tmp_path)
     assert done.stdout.startswith("20.")
 
 
 def test_only_what_is_asked_for_is_imported():
     code = "import sys, chainer_jo.relabel\nprint(*(m for m in sys.modules if 'jo.relabel' in m))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = processes.run([sys.executable, "-c", code])
     assert done.stdout.split() == ["chainer_jo.relabel"]
     assert set(chainer_jo.relabel.__all__) <= set(dir(chainer_jo.relabel))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

@@ -82,7 +82,7 @@ def store(tmp_path):
 def write(store, tmp_path, outputs=()):
     builds = [lambda study, output=output: output for output in outputs]
     (path,) = Report(STUDY, builds).write(store, ORIGIN, store.root, tmp_path / "figures")
-    return path.read_text()
+    return path.read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +169,7 @@ def test_scope_is_of_the_preset_and_the_data(tmp_path, preset, data, said):
     origin = {**ORIGIN, "preset": preset.name, "data": data}
     report = Report(presets.Study(preset, data), [])
     (path,) = report.write(RunStore(tmp_path), origin, tmp_path, tmp_path)
-    assert said in Page(path.read_text()).text
+    assert said in Page(path.read_text("utf-8")).text
 
 
 def test_claims_have_verdicts_in_words(html):

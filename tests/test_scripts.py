@@ -164,6 +164,12 @@ def test_jobs_times_threads_are_never_more_than_the_cores(
     assert (found.preset.name, found.jobs, found.threads) == (preset, jobs, threads)
 
 
+@pytest.mark.parametrize(("device", "preset"), [("cpu", "digits"), ("cuda:0", "paper")])
+def test_the_preset_follows_the_device(device, preset, monkeypatch):
+    monkeypatch.setattr(flags, "_device", lambda name, here: device)
+    assert flags.parse("", [], InMemory()).preset.name == preset
+
+
 @pytest.mark.parametrize("share, least, most", [(math.inf, 4, 1000), (1e-9, 2, 2)])
 def test_tables_are_brought_up_to_date_meanwhile(tiny, tmp_path, monkeypatch, share, least, most):
     written = []
@@ -546,7 +552,7 @@ def _computing(folder, **options):
     """A process that has said what it computes."""
     command = [sys.executable, ROOT / "reproduce" / "table1.py", "--preset", "digits",
                "--noise-rates", "0.5", "--trials", "1", "--results", folder,
-               "--figures", folder]  # fmt: skip
+               "--figures", folder, "--engine", "stock"]  # fmt: skip
     process = processes.start(command, **options)
     assert "preset digits" in process.stdout.readline()
     return process
