@@ -8,7 +8,7 @@ from chainer_jo.datasets import decoding
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import own_data
 from chainer_jo.relabel.labelled_images import read_sets
-from chainer_jo.relabel.own_data import decoded, usual_size
+from chainer_jo.relabel.own_data import check, decoded, usual_size
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -70,6 +70,20 @@ def test_all_images_that_cannot_be_decoded_are_named(table, cache):
         "'2.png' (line 4), '7.png' (line 9)"
     )
     assert folders(cache) == []
+
+
+def test_images_are_looked_at_once(table, cache, monkeypatch):
+    """What stays on disk, photographs for one."""
+    damaged = table.parent / "2.png"
+    before = damaged.read_bytes()
+    damaged.write_bytes(before[: len(before) // 2])
+    with pytest.raises(UserError, match="cannot be decoded: '2.png' .line 4."):
+        check(read_sets(str(table)).train, 16)
+    assert folders(cache) == []
+    damaged.write_bytes(before)
+    check(read_sets(str(table)).train, 16)
+    monkeypatch.setattr(decoding, "decode", lambda *_: pytest.fail("decoded again"))
+    check(read_sets(str(table)).train, 16)
 
 
 def test_usual_size(table):

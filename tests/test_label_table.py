@@ -85,6 +85,17 @@ def test_what_is_written_is_what_is_read(file):
     assert {"path": table.paths, "label": table.labels, **table.columns} == columns
 
 
+def test_columns_without_a_name_and_empty_are_none(file):
+    """As spreadsheets end their rows."""
+    file.write_text("path,label,,\na.png,cat,,\nb.png,dog,,\n")
+    assert label_table.read(file).columns == {}
+    file.write_text(",path,label,\n0,a.png,cat,\n1,b.png,dog,\n")
+    assert label_table.read(file).columns == {"": ["0", "1"]}
+    file.write_text(",path,label,\n0,a.png,cat,x\n1,b.png,dog,\n")
+    with pytest.raises(UserError, match="two columns have no name"):
+        label_table.read(file)
+
+
 def test_other_columns_are_kept_as_they_are(file):
     file.write_text("worker,path,when,label\n 7 ,a.png,x,cat\n,b.png,,dog\n")
     table = label_table.read(file)

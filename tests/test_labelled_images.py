@@ -89,7 +89,7 @@ def test_table(table):
     assert all(map(os.path.isfile, sets.train.files()))
 
 
-@pytest.mark.parametrize("name", ["validation", "val"])
+@pytest.mark.parametrize("name", ["validation", "val", "Valid"])
 def test_parts_of_a_folder(folders, tmp_path, name):
     root = tmp_path / "parted"
     for part in ("train", name, "test"):

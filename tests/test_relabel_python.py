@@ -82,6 +82,18 @@ def test_tables_of_pandas_keep_their_index(blobs):
     assert (found["new"] == NAMES[true]).mean() > 0.97 and list(found.index) == list(range(400))
 
 
+def test_tables_in_different_orders_are_refused(blobs):
+    """Rows go by position: labels would go to other rows, and changed ones back under their
+    index."""
+    pandas = pytest.importorskip("pandas", reason="extra test")
+    features, _, given = blobs
+    frame = pandas.DataFrame(features, [f"{i}.png" for i in range(400)])
+    labels = pandas.Series(NAMES[given], frame.index).sort_values()
+    with pytest.raises(ValueError, match="labels: their index is that of the rows in another"):
+        relabel(frame, labels)
+    assert len(relabel(frame, labels[frame.index]).table()) == 400
+
+
 def test_without_pandas_the_table_is_a_dictionary(blobs, monkeypatch):
     _, true, given = blobs
     monkeypatch.setitem(sys.modules, "pandas", None)
@@ -123,7 +135,7 @@ def test_features_that_cannot_be_learnt_from_are_refused(blobs):
     for name, value in wrong.items():
         with pytest.raises(ValueError, match=f"^{name} '?{value}'?: expected"):
             relabel(features, given, **{name: value})
-    with pytest.raises(ValueError, match="row 0 has numbers that are not finite in float32"):
+    with pytest.raises(ValueError, match="row 0 has numbers that are not finite, or beyond 1e.14"):
         relabel(features * 1e200, given)
 
 
@@ -134,6 +146,8 @@ def test_columns_that_name_some_of_the_labels_are_not_taken_in_order(blobs):
     for columns, y in ((["3", "2", "1", "0"], given), ([*NAMES[:3], "Dog"], NAMES[given])):
         with pytest.raises(ValueError, match="among the columns .* expected class_names"):
             find_label_errors(pandas.DataFrame(p, columns=columns), y)
+    with pytest.raises(ValueError, match=f"such as '{min(NAMES)}' are not among the columns"):
+        find_label_errors(pandas.DataFrame(p, columns=[f"p_{n}" for n in NAMES]), NAMES[given])
     same = find_label_errors(p, given).new
     for columns in (range(4), ["p0", "p1", "p2", "p3"]):
         found = find_label_errors(pandas.DataFrame(p, columns=columns), given)

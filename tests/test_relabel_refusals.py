@@ -107,6 +107,17 @@ def test_data_that_were_put_right_are_taken(tmp_path):
     assert len(read(out / "labels.csv")) == 59
 
 
+def test_images_that_are_seen_after_training_are_decoded_before_it(tmp_path, capsys):
+    """An image of the test set would else take hours of training with it."""
+    right = make(tmp_path / "right")
+    (right / "images" / "04, é.png").write_bytes(b"no image")
+    out, data = tmp_path / "out", make(tmp_path / "set") / "labels.csv"
+    assert run("relabel", data, "--test", right / "labels.csv", "--out", out, *SHORT) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert "image cannot be decoded" in line and "line 6" in line
+    assert [path.name for path in out.iterdir()] == ["data.json"]
+
+
 DAMAGE = {
     "missing": (lambda root, path: path.unlink(), ("image: No such file or directory", "line 6")),
     "unreadable": (

@@ -12,6 +12,9 @@ from chainer_jo.errors import UserError
 from chainer_jo.relabel import label_errors
 from chainer_jo.relabel.label_errors import LabelErrors
 
+LARGEST = 1e14
+UNUSABLE = f"numbers that are not finite, or beyond {LARGEST:g}"
+
 
 def find_label_errors(
     probabilities: Any, labels: Any, class_names: Sequence[Any] | None = None
@@ -30,8 +33,9 @@ def find_label_errors(
     ------
     UserError
         a ValueError, for arrays of other shapes, numbers that are not finite, labels that are none
-        of the classes.
+        of the classes, or tables with their rows in different orders.
     """
+    index = _index(probabilities, labels)
     numbers = matrix("probabilities", probabilities)
     if (numbers < 0).any() or not numbers.sum(axis=1).all():
         raise UserError("probabilities: expected no negative ones, and in each row one that is not")
@@ -39,7 +43,7 @@ def find_label_errors(
     columns = getattr(probabilities, "columns", None)
     names = _names(class_names, columns, given, numbers.shape[1])
     errors = label_errors.find_label_errors(numbers, _encoded(given, names), names)
-    return replace(errors, index=_index(probabilities, labels))
+    return replace(errors, index=index)
 
 
 def relabel(features: Any, labels: Any, seed: int = 0, **settings: Any) -> LabelErrors:
@@ -58,7 +62,8 @@ def relabel(features: Any, labels: Any, seed: int = 0, **settings: Any) -> Label
     ------
     UserError
         a ValueError, for arrays of other shapes, numbers that are not finite, fewer than two
-        classes, too few rows, or training that diverged.
+        classes, too few rows, tables with their rows in different orders, or training that
+        diverged.
     """
     from chainer_jo.relabel import training  # and with it Chainer
 
@@ -97,11 +102,15 @@ def matrix(name: str, values: Any, width: int | None = None) -> np.ndarray:
         raise UserError(f"{name}: shape {numbers.shape}, expected (rows, one column or more)")
     if width not in (None, numbers.shape[1]):
         raise UserError(f"{name}: {numbers.shape[1]} columns, expected {width} as in training")
-    with np.errstate(over="ignore"):
-        bad = np.flatnonzero(~np.isfinite(numbers.astype(np.float32)).all(axis=1))
-    if len(bad):
-        raise UserError(f"{name}: row {bad[0]} has numbers that are not finite in float32")
+    if len(bad := unusable(numbers)):
+        raise UserError(f"{name}: row {bad[0]} has {UNUSABLE}")
     return numbers
+
+
+def unusable(numbers: np.ndarray) -> np.ndarray:
+    """The rows of (rows, columns) with numbers that nothing can be computed of in float32: the sum
+    of squares of a billion of those that can is finite."""
+    return np.flatnonzero(~(np.abs(numbers) <= LARGEST).all(axis=1))
 
 
 def _labels(labels: Any, n: int) -> np.ndarray:
@@ -129,11 +138,15 @@ def _names(
         names = np.asarray(columns)
     elif (
         columns is not None
-        and set(map(str, found)) & set(map(str, columns))
+        and (
+            set(map(str, found)) & set(map(str, columns))
+            or (found.dtype.kind == "U" and any(isinstance(name, str) for name in columns))
+        )
         and not np.array_equal(columns, np.arange(width))
     ):
+        missing = next(name for name in found.tolist() if name not in columns)
         raise UserError(
-            f"probabilities: some labels are among the columns {list(columns)} and some are not, "
+            f"probabilities: labels such as {missing!r} are not among the columns {list(columns)}, "
             "expected class_names, the classes that the columns stand for"
         )
     elif given.dtype.kind in "iu" and found[0] >= 0 and found[-1] < width:
@@ -160,6 +173,17 @@ def _encoded(given: np.ndarray, names: np.ndarray) -> np.ndarray:
 
 
 def _index(*tables: Any) -> Any:
-    """Of the first that has one, as those of pandas do. A list has a method of that name."""
-    indices = (getattr(table, "index", None) for table in tables)
-    return next((index for index in indices if index is not None and not callable(index)), None)
+    """Of the first that has one, as those of pandas do. A list has a method of that name.
+
+    Raises UserError if another has the same one in another order: rows go by position.
+    """
+    found = (getattr(table, "index", None) for table in tables)
+    indices = [index for index in found if index is not None and not callable(index)]
+    for other in indices[1:]:
+        here, there = (index.tolist() for index in (indices[0], other))
+        if here != there and set(here) == set(there):
+            raise UserError(
+                f"labels: their index is that of the rows in another order, {there[0]!r} first for "
+                f"{here[0]!r}, expected the same order, or arrays"
+            )
+    return indices[0] if indices else None

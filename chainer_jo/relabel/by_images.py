@@ -178,6 +178,9 @@ class ByImages:
 
     def work(self) -> Outcome | None:
         """Everything; None if the time was up."""
+        seen_later = [*self.sets.right.values(), *([self.sets.train] if self.side is None else [])]
+        for images in seen_later:
+            own_data.check(images, self.study.preset.resize)
         self.data = self.load()
         experiments = list(self.names)
         self._check_pixels(experiments)

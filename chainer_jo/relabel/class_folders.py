@@ -13,7 +13,11 @@ from chainer_jo.relabel.label_table import LabelTable
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 #: Folders that are parts of a data set, in any case, and what they are used for.
-PARTS = {"train": "train", "validation": "validation", "val": "validation", "test": "test"}
+PARTS = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("validation", "val", "valid"), "validation"),
+    **dict.fromkeys(("test", "testing"), "test"),
+}
 
 _log = logging.getLogger(__name__)
 

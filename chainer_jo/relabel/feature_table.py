@@ -14,6 +14,7 @@ from chainer_jo import files
 from chainer_jo.datasets.input_problems import Problems
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import label_table
+from chainer_jo.relabel.arrays import UNUSABLE, unusable
 from chainer_jo.relabel.labelled_images import LabelledImages
 
 #: Times the median norm of all rows from which on a row is noted.
@@ -56,11 +57,11 @@ def read_rows(
     else:
         numbers, paths, names = read_arrays(file, kind)
         rows = _rows(where, paths, images)
-    with np.errstate(over="ignore"):  # what is too large for float32 is not finite there
+    with np.errstate(over="ignore"):
         chosen = np.ascontiguousarray(numbers[rows], np.float32)
     problems = Problems()
-    for i in np.flatnonzero(~np.isfinite(chosen).all(axis=1)):
-        problems.add("numbers that are not finite in float32", images.show(int(i)))
+    for i in unusable(chosen):
+        problems.add(UNUSABLE, images.show(int(i)))
     problems.raise_if_any(where)
     return chosen, names
 

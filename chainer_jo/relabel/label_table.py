@@ -119,7 +119,8 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
     rows = _rows(reader, file)
     _, header = next(rows)
     names = [name.strip() for name in header]
-    if len({name.casefold() for name in names}) < len(names):
+    named = [name.casefold() for name in names if name]
+    if len(set(named)) < len(named):
         raise UserError(f"labels {str(file)!r}: two columns of one name in {names}, expected none")
     path_at, label_at = form.places(names)
     meant = [name for name in names if name.casefold() in {n.casefold() for n in form.labels}]
@@ -152,11 +153,14 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
     if not line_of and not len(problems):
         raise UserError(f"labels {str(file)!r}: no rows below the header, expected one per image")
     problems.raise_if_any(f"labels {str(file)!r}")
-    columns = {
-        name: [row[i] for row in kept]
-        for i, name in enumerate(names)
-        if i not in (path_at, label_at)
-    }
+    columns: dict[str, list[str]] = {}
+    for i in (i for i in range(len(names)) if i not in (path_at, label_at)):
+        values = [row[i] for row in kept]
+        if not names[i] and not any(values):
+            continue  # spreadsheets end their rows with commas
+        if names[i] in columns:
+            raise UserError(f"labels {str(file)!r}: two columns have no name, expected one at most")
+        columns[names[i]] = values
     return LabelTable(paths, labels, list(line_of.values()), columns)
 
 

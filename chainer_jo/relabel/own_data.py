@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -91,8 +93,6 @@ def decoded(images: LabelledImages, resize: int) -> np.ndarray:
         naming images that cannot be decoded, with their lines; or if the cache cannot be written.
     """
     shape = (len(images), resize, resize, 3)
-    about = f"{images.files_digest} {shape} {resize} {decoding.VERSION}"
-    key = hashlib.sha256(about.encode()).hexdigest()[:16]
 
     def write(folder: Path) -> None:
         with open(folder / _FILE, "wb") as file:
@@ -105,7 +105,26 @@ def decoded(images: LabelledImages, resize: int) -> np.ndarray:
     def read(folder: Path) -> np.ndarray:
         return np.load(folder / _FILE, mmap_mode="r").view(np.ndarray)
 
-    return made_once(f"images-{key}", write, read)
+    return made_once(f"images-{_key(images, resize)}", write, read)
+
+
+def check(images: LabelledImages, resize: int) -> None:
+    """Decodes all images once, and remembers it: one that cannot be would else end training, or
+    all that comes after it, and be the first of many.
+
+    Raises UserError as `decoded` does.
+    """
+    made_once(
+        f"decodable-{_key(images, resize)}",
+        lambda folder: deque(_decode_all(images, resize), maxlen=0),
+        os.listdir,
+    )
+
+
+def _key(images: LabelledImages, resize: int) -> str:
+    shape = (len(images), resize, resize, 3)
+    about = f"{images.files_digest} {shape} {resize} {decoding.VERSION}"
+    return hashlib.sha256(about.encode()).hexdigest()[:16]
 
 
 def usual_size(images: LabelledImages) -> int:

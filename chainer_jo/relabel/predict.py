@@ -14,6 +14,7 @@ from chainer_jo.commands.command_line import Parser, ending
 from chainer_jo.errors import UserError
 from chainer_jo.functions import providers
 from chainer_jo.relabel import class_folders
+from chainer_jo.relabel.arrays import unusable
 from chainer_jo.relabel.feature_table import read_arrays
 from chainer_jo.relabel.trained_network import TrainedNetwork
 
@@ -48,10 +49,10 @@ def _predict(flags: argparse.Namespace) -> None:
         if flags.images:
             raise UserError(f"IMAGE {flags.images[0]!r}: expected none with --features")
         features, paths, _ = read_arrays(flags.features, "features")
-        with np.errstate(over="ignore"):  # what is too large for float32 is not finite there
+        with np.errstate(over="ignore"):
             features = features.astype(np.float32)
         length = network.about["features"]
-        if features.shape[1] != length or not np.isfinite(features).all():
+        if features.shape[1] != length or len(unusable(features)):
             raise UserError(
                 f"features {flags.features!r}: {features.shape[1]} numbers each, expected {length} "
                 "finite ones"
