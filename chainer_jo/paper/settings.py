@@ -63,7 +63,10 @@ CIFAR_FIRST_STEP = FirstStep(
     **text.CIFAR_FIRST_STEP.numbers, averaged_epochs=text.CIFAR_AVERAGE["epochs"]
 )
 CIFAR_SECOND_STEP = StepDecay.stated_in(text.CIFAR_SECOND_STEP)
+CIFAR_PADDING = text.CIFAR_AUGMENTATION["padding"]
 
+CLOTHING1M_SIDE = text.CLOTHING1M_CROP["height"]
+CLOTHING1M_CROP = text.CLOTHING1M_CROP["crop_height"]
 CLOTHING1M_SGD = Sgd(**text.CLOTHING1M_SGD.numbers)
 CLOTHING1M_FIRST_STEP = FirstStep(
     text.CLOTHING1M_FIRST_STEP["epochs"],
