@@ -226,8 +226,9 @@ class RunStore:
                     if path.name not in ("experiment.json", "lock") and path.is_file():
                         os.unlink(path)
         for experiment in experiments:
-            made = f"{experiment.noise.features}-{experiment.seed}.npz"
-            (self.root / "pseudo_labels" / made).unlink(missing_ok=True)
+            if features := experiment.noise.features:  # where `PseudoSource.labels` keeps them
+                made = self.root / "pseudo_labels" / f"{features}-{experiment.seed}.npz"
+                made.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _lock_to_forget(self, experiment: Experiment) -> Iterator[None]:
