@@ -45,19 +45,19 @@ class OutputResults:
             return trials(self.store, runs, _labels_right)
         return trials(self.store, *self._cell(kind, keys))
 
-    def curve(self, kind: str, loss: str = "", **keys) -> Mapping[int, Sequence[float] | None]:
+    def curve(self, kind: str, logged: str = "", **keys) -> Mapping[int, Sequence[float] | None]:
         """By trial, one number per epoch, accuracies in percent; None for one that diverged."""
         if kind.startswith("table"):
             name = "test"
             runs, _ = self._cell(kind, {"score": "last", "accuracy": name, **keys})
         else:
             runs, name = self._curve(kind, keys)
-            name = loss or name
+        name = logged or name
 
-        def logged(store: RunStore, run: Experiment) -> list[float]:
+        def read(store: RunStore, run: Experiment) -> list[float]:
             return [QUANTITIES[name].factor * epoch[name] for epoch in store.log(run)]
 
-        return trials(self.store, runs, logged).numbers
+        return trials(self.store, runs, read).numbers
 
     def schedule(self, name: str) -> tuple[int, Sequence[int]]:
         """Epochs and learning-rate drops of ``second_step`` or ``figure3`` in this study."""

@@ -72,8 +72,10 @@ class Results(Protocol):
         tables in `chainer_jo.paper`. A range without any label has no recovery accuracy.
         """
 
-    def curve(self, kind: str, **keys) -> Mapping[int, Sequence[float] | None]:
-        """By trial, one number per epoch, accuracies in percent.
+    def curve(self, kind: str, logged: str = "", **keys) -> Mapping[int, Sequence[float] | None]:
+        """By trial, one number per epoch, accuracies in percent; of another entry of the log where
+        ``logged`` names one: "accuracy/noisy" (noisy labels predicted), or for the training loss
+        "cross_entropy" or "classification", which is the KL divergence (eq. 6).
 
         ==============  ==================  =============================
         kind            keys                number
@@ -83,10 +85,8 @@ class Results(Protocol):
         figure3         noise_rate          training loss (cross entropy)
         figure4         rule                recovery accuracy, first step
         figure5         labels, stage       test accuracy, second step
-        figure6         labels, stage, loss training loss, second step
+        figure6         labels, stage       training loss, second step
         ==============  ==================  =============================
-
-        loss: "cross_entropy" or "classification", which is the KL divergence (eq. 6).
         """
 
     def schedule(self, name: str) -> tuple[int, Sequence[int]]:

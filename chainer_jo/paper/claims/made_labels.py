@@ -24,7 +24,7 @@ def _right(results: Results, labels: str, stage: str = "initial") -> Trials:
 def _loss(
     results: Results, labels: str, stage: str = "initial", loss: str = "cross_entropy"
 ) -> Trials:
-    loss = results.curve("figure6", labels=labels, stage=stage, loss=loss)
+    loss = results.curve("figure6", labels=labels, stage=stage, logged=loss)
     return phases.before_drop(loss, results.schedule("second_step"))
 
 

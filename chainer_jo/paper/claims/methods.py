@@ -70,6 +70,16 @@ def _falls(results: Results, table: str, method: str) -> Iterator[Finding]:
         yield exceeds(what, after, phases.end(accuracy), ties=True)
 
 
+def _fits_noise(results: Results) -> Iterator[Finding]:
+    schedule = results.schedule("second_step")
+    for rate in _noise_rates("table1"):
+        keys = {"method": "cross_entropy", "noise_rate": rate}
+        predicted = results.curve("table1", logged="accuracy/noisy", **keys)
+        at_drop, before = phases.rises_at_drop(predicted, schedule)
+        what = f"r = {rate}, rise of noisy labels predicted, at the drop against before it"
+        yield exceeds(what, at_drop, before, unit=POINTS)
+
+
 def _keeps(results: Results, table: str) -> Iterator[Finding]:
     schedule = results.schedule("second_step")
     for rate in _noise_rates(table):
@@ -184,6 +194,17 @@ CLAIMS = [
         _AFTER_DROP,
         partial(_falls, table="table1", method="cross_entropy"),
         ("table1",),
+    ),
+    Claim(
+        "low-rate-fits-noise",
+        "Section 5.5",
+        "Lowering the learning rate helps the network to fit the noisy labels.",
+        "At every noise rate the share of noisy labels that cross entropy predicts rises more where "
+        "the learning rate is first divided than right before, from one twentieth of the epochs to "
+        "the next.",
+        _fits_noise,
+        ("table1",),
+        rests_on=MEMORISED,
     ),
     Claim(
         "symmetric-ours-keeps",

@@ -70,6 +70,17 @@ def after_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Trials:
     return _mean(curves, drop, drop + _span(epochs))
 
 
+def rises_at_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> tuple[Trials, Trials]:
+    """By how much it rises where the learning rate is first divided, and right before: from one
+    twentieth of the epochs to the next."""
+    epochs, (drop, *_) = schedule
+    span = _span(epochs)
+    earlier, before, after = (
+        _mean(curves, drop + start * span, drop + (start + 1) * span) for start in (-2, -1, 0)
+    )
+    return after - before, before - earlier
+
+
 def epochs_until(curves: Curves, levels: Trials) -> Trials:
     """How many epochs until the curve of a trial first reaches the level of that trial; its whole
     length if it never does."""
