@@ -199,9 +199,9 @@ CLAIMS = [
         "low-rate-fits-noise",
         "Section 5.5",
         "Lowering the learning rate helps the network to fit the noisy labels.",
-        "At every noise rate the share of noisy labels that cross entropy predicts rises more where "
-        "the learning rate is first divided than right before, from one twentieth of the epochs to "
-        "the next.",
+        "At every noise rate the share of noisy labels that cross entropy predicts rises more "
+        "where the learning rate is first divided than right before, from one twentieth of the "
+        "epochs to the next.",
         _fits_noise,
         ("table1",),
         rests_on=MEMORISED,
