@@ -3,7 +3,6 @@ processes that have a run each."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -44,10 +43,7 @@ class Team:
 
         tidy(experiments, self.store)
         data = self.load_data()
-        deadline = self.settings.deadline
         while waiting := pending(experiments, self.store):
-            if deadline is not None and time.time() >= deadline:
-                return False
             run = waiting[0]
             state, result = execute(run, self.store, data, self.settings, show_epoch, self.ranks)
             if state == "busy":
