@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import sysconfig
 import time
 from collections.abc import Callable, Sequence
@@ -22,6 +23,9 @@ _PATH = os.pathsep.join((sysconfig.get_path("scripts"), os.environ.get("PATH", o
 MPIEXEC = shutil.which("mpiexec", path=_PATH)
 needs_mpi = pytest.mark.skipif(
     MPIEXEC is None or find_spec("mpi4py") is None, reason="the extra 'mpi' is not installed"
+)
+names_in_utf8 = pytest.mark.skipif(
+    sys.getfilesystemencoding() != "utf-8", reason="needs a locale whose file names are UTF-8"
 )
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 #: Characters that are shown of the end of what a process said.

@@ -1,7 +1,6 @@
 """People's own images: every form that they come in, and what is said of damaged ones."""
 
 import os
-import sys
 import tarfile
 import unicodedata
 import zipfile
@@ -9,15 +8,13 @@ import zipfile
 import numpy as np
 import pytest
 from PIL import Image
+from processes import names_in_utf8
 
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.label_table import TableForm
 from chainer_jo.relabel.labelled_images import labels_of, read_sets
 
 pytestmark = pytest.mark.usefixtures("cache")
-names_in_utf8 = pytest.mark.skipif(
-    sys.getfilesystemencoding() != "utf-8", reason="needs a locale whose file names are UTF-8"
-)
 
 
 def save(path, colour=0):

@@ -30,7 +30,7 @@ from own_images import (
     run,
 )
 from PIL import Image
-from processes import needs_mpi, run_on_ranks
+from processes import names_in_utf8, needs_mpi, run_on_ranks
 
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.links.resnet50 import ResNet50
@@ -454,6 +454,7 @@ def test_predict_takes_from_a_folder_what_relabel_does(corrected, data, tmp_path
     assert "IMAGE: none given" in one_line(capsys)
 
 
+@names_in_utf8
 @pytest.mark.parametrize("named", ["folder", "image"])
 def test_predict_refuses_names_that_its_table_cannot_have(named, corrected, data, tmp_path, capsys):
     """The terminal may take only what is UTF-8."""
