@@ -204,6 +204,7 @@ REFUTED_BY = {
     "prior-prevents-one-class": changed("parts", 84.0, without="prior", noise="symmetric"),
     "without-both-terms-stuck": changed("parts", 75.0, without="both terms", quantity="last"),
     "sure-labels-are-right": changed("table13", 90.0, range="1-0.99"),
+    "less-sure-labels-are-less-right": changed("table12", 99.9, range="0.95-0.9"),
     "unsure-labels-are-wrong": changed("table12", 73.1, range="0.9-0"),
     "noise-degrades": changed("table1", 95.0, method="cross_entropy", noise_rate=0.9),
     "labels-are-corrected": changed(

@@ -1,5 +1,6 @@
 """Figure 4 and the numbers beside it: soft labels against hard labels; Tables 12 and 13."""
 
+import itertools
 from collections.abc import Iterator
 
 from chainer_jo.paper.claims import phases
@@ -96,6 +97,13 @@ def _sure_is_right(results: Results) -> Iterator[Finding]:
         yield exceeds(what, accuracy[surest], Trials(ALMOST_CORRECT))
 
 
+def _less_sure_is_less_right(results: Results) -> Iterator[Finding]:
+    for table, accuracy in _by_range(results):
+        for surer, range_ in itertools.pairwise(accuracy):
+            what = f"{table}, p in {surer} against {range_}"
+            yield exceeds(what, accuracy[surer], accuracy[range_], ties=True)
+
+
 def _unsure_is_wrong(results: Results) -> Iterator[Finding]:
     for table, accuracy in _by_range(results):
         least_sure = list(accuracy)[-1]
@@ -154,6 +162,15 @@ CLAIMS = [
         f"More than {ALMOST_CORRECT:g} % of the labels with a maximum probability over 0.99 are "
         "right.",
         _sure_is_right,
+        ("table12", "table13"),
+    ),
+    Claim(
+        "less-sure-labels-are-less-right",
+        "Appendix C",
+        "The lower the probability of labels, the fewer of them are right.",
+        "Share of right labels by the range of their maximum probability, each against the next "
+        "lower one.",
+        _less_sure_is_less_right,
         ("table12", "table13"),
     ),
     Claim(
