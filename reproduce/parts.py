@@ -9,6 +9,7 @@ from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper.claims.parts import NOISES
 from chainer_jo.report.cells import Cell, Quantity
+from chainer_jo.report.confidence_table import confidence
 from chainer_jo.report.table import Block, Table
 from chainer_jo.report.words import images
 
@@ -17,15 +18,20 @@ LEFT_OUT = {
     "nothing": ({}, "the method as it is"),
     "averaging": ({"average": 1}, "labels of the last epoch alone"),
     "prior": ({"alpha": 0.0}, "without L_p (alpha = 0)"),
+    "entropy": ({"beta": 0.0}, "without L_e (beta = 0)"),
     "both terms": ({"alpha": 0.0, "beta": 0.0}, "without L_p and L_e (alpha = beta = 0)"),
 }
 HEADERS = {
     "first": "after the first update",
     "last": "at the end",
     "but one": "all classes but one",
+    "sure": "probability over 0.99",
 }
 CAPTION = "Right labels (%) after the first step without parts of it"
-NOTE = "All classes but one: at the end, without the class that most labels are right of."
+NOTE = (
+    "All classes but one: at the end, without the class that most labels are right of. Probability "
+    "over 0.99: the share of the labels that have such a one at the end."
+)
 
 
 class Parts(Table):
@@ -36,7 +42,9 @@ class Parts(Table):
 
 
 def right(which: str) -> Quantity:
-    """Recovery accuracy (percent) of one column."""
+    """Recovery accuracy (percent) of one column, or the share of the labels that are sure."""
+    if which == "sure":
+        return confidence("share", "1-0.99")
 
     def read(store: RunStore, run: Experiment) -> float:
         if which == "first":

@@ -58,7 +58,7 @@ def test_means_spread_and_csv(store, runs, monkeypatch):
     assert len(rows) == 8
     assert {row["preset"] for row in rows} == {"tiny"}
     assert {row["data"] for row in rows} == {"digits"}
-    assert [row["test"] for row in rows if row["seed"] == "1"] == ["30", "40", "50"]
+    assert [row["test accuracy (%)"] for row in rows if row["seed"] == "1"] == ["30", "40", "50"]
     by_epoch = {row["epoch"]: (row["mean"], row["std"]) for row in rows}
     assert by_epoch == {"1": ("20", "10"), "2": ("40", "20"), "3": ("40", "14.1421")}
     text = figure.text(store, ORIGIN)
@@ -111,7 +111,7 @@ def test_the_footnote_counts_the_trials_that_are_drawn(store, runs):
 def test_losses_are_not_percentages(store, runs, monkeypatch):
     log(store, runs[0], [2.25], key="cross_entropy")
     figure = Figure(3, "", "cross_entropy", [Curve("r=0.5", runs)], "")
-    assert rows_of(figure, store, monkeypatch)[0]["cross_entropy"] == "2.25"
+    assert rows_of(figure, store, monkeypatch)[0]["training loss"] == "2.25"
 
 
 @pytest.mark.parametrize("number", range(1, 7))
@@ -284,7 +284,7 @@ def test_soft_labels_have_their_divergence_beside_the_cross_entropy(store, monke
             epochs = [{"epoch": 1, "cross_entropy": 0.5, "classification": 0.125}]
             files.write_json(store.open(run) / "log.json", epochs)
     rows = rows_of(figure, store, monkeypatch)
-    labels = {row["curve"]: row["cross_entropy"] for row in rows}
+    labels = {row["curve"]: row["training loss"] for row in rows}
     assert labels["SN, r=0.3, updated, KL"] == "0.125"
     assert labels["SN, r=0.3, updated"] == labels["SN, r=0.3"] == "0.5"
     assert sum(label.endswith(", KL") for label in labels) == 3

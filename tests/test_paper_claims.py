@@ -78,6 +78,9 @@ PARTS = {
     ("averaging", "first"): 68.0,
     ("averaging", "last"): 84.0,
     ("prior", "but one"): 0.5,
+    ("nothing", "sure"): 80.0,
+    ("entropy", "sure"): 1.0,
+    ("entropy", "last"): 80.0,
     ("both terms", "first"): 70.0,
     ("both terms", "last"): 71.0,
 }
@@ -153,10 +156,8 @@ class MadeUp:
             return {"test": FIGURE4_TEST, "recovery": recovery}[keys["accuracy"]][keys["rule"]]
         if kind == "parts":
             return PARTS[keys["without"], keys["quantity"]]
-        if kind == "table10" and keys["parameter"] == "stop_epoch":
-            return 91.0  # the paper's own numbers refute what it says here
         if keys.get("range") == "0.9-0":
-            return 40.0  # and here
+            return 40.0  # the paper's own numbers refute what it says here
         printed = getattr(tables, kind.upper())
         value = printed.value(**{name: keys[name] for name in printed.names})
         assert value is not None, f"{kind} has no {keys}"
@@ -202,6 +203,8 @@ REFUTED_BY = {
     "soft-tests-better-at-equal-recovery": changed("figure4", 87.0, rule="top500", accuracy="test"),
     "averaging-prevents-wrong-updates": changed("parts", 87.0, without="averaging"),
     "prior-prevents-one-class": changed("parts", 84.0, without="prior", noise="symmetric"),
+    "entropy-concentrates-labels": changed("parts", 0.5, without="nothing", quantity="sure"),
+    "entropy-is-required": changed("parts", 85.0, without="entropy", quantity="last"),
     "without-both-terms-stuck": changed("parts", 75.0, without="both terms", quantity="last"),
     "sure-labels-are-right": changed("table13", 90.0, range="1-0.99"),
     "less-sure-labels-are-less-right": changed("table12", 99.9, range="0.95-0.9"),
@@ -326,9 +329,9 @@ class TestVerdicts:
         fewer = changed("table1", 60.0, noise_rate=0.1, method="joint", accuracy="recovery")
         verdict = BY_ID["labels-are-corrected"].decide(OneCell(fewer))
         assert verdict.verdict == DOES_NOT_HOLD
-        assert "1 refute it: r = 0.1, right" in verdict.reason
-        assert verdict.reason.startswith("0 of 5 comparisons support it")
-        assert "4 not run: r = 0.3" in verdict.reason
+        assert "1 refute it: symmetric, r = 0.1, right" in verdict.reason
+        assert verdict.reason.startswith("1 of 10 comparisons support it")
+        assert "8 not run: symmetric, r = 0.3" in verdict.reason
         assert verdict.findings[0].numbers.startswith("60.0 ± ")
         assert verdict.findings[1].numbers == "not run"
         assert verdict.trials == (0, 3)
@@ -376,19 +379,10 @@ class TestVerdicts:
 
         verdict = BY_ID["labels-are-corrected"].decide(Partly())
         assert (verdict.verdict, verdict.label) == (NOT_ALL_RUN, "not all run")
-        assert verdict.counts == {"supports": 2, "too few trials": 1, "not run": 2}
+        assert verdict.counts == {"supports": 4, "too few trials": 2, "not run": 4}
         verdict = BY_ID["symmetric-test-is-better"].decide(Partly())
         assert (verdict.verdict, verdict.counts) == (NOT_ALL_RUN, {"not all run": 1})
         assert "mean over r = 0.1, 0.3, 0.5 alone of 6 rates" in verdict.findings[0].what
-
-    def test_the_papers_own_numbers_bear_out_its_advice_on_stopping(self):
-        """Stopping last is 1.1 points under stopping first there, which is less than the margin."""
-
-        class Printed(MadeUp):
-            def _number(self, kind, keys):
-                return tables.TABLE10.value(**keys)
-
-        assert BY_ID["table10-stop"].decide(Printed()).verdict == HOLDS
 
     def test_a_tie_says_within_how_many_points(self):
         ours = changed("table1", 55.2, method="joint", noise_rate=0.5, accuracy="recovery")
@@ -399,10 +393,11 @@ class TestVerdicts:
         assert verdict.verdict == TIE
         low, high = verdict.findings[2].difference.interval
         assert low < 0 < max(-low, high) <= verdict.within < max(-low, high) + 0.1
-        assert verdict.label == f"a tie in 1 of 5 within {verdict.within:g} points"
+        assert verdict.label == f"a tie in 1 of 10 within {verdict.within:g} points"
         alone = replace(verdict, findings=verdict.findings[2:3], outcomes=verdict.outcomes[2:3])
         assert alone.label == f"a tie within {verdict.within:g} points"
-        assert verdict.reason.startswith("4 of 5 comparisons support it; 1 tie within 1 point: r =")
+        said = "9 of 10 comparisons support it; 1 tie within 1 point: symmetric, r = 0.5"
+        assert verdict.reason.startswith(said)
         assert claim.decide(MadeUp(ours, scatter=20)).verdict == UNDECIDED
 
     def test_losses_and_epochs_do_not_tie(self):
@@ -427,13 +422,13 @@ class TestVerdicts:
         assert claim.decide(Diverging(0)).label == "holds"
         verdict = claim.decide(Diverging(2))
         assert (verdict.verdict, verdict.label) == (HOLDS, "holds (2 diverged)")
-        assert "(2 of 6 diverged)" in verdict.findings[-1].numbers
+        assert "(2 of 6 diverged)" in verdict.findings[4].numbers
         assert "up to 2 trials of a setting diverged" in verdict.reason
         for mostly in (3, 6):
             verdict = claim.decide(Diverging(mostly))
             assert verdict.verdict == UNDECIDED
-            assert "1 undecided, as most trials diverged: r = 0.9" in verdict.reason
-        assert verdict.findings[-1].numbers.startswith("6 of 6 diverged against")
+            assert "1 undecided, as most trials diverged: symmetric, r = 0.9" in verdict.reason
+        assert verdict.findings[4].numbers.startswith("6 of 6 diverged against")
 
     def test_diverged_curves_are_counted(self):
         class Diverging(MadeUp):
@@ -461,7 +456,7 @@ class TestVerdicts:
 
         verdict = BY_ID["labels-are-corrected"].decide(Apart())
         assert verdict.verdict == TOO_FEW_TRIALS
-        assert "5 with fewer than two common trials" in verdict.reason
+        assert "10 with fewer than two common trials" in verdict.reason
 
     def test_the_best_other_method_is_unknown_until_all_have_run(self):
         class Unfinished(MadeUp):

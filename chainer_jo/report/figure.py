@@ -159,7 +159,8 @@ class Figure(Output):
 
     def _rows(self, all_series: Sequence[tuple[str, Series]], origin: dict) -> Iterator[list]:
         """One row per curve, trial and epoch; mean and std are over the trials of that epoch."""
-        yield ["preset", "data", "precision", "curve", "seed", "epoch", self.key, "mean", "std"]
+        number = QUANTITIES[self.key].axis
+        yield ["preset", "data", "precision", "curve", "seed", "epoch", number, "mean", "std"]
         of = origin["preset"], origin["data"], origin["precision"]
         for label, series in all_series:
             summary = [(_short(found.mean), _short(found.std)) for found in series.by_epoch]

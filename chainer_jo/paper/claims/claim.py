@@ -64,8 +64,9 @@ class Results(Protocol):
         Tables 1 and 2 also have the method "noisy_labels" with score "initial": the recovery
         accuracy of the labels before any method. exchanged_classes is our method of Table 2,
         classes "exchanged" (cat and dog) or "other". Of parts, without is "nothing", "averaging",
-        "prior" or "both terms", quantity "first" (after the first update), "last" or "but one" (at
-        the end, of all classes but the best).
+        "prior", "entropy" or "both terms", quantity "first" (after the first update), "last", "but
+        one" (at the end, of all classes but the best) or "sure" (the share of the labels with a
+        probability over 0.99).
         label_accuracy is of the labels in Figures 5 and 6. rule: "soft", "all", "top50", "top500",
         "top5000". labels: "ground_truth", "symmetric_0.3", "symmetric_0.5", "pseudo". stage:
         "initial" or, after the first step, "updated". Other names and values are those of the

@@ -31,6 +31,19 @@ def _collapses(results: Results) -> Iterator[Finding]:
         yield exceeds(f"{noise}, {limit.mean:g} % against the right labels", limit, others)
 
 
+def _concentrates(results: Results) -> Iterator[Finding]:
+    for noise in NOISES:
+        with_it, without = (_right(results, noise, p, "sure") for p in ("nothing", "entropy"))
+        yield exceeds(f"{noise}, share over 0.99, with L_e against without", with_it, without)
+
+
+def _entropy_is_required(results: Results) -> Iterator[Finding]:
+    for noise in NOISES:
+        with_it, without = (_right(results, noise, p) for p in ("nothing", "entropy"))
+        what = f"{noise}, right labels at the end, with L_e against without"
+        yield exceeds(what, with_it, without, by=NOTABLE)
+
+
 def _is_stuck(results: Results) -> Iterator[Finding]:
     limit = Trials(NOTABLE)
     for noise in NOISES:
@@ -57,6 +70,23 @@ CLAIMS = [
         "of the first step, of all classes but the one that most are right of. (The paper shows "
         "that one class is a minimum of L_c, not that training ends there.)",
         _collapses,
+        ("parts",),
+    ),
+    Claim(
+        "entropy-concentrates-labels",
+        "Section 4.2",
+        "The term L_e concentrates the probabilities of every soft label on one class.",
+        "More labels have a probability over 0.99 at the end of the first step than with beta = 0.",
+        _concentrates,
+        ("parts",),
+    ),
+    Claim(
+        "entropy-is-required",
+        "Section 4.2",
+        "With soft labels the term L_e is required.",
+        "At the end of the first step more labels are right than with beta = 0, by more "
+        f"than {NOTABLE:g} points.",
+        _entropy_is_required,
         ("parts",),
     ),
     Claim(
