@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from math import ceil, floor
 from statistics import mean
 
 import pytest
@@ -164,6 +165,30 @@ def loss_is_above_it_at_the_papers_scale() -> str:
         found[rate] = before_the_division(logs_, 40)
     assert all(loss > noise_entropy(rate) for rate, loss in found.items())
     return "it stays above: {:.2f} nats at r = 0.5 and {:.2f} at 0.7.".format(*found.values())
+
+
+def right_labels_are_fitted_and_wrong_ones_are_not() -> str:
+    """Where a label is right, noisy and true are the same; where not, one of them is predicted at
+    most. So half of what both sums have beyond the wrong labels is of right ones."""
+    bounds = []
+    for rate in (0.5, 0.7):
+        right = 1 - 0.9 * rate
+        (log,) = (
+            run["log"]
+            for name, run in read_packed(REFERENCE / AT_SCALE).items()
+            if name.startswith(f"first-step-sn{100 * rate:.0f}-")
+        )
+        before = log[68]  # updates start at the end of epoch 70
+        assert before["recovery"] == log[0]["recovery"] == pytest.approx(right, abs=0.005)
+        right = before["recovery"]
+        predicted = before["accuracy/noisy"] + before["accuracy/true"]
+        of_right = (predicted - (1 - right)) / 2
+        of_wrong = before["accuracy/noisy"] - of_right
+        bounds += [floor(100 * of_right / right), ceil(100 * of_wrong / (1 - right))]
+    return (
+        "at least {} % of the right labels are predicted and at most {} % of the wrong ones at "
+        "r = 0.5, {} and {} % at r = 0.7."
+    ).format(*bounds)
 
 
 def digits_loss_is_below_it() -> str:
@@ -461,6 +486,7 @@ def digits_are_memorised() -> str:
     loss_is_below_the_noises_entropy,
     loss_is_above_it_at_the_papers_scale,
     digits_loss_is_below_it,
+    right_labels_are_fitted_and_wrong_ones_are_not,
     cross_entropy_falls_later,
     high_and_low_rates_end,
     right_labels_made_wrong,
