@@ -108,12 +108,6 @@ def test_the_footnote_counts_the_trials_that_are_drawn(store, runs):
         assert figure.footnote(store, ORIGIN).endswith(said)
 
 
-def test_losses_are_not_percentages(store, runs, monkeypatch):
-    log(store, runs[0], [2.25], key="cross_entropy")
-    figure = Figure(3, "", "cross_entropy", [Curve("r=0.5", runs)], "")
-    assert rows_of(figure, store, monkeypatch)[0]["training loss"] == "2.25"
-
-
 @pytest.mark.parametrize("number", range(1, 7))
 def test_written_whole_before_anything_has_run(store, tmp_path, number):
     figure = figure_of(number)
@@ -139,38 +133,6 @@ def test_drawn_again_only_changes_with_the_data(store, runs, tmp_path):
     assert all(after[name] != content for name, content in first.items())
 
 
-@pytest.mark.parametrize("number", range(2, 7))
-def test_captions_say_which_images(number):
-    assert figure_of(number).caption.endswith("; handwritten digits.")
-    half = Study(HALF, "cifar10-jpeg", features="pixels")
-    caption = figure_of(number, half).caption
-    assert caption.endswith("; CIFAR-10 (as JPEG) at half of its resolution.")
-
-
-def test_a_figure_says_what_the_papers_shows_and_whether_it_does(store):
-    """At lr = 0.2 accuracy stays at 80 %; at 0.02 it falls from 80 to 60 % in every trial."""
-    figure = figure_of(2)
-    for curve in figure.curves:
-        for run in curve.experiments:
-            peak, length = 0.8 + run.seed / 1000, run.optimization.epochs
-            fall = 0.2 + run.seed / 500 if run.optimization.learning_rate == 0.02 else 0
-            values = [peak - fall * (n > length / 2) for n in range(length)]
-            log(store, run, values, state="finished")
-    text = figure.text(store, ORIGIN)
-    assert "*The paper's Figure 2, of CIFAR-10, and these runs (a curve's peak and end are" in text
-    (falls,) = [line for line in text.splitlines() if line.startswith("- At a low learning rate")]
-    assert " Here: holds; lr = 0.02, peak against end: 80.1 ± 0.1 against 60.0 ± " in falls
-    (keeps,) = [line for line in text.splitlines() if line.startswith("- At a high learning rate")]
-    assert " Here: undecided after 2 trials; lr = 0.2, end against peak: " in keeps
-    assert {v["id"] for v in figure.verdicts(store)} == {"low-rate-falls", "high-rate-keeps"}
-
-
-def test_every_figure_of_curves_has_its_claims(store):
-    shown = {n: [v["id"] for v in figure_of(n).verdicts(store)] for n in range(2, 7)}
-    assert all(shown.values())
-    assert "pseudo-hardly-updated" in shown[5] and "pseudo-hardly-updated" in shown[6]
-
-
 def test_the_papers_curves():
     labels = {n: [curve.label for curve in figure_of(n).curves] for n in range(2, 7)}
     assert labels[2] == ["lr=0.2", "lr=0.02"]
@@ -186,19 +148,6 @@ def test_figure2_draws_other_noise_rates():
     figure = figure_of(2, replace(STUDY, noise_rates=(0.3, 0.7)))
     assert {e.noise.rate for e in figure.experiments} == {0.3, 0.7}
     assert "r = 0.3, 0.7" in figure.conditions
-
-
-def test_learning_curves_are_of_the_runs_of_table_1():
-    script, table1 = map(importlib.import_module, ("learning_curves", "table1"))
-    of_table = table1.table(STUDY).experiments
-    of_table += [run.first_step for run in of_table if run.first_step]
-    figure = script.figure(STUDY)
-    labels = ["cross entropy", "joint, first step", "joint, second step"]
-    assert (figure.name, [c.label for c in figure.curves]) == ("learning_curves", labels)
-    assert {run.noise.rate for run in figure.experiments} == {0.5}
-    assert set(figure.experiments) < set(of_table)
-    two = script.figure(replace(STUDY, noise_rates=(0.3, 0.7)))
-    assert [c.label for c in two.curves[::3]] == ["cross entropy, r=0.3", "cross entropy, r=0.7"]
 
 
 def test_figures_5_and_6_share_their_runs():
@@ -275,19 +224,6 @@ def test_curves_that_lie_on_each_other_are_magnified(store, monkeypatch):
     assert [round(line.get_ydata()[-1], 1) for line in window.lines] == [95.0, 94.5]
     low, high = window.get_ylim()
     assert 90 < low < 94.5 and 95 < high < 98
-
-
-def test_soft_labels_have_their_divergence_beside_the_cross_entropy(store, monkeypatch):
-    figure = figure_of(6)
-    for curve in figure.curves:
-        for run in curve.experiments:
-            epochs = [{"epoch": 1, "cross_entropy": 0.5, "classification": 0.125}]
-            files.write_json(store.open(run) / "log.json", epochs)
-    rows = rows_of(figure, store, monkeypatch)
-    labels = {row["curve"]: row["training loss"] for row in rows}
-    assert labels["SN, r=0.3, updated, KL"] == "0.125"
-    assert labels["SN, r=0.3, updated"] == labels["SN, r=0.3"] == "0.5"
-    assert sum(label.endswith(", KL") for label in labels) == 3
 
 
 def test_the_legend_is_read_row_by_row(store, monkeypatch):

@@ -50,20 +50,6 @@ def test_every_number_of_the_paper_has_its_cell(number):
         assert chosen == {name: [f"{value:g}"] for name, value in printed.chosen.items()}
 
 
-@pytest.mark.parametrize("number", (6, 7, 8, 9))
-def test_the_bold_choice_is_the_run_of_tables_1_and_2(number):
-    """So the middle of every sensitivity table is shared, and cannot differ from the tables."""
-    printed = getattr(tables, f"TABLE{number}")
-    study = Study(PAPER, "cifar10")
-    expected = study.joint(printed.noise, printed.noise_rate, 0)
-    chosen = [
-        cell
-        for cell in cells(build(number, study))
-        if printed.chosen[cell.row["parameter"]] == cell.column["value"]
-    ]
-    assert len(chosen) == 3 and all(cell.experiments[0] == expected for cell in chosen)
-
-
 def test_varied_parameters_reach_the_runs():
     table = build(8, Study(PAPER, "cifar10"))
     for cell in cells(table):
@@ -75,29 +61,6 @@ def test_varied_parameters_reach_the_runs():
         relabelling = cell.experiments[0].first_step.relabelling
         actual = {"start_epoch": relabelling.start, "stop_epoch": relabelling.stop}
         assert actual[cell.row["parameter"]] == cell.column["value"]
-
-
-def test_one_part_of_the_first_step_is_left_out_at_a_time(tmp_path):
-    table, store = __import__("parts").table(STUDY), RunStore(tmp_path)
-    assert (table.name, table.title) == ("parts", "Parts of the first step")
-    found = {(*cell.keys.values(),): cell for cell in cells(table)}
-    whole = found["symmetric", "nothing", "last"].experiments[0]
-    assert whole == STUDY.first_step("symmetric", 0.7, 0)
-    for without, changes in {
-        "averaging": {"relabelling": replace(whole.relabelling, average=1)},
-        "prior": {"alpha": 0.0},
-        "both terms": {"alpha": 0.0, "beta": 0.0},
-    }.items():
-        assert found["symmetric", without, "last"].experiments[0] == replace(whole, **changes)
-    log = [{"recovery": epoch / 100} for epoch in range(1, 1 + whole.optimization.epochs)]
-    by_class = [0.9, 0.1, 0.2, 0.3]
-    last = {"recovery": 0.5, "recovery_by_class": by_class}
-    store.open(whole)
-    store.save_result(whole, {"id": whole.id, "state": "finished", "last": last})
-    (store.folder(whole) / "log.json").write_text(json.dumps(log))
-    shown = {q: found["symmetric", "nothing", q].trials(store).mean for q in ("first", "last")}
-    assert shown == {"first": whole.relabelling.start, "last": 50.0}
-    assert found["symmetric", "nothing", "but one"].trials(store).mean == pytest.approx(20.0)
 
 
 def test_table4_is_the_appendix():
@@ -186,16 +149,6 @@ def test_claims_find_their_cells_and_curves(store):
 def test_digits_have_neither_cats_nor_dogs(store, data, judged):
     results = results_of(replace(STUDY, data=data), store)
     assert judged == ("cat-and-dog-are-why" in {c.id for c in CLAIMS if results.decides(c)})
-
-
-def test_claims_read_curves_and_classes(store):
-    results = results_of(STUDY, store)
-    curves = results.curve("table1", method="joint", noise_rate=0.5)
-    assert curves == {0: [10.0, 20.0], 1: [10.0, 20.0]}
-    assert results.curve("figure2", learning_rate=0.2) == {}
-    exchanged = results.trials("exchanged_classes", classes="exchanged", noise_rate=0.4)
-    assert exchanged.numbers == pytest.approx({0: 55.0, 1: 55.0})
-    assert results.schedule("second_step") == STUDY.second_step_schedule()
 
 
 def test_claims_tell_diverged_trials_from_unfinished_ones(store):
@@ -340,27 +293,6 @@ def test_nothing_is_the_best_while_another_has_no_trial(finished):
     a, waits = of_trials(80), replace(of_trials(0), experiments=[STUDY.plain("none", 0, 5, 0.1, 9)])
     assert best_of([a, replace(waits, competes=False)], finished) == [a]
     assert best_of([a, waits], finished) == []
-
-
-def test_the_papers_bold_is_in_its_brackets(finished):
-    cell = of_trials(80, 70, 60, paper=91.5, paper_bold=True)
-    plain = of_trials(80, 70, 60, paper=91.5)
-    numbers = [cell.number(finished), cell.number(finished, best=True), plain.number(finished)]
-    lines = Grid(["x", "y", "z"], [("a", numbers)]).markdown()
-    shown = [text.strip() for text in lines[2].split("|")[2:-1]]
-    assert shown == ["70.0 ± 10.0 [**91.5**]", "**70.0 ± 10.0** [**91.5**]", "70.0 ± 10.0 [91.5]"]
-
-
-@pytest.mark.parametrize("number", (1, 2))
-def test_a_row_says_how_many_labels_are_right_before_any_method(store, number):
-    table = build(number)
-    label, row = table.blocks[0].rows[0]
-    assert label == "Labels before any method"
-    rates = getattr(tables, f"TABLE{number}").keys("noise_rate")
-    assert row[: len(rates)] == [None] * len(rates)
-    assert [str(cell.number(store)) for cell in row[len(rates) :]] == ["60.0 ± 0.0"] * len(rates)
-    origin = {"preset": "tiny", "data": "digits", "precision": "fp32"}
-    assert "| Labels before any method " in table.text(store, origin)
 
 
 def test_scaled_schedules_are_said_where_epochs_are_columns():
