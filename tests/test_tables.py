@@ -145,12 +145,6 @@ def test_claims_find_their_cells_and_curves(store):
     assert results.absent == []
 
 
-@pytest.mark.parametrize("data, judged", [("cifar10-jpeg", True), ("digits", False)])
-def test_digits_have_neither_cats_nor_dogs(store, data, judged):
-    results = results_of(replace(STUDY, data=data), store)
-    assert judged == ("cat-and-dog-are-why" in {c.id for c in CLAIMS if results.decides(c)})
-
-
 def test_claims_tell_diverged_trials_from_unfinished_ones(store):
     study = replace(STUDY, trials=4)
     second, third = (study.baseline("cross_entropy", "symmetric", 0.5, t) for t in (1, 2))

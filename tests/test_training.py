@@ -24,18 +24,9 @@ def network(seed=0):
     return PreActResNet(1, 3, (1, 1), (4, 8), np.random.RandomState(seed))
 
 
-def test_network_has_the_shapes_and_parameters_of_the_appendix():
-    net = PreActResNet()
-    assert sum(param.size for param in net.params()) == 1_861_162
-    assert net(np.zeros((2, 3, 32, 32), np.float32)).shape == (2, 10)
-    shapes = [(unit.conv1.W.shape[:2], unit.conv1.stride, unit.project) for unit in net.stages]
-    assert shapes == [
-        *[((32, 32), 1, first) for first in (True, False, False, False, False)],
-        ((64, 32), 2, True),
-        *[((64, 64), 1, False)] * 4,
-        ((128, 64), 2, True),
-        *[((128, 128), 1, False)] * 4,
-    ]
+def test_by_default_the_network_is_that_of_the_appendix():
+    """Of the preset test_table4_is_the_appendix says it stage by stage."""
+    assert sum(param.size for param in PreActResNet().params()) == 1_861_162
 
 
 @pytest.mark.usefixtures("arithmetic")
