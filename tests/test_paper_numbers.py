@@ -96,42 +96,6 @@ class TestLookUp:
         with pytest.raises(KeyError, match="'rate'"):
             tables.TABLE1.keys("method", rate=0.1)
 
-    def test_keys_keep_the_order_of_the_paper(self):
-        assert tables.TABLE1.keys("method") == ("cross_entropy", "joint")
-        assert tables.TABLE2.keys("method") == ("cross_entropy", "forward", "cnn_crf", "joint")
-        assert tables.TABLE1.keys("noise_rate") == (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
-        assert tables.TABLE3.keys("score", method="forward") == ("quoted",)
-        assert tables.TABLE8.keys("value", parameter="alpha") == (0.1, 0.2, 0.5, 1.0, 1.2, 2.0, 5.0)
-
-    @pytest.mark.parametrize(
-        ("table", "count", "bold"),
-        [(1, 48, 15), (2, 80, 14), (3, 6, 1), (5, 18, 0), (6, 21, 0), (7, 21, 0), (8, 21, 0)]
-        + [(9, 21, 0), (10, 10, 0), (11, 10, 0), (12, 10, 0), (13, 10, 0)],
-    )
-    def test_shape(self, table, count, bold):
-        assert TABLES[table].number == table
-        assert (len(TABLES[table].cells), len(TABLES[table].bold)) == (count, bold)
-
-    def test_others_are_what_stays_fixed(self):
-        assert tables.TABLE6.others("alpha") == {"beta": 0.4, "learning_rate": 0.03}
-        assert tables.TABLE10.others("start_epoch") == {
-            "alpha": 0.8,
-            "beta": 0.4,
-            "learning_rate": 0.1,
-            "stop_epoch": 200,
-        }
-
-    def test_probability_ranges_tile_the_unit_interval(self):
-        *parts, whole = map(tables.probability_range, tables.TABLE12.keys("range"))
-        assert whole == (1.0, 0.0)
-        assert [upper for upper, _ in parts] == [1.0, *[lower for _, lower in parts[:-1]]]
-        assert parts[-1][1] == 0.0
-
-    @pytest.mark.parametrize("table", [tables.TABLE12, tables.TABLE13])
-    def test_numbers_of_images_add_up(self, table):
-        *parts, whole = (table.value(quantity="number", range=r) for r in table.keys("range"))
-        assert sum(parts) == whole == 45000
-
     @pytest.mark.parametrize(
         ("printed", "value"),
         [("128", 128), ("0.9", 0.9), ("10^{-4}", 1e-4), (r"8\times10^{-4}", 8e-4), ("50k", 50000)],
@@ -147,13 +111,6 @@ class TestLookUp:
 
 
 class TestSettings:
-    def test_schedules(self):
-        assert settings.FirstStep(200, 70, 10) == settings.CIFAR_FIRST_STEP
-        assert settings.StepDecay(120, 0.2, 10, (40, 80)) == settings.CIFAR_SECOND_STEP
-        assert settings.StepDecay(600, 0.2, 10, (200, 400)) == settings.FIGURE3_SCHEDULE
-        assert settings.FirstStep(10, 1, None) == settings.CLOTHING1M_FIRST_STEP
-        assert settings.StepDecay(10, 5e-4, 10, (5,)) == settings.CLOTHING1M_SECOND_STEP
-
     def test_hyper_parameters(self):
         assert astuple(settings.hyper_parameters("symmetric", 0.9)) == (0.8, 0.4, 0.12)
         assert astuple(settings.hyper_parameters("asymmetric")) == (0.8, 0.4, 0.03)
