@@ -142,11 +142,6 @@ def test_folders_keep_data_sets_apart():
     ) == 3 * len(PRESETS)
 
 
-def test_rates_without_hyper_parameters_are_refused(study):
-    with pytest.raises(UserError, match="0.45"):
-        study.joint("symmetric", 0.45, 0)
-
-
 def test_runs_of_one_trial_share_split_and_noise(study):
     data = digits.load()
     method, baseline, other = (

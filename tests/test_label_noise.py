@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from test_label_errors import PAIRS, C, given_labels
 
 from chainer_jo.datasets import noise
 from chainer_jo.relabel import label_noise
 
-N, C = 6000, 4
-PAIRS = {0: 1, 2: 3}
+N = 6000
 
 
 def truth(seed=0, sharpness=4.0):
@@ -20,20 +20,13 @@ def truth(seed=0, sharpness=4.0):
     return s, true
 
 
-def noisy(true, kind, rate, seed=1):
-    rng = np.random.default_rng(seed)
-    if kind == "symmetric":
-        return noise.symmetric(true, rate, C, rng)
-    return noise.asymmetric(true, rate, PAIRS, rng)
-
-
 NOISES = [("symmetric", 0.2), ("symmetric", 0.6), ("asymmetric", 0.2), ("asymmetric", 0.4)]
 
 
 @pytest.mark.parametrize("kind,rate", NOISES)
 def test_confusion_is_that_of_the_noise(kind, rate):
     s, true = truth()
-    found = label_noise.estimate_confusion(s, noisy(true, kind, rate))
+    found = label_noise.estimate_confusion(s, given_labels(true, kind, rate))
     expected = noise.transition_matrix(rate, C, PAIRS if kind == "asymmetric" else None)
     np.testing.assert_allclose(found.sum(axis=1), 1)
     np.testing.assert_allclose(found, expected, atol=0.04)
@@ -42,7 +35,7 @@ def test_confusion_is_that_of_the_noise(kind, rate):
 @pytest.mark.parametrize("iterations", [1, 3])
 def test_an_iteration_is_one_of_em(iterations):
     s, true = truth()
-    given = noisy(true, "asymmetric", 0.4)
+    given = given_labels(true, "asymmetric", 0.4)
     expected = 0.9 * np.eye(C) + 0.1 / C
     for _ in range(iterations):
         counts = np.full((C, C), 1 / C)
@@ -58,7 +51,7 @@ def test_no_row_of_a_class_that_nothing_is_of_is_lost():
     s, true = truth()
     s[:, 3] = 0
     s /= s.sum(axis=1, keepdims=True)
-    found = label_noise.estimate_confusion(s, noisy(true, "symmetric", 0.2))
+    found = label_noise.estimate_confusion(s, given_labels(true, "symmetric", 0.2))
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found[3], 1 / C)
 
@@ -77,7 +70,7 @@ def test_calibration_undoes_a_power(kind, rate, exponent):
     s, true = truth()
     powers = s ** (1 / exponent)
     powers /= powers.sum(axis=1, keepdims=True)
-    found, confusion = label_noise.calibrate(powers, noisy(true, kind, rate))
+    found, confusion = label_noise.calibrate(powers, given_labels(true, kind, rate))
     np.testing.assert_allclose(found, s, atol=0.05)
     expected = noise.transition_matrix(rate, C, PAIRS if kind == "asymmetric" else None)
     np.testing.assert_allclose(confusion, expected, atol=0.06)

@@ -214,21 +214,6 @@ def finished(tmp_path):
     return store
 
 
-def test_bold_is_the_highest_mean_as_printed(finished):
-    best, equal = of_trials(80, 70, 60), of_trials(80.02, 70, 60.04)
-    close, outside = of_trials(80, 70, 59), of_trials(90, 90, 90, competes=False)
-    assert best_of([close, best, equal, outside], finished) == [best, equal]
-    assert best_of([best], RunStore(finished.root / "empty")) == []
-    rows = [("a", [close, best]), ("b", [best, outside]), ("c", [None, outside])]
-    for best_in, expected in (
-        ("column", [[False, True], [True, False], [False, False]]),
-        ("row", [[False, True], [True, False], [False, False]]),
-        ("", [[False, False]] * 3),
-    ):
-        grid = Block(["x", "y"], rows, best=best_in).grid(finished, "cifar10")
-        assert [[number.best for number in numbers] for _, numbers in grid.rows] == expected
-
-
 @pytest.mark.parametrize("data", [
     "cifar10", "cifar10-jpeg", "digits", "clothing1m-standin", "cifar100", "cifar10-images",
 ])  # fmt: skip
