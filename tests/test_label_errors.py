@@ -118,7 +118,7 @@ def test_errors_are_found_and_mended(kind, rate):
         (100, 0.6, 0.3, "^The new labels may .* 100 images of 4 classes are few, expected 160"),
         (800, 1e3, 0.3, "^The new labels may .* seen by hardly tells their labels"),
         (800, 3.0, 0.3, "^The new labels may .* expects to be right in [345]. % of them, expected"),
-        (800, 1.2, 0.0, r"^The new labels may .* [0-4]\.. % are estimated to be wrong, few next"),
+        (800, 1.2, 0.0, r"^The new labels may .* [0-4]\.. % are estimated to be wrong, less than"),
         (800, 0.6, 0.3, "^$"),
     ],
 )
@@ -145,9 +145,12 @@ def judged(images, wrong_by_class):
 
 def test_the_fewer_images_the_more_labels_have_to_be_wrong_not_to_be_in_doubt():
     said = judged([150] * 2, [0, 0.08]).doubt
-    assert "4.0 % are estimated to be wrong, few next to the 10 %" in said
+    assert "4.0 % are estimated to be wrong, less than 0.5 times the 10.0 % of" in said
     assert judged([1000] * 2, [0, 0.08]).doubt == ""
-    assert "2.5 % are estimated to be wrong, few next" in judged([1000] * 2, [0, 0.05]).doubt
+    assert (
+        "2.5 % are estimated to be wrong, less than 0.3 times"
+        in judged([1000] * 2, [0, 0.05]).doubt
+    )
 
 
 def test_more_wrong_labels_than_right_ones_are_doubted():

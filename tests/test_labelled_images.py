@@ -258,7 +258,7 @@ def test_files_that_are_no_images_are_left_out_and_noted(folders, caplog):
     assert len(sets.train) == 3 and sets.class_names == ("cat 9", "cat 10")
     assert caplog.messages[0] == (
         f"{folders}: 3 left out, as they are no images in class folders: "
-        "'readme.txt', 'cat 9/Thumbs.db', 'dog/'"
+        "'dog/', 'readme.txt', 'cat 9/Thumbs.db'"
     )
 
 

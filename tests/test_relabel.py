@@ -34,7 +34,7 @@ from processes import names_in_utf8, needs_mpi, run_on_ranks
 
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.links.resnet50 import ResNet50
-from chainer_jo.relabel import by_images, presets
+from chainer_jo.relabel import by_images, presets, training
 from chainer_jo.relabel.corrected_labels import COLUMNS
 from chainer_jo.relabel.flags import parse
 from chainer_jo.relabel.folds import folds
@@ -168,7 +168,7 @@ def test_images_rewritten_at_the_same_size_are_not_judged_by_networks_of_the_old
     path.write_text(json.dumps({**json.loads(path.read_text()), "data": "others"}))
     before = files_below(out)
     assert run("relabel", data / "labels.csv", "--out", out, *SHORT) == 2
-    assert "trained on other pixels in these files" in one_line(capsys)
+    assert "trained on other pixels or labels" in one_line(capsys)
     assert files_below(out) == before
 
 
@@ -286,6 +286,39 @@ def test_predict_from_features(by_features, data, tmp_path, capsys):
     np.savez(tmp_path / "short.npz", features=np.ones((1, 2)), paths=np.array(["a.png"]))
     assert run("predict", by_features, "--features", tmp_path / "short.npz") == 2
     assert "short.npz': 2 numbers each, expected 64 finite ones" in one_line(capsys)
+
+
+def test_another_command_on_the_same_folder_with_other_labels(data, tmp_path, capsys, monkeypatch):
+    """Begun while this one trains, when nothing is there yet that tells whose folder it is."""
+    out, other = tmp_path / "out", make(tmp_path / "other", wrong=6)
+    words = ("--features", data / "features.npz", *BY_FEATURES)
+    judge = training.judge
+
+    def meanwhile(*arguments):
+        monkeypatch.setattr(training, "judge", judge)
+        second = ("--features", other / "features.npz", *BY_FEATURES)
+        assert run("relabel", other / "labels.csv", "--out", out, *second) == 0
+        capsys.readouterr()
+        return judge(*arguments)
+
+    monkeypatch.setattr(training, "judge", meanwhile)
+    assert run("relabel", data / "labels.csv", "--out", out, *words) == 2
+    assert "data.json: another command has begun here with other images or labels" in one_line(
+        capsys
+    )
+    assert [row["given"] for row in read(out / "labels.csv")] == [
+        row["label"] for row in read(other / "labels.csv")
+    ]
+
+
+def test_interrupted_by_features_it_begins_again(data, tmp_path, capsys, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "judge", interrupted)
+    words = ("--features", data / "features.npz", *BY_FEATURES)
+    assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *words) == 130
+    assert capsys.readouterr().err.strip() == "interrupted; the same command begins again"
 
 
 def test_other_data_in_the_same_folder_are_refused(by_features, data, tmp_path, capsys):

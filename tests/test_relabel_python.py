@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
 import chainer_jo.relabel
+from chainer_jo.errors import UserError
 from chainer_jo.relabel import RelabelClassifier, find_label_errors, relabel
 from chainer_jo.relabel.label_errors import COLUMNS
 
@@ -47,6 +48,13 @@ def test_wrong_labels_are_found_and_mended_by_name(blobs):
     by_number = relabel(features, given, seed=1)
     np.testing.assert_array_equal(by_number.probabilities, errors.probabilities)
     assert not np.array_equal(relabel(features, given).probabilities, errors.probabilities)
+
+
+def test_a_seed_that_cannot_be(blobs):
+    with pytest.raises(UserError, match="seed -1: expected at least 0"):
+        relabel(*blobs[::2], seed=-1)
+    with pytest.raises(UserError, match="seed -1: expected at least 0"):
+        RelabelClassifier(seed=-1).fit(*blobs[::2])
 
 
 def test_probabilities_of_any_model(blobs):

@@ -195,6 +195,12 @@ def test_rows_without_paths_are_of_one_set(data, tmp_path, capsys):
     assert "beside a test set" in line
 
 
+def test_a_file_of_the_results_named_for_their_folder(tmp_path, capsys):
+    (tmp_path / "labels.csv").touch()
+    assert run("predict", tmp_path / "labels.csv", "one.png") == 2
+    assert "labels.csv': no such folder, expected the folder that" in one_line(capsys)
+
+
 def test_columns_of_numbered_classes_are_named(tmp_path, capsys):
     """Some sort 10 before 2, others 2 before 10."""
     root = make(tmp_path / "set")

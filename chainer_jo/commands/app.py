@@ -116,7 +116,9 @@ def start(
 
 
 def _after(flags: argparse.Namespace | None) -> str:
-    # Of the flags of `chainer-jo relabel` none forgets anything.
+    # Of the flags of `chainer-jo relabel` none forgets anything, but by features nothing is kept.
+    if not getattr(flags, "keeps", True):
+        return "the same command begins again"
     return go_on(getattr(flags, "fresh", False))
 
 

@@ -183,10 +183,11 @@ class ByImages:
             own_data.check(images, self.study.preset.resize)
         self.data = self.load()
         experiments = list(self.names)
-        self._check_pixels(experiments)
+        self._check_data(experiments)
         self.store.forget(*self._lost())
         if not self._run(experiments):
             return None
+        self._check_data(experiments)  # another command may have been at work here as well
         for experiment in experiments:
             if self.store.result(experiment)["state"] == "diverged":
                 raise UserError(
@@ -218,16 +219,16 @@ class ByImages:
             {self.names[e]: e for steps in self.steps for e in steps},
         )
 
-    def _check_pixels(self, experiments: Sequence[Experiment]) -> None:
-        """Raises UserError for runs on files that were rewritten since, at the same size."""
+    def _check_data(self, experiments: Sequence[Experiment]) -> None:
+        """Raises UserError for runs on other labels, or files rewritten since at the same size."""
         made = {e: result["data"] for e in experiments if (result := self.store.result(e))}
         parts = {e.data.left_out for e in made}
         now = {part: self.data.without(part).fingerprint() for part in parts}
         for experiment, fingerprint in made.items():
             if fingerprint != now[experiment.data.left_out]:
                 raise UserError(
-                    f"--out {self.flags.out}: {self.names[experiment]}: trained on other pixels in "
-                    "these files; expected the same images, or another --out folder"
+                    f"--out {self.flags.out}: {self.names[experiment]}: trained on other pixels or "
+                    "labels; expected the same images and labels, or another --out folder"
                 )
 
     @functools.cached_property

@@ -76,7 +76,8 @@ def images(root: Path, below: str = "") -> LabelTable:
 
 
 def _note(folder: Path, left_out: Sequence[str], why: str) -> None:
-    shown = ", ".join(map(repr, left_out[:3])) + (", ..." if len(left_out) > 3 else "")
+    first = sorted(left_out, key=lambda name: not name.endswith("/"))  # whole folders
+    shown = ", ".join(map(repr, first[:3])) + (", ..." if len(left_out) > 3 else "")
     _log.warning("%s: %d left out, %s: %s", folder, len(left_out), why, shown)
 
 

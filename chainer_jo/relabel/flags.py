@@ -42,7 +42,7 @@ OF_TRAINING += ("alpha", "beta", "epochs", "learning_rate", "prior")
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """Reads the command line: a field for each flag, resolved as by `resolve_computing_flags`, and
-    ``own`` with the images that they name.
+    ``own`` with the images that they name, and ``keeps``, whether it goes on where it stopped.
 
     Raises
     ------
@@ -123,6 +123,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     _check(flags)
     resolve_computing_flags(flags)
     form = TableForm.of(flags.path_column, flags.label_column, flags.images)
+    flags.keeps = flags.features == "auto"
     flags.own = OwnData(flags.data, flags.validation, flags.test, form)
     return flags
 

@@ -124,10 +124,10 @@ class LabelErrors:
                 f"{may}a network that has not seen an image's label expects to be right in "
                 f"{100 - 100 * errs:.0f} % of them, expected {100 * WEAK:.0f} % or more."
             )
-        if wrong < max(SMALL, 2 * FEWEST * c / n) * errs:
+        if wrong < (least := max(SMALL, 2 * FEWEST * c / n)) * errs:
             return (
-                f"{may}{100 * wrong:.1f} % are estimated to be wrong, few next to the "
-                f"{100 * errs:.0f} % of images in which the network expects to err. Either few "
+                f"{may}{100 * wrong:.1f} % are estimated to be wrong, less than {least:.1f} times "
+                f"the {100 * errs:.1f} % of images in which the network expects to err. Either few "
                 "are, or they are wrong as the images look, which labels alone cannot tell from "
                 "right."
             )

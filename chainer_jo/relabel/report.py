@@ -141,6 +141,11 @@ def to_look_at(labels: CorrectedLabels) -> np.ndarray:
     return rows[np.argsort(errors.rank[rows])]
 
 
+def _rounded(probability: float) -> float:
+    """Three digits, but 1 for what is certain alone."""
+    return min(float(f"{probability:.3g}"), 0.9999) if probability < 1 else 1.0
+
+
 def _content(labels: CorrectedLabels, rows: np.ndarray, listed: int, audit: np.ndarray) -> dict:
     """What the page's script shows: of each image its path, given label, what the method says, and
     the probabilities of both; first the ``listed`` ones, then those that are audited besides."""
@@ -154,8 +159,8 @@ def _content(labels: CorrectedLabels, rows: np.ndarray, listed: int, audit: np.n
                 images.paths[i],
                 int(errors.given[i]),
                 int(errors.new[i]),
-                float(f"{errors.probability_given[i]:.3g}"),
-                float(f"{errors.probability_new[i]:.3g}"),
+                _rounded(errors.probability_given[i]),
+                _rounded(errors.probability_new[i]),
             ]
             for i in rows.tolist()
         ],

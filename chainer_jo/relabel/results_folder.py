@@ -108,7 +108,15 @@ class ResultsFolder:
     def write_labels(self, table: str) -> None:
         """Writes ``labels.csv``; keeps by which flags it was made, and what tells it from one that
         somebody has changed: first, with what tells the one that is there, for either may be there
-        if the disk is full."""
+        if the disk is full.
+
+        Raises UserError if the folder has become another data set's since `bind`.
+        """
+        if files.read_json(self.path / BOUND, missing=None) != self._fingerprints:
+            raise UserError(
+                f"{self.path / BOUND}: another command has begun here with other images or labels "
+                "meanwhile; expected one at a time, or another --out folder"
+            )
         text, labels = table.encode(), self.path / LABELS
         told = [_digest(text), *([_digest(labels.read_bytes())] if labels.exists() else [])]
         self._made = {**self._made, "flags": self._flags, "labels": told}

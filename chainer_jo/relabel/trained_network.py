@@ -97,7 +97,7 @@ class TrainedNetwork:
             loaded = cls(about, members)
             loaded._networks()  # fails on arrays that are not there
             return loaded
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             what = f"no {MODEL}" if folder.is_dir() else "no such folder"
             raise UserError(
                 f"network {str(folder)!r}: {what}, "

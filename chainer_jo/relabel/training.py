@@ -206,8 +206,10 @@ def judge(
     Raises
     ------
     UserError
-        if training diverged, or there are too few images for folds.
+        if training diverged, there are too few images for folds, or the seed is negative.
     """
+    if seed < 0:
+        raise UserError(f"seed {seed}: expected at least 0")
     groups = near_duplicates(data.features)
     probabilities = out_of_fold(data, given, len(class_names), recipe, seed, groups, progress)
     _check(recipe, probabilities)
