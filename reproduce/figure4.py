@@ -45,6 +45,8 @@ def figure(study: Study) -> Figure:
     paper = " [the paper's]" if of_the_paper(study.data) else ""
     beside = Block(headers, rows, f"In the text beside it, at the last epoch{paper}")
     conditions = f"first step on symmetric noise r = {FIGURE4_NOISE_RATE:g}"
+    if any("here" in curve.label for curve in curves):
+        conditions += "; k as a share of the labels is the paper's"
     caption = f"{CAPTION}; {images(study)}."
     start = curves[0].experiments[0].relabelling.start
     inset = Inset(start, 5 * start // 2, (0.36, 0.37, 0.6, 0.35))

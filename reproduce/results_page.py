@@ -60,7 +60,7 @@ def _section(r: Reference) -> list[str]:
     more = [
         f"[{title}]({here}/{file})"
         for title, file in (
-            ("report", "report.html"),
+            ("report, for a browser", "report.html"),
             ("claims", "claims.md"),
             ("learning curves of Table 1", "learning_curves.md"),
             ("relabelled images", "relabelled.html"),
@@ -106,10 +106,9 @@ def _claims(found: Sequence[Reference]) -> list[str]:
     lines = [
         "## Claims",
         "",
-        "What the paper says, in words of this project, and what the runs say: the verdict, how "
-        "many comparisons bear it out,",
-        "and their differences, from the least to the most favourable. The verdict leads to all "
-        "numbers.",
+        "The paper's statements in our words, each with its verdict (linked to all numbers), how "
+        "many comparisons support it,",
+        "and their differences, the least favourable first.",
         "",
         f"| claim | {' | '.join(verdicts)} |",
         "|---" * (len(found) + 1) + "|",

@@ -64,7 +64,7 @@ def test_means_spread_and_csv(store, runs, monkeypatch):
     text = figure.text(store, ORIGIN)
     assert "40.0 ± 14.1" in text
     assert "2 of 3" in text
-    assert "symmetric noise r = 0.5; mean and standard deviation of 3 trials." in text
+    assert "symmetric noise r = 0.5; means of 3 trials, shaded their standard deviation." in text
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_second_step_whose_first_diverged_is_not_waited_for(store):
 def test_the_footnote_counts_the_trials_that_are_drawn(store, runs):
     figure = Figure(2, "", "test", [Curve("lr=0.2", runs)], "")
     log(store, runs[0], [0.5], state="diverged")
-    for done, said in ((1, "one trial."), (2, "of 2 trials.")):
+    for done, said in ((1, "one trial."), (2, "of 2 trials, shaded their standard deviation.")):
         log(store, runs[done], [0.5])
         assert figure.footnote(store, ORIGIN).endswith(said)
 

@@ -1,0 +1,1 @@
+"""What a run is: its description, presets, the task, the run itself, the store, its provenance."""

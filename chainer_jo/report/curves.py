@@ -26,8 +26,8 @@ QUANTITIES = {
     "validation": Quantity("held-out accuracy (%)", 100.0, 1),
     "recovery": Quantity("recovery accuracy (%)", 100.0, 1),
     "accuracy/noisy": Quantity("noisy labels predicted (%)", 100.0, 1),
-    "cross_entropy": Quantity("training loss", 1.0, 3),
-    "classification": Quantity("training loss", 1.0, 3),
+    "cross_entropy": Quantity("training loss (nats)", 1.0, 3),
+    "classification": Quantity("training loss (nats)", 1.0, 3),
 }
 
 

@@ -72,10 +72,13 @@ class Figure(Output):
     def footnote(self, store: RunStore, origin: dict) -> str:
         """The note under the axes: preset, data, conditions and trials."""
         trials = max(len(series.trials) for series in self.read(store))
+        several = f"means of {trials} trials, shaded their standard deviation"
         parts = [
             f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}",
             self.conditions,
-            f"mean and standard deviation of {trials} trials" if trials > 1 else "one trial",
+            f"means of {trials} trials, shaded their standard deviation"
+            if trials > 1
+            else "one trial",
         ]
         return "; ".join(parts) + "."
 

@@ -46,7 +46,8 @@ def label_figure(study: Study, number: int, what: str, key: str) -> Figure:
     conditions = f"second step on symmetric noise r = {rates}, {pseudo}"
     loss = key == "cross_entropy"
     drawn = "thin: KL divergence (eq. 6) where labels are updated"
-    conditions += f"; {drawn if loss else 'bands from the first division of the learning rate on'}"
+    cut = "axis and bands are those from the first division of the learning rate on"
+    conditions += f"; {drawn if loss else cut}"
     missing = "" if study.features else MISSING
     kinds = "true and noisy labels"
     if study.features:

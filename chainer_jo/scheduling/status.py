@@ -81,9 +81,12 @@ class Status:
                 f"(learning rate {optimization.learning_rate:g}, "
                 f"alpha {event.experiment.alpha:g}, beta {event.experiment.beta:g})"
             )
+        seen = "test" if "test" in result["last"] else "validation"
+        # Of people's own images this is no set of theirs, and its labels are in doubt.
+        words = {"test": "test", "validation": "agreement of what is held out"}
         scores = "  ".join(
-            f"{name} {100 * result['best'][name]:.1f} > {100 * result['last'][name]:.1f}"
-            for name in ("test" if "test" in result["last"] else "validation", "recovery")
+            f"{said} {100 * result['best'][name]:.1f} > {100 * result['last'][name]:.1f}"
+            for name, said in ((seen, words[seen]), ("recovery", "recovery"))
             if name in result["last"]
         )
         return f"{scores} (best > last)  {duration(result['seconds'])}  {self._left()}"

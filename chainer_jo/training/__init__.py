@@ -1,0 +1,1 @@
+"""The method itself: LabelStore, JointUpdater, the extension LabelUpdate, best and last scores."""

@@ -118,7 +118,7 @@ CLAIMS = [
     Claim(
         "pseudo-accuracy-stays-lower",
         "Figure 5",
-        "It is the same once the labels are updated.",
+        "Pseudo labels give the lower test accuracy once all labels are updated, too.",
         "More labels are right, before they are updated, than with symmetric noise of r = 0.5, and "
         "yet the peak of the test accuracy on the updated labels is lower.",
         partial(_lower_accuracy, stage="updated"),
