@@ -76,9 +76,7 @@ class Figure(Output):
         parts = [
             f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}",
             self.conditions,
-            f"means of {trials} trials, shaded their standard deviation"
-            if trials > 1
-            else "one trial",
+            several if trials > 1 else "one trial",
         ]
         return "; ".join(parts) + "."
 
