@@ -192,6 +192,16 @@ def test_names_of_classes_do_not_end_the_script_of_the_page(data, tmp_path):
     assert names[0] not in (tmp_path / "relabelled.html").read_text()
 
 
+def test_the_page_says_what_the_stand_in_draws(data, tmp_path):
+    loaded = clothing1m.load(data)
+    study = Study(DIGITS, "tiny", load=lambda: loaded)
+    store = first_step_ended(study, tmp_path, np.eye(len(NAMES))[loaded.train.labels])
+    for of, said in (("tiny", False), ("clothing1m-standin", True)):
+        page(study).write(store, {"preset": "digits", "data": of}, tmp_path, tmp_path)
+        shown = (tmp_path / "relabelled.html").read_text()
+        assert ("a T-shirt is the digit 0, " in shown) is said
+
+
 def test_images_that_are_not_in_the_page_are_found_whatever_their_folder_is_called(
     data, tmp_path, monkeypatch
 ):

@@ -79,6 +79,14 @@ class Relabelled:
         return flat.reshape(classes, classes)
 
 
+def drawn_for(names: Sequence[str], origin: dict) -> str:
+    """What the stand-in draws for these classes, as a sentence; of other data nothing."""
+    if origin["data"] != CLOTHING1M_STANDIN:
+        return ""
+    drawn = (f"a {name} is {glyph(name)}" for name in names)
+    return f" The stand-in draws no clothes: {', '.join(drawn)}."
+
+
 @dataclass(frozen=True)
 class RelabelledFigure(Output):
     """Figures 7 and 8: images with the top-2 and bottom-2 probabilities of the class they moved to.
@@ -178,10 +186,7 @@ class RelabelledFigure(Output):
             if total is None
             else f"{total} images were relabelled {self.before} → {self.after}"
         )
-        key = ""
-        if origin["data"] == CLOTHING1M_STANDIN:
-            drawn = (f"a {name} is {glyph(name)}" for name in (self.before, self.after))
-            key = f" The stand-in draws no clothes: {', '.join(drawn)}."
+        key = drawn_for((self.before, self.after), origin)
         return f"Preset {origin['preset']}, data {origin['data']}; {found}.{key}"
 
     def _draw(self, rows: list[dict], footnote: str) -> dict[str, bytes]:

@@ -21,7 +21,7 @@ from chainer_jo import files
 from chainer_jo.datasets.labelled_data import LabelledData
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.report.relabelled import LOST, Relabelled
+from chainer_jo.report.relabelled import LOST, Relabelled, drawn_for
 
 #: Bytes: if the images take no more, they are in the page itself; otherwise the page links to them.
 EMBEDDED = 8 << 20
@@ -88,7 +88,7 @@ def _page(relabelled: Relabelled, origin: dict, folder: Path) -> str:
     }
     about = (
         f"Preset {origin['preset']}, data {origin['data']}: the labels that images came with, and "
-        "those after the first step."
+        f"those after the first step.{drawn_for(relabelled.class_names, origin)}"
     )
     template = resources.files("chainer_jo.report").joinpath("relabelled.html").read_text("utf-8")
     # In the script that holds the data, "</script" would end it and "<!--<script" hide its end.
