@@ -52,10 +52,6 @@ def _section(r: Reference) -> list[str]:
         f"[{number}]({here}/figure{number}.md){_filled(figure)} "
         f"([image]({drawn}/figure{number}.png))"
         for number, figure in r.parts("figure").items()
-    ] + [
-        f"{path.stem.removeprefix('figure')} ([image]({drawn}/{path.name}))"
-        for path in sorted(r.figures.glob("figure*.png"))
-        if not (r.results / f"{path.stem}.md").exists()  # of Clothing1M, which are images alone
     ]
     more = [
         f"[{title}]({here}/{file})"

@@ -193,7 +193,7 @@ class RelabelledFigure(Output):
         with matplotlib.rc_context(style.RC):
             canvas = Canvas((5.2, 2.6), layout="constrained")
             for column, axes in enumerate(canvas.subplots(1, 2 * ENDS)):
-                axes.set(xticks=[], yticks=[])
+                axes.set(xticks=[], yticks=[], anchor="N")
                 axes.spines[:].set_visible(False)
                 if column < len(rows):
                     row = rows[column]
