@@ -28,7 +28,7 @@ def test_time_left_by_epochs(monkeypatch, capsys):
         shown.show(Event(short, epoch))
     shown.show(Event(short, "finished", RESULT))
     assert capsys.readouterr().out == (
-        "[1/3] a: validation 70.0 > 65.0 (best > last)  10 s  about 72 s left\n"
+        "[1/3] a: held-out agreement 70.0 > 65.0 (best > last)  10 s  about 72 s left\n"
     )
     for epoch in range(15, 21):
         now[0] += 2

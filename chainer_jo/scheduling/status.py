@@ -83,7 +83,7 @@ class Status:
             )
         seen = "test" if "test" in result["last"] else "validation"
         # Of people's own images this is no set of theirs, and its labels are in doubt.
-        words = {"test": "test", "validation": "agreement of what is held out"}
+        words = {"test": "test", "validation": "held-out agreement"}
         scores = "  ".join(
             f"{said} {100 * result['best'][name]:.1f} > {100 * result['last'][name]:.1f}"
             for name, said in ((seen, words[seen]), ("recovery", "recovery"))
