@@ -12,15 +12,22 @@ from processes import ROOT
 # Threads wait for each other longer than they compute on small arrays, most of all on a busy
 # machine; tests of threads set their number themselves.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
+    os.environ[name] = "1"
+os.environ["MPLBACKEND"] = "agg"  # not a notebook's
 # Tests that were started in the background would hand down that Ctrl-C is ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, str(ROOT))
 sys.path += [str(ROOT / "benchmarks"), str(ROOT / "reproduce")]
 
 # Before any test imports chainer: see chainer_jo._compat.
+from chainer_jo.cores import usable_cores  # noqa: E402
 from chainer_jo.datasets.array_cache import download  # noqa: E402
 from chainer_jo.functions import providers  # noqa: E402
+
+
+def pytest_xdist_auto_num_workers(config):
+    """For ``-n auto``, which otherwise counts cores that are not ours."""
+    return usable_cores()
 
 
 @pytest.fixture(autouse=True)

@@ -3,10 +3,12 @@
 import ast
 import os
 import re
+import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, packages_distributions
+from types import SimpleNamespace
 
 import pytest
 from packaging.requirements import Requirement
@@ -131,11 +133,15 @@ def test_every_folder_of_the_package_is_installed():
     assert names == set(find(str(ROOT), include=["chainer_jo*"]))
 
 
+needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+
+
 def make(*arguments: str, code: int = 0) -> subprocess.CompletedProcess:
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
     return run(["make", *arguments], code, cwd=ROOT, env=environment)
 
 
+@needs_make
 def test_make_passes_flags_on(tmp_path):
     printed = make("-n", "table1", "ARGS=--preset digits --trials 1", f"VENV={tmp_path}").stdout
     assert printed.splitlines()[-1].endswith("reproduce/table1.py --preset digits --trials 1")
@@ -143,6 +149,7 @@ def test_make_passes_flags_on(tmp_path):
     assert "requirements-gpu12.txt" in make("-n", "test", "GPU=12", f"VENV={tmp_path}").stdout
 
 
+@needs_make
 def test_make_refuses_an_old_python(tmp_path):
     old = tmp_path / "python3.10"
     old.write_text("#!/bin/sh\nexit 1\n")
@@ -150,6 +157,15 @@ def test_make_refuses_an_old_python(tmp_path):
     result = make("test", f"PYTHON={old}", f"VENV={tmp_path / 'venv'}", code=2)
     assert f"Python 3.11, 3.12 or 3.13 is needed, {old} is none" in result.stderr
     assert not (tmp_path / "venv").exists()
+
+
+def test_make_takes_the_pythons_that_the_package_names():
+    (expression,) = re.findall(r"sys\.exit\(not (.+)\)'", (ROOT / "Makefile").read_text())
+    versions = ((3, minor) for minor in range(30))
+    taken = [v for v in versions if eval(expression, {"sys": SimpleNamespace(version_info=v)})]
+    text = (ROOT / "pyproject.toml").read_text()
+    named = re.findall(r'"Programming Language :: Python :: 3\.(\d+)"', text)
+    assert taken == [(3, int(minor)) for minor in named]
 
 
 def test_wheels_that_are_carried_to_a_machine_without_network_are_those_of_the_pins():

@@ -4,6 +4,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import processes
 import pytest
 from processes import needs_git, run
 
@@ -36,7 +37,7 @@ def repository(tmp_path):
 def commit(folder, *meanwhile, **environment):
     """What a process that has loaded the package below ``folder`` says after a command."""
     command = [sys.executable, "-c", PROGRAM, *(meanwhile or ["true"])]
-    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(folder), **environment}
+    env = processes.environment() | {"PYTHONPATH": str(folder), **environment}
     return run(command, env=env, cwd=folder).stdout.strip()
 
 

@@ -504,6 +504,8 @@ def test_stock_chainers_memory_is_kept_as_well():
         engine: int(run([sys.executable, "-c", FAULTS, engine]).stdout)
         for engine in ("onednn", "stock")
     }
+    if not faults["onednn"]:
+        pytest.skip("this system counts no page faults")
     # Those of one array, not of 150; the first may lie badly for huge pages.
     assert faults["stock"] < faults["onednn"] / 2
 

@@ -251,8 +251,27 @@ def test_recovery_is_of_the_images_whose_true_label_is_known(data, tmp_path):
             assert recovery is None and result["noisy_labels_right"] is None
 
 
-def test_where_the_system_does_not_tell_which_cores_may_be_used(monkeypatch):
+@pytest.mark.parametrize(("given", "expected"), [
+    ({"cpu.max": "max 100000\n"}, 8),
+    ({"cpu.max": "150000 100000\n"}, 2),
+    ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 8),
+    ({"cpu/cpu.cfs_quota_us": "50000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 1),
+    ({}, 8),
+])  # fmt: skip
+def test_no_more_cores_than_a_container_is_granted(given, expected, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(cores, "CGROUP", tmp_path)
+    for name, text in given.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert cores.usable_cores() == expected
+
+
+def test_where_the_system_does_not_tell_which_cores_may_be_used(tmp_path, monkeypatch):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(cores, "CGROUP", tmp_path)
     assert cores.usable_cores() == 2
     ImageStream(1, resize=4, crop=4).close()

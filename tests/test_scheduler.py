@@ -5,6 +5,7 @@ import fcntl
 import logging
 import os
 import pickle
+import re
 import signal
 import sys
 import time
@@ -90,7 +91,9 @@ def test_a_file_system_without_locks_is_an_error_and_nobody_at_the_run(tmp_path,
 
     monkeypatch.setattr(fcntl, "flock", flock)
     path = RunStore(tmp_path).folder(BASELINE) / "lock"
-    said = pytest.raises(UserError, match=f"cannot lock {path}: No locks available; expected")
+    said = pytest.raises(
+        UserError, match=re.escape(f"cannot lock {path}: No locks available; expected")
+    )
     with said, RunStore(tmp_path).lock(BASELINE):
         pytest.fail("it holds nothing")
 
@@ -98,7 +101,9 @@ def test_a_file_system_without_locks_is_an_error_and_nobody_at_the_run(tmp_path,
 def test_a_lock_that_cannot_be_written_is_one_line(tmp_path):
     path = RunStore(tmp_path).open(BASELINE) / "lock"
     path.mkdir()  # another user's file, say, which root could write
-    said = pytest.raises(UserError, match=f"cannot lock {path}: Is a directory; expected")
+    said = pytest.raises(
+        UserError, match=re.escape(f"cannot lock {path}: Is a directory; expected")
+    )
     with said, RunStore(tmp_path).lock(BASELINE):
         pytest.fail("it holds nothing")
 

@@ -468,8 +468,14 @@ def test_results_folder_that_is_a_file(tiny, tmp_path, capsys):
 
 
 @NEEDS_A_FULL_DISK
+def test_a_script_that_draws_starts_in_a_notebook():
+    """Whose backend, in the environment of what it starts, may not be installed there."""
+    backend = processes.environment(MPLBACKEND="module://matplotlib_inline.backend_inline")
+    processes.run([sys.executable, ROOT / "reproduce" / "figure7.py", "--help"], env=backend)
+
+
 def test_output_that_finds_no_room_ends_with_one_line(tmp_path):
-    here = "--results", tmp_path, "--figures", tmp_path
+    here = "--results", tmp_path, "--figures", tmp_path, "--device", "cpu"
     with open("/dev/full", "wb") as full:
         command = [sys.executable, ROOT / "reproduce" / "table4.py", "--preset", "digits", *here]
         ended = processes.finish(processes.start(command, stdout=full), code=2)
@@ -502,7 +508,7 @@ def _computing(folder, **options):
     """A process that has said what it computes."""
     command = [sys.executable, ROOT / "reproduce" / "table1.py", "--preset", "digits",
                "--noise-rates", "0.5", "--trials", "1", "--results", folder,
-               "--figures", folder, "--engine", "stock"]  # fmt: skip
+               "--figures", folder, "--engine", "stock", "--device", "cpu"]  # fmt: skip
     process = processes.start(command, **options)
     assert "preset digits" in process.stdout.readline()
     return process
