@@ -25,6 +25,7 @@ from chainer_jo.datasets.array_cache import download  # noqa: E402
 from chainer_jo.functions import providers  # noqa: E402
 
 
+@pytest.hookimpl(optionalhook=True)  # without pytest-xdist nothing asks
 def pytest_xdist_auto_num_workers(config):
     """For ``-n auto``, which otherwise counts cores that are not ours."""
     return usable_cores()
