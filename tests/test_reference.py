@@ -55,7 +55,6 @@ def made_in(folder):
     """The study that committed results were made in, and what they say of it."""
     table = files.read_json(REFERENCE / folder / "table1.json")
     origin = {key: table[key] for key in ("preset", "data", "precision")}
-    rates = sorted({cell["column"]["noise_rate"] for cell in table["cells"]})
     features = RunStore(REFERENCE / folder).features()
     study = Study(
         PRESETS[origin["preset"]],
@@ -63,9 +62,17 @@ def made_in(folder):
         max(len(cell["runs"]) for cell in table["cells"]),
         precision=origin["precision"],
         features=next(iter(features), None),
-        noise_rates=tuple(rates) if rates != sorted(RATES) else None,
     )
     return study, origin
+
+
+def of_the_rates(study, part, store):
+    """The study with the noise rates that what is committed of a table or figure shows."""
+    made = files.read_json(store.root / f"{part.name}.json", missing={})
+    shown = {cell["column"].get("noise_rate") for cell in made.get("cells", [])} - {None}
+    for curve in made.get("curves", []):
+        shown |= {float(rate) for rate in re.findall(r"\br=([\d.]+)", curve["label"])}
+    return replace(study, noise_rates=tuple(sorted(shown)) or None)
 
 
 def table1_of(numbers):
@@ -165,8 +172,8 @@ def test_what_is_committed_follows_from_the_runs_that_are(folder, tmp_path, monk
     shutil.copy(store.root / "provenance.json", tmp_path)
     shutil.copytree(figures, tmp_path / "figures")
     script = __import__("all")
-    for build in (*script.OUTPUTS, script.claims, script.report):
-        part = build(study)
+    shown = [build(of_the_rates(study, build(study), store)) for build in script.OUTPUTS]
+    for part in (*shown, script.claims(study), script.report(study)):
         if not list(store.root.glob(f"{part.name}.*")):
             continue
         for made in part.write(store, origin, tmp_path, tmp_path / "figures"):
