@@ -465,6 +465,7 @@ def test_two_calls_of_a_session_on_bare_machines_end_with_a_table(loan, tmp_path
     assert len(results) == 6 and len(plans) == 3, "those of the first call's runs of each kind"
     provenance = results[0]["provenance"]
     assert (provenance["engine"], provenance["commit"]) == ("cudnn", "0123456789ab")
+    assert provenance["versions"]["cuDNN"].startswith("9.")
     steps = json.loads((project / "gpu-session" / "train_step.json").read_text())
     assert "chainer_jo/mixed-graph" in {entry["name"] for entry in steps["entries"]}, summary
 

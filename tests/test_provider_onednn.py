@@ -19,6 +19,7 @@ from float64_provider import Float64
 from processes import environment, run
 
 from chainer_jo.errors import UserError
+from chainer_jo.experiments.provenance import computing
 from chainer_jo.functions import batch_norm_relu, conv2d, providers, spatial_mean
 from chainer_jo.functions.providers import Unavailable, dnnl, onednn, onednn_plans
 from chainer_jo.functions.providers.buffers import ALIGNMENT, Buffers
@@ -63,6 +64,7 @@ def test_a_broken_library_is_unavailable(tmp_path, monkeypatch):
     with pytest.raises(Unavailable, match="cannot be loaded as oneDNN"):
         dnnl.Library("libm.so.6")
     monkeypatch.setattr(dnnl.sysconfig, "get_path", lambda name: str(tmp_path))
+    monkeypatch.setattr(dnnl.site, "PREFIXES", [])
     monkeypatch.setattr(dnnl.site, "ENABLE_USER_SITE", False)
     monkeypatch.setattr(dnnl, "SYSTEM", "libdnnl-that-nobody-has.so.3")
     with pytest.raises(Unavailable, match=r"onednn-cpu-gomp.*libdnnl\.so\.3\.99.*nobody-has"):
@@ -79,24 +81,29 @@ def test_a_package_that_is_installed_is_found():
 
 
 @pytest.mark.parametrize(
-    ("environment", "of_user", "access", "chosen"),
+    ("environment", "below", "of_user", "access", "chosen"),
     [
-        (["3.2", "3.10"], ["3.9"], True, "environment/lib/libdnnl.so.3.10"),
-        (["3.2"], ["3.10"], True, "user/lib/libdnnl.so.3.10"),
-        (["3.2"], ["3.10"], False, "environment/lib/libdnnl.so.3.2"),
-        (["3.2"], ["3.2"], True, "environment/lib/libdnnl.so.3.2"),
-        ([], ["3.10"], False, dnnl.SYSTEM),
+        (["3.2", "3.10"], [], ["3.9"], True, "environment/lib/libdnnl.so.3.10"),
+        (["3.2"], [], ["3.10"], True, "user/lib/libdnnl.so.3.10"),
+        (["3.2"], [], ["3.10"], False, "environment/lib/libdnnl.so.3.2"),
+        (["3.2"], ["3.2"], ["3.2"], True, "environment/lib/libdnnl.so.3.2"),
+        (["3.2"], ["3.10"], ["3.9"], True, "below/lib/libdnnl.so.3.10"),
+        ([], [], ["3.10"], False, dnnl.SYSTEM),
     ],
 )
-def test_the_newest_package_is_taken(tmp_path, monkeypatch, environment, of_user, access, chosen):
+def test_the_newest_package_is_taken(
+    tmp_path, monkeypatch, environment, below, of_user, access, chosen
+):
     """Where packages put their libraries is not below sys.prefix on every system."""
-    for folder, versions in (("environment", environment), ("user", of_user)):
+    folders = {"environment": environment, "below": below, "user": of_user}
+    for folder, versions in folders.items():
         for version in versions:
             path = tmp_path / folder / "lib" / f"libdnnl.so.{version}"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
     paths = {"data": str(tmp_path / "environment")}
     monkeypatch.setattr("sysconfig.get_path", paths.get)
+    monkeypatch.setattr("site.PREFIXES", [str(tmp_path / "below")])
     monkeypatch.setattr("site.getuserbase", lambda: str(tmp_path / "user"))
     monkeypatch.setattr("site.ENABLE_USER_SITE", access)
     monkeypatch.setattr(dnnl, "Library", lambda path: path)
@@ -107,6 +114,13 @@ def test_an_older_library_is_unavailable(monkeypatch):
     path = _library().path
     monkeypatch.setattr(dnnl, "OLDEST", (99, 0))
     with pytest.raises(Unavailable, match="older than 99.0"):
+        dnnl.Library(path)
+
+
+def test_a_library_with_other_threads_is_unavailable(monkeypatch):
+    path = _library().path
+    monkeypatch.setattr(dnnl, "_OPENMP", -1)
+    with pytest.raises(Unavailable, match="does not use OpenMP threads"):
         dnnl.Library(path)
 
 
@@ -364,20 +378,29 @@ def test_what_is_not_joined():
 
 def test_number_of_threads():
     chosen = provider("fp32")
-    threads = chosen.library._lib.omp_get_max_threads
-    before = threads()
+    before = chosen.threads
     x = np.random.RandomState(0).randn(4, 16, 8, 8).astype(np.float32)
     W = np.random.RandomState(1).randn(16, 16, 3, 3).astype(np.float32)
     try:
         results = {}
         for count in (1, 2, 3):
             chosen.set_threads(count)
-            assert threads() == count
+            assert computing(chainer.get_device("@numpy"), chosen)["threads"] == count
             results[count] = chosen.conv2d(x, W, 1, 1, None)
     finally:
         chosen.set_threads(before)
     for result in results.values():
         assert relative_error(result, results[1]) < 1e-6
+
+
+def test_threads_do_not_spin_while_they_wait():
+    """GNU's OpenMP says what it goes by as it is loaded."""
+    _library()
+    program = "from chainer_jo.functions.providers import dnnl; dnnl.find()"
+    fresh = environment(OMP_DISPLAY_ENV="verbose")
+    fresh.pop("OMP_WAIT_POLICY", None)
+    said = run([sys.executable, "-c", program], env=fresh).stderr
+    assert "GOMP_SPINCOUNT = '0'" in said
 
 
 def test_calls_from_many_threads():

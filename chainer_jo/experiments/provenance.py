@@ -158,8 +158,8 @@ def other_shards(results: Sequence[dict], shards: int) -> str:
 
 
 def computing(device: chainer.backend.Device, provider: Provider | None) -> dict:
-    """What computes here: commit, digest of the method's sources, device, engine and versions, as
-    JSON values."""
+    """What computes here: commit, digest of the method's sources, device, engine with its threads
+    (on a CPU), and versions, as JSON values."""
     packages = ["chainer", "numpy"] + ([] if device.xp is np else ["cupy-cuda12x", "cupy-cuda13x"])
     versions = {"python": platform.python_version()}
     for package in packages:
@@ -170,7 +170,8 @@ def computing(device: chainer.backend.Device, provider: Provider | None) -> dict
         "sources": sources_digest(),
         "device": device_name(device),
         "engine": provider.name if provider else "stock",
-        "versions": versions,
+        "versions": versions | (provider.versions if provider else {}),
+        **({"threads": provider.threads} if provider and provider.threads else {}),
     }
 
 
@@ -180,7 +181,7 @@ def provenance(
     """What computes here (`computing`), as JSON values; and a digest of what the engine has chosen
     by measuring, and what else has ``computed``, if anything."""
     here = computing(device, provider)
-    telling = ("sources", "device", "engine", "versions")
+    telling = ("sources", "device", "engine", "versions", "threads")
     others = [each for each in computed if any(each.get(key) != here[key] for key in telling)]
     return {
         **here,

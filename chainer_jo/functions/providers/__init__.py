@@ -57,6 +57,14 @@ class Provider(abc.ABC):
     #: By link, what `replayed` has recorded; None where nothing is.
     recordings: MutableMapping[Any, Any] | None = None
 
+    #: On a CPU, how many threads an operation takes; results are reproducible for a fixed number.
+    threads: int | None = None
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Of the libraries behind it, by name."""
+        return {}
+
     @abc.abstractmethod
     def as_activation(self, x: Any) -> Any:
         """x (n, c, h, w) of any float dtype, as an activation of this provider."""

@@ -121,6 +121,10 @@ class CuDNN(Provider):
         self._unused_averages: dict[int, Any] = {}
         self._step: _Step | None = None
 
+    @property
+    def versions(self):
+        return {"cuDNN": cudnn_library.dotted(self._library.backend_version())}
+
     def keep_choices(self, folder):
         self._planner.keep_in(folder)
 

@@ -51,14 +51,14 @@ def load(precision: str) -> tuple[ModuleType, Any]:
         raise _without_cudnn(cuda, error) from error
     if version < CUDNN:
         raise Unavailable(
-            f"cuDNN {_dotted(version)} is too old, expected {_dotted(CUDNN)} or newer; "
+            f"cuDNN {dotted(version)} is too old, expected {dotted(CUDNN)} or newer; "
             f"pip install --upgrade nvidia-cudnn-cu{cuda}"
         )
     try:
         return library, library.create_handle()
     except RuntimeError as error:
         raise Unavailable(
-            f"cuDNN {_dotted(version)} does not work with this GPU and its CUDA {cuda} driver "
+            f"cuDNN {dotted(version)} does not work with this GPU and its CUDA {cuda} driver "
             f"({_first_line(error)}); pip install --upgrade nvidia-cudnn-cu{cuda}"
         ) from error
 
@@ -66,7 +66,7 @@ def load(precision: str) -> tuple[ModuleType, Any]:
 def machine(library: ModuleType, cupy: ModuleType) -> str:
     """The current GPU and the version of cuDNN, by name."""
     properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
-    return f"{properties['name'].decode()}, cuDNN {_dotted(library.backend_version())}"
+    return f"{properties['name'].decode()}, cuDNN {dotted(library.backend_version())}"
 
 
 def _cupy() -> ModuleType:
@@ -114,7 +114,7 @@ def _without_cudnn(cuda: int, error: Exception) -> Unavailable:
     )
 
 
-def _dotted(version: int) -> str:
+def dotted(version: int) -> str:
     """90100 as 9.1.0."""
     return f"{version // 10000}.{version // 100 % 100}.{version % 100}"
 

@@ -120,6 +120,10 @@ class Library:
         self.engine = self.create("dnnl_engine_create", c_int(_CPU), c_size_t(0))
         self.stream = self.create("dnnl_stream_create", self.engine, c_uint(_IN_ORDER))
 
+    def threads(self) -> int:
+        """How many of them primitives use that this thread of Python creates from now on."""
+        return self._lib.omp_get_max_threads()
+
     def set_threads(self, count: int) -> None:
         """Let primitives that this thread of Python creates from now on use `count` threads."""
         self._lib.omp_set_num_threads(c_int(count))
@@ -279,10 +283,11 @@ def find() -> Library:
     """The newest oneDNN that is installed as a package, or else the system's.
 
     Packages are those of the Python environment and, where it has access to them, those of the
-    user; the former on a tie. Raises Unavailable, saying what is wrong with each one that was
-    found.
+    Python below it and of the user; the former on a tie. Raises Unavailable, saying what is wrong
+    with each one that was found.
     """
-    folders = [sysconfig.get_path("data")]  # not sys.prefix on Debian
+    # sys.prefix, but not on Debian; and below the Python that an environment is laid over.
+    folders = [sysconfig.get_path("data"), *site.PREFIXES]
     if site.ENABLE_USER_SITE:
         folders.append(site.getuserbase())
     candidates = [path for folder in folders for path in Path(folder, "lib").glob("libdnnl.so.3*")]

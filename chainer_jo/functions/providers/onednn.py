@@ -65,9 +65,16 @@ class OneDNN(Provider):
         self._plans: dict[tuple, Any] = {}
         self._lock = threading.Lock()
 
+    @property
+    def versions(self):
+        return {"oneDNN": ".".join(map(str, self.library.version))}
+
+    @property
+    def threads(self):
+        return self.library.threads()
+
     def set_threads(self, count: int) -> None:
-        """From now on a call from this thread of Python computes with `count` threads; results are
-        reproducible for a fixed count."""
+        """From now on a call from this thread of Python computes with `count` threads."""
         with self._lock:
             self.library.set_threads(count)
             self._plans.clear()
