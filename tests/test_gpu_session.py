@@ -160,7 +160,7 @@ def test_what_a_session_has_is_packed_before_the_machine_is_taken_away(tmp_path)
     )
     variables = {"PATH": os.environ["PATH"], "PYTHON": sys.executable, "OUT": tmp_path / "out",
                  "RUNS": "train.py", "STEPS": "smoke results", "PACK": "0.5"}  # fmt: skip
-    command = ["bash", "-c", "SESSION=$$ exec benchmarks/gpu_session.sh 5"]
+    command = ["bash", "-c", "SESSION=$$ exec bash benchmarks/gpu_session.sh 5"]
     run(command, -9, 100, cwd=project, env={k: str(v) for k, v in variables.items()})
     assert gpu_state.unpack(tmp_path / "next", tmp_path / "out") == 4
     assert (tmp_path / "next" / "results" / "log.json").read_text() == "an epoch"

@@ -182,7 +182,7 @@ def provenance(
     by measuring, and what else has ``computed``, if anything."""
     here = computing(device, provider)
     telling = ("sources", "device", "engine", "versions", "threads")
-    others = [each for each in computed if any(each.get(key) != here[key] for key in telling)]
+    others = [each for each in computed if any(each.get(key) != here.get(key) for key in telling)]
     return {
         **here,
         **({"choices": provider.choices} if provider and provider.choices else {}),
