@@ -2,10 +2,10 @@
 
     python -m chainer_jo.datasets.cifar10_jpeg cifar-10-python.tar.gz cifar10-jpeg.tar.xz
 
-Pillow's JPEG of quality 75, whose colours have half the resolution (4:2:0); within a class images
-are numbered in the archive's order. It says the fingerprint of what can be read from the tar, which
-results are bound to. With ``--check`` the tar is not made, but one that is there is compared with
-what would be made, image by image.
+Pillow's JPEG of quality 75, whose colours have half the resolution (4:2:0) and differ a little by
+encoder; within a class images are numbered in the archive's order. It says the fingerprint of what
+can be read from the tar, which results are bound to. With ``--check`` the tar is not made, but one
+that is there is compared with what would be made, image by image.
 """
 
 from __future__ import annotations
