@@ -21,6 +21,7 @@ FULL_SCALE = "paper"
 MOST_TELLING = ("half", "digits")
 #: The place in docs that describes a data set.
 DESCRIBED = {
+    "cifar10": "checklist.md#data",
     "cifar10-jpeg": "checklist.md#cifar-10-as-jpeg",
     "clothing1m-standin": "clothing1m.md#the-stand-in",
 }
