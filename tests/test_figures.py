@@ -65,6 +65,8 @@ def test_means_spread_and_csv(store, runs, monkeypatch):
     assert "40.0 ± 14.1" in text
     assert "2 of 3" in text
     assert "symmetric noise r = 0.5; means of 3 trials, shaded their standard deviation." in text
+    uneven = replace(figure, curves=[*figure.curves, Curve("lr=0.02", runs[:1])])
+    assert "means of at most 3 trials, shaded" in uneven.text(store, ORIGIN)
 
 
 @pytest.mark.parametrize(

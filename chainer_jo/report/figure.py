@@ -71,8 +71,10 @@ class Figure(Output):
 
     def footnote(self, store: RunStore, origin: dict) -> str:
         """The note under the axes: preset, data, conditions and trials."""
-        trials = max(len(series.trials) for series in self.read(store))
-        several = f"means of {trials} trials, shaded their standard deviation"
+        counts = {len(series.trials) for series in self.read(store)}
+        trials = max(counts)
+        most = "at most " if len(counts - {0}) > 1 else ""
+        several = f"means of {most}{trials} trials, shaded their standard deviation"
         parts = [
             f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}",
             self.conditions,
