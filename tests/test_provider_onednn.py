@@ -400,6 +400,8 @@ def test_threads_do_not_spin_while_they_wait():
     fresh = environment(OMP_DISPLAY_ENV="verbose")
     fresh.pop("OMP_WAIT_POLICY", None)
     said = run([sys.executable, "-c", program], env=fresh).stderr
+    if "GOMP_SPINCOUNT" not in said:
+        pytest.skip("oneDNN's OpenMP here is not GNU's")
     assert "GOMP_SPINCOUNT = '0'" in said
 
 
