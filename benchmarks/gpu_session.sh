@@ -160,7 +160,7 @@ results() { # seconds
 
 benchmark() { # seconds
     # shellcheck disable=SC2086  # flags are words
-    run benchmark "$1" env -u CUPY_ACCELERATORS "$python" benchmarks/train_step.py --device cuda --rounds 5 \
+    run benchmark "$1" "$python" benchmarks/train_step.py --device cuda --rounds 5 \
         --json "$work/train_step.json" --minutes "$(awk "BEGIN { print $1 / 60 - 0.5 }")" \
         ${BENCHMARK:-} || true
 }
