@@ -22,13 +22,7 @@ PRINTED_PARAMETERS = {
 
 
 IN_THE_SOURCE = {  # the numbers of every sentence, between the few words that tell them
-    "VALIDATION": r"(?P<percent>\d+)\\% of the training data for validation",
     "PSEUDO_LABELS": r"accuracy of the pseudo labels is (?P<accuracy>[\d.]+)\\%",
-    "CLOTHING1M_IMAGES": r"(?P<millions>\d+) million images .* (?P<classes>\d+) classes:",
-    "CLOTHING1M_LABELS": r"accuracy of the noisy labels is (?P<accuracy>[\d.]+)\\%",
-    "CLOTHING1M_CLEAN": r"\$(?P<train>\w+)\$, \$(?P<validation>\w+)\$ and "
-    r"\$(?P<test>\w+)\$ of clean",
-    "CIFAR_NETWORK": r"PreAct ResNet-(?P<layers>\d+)",
     "CIFAR_AUGMENTATION": r"(?P<height>\d+)\$\\times\$(?P<width>\d+) random crops .*? "
     r"with (?P<padding>\d+) pixels",
     "CIFAR_SGD": r"momentum of (?P<momentum>[\d.]+), a weight decay of "
@@ -39,12 +33,10 @@ IN_THE_SOURCE = {  # the numbers of every sentence, between the few words that t
     r"(?P<learning_rate>[\d.]+) and divided it by (?P<divisor>\d+) after (?P<drop1>\d+) and "
     r"(?P<drop2>\d+) epochs",
     "SYMMETRIC_TRIALS": r"(?P<trials>\d+) trials",
-    "ASYMMETRIC_TRIALS": r"(?P<trials>\d+) trials",
     "ASYMMETRIC_PARAMETERS": r"learning rate of (?P<learning_rate>[\d.]+) and used "
     r"(?P<alpha>[\d.]+) for \$\\alpha\$ and (?P<beta>[\d.]+) for \$\\beta\$",
     "PSEUDO_PARAMETERS": r"learning rate of (?P<learning_rate>[\d.]+) and used "
     r"(?P<alpha>[\d.]+) for \$\\alpha\$ and (?P<beta>[\d.]+) for \$\\beta\$",
-    "CLOTHING1M_NETWORK": r"ResNet-(?P<layers>\d+) pre-trained",
     "CLOTHING1M_CROP": r"to \$(?P<height>\d+)\\times(?P<width>\d+)\$, .*? "
     r"\$(?P<crop_height>\d+)\\times(?P<crop_width>\d+)\$",
     "CLOTHING1M_SGD": r"momentum of (?P<momentum>[\d.]+), a weight decay of "
@@ -69,7 +61,6 @@ IN_THE_SOURCE = {  # the numbers of every sentence, between the few words that t
     "CROSS_ENTROPY_FALL": r"the (?P<epoch>\d+)th epoch",
     "HARDEST_ASYMMETRIC": r"only when the noise rate is (?P<noise_percent>\d+)\\%",
     "FIGURES_5_6": r"the noise rate \$r=(?P<low>[\d.]+),(?P<high>[\d.]+)\$",
-    "FIGURES_7_8": r"top-(?P<top>\d+) and the bottom-(?P<bottom>\d+)",
 }
 
 

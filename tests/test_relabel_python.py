@@ -139,6 +139,8 @@ def test_features_that_cannot_be_learnt_from_are_refused(blobs):
     with pytest.raises(ValueError, match="labels 'label': expected a column"):
         pandas = pytest.importorskip("pandas", reason="extra test")
         relabel(pandas.DataFrame(features), "label")
+    with pytest.raises(ValueError, match="features, column 'name': .*, expected numbers"):
+        relabel(pandas.DataFrame(features).assign(name=NAMES[given], label=given), "label")
     wrong = {"epochs": 0, "average": 0, "seeds": -1, "prior": "mean", "rule": "hard"}
     for name, value in wrong.items():
         with pytest.raises(ValueError, match=f"^{name} '?{value}'?: expected"):

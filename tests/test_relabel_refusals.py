@@ -70,6 +70,12 @@ def test_a_path_that_cannot_be(flag, tmp_path, capsys):
     assert "File name too long" in one_line(capsys)
 
 
+def test_a_root_of_images_that_is_not_there(tmp_path, capsys):
+    data, root = make(tmp_path / "set") / "labels.csv", tmp_path / "nowhere"
+    assert run("relabel", data, "--images", root, "--out", tmp_path / "out", *SHORT) == 2
+    assert f"error: --images {str(root)!r}: no such folder" in one_line(capsys)
+
+
 @pytest.mark.parametrize("flag", ["DATA", "--out", "--apply", "--test", "--images"])
 def test_a_path_that_is_not_utf8(flag, tmp_path, capsys):
     named = {"DATA": make(tmp_path / "set") / "labels.csv", "--out": tmp_path / "out"}

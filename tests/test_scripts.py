@@ -444,6 +444,13 @@ def test_bad_flags_end_with_one_line(tiny, tmp_path, capsys, flags, words):
     assert not list(tmp_path.rglob("*.json"))
 
 
+def test_a_dtype_that_chainer_was_told_of(tiny, tmp_path, capsys, monkeypatch):
+    """Weights in float16 or float64 would meet operations that take float32."""
+    monkeypatch.setenv("CHAINER_DTYPE", "float16")
+    assert run(table1, tmp_path) == 2
+    assert capsys.readouterr().err.startswith("error: CHAINER_DTYPE float16: expected float32")
+
+
 def test_noise_rates_where_they_are_fixed(tiny, tmp_path, capsys):
     """Somebody who asks for 0.5 must not get, after hours, what is at 0.4."""
 

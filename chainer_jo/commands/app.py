@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import math
+import os
 import signal
 import sys
 import time
@@ -97,6 +98,11 @@ def start(
     try:
         with written():
             flags = read()
+            if (dtype := os.environ.get("CHAINER_DTYPE", "float32")) != "float32":
+                raise UserError(
+                    f"CHAINER_DTYPE {dtype}: expected float32, which weights are kept in; "
+                    "--precision says what is computed in"
+                )
             ranks = connect(flags.device != "cpu")
             if ranks.is_first:
                 lead(flags, ranks)

@@ -37,23 +37,10 @@ class Sentence:
 
 # Data
 
-VALIDATION = Sentence("Section 5.1", "<percent: 10> % of the training images are for validation.")
 PSEUDO_LABELS = Sentence("Section 5.1", "<accuracy: 62.50> % of the pseudo labels are right.")
-CLOTHING1M_IMAGES = Sentence(
-    "Section 5.1", "Clothing1M: <millions: 1> million images from shops, <classes: 14> classes."
-)
-CLOTHING1M_LABELS = Sentence(
-    "Section 5.1", "<accuracy: 61.54> % of Clothing1M's noisy labels are right."
-)
-CLOTHING1M_CLEAN = Sentence(
-    "Section 5.1",
-    "Clothing1M's clean images: <train: 50k> for training, <validation: 14k> for validation, "
-    "<test: 10k> for testing.",
-)
 
 # Training on CIFAR-10
 
-CIFAR_NETWORK = Sentence("Section 5.2", "A PreAct ResNet of <layers: 32> layers.")
 CIFAR_AUGMENTATION = Sentence(
     "Section 5.2",
     "Flips, and crops of <height: 32> by <width: 32> after padding by <padding: 4> pixels.",
@@ -76,7 +63,6 @@ CIFAR_SECOND_STEP = Sentence(
     "0.2>, divided by <divisor: 10> after epochs <drop1: 40> and <drop2: 80>.",
 )
 SYMMETRIC_TRIALS = Sentence("Table 1", "Means of <trials: 5> trials.")
-ASYMMETRIC_TRIALS = Sentence("Table 2", "Means of <trials: 5> trials.")
 ASYMMETRIC_PARAMETERS = Sentence(
     "Section 5.6",
     "First step, every asymmetric noise rate: learning rate <learning_rate: 0.03>, alpha "
@@ -90,7 +76,6 @@ PSEUDO_PARAMETERS = Sentence(
 
 # Training on Clothing1M
 
-CLOTHING1M_NETWORK = Sentence("Section 5.2", "A ResNet of <layers: 50> layers, from ImageNet.")
 CLOTHING1M_CROP = Sentence(
     "Section 5.2",
     "Images resized to <height: 256> by <width: 256>, less the mean; of that the central "
@@ -147,10 +132,6 @@ HARDEST_ASYMMETRIC = Sentence(
 FIGURES_5_6 = Sentence(
     "Section 5.7",
     "The pseudo labels' noise rate is between those shown beside them, <low: 0.3> and <high: 0.5>.",
-)
-FIGURES_7_8 = Sentence(
-    "Figure 7",
-    "The <top: 2> images with the highest probability and the <bottom: 2> with the lowest.",
 )
 
 SENTENCES = {name: value for name, value in list(globals().items()) if isinstance(value, Sentence)}

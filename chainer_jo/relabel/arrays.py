@@ -97,7 +97,8 @@ def matrix(name: str, values: Any, width: int | None = None) -> np.ndarray:
     try:
         numbers = np.asarray(values, np.float64)
     except (TypeError, ValueError) as error:
-        raise UserError(f"{name}: {error}, expected numbers") from None
+        where = f"{name}, column {of!r}" if (of := _no_numbers(values)) is not None else name
+        raise UserError(f"{where}: {error}, expected numbers") from None
     if numbers.ndim != 2 or 0 in numbers.shape:
         raise UserError(f"{name}: shape {numbers.shape}, expected (rows, one column or more)")
     if width not in (None, numbers.shape[1]):
@@ -105,6 +106,16 @@ def matrix(name: str, values: Any, width: int | None = None) -> np.ndarray:
     if len(bad := unusable(numbers)):
         raise UserError(f"{name}: row {bad[0]} has {UNUSABLE}")
     return numbers
+
+
+def _no_numbers(table: Any) -> Any:
+    """The name of the first column of a DataFrame that has something else than numbers."""
+    for name in getattr(table, "columns", ()):
+        try:
+            np.asarray(table[name], np.float64)
+        except (TypeError, ValueError):
+            return name
+    return None
 
 
 def unusable(numbers: np.ndarray) -> np.ndarray:

@@ -246,8 +246,11 @@ def _find(spec: str, form: TableForm) -> dict[str, _Listing]:
 
 
 def _in_table(spec: str, file: Path, form: TableForm) -> _Listing:
-    table = label_table.read(file, form)
-    return spec, form.folder(file), table
+    table, root = label_table.read(file, form), form.folder(file)
+    if not root.is_dir():  # that of --images: the table's own is there
+        found = f"expected the one with {table.paths[0]!r}"
+        raise UserError(f"--images {str(root)!r}: no such folder, {found}")
+    return spec, root, table
 
 
 def _in_folder(spec: str, root: Path, form: TableForm) -> dict[str, _Listing]:
