@@ -28,6 +28,7 @@ names_in_utf8 = pytest.mark.skipif(
     sys.getfilesystemencoding() != "utf-8", reason="needs a locale whose file names are UTF-8"
 )
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+needs_ps = pytest.mark.skipif(shutil.which("ps") is None, reason="needs ps")
 #: Characters that are shown of the end of what a process said.
 SHOWN = 6000
 
@@ -101,7 +102,7 @@ def wait_until(true: Callable[[], bool], seconds: float = 60) -> None:
 
 def alive(group: int) -> list[str]:
     """The states of the processes in a group that have not ended. Zombies have: a container may
-    have nobody who collects them."""
+    have nobody who collects them. See `needs_ps`."""
     listed = run(["ps", "-e", "-o", "pgid=,stat="]).stdout
     rows = (line.split() for line in listed.splitlines())
     return [state for number, state in rows if int(number) == group and state[0] != "Z"]
