@@ -269,6 +269,9 @@ class TestCurves:
         assert phases.before_drop(self.RAMP, schedule).mean == 15.5
         assert phases.after_drop(self.RAMP, schedule).mean == 21.5
         assert phases.peak({0: [0, 5, 1] + [0] * 37}).mean == 3
+        losses = {0: [3.0, 1.0, 2.0], 1: None, 2: []}
+        lowest = phases.at_lowest({0: [5, 6, 7], 1: None, 2: []}, losses)
+        assert lowest.numbers == {0: 6, 1: None}
         levels = Trials({0: 7, 1: 99, 2: 1})
         assert phases.epochs_until(self.RAMP, levels).numbers == {0: 7, 1: 40}
 

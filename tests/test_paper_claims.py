@@ -175,6 +175,8 @@ class MadeUp:
             return (30, peak - 10, peak, peak - 1)
         if keys["logged"] == "accuracy/noisy":
             return (10, 40, 55, 80)
+        if kind == "table1" and keys["logged"] == "cross_entropy":
+            return (2.3, 1.5, 0.9, 0.3)
         if kind == "figure6":
             return (2.3, HIGH_RATE_LOSS[keys["labels"], keys["stage"]], 0.2, 0.01)
         return SECOND_STEP[keys["method"]]
@@ -210,6 +212,7 @@ REFUTED_BY = {
     "less-sure-labels-are-less-right": changed("table12", 99.9, range="0.95-0.9"),
     "unsure-labels-are-wrong": changed("table12", 73.1, range="0.9-0"),
     "noise-degrades": changed("table1", 95.0, method="cross_entropy", noise_rate=0.9),
+    "training-loss-misleads": changed("table1", (40, 80, 85, 84.5), logged="", noise_rate=0.5),
     "labels-are-corrected": changed(
         "table1", 50.0, method="joint", accuracy="recovery", noise_rate=0.5
     ),

@@ -278,6 +278,23 @@ def finding(preset: str, claim: str, what: str) -> dict:
     return found
 
 
+def training_loss_misleads() -> str:
+    """Table 1: what stopping at the lowest training loss costs."""
+    lost = {
+        preset: [
+            finding(preset, "training-loss-misleads", f"r = {rate},")["difference"]
+            for rate in (0.1, 0.3, 0.5, 0.7, 0.9)
+        ]
+        for preset in ("digits", "half")
+    }
+    (few, *digits), (first, *half) = lost.values()
+    return (
+        f"tests {few:.1f} points under the peak, at higher rates {min(digits):.1f} to "
+        f"{max(digits):.1f} (Section 2.2); in `half` {first:.1f}, and {min(half):.1f} to "
+        f"{max(half):.1f}."
+    )
+
+
 def few_are_replaced() -> str:
     """Figure 4 of the digits, second step."""
     others = (finding("digits", "top-500-is-best", f"against {k}") for k in ("all", "top5000"))
@@ -509,6 +526,7 @@ def digits_are_memorised() -> str:
 @pytest.mark.parametrize("phrase", [
     digits_are_memorised,
     few_are_replaced,
+    training_loss_misleads,
     forward_does_not_fall,
     a_low_rate_learns_less,
     pseudo_labels_are_fitted,

@@ -58,6 +58,12 @@ def peak(curves: Curves) -> Trials:
     return Trials({trial: at(trial) for trial in by_trial} | diverged)
 
 
+def at_lowest(curves: Curves, losses: Curves) -> Trials:
+    """The epoch of each trial's lowest loss."""
+    at = {trial: loss.index(min(loss)) for trial, loss in losses.items() if loss}
+    return start({trial: curve and curve[at[trial] :] for trial, curve in curves.items()})
+
+
 def before_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Trials:
     """The later half of the epochs before the learning rate is divided for the first time."""
     drop = schedule[1][0]
