@@ -31,8 +31,8 @@ setup: $(STAMP)
 # Chainer comes as source only and its build imports pkg_resources: setuptools < 81 goes in first,
 # and the build has to see it.
 $(STAMP): requirements-build.txt $(REQUIREMENTS) pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { \
-	  echo "Python 3.11, 3.12 or 3.13 is needed, $(PYTHON) is none: try make PYTHON=python3.12" >&2; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' || { \
+	  echo "Python 3.11, 3.12, 3.13 or 3.14 is needed, $(PYTHON) is none: try make PYTHON=python3.12" >&2; exit 2; }
 	@echo "Setting up $(VENV) from $(REQUIREMENTS)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --require-hashes -r requirements-build.txt

@@ -10,10 +10,12 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 HERE = Path(__file__).resolve().parent
@@ -28,7 +30,6 @@ names_in_utf8 = pytest.mark.skipif(
     sys.getfilesystemencoding() != "utf-8", reason="needs a locale whose file names are UTF-8"
 )
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-needs_ps = pytest.mark.skipif(shutil.which("ps") is None, reason="needs ps")
 #: Characters that are shown of the end of what a process said.
 SHOWN = 6000
 
@@ -102,10 +103,13 @@ def wait_until(true: Callable[[], bool], seconds: float = 60) -> None:
 
 def alive(group: int) -> list[str]:
     """The states of the processes in a group that have not ended. Zombies have: a container may
-    have nobody who collects them. See `needs_ps`."""
-    listed = run(["ps", "-e", "-o", "pgid=,stat="]).stdout
-    rows = (line.split() for line in listed.splitlines())
-    return [state for number, state in rows if int(number) == group and state[0] != "Z"]
+    have nobody who collects them."""
+    states = []
+    for process in psutil.process_iter(["status"]):
+        with suppress(ProcessLookupError):
+            if os.getpgid(process.pid) == group:
+                states.append(process.info["status"])
+    return [state for state in states if state != psutil.STATUS_ZOMBIE]
 
 
 def run_on_ranks(

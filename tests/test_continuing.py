@@ -121,7 +121,6 @@ def test_killed_at_random_moments(program, undisturbed, tmp_path):
     assert outcome(tmp_path) == undisturbed
 
 
-@processes.needs_ps
 def test_workers_end_with_the_process_that_hands_out_runs(program, tmp_path):
     process = program(tmp_path)
     process.stdout.readline()

@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 import pytest
+from engines import provider
 from tiny import STUDY, TINY
 
 from chainer_jo.commands.dry_run import script_lines
@@ -38,7 +39,8 @@ def test_an_iteration_takes_what_a_run_says_it_does(tmp_path):
 
 
 def test_images_are_those_of_the_preset(monkeypatch):
-    """Half-size CIFAR-10 in colour, mixed or not: the shapes have to fit the network."""
+    """Half-size CIFAR-10 in colour, in mixed precision: the shapes have to fit the network."""
+    provider("mixed")
     monkeypatch.setattr(cost, "SECONDS", 0)
     study = Study(replace(HALF, batch_size=4), "cifar10-jpeg")
     assert measure(study.first_step("symmetric", 0.5, 0), HALF.image_shape, Settings(), 1) > 0

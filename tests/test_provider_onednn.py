@@ -1,6 +1,7 @@
 """What is oneDNN's own: finding it, doing without it, the whole network, threads, memory."""
 
 import copy
+import ctypes
 import functools
 import gc
 import mmap
@@ -71,12 +72,27 @@ def test_a_broken_library_is_unavailable(tmp_path, monkeypatch):
         dnnl.find()
 
 
+def test_a_system_without_openmp_is_told_what_it_lacks(monkeypatch):
+    """As python:3.13-slim and the like, where the package's oneDNN cannot be loaded."""
+
+    def cannot(path):
+        raise Unavailable(f"{path} ({dnnl.OPENMP}: cannot open shared object file: No such file)")
+
+    monkeypatch.setattr(dnnl, "Library", cannot)
+    with pytest.raises(Unavailable, match="lacks GNU's OpenMP, Debian's and Ubuntu's libgomp1"):
+        dnnl.find()
+
+
 def test_a_package_that_is_installed_is_found():
     """Where it is not, other tests skip."""
     try:
         metadata.version("onednn-cpu-gomp")
     except metadata.PackageNotFoundError:
         pytest.skip("onednn-cpu-gomp is not installed")
+    try:
+        ctypes.CDLL(dnnl.OPENMP)
+    except OSError:
+        pytest.skip("the system has no GNU OpenMP")
     assert dnnl.find().path
 
 

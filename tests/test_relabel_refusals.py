@@ -1,6 +1,7 @@
 """What `chainer-jo relabel` refuses: one line, exit code 2, and nothing of the user's touched."""
 
 import csv
+import re
 
 import numpy as np
 import pytest
@@ -67,7 +68,7 @@ def test_a_path_that_cannot_be(flag, tmp_path, capsys):
     named[flag] = tmp_path / ("n" * 300)
     words = [word for pair in named.items() for word in pair if word != "DATA"]
     assert run("relabel", *words, "--dry-run", *SHORT) == 2
-    assert "File name too long" in one_line(capsys)
+    assert re.search("File name too long|no such file", one_line(capsys))
 
 
 def test_a_root_of_images_that_is_not_there(tmp_path, capsys):

@@ -540,7 +540,6 @@ def test_output_that_is_kept_back_until_nobody_reads_it(script, said):
     assert processes.finish(process, 1).stderr == said
 
 
-@processes.needs_ps
 @pytest.mark.parametrize("kill", [
     pytest.param(lambda pid: os.killpg(pid, signal.SIGINT), id="ctrl-c"),
     pytest.param(lambda pid: os.kill(pid, signal.SIGTERM), id="kill"),

@@ -126,7 +126,7 @@ class ResultsFolder:
     def check_apply(self, apply: Path) -> None:
         """That a corrected set would be written to a place of its own, or has been already.
 
-        Raises UserError otherwise.
+        Raises UserError otherwise, and OSError for a path that cannot be.
         """
         if self.path.resolve().is_relative_to(apply.resolve()):
             raise UserError(
@@ -137,7 +137,11 @@ class ResultsFolder:
                 raise UserError(
                     f"--apply {apply}: is kept for the results, expected another folder"
                 )
-        empty = not apply.exists() or apply.is_dir() and not any(apply.iterdir())
+        try:
+            apply.stat()  # raises what `exists` has kept to itself since Python 3.14
+        except FileNotFoundError:
+            return
+        empty = apply.is_dir() and not any(apply.iterdir())
         if not empty and self._key(apply) not in self._made.get("applied", {}):
             raise UserError(f"--apply {apply}: not empty, expected a folder to be made")
 

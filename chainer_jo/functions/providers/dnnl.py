@@ -21,6 +21,8 @@ OLDEST = (3, 2)
 PACKAGE = "onednn-cpu-gomp"
 #: Found by the system's loader.
 SYSTEM = "libdnnl.so.3"
+#: GNU's OpenMP, which the package takes from the system, and slim container images do without.
+OPENMP, OPENMP_PACKAGE = "libgomp.so.1", "libgomp1"
 
 # Values of dnnl_types.h and dnnl_common_types.h; they are the same in every 3.x.
 BF16, F32 = 2, 3
@@ -298,6 +300,8 @@ def find() -> Library:
             return Library(path)
         except Unavailable as error:
             reasons.append(str(error))
+    if any(f"{OPENMP}: cannot open" in reason for reason in reasons):
+        reasons.append(f"the system lacks GNU's OpenMP, Debian's and Ubuntu's {OPENMP_PACKAGE}")
     raise Unavailable(f"no usable oneDNN (package {PACKAGE}): {'; '.join(reasons)}")
 
 
