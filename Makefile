@@ -32,7 +32,7 @@ setup: $(STAMP)
 # and the build has to see it.
 $(STAMP): requirements-build.txt $(REQUIREMENTS) pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' || { \
-	  echo "Python 3.11, 3.12, 3.13 or 3.14 is needed, $(PYTHON) is none: try make PYTHON=python3.12" >&2; exit 2; }
+	  echo "Python 3.11 to 3.14 is needed, $(PYTHON) is none: try make PYTHON=python3.12" >&2; exit 2; }
 	@echo "Setting up $(VENV) from $(REQUIREMENTS)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --require-hashes -r requirements-build.txt
