@@ -168,6 +168,7 @@ def test_damage_is_named_in_one_line(kind, tmp_path, capsys):
         (["--epochs", "0"], ["--epochs 0"]),
         (["--features", "no.npz"], ["no.npz"]),
         (["--features", "no.npz", "--flip"], ["--features", "without", "--flip"]),
+        (["--features", "no.npz", "--time-budget", "9"], ["--time-budget", "without"]),
         (["--copy"], ["--copy", "--apply"]),
         (["--true-labels", "no.csv"], ["no.csv"]),
         (["--validation", "no"], ["no"]),

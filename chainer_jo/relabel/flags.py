@@ -171,6 +171,11 @@ def _check(flags: argparse.Namespace) -> None:
             )
     if flags.features != "auto" and (flags.size or flags.flip or flags.weights):
         raise UserError("--features: expected without --size, --flip and --resnet50-weights")
+    if flags.time_budget and (flags.features != "auto" or flags.probabilities):
+        raise UserError(
+            "--time-budget: expected without --features and --probabilities, by which it takes "
+            "seconds to minutes, and nothing is kept in between"
+        )
     for name in OF_TRAINING:
         value = getattr(flags, name)
         given = value not in ("auto", "labels") and value is not None and value is not False
