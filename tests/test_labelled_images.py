@@ -337,7 +337,7 @@ def test_two_parts_for_validation(tmp_path):
     refuse("train, validation, val, expected one of a kind", tmp_path / "parted")
 
 
-def test_true_labels(table, tmp_path):
+def test_true_labels(table, tmp_path, caplog):
     images = read_sets(str(table)).train
     right = tmp_path / "elsewhere" / "right.csv"
     right.parent.mkdir()
@@ -345,6 +345,8 @@ def test_true_labels(table, tmp_path):
         right.write_text(f"label,path\ncat 10,{path}\nhorse,of another image.png\n")
         assert labels_of(str(right), images).tolist() == [-1, 1, -1]
     right.write_text("path,label\nmore/b.jpg,dog\n")
+    assert labels_of(str(right), images, others=True).tolist() == [-1, len(images.class_names), -1]
+    assert "right.csv: a class that the images do not have: line 2, 'dog'" in caplog.text
     with pytest.raises(UserError, match="right.csv'.*do not have: line 2, 'dog'"):
         labels_of(str(right), images)
     right.write_text("path,label\nlisted/more/b.jpg,cat 9\n")

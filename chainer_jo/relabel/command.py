@@ -10,11 +10,12 @@ from chainer_jo.commands import app
 from chainer_jo.datasets.array_cache import cache
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.relabel import corrected_set, labelled_images, report
+from chainer_jo.relabel import corrected_set, report
 from chainer_jo.relabel.by_features import ByFeatures, ByProbabilities
 from chainer_jo.relabel.by_images import ByImages
 from chainer_jo.relabel.corrected_labels import CorrectedLabels, drawn_to_judge
 from chainer_jo.relabel.flags import deciding, parse
+from chainer_jo.relabel.labelled_images import labels_of
 from chainer_jo.relabel.outcome import Outcome, summary
 from chainer_jo.relabel.own_data import usual_size
 from chainer_jo.relabel.results_folder import LABELS, SOFT_LABELS, ResultsFolder
@@ -39,8 +40,8 @@ def relabel(flags: argparse.Namespace, ranks: Ranks) -> None:
     images = sets.train
     if flags.baseline and not sets.right:
         raise UserError("--baseline: expected with --validation or --test, which it is compared on")
-    tables = flags.accept, flags.true_labels
-    reviewed, true = (file and labelled_images.labels_of(file, images, form) for file in tables)
+    reviewed = flags.accept and labels_of(flags.accept, images, form)
+    true = flags.true_labels and labels_of(flags.true_labels, images, form, others=True)
     _check_apart(flags)
     _check_form(flags)
     folder = ResultsFolder(flags.out, flags.own.fingerprints, deciding(flags))

@@ -35,7 +35,8 @@ class CorrectedLabels:
     ----------
     reviewed : int (n,), the labels that somebody has judged by eye, UNKNOWN (-1) for the others;
         what was judged counts, whatever the method says.
-    true : int (n,), the true labels, UNKNOWN where they are not known.
+    true : int (n,), the true labels, UNKNOWN where they are not known; those of other classes than
+        the images have are above them.
     least : a new label is taken if it is more probable than this.
     """
 

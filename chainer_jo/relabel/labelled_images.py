@@ -157,15 +157,22 @@ def read_sets(
     return LabelledSets(sets["train"], right, as_keys(others))
 
 
-def labels_of(file: str, images: LabelledImages, form: TableForm = USUAL) -> np.ndarray:
+def labels_of(
+    file: str, images: LabelledImages, form: TableForm = USUAL, *, others: bool = False
+) -> np.ndarray:
     """What a table of this form, or of the usual one, says of the images, int32 (n,); UNKNOWN (-1)
     for those that it does not name.
+
+    Parameters
+    ----------
+    others : whether it may give images a class that none of them has. That is noted, and the
+        number of the classes stands for it.
 
     Raises
     ------
     UserError
-        if it is no such table, gives one of the images a class that they do not have, or names none
-        of them.
+        if it is no such table, gives one of the images a class that it may not, or names none of
+        them.
     """
     table = label_table.read(file, replace(form.or_usual(), root=str(images.root)))
     row_of = {label_table.key(path): i for i, path in enumerate(table.paths)}
@@ -179,8 +186,12 @@ def labels_of(file: str, images: LabelledImages, form: TableForm = USUAL) -> np.
         if label not in index:
             what = f"line {table.lines[row]}, {label!r}"
             problems.add("a class that the images do not have", what)
-        known[i] = index.get(label, UNKNOWN)
-    problems.raise_if_any(f"data {file!r}")
+        known[i] = index.get(label, len(index))
+    if others:
+        for line in problems.lines():
+            _log.warning("%s: %s", file, line)
+    else:
+        problems.raise_if_any(f"data {file!r}")
     if (known == UNKNOWN).all():
         raise UserError(
             f"data {file!r}: no image of {images.source!r}, expected paths such as "
