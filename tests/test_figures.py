@@ -228,6 +228,16 @@ def test_curves_that_lie_on_each_other_are_magnified(store, monkeypatch):
     assert 90 < low < 94.5 and 95 < high < 98
 
 
+def test_a_window_that_would_not_magnify_is_left_out(store, monkeypatch):
+    """Figure 4: each rule ends close to the next one, so that all would be in it."""
+    figure, start = figure_of(4), STUDY.epochs(70)
+    for curve, end in zip(figure.curves, (0.95, 0.9, 0.85, 0.8, 0.75), strict=True):
+        for run in curve.experiments:
+            log(store, run, [0.3] * start + [end] * (curve.length - start), key="recovery")
+    axes, _ = drawn(figure, store, monkeypatch)
+    assert axes.lines and not axes.child_axes[1:]
+
+
 def test_the_legend_is_read_row_by_row(store, monkeypatch):
     axes, _ = drawn(figure_of(3), store, monkeypatch)
     (legend,) = axes.figure.legends

@@ -27,6 +27,8 @@ FINE = {"fontsize": 8.5, "color": style.MUTED}
 """Notes: as large as they have to be where the figure is 480 pixels wide."""
 BLANK = {"facecolor": "white", "edgecolor": "none", "pad": 1}
 """Under a note, lest a line of another run through it."""
+MAGNIFIED = 1.5
+"""How many times as high curves have to be in a window of their own, to be worth it."""
 NOTE_WIDTH = 74
 """Characters."""
 LETTER, NOTE_ROW = 0.015, 0.05
@@ -73,8 +75,7 @@ def plot(
         _mark(axes, marks, figure.study.preset.time_scale if figure.study else 1.0)
         if any(series.trials for series in all_series):
             if figure.inset:
-                window = _magnify(axes, figure.inset, all_series, looks)
-                _draw_thin(window, thin, looks)
+                _magnify(axes, figure.inset, all_series, thin, looks)
         else:
             axes.set_yticks([])
             axes.text(
@@ -146,29 +147,39 @@ def _draw_thin(axes: Axes, thin: Mapping[int, Series], looks: Sequence[dict]) ->
         _draw(axes, series, look, "", 0.0, series.length)
 
 
-def _magnify(axes: Axes, inset: Inset, all_series: Sequence[Series], looks: Sequence[dict]) -> Axes:
+def _magnify(
+    axes: Axes,
+    inset: Inset,
+    all_series: Sequence[Series],
+    thin: Mapping[int, Series],
+    looks: Sequence[dict],
+) -> None:
     """The curves that end close to another's, within a twelfth of the axis, in a window of their
-    own that is as high as the second half of its epochs asks for."""
+    own that is as high as the second half of its epochs asks for; none if it hardly magnifies."""
     first, last, place = inset
-    window = axes.inset_axes(place)
     bottom, top = axes.get_ylim()
     ends = {n: s.by_epoch[-1].mean for n, s in enumerate(all_series) if s.epochs}
     near = [
         n for n, end in ends.items()
         if any(abs(end - other) < (top - bottom) / 12 for m, other in ends.items() if m != n)
     ]  # fmt: skip
-    for n in near:
-        _draw(window, all_series[n], {**looks[n], "marker": ""}, "", 0.0, last)
     half = (first + last) // 2
     means = [f.mean for n in near for f in all_series[n].by_epoch[half:last]]
-    if means:
-        room = max(max(means) - min(means), (top - bottom) / 25)
-        window.set_ylim(max(min(means) - room, 0), max(means) + room / 2)
+    if not means:
+        return
+    room = max(max(means) - min(means), (top - bottom) / 25)
+    low, high = max(min(means) - room, 0), max(means) + room / 2
+    if place[-1] * (top - bottom) / (high - low) < MAGNIFIED:
+        return
+    window = axes.inset_axes(place)
+    for n in near:
+        _draw(window, all_series[n], {**looks[n], "marker": ""}, "", 0.0, last)
+    _draw_thin(window, thin, looks)
     window.set_xlim(first, last)
+    window.set_ylim(low, high)
     window.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     window.tick_params(labelsize=FINE["fontsize"] - 1)
     axes.indicate_inset_zoom(window, edgecolor=style.MUTED, alpha=0.8)
-    return window
 
 
 def _columns(labels: Sequence[str]) -> int:
