@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 HERE = Path(__file__).resolve().parent
@@ -104,6 +103,7 @@ def wait_until(true: Callable[[], bool], seconds: float = 60) -> None:
 def alive(group: int) -> list[str]:
     """The states of the processes in a group that have not ended. Zombies have: a container may
     have nobody who collects them."""
+    psutil = pytest.importorskip("psutil", reason="extra test")
     states = []
     for process in psutil.process_iter(["status"]):
         with suppress(ProcessLookupError):
