@@ -22,7 +22,7 @@ PACKAGE = "onednn-cpu-gomp"
 #: Found by the system's loader.
 SYSTEM = "libdnnl.so.3"
 #: GNU's OpenMP, which the package takes from the system, and slim container images do without.
-OPENMP, OPENMP_PACKAGE = "libgomp.so.1", "libgomp1"
+OPENMP = "libgomp.so.1"
 
 # Values of dnnl_types.h and dnnl_common_types.h; they are the same in every 3.x.
 BF16, F32 = 2, 3
@@ -301,7 +301,7 @@ def find() -> Library:
         except Unavailable as error:
             reasons.append(str(error))
     if any(f"{OPENMP}: cannot open" in reason for reason in reasons):
-        reasons.append(f"the system lacks GNU's OpenMP, Debian's and Ubuntu's {OPENMP_PACKAGE}")
+        reasons.append("the system lacks GNU's OpenMP, Debian's and Ubuntu's libgomp1")
     raise Unavailable(f"no usable oneDNN (package {PACKAGE}): {'; '.join(reasons)}")
 
 
