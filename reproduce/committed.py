@@ -102,8 +102,8 @@ class Reference:
 
 
 def references(results: Path, figures: Path) -> list[Reference]:
-    """All committed results, the most telling first. Raises UserError where there are none, and for
-    a folder without runs."""
+    """All committed results, the most telling first, and of a preset those of its reference's data.
+    Raises UserError where there are none, and for a folder without runs."""
     order = list(dict.fromkeys([FULL_SCALE, *MOST_TELLING, *PRESETS]))
     folders = [path for path in results.glob("*") if path.is_dir()]
     if not folders:
@@ -114,7 +114,11 @@ def references(results: Path, figures: Path) -> list[Reference]:
             raise UserError(f"{r.results}: no preset; expected one of {', '.join(PRESETS)}")
         if not r.provenance.get("runs"):
             raise UserError(f"{r.results}: no runs; expected them packed by reproduce/pack.py")
-    return sorted(found, key=lambda r: (order.index(r.preset), r.name))
+
+    def telling(r: Reference) -> tuple:
+        return order.index(r.preset), r.data != PRESETS[r.preset].reference_data, r.name
+
+    return sorted(found, key=telling)
 
 
 def described(data: str, docs: str) -> str:

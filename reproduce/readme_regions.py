@@ -198,11 +198,12 @@ def _or_dash(accuracy: float | None) -> str:
 
 
 def _telling(found: Sequence[Reference]) -> list[Reference]:
-    """The results that the README shows: what there is at the paper's scale, and the most telling
-    preset of the others."""
+    """The results that the README shows: the most telling at the paper's scale, and of the other
+    presets."""
     by_name = {r.name: r for r in found}
+    full = [r for r in found if r.preset == FULL_SCALE and _said(r)]
     others = [by_name[name] for name in MOST_TELLING if name in by_name]
-    return [r for r in found if r.preset == FULL_SCALE and _said(r)] + others[:1]
+    return full[:1] + others[:1]
 
 
 def _made_by(r: Reference) -> str:

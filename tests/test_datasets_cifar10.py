@@ -112,6 +112,13 @@ def test_folder(folder):
     check(load(str(folder.parent)))
 
 
+def test_folder_as_numpy_2_writes_it(folder):
+    for path in folder.glob("data_batch_*"):
+        path.write_bytes(pickle.dumps(pickle.loads(path.read_bytes(), encoding="latin-1")))
+        assert b"numpy._core" in path.read_bytes()
+    check(load(str(folder)))
+
+
 def test_archive(archive):
     check(load(str(archive)))
 

@@ -17,9 +17,13 @@ from chainer_jo.paper.claims import phases
 from chainer_jo.paper.claims.memorization import noise_entropy
 
 REFERENCE = ROOT / "results" / "reference"
-#: What there is at the paper's own scale.
-AT_SCALE = "paper-cifar10-jpeg-mixed"
+#: What there is at the paper's own scale: on the official images, and on JPEG files.
+AT_SCALE = "paper-mixed"
+AT_SCALE_JPEG = "paper-cifar10-jpeg-mixed"
 EPOCHS = (10, 34, 51)
+WHOSE, SCORES = ("mean", "paper"), ("best", "last")
+#: Of the joint method's labels.
+RIGHT = {"method": "joint", "score": "last", "accuracy": "recovery"}
 
 
 def words(*path: str) -> str:
@@ -121,7 +125,7 @@ def right_labels_made_wrong() -> str:
 
 
 def recovered(rate: float) -> float:
-    return cell("half", 1, method="joint", score="last", accuracy="recovery", noise_rate=rate)
+    return cell("half", 1, **RIGHT, noise_rate=rate)
 
 
 def right_before(rate: float) -> float:
@@ -139,22 +143,40 @@ def memorised_slowly() -> str:
     ).format(*found)
 
 
-def official_images_are_easier() -> str:
-    """In `half`, one trial for three."""
-    cells = files.read_json(REFERENCE / "half-cifar10" / "table1.json")["cells"]
-    gains = [
-        of["mean"] - cell("half", 1, **of["row"], **of["column"])
-        for of in cells
+def what_jpeg_costs(official: str, jpeg: str) -> list[float]:
+    """In points of test accuracy, of all cells of Table 1 that both have."""
+    cells = [
+        (of["mean"], the_cell(jpeg, 1, **of["row"], **of["column"])["mean"])
+        for of in files.read_json(REFERENCE / official / "table1.json")["cells"]
         if of["column"]["accuracy"] == "test"
     ]
+    return [of - other for of, other in cells if None not in (of, other)]
+
+
+def jpeg_lowers_accuracy_at_the_papers_scale() -> str:
+    costs = what_jpeg_costs(AT_SCALE, AT_SCALE_JPEG)
+    assert len(costs) == 6
+    right = cell(AT_SCALE_JPEG, 1, **RIGHT, noise_rate=0.5)
+    return (
+        f"lower the test accuracies by {min(costs):.1f} to {max(costs):.1f} points (r = 0.5, and "
+        f"cross entropy's at r = 0), and {right:.1f} % of the labels are right at the end."
+    )
+
+
+def official_images_raise_it_in_half() -> str:
+    gains = what_jpeg_costs("half-cifar10", "half")
     assert len(gains) == 8
-    return f"test accuracies are {min(gains):.1f} to {max(gains):.1f} points higher (r = 0 and 0.5,"
+    right = [cell(of, 1, **RIGHT, noise_rate=0.5) for of in ("half", "half-cifar10")]
+    return (
+        f"raise them by {min(gains):.1f} to {max(gains):.1f} points (r = 0 and 0.5), and the "
+        f"labels that are right at r = 0.5 from {right[0]:.1f} to {right[1]:.1f} %."
+    )
 
 
 def memorised_at_the_papers_scale() -> str:
     found = []
     for rate in (0.2, 0.02):
-        (log,) = logs(AT_SCALE, rate)
+        (log,) = logs(AT_SCALE_JPEG, rate)
         assert len(log) == 120
         peak = phases.peak({0: [100 * line["test"] for line in log]}).mean
         found.append(
@@ -187,25 +209,26 @@ def loss_is_below_the_noises_entropy() -> str:
 
 def loss_is_above_it_at_the_papers_scale() -> str:
     """In Table 1, whose runs have the learning rate of Figure 3 for 40 epochs."""
+    labels = {(AT_SCALE, 0.5): "cross entropy", (AT_SCALE_JPEG, 0.7): "cross entropy, r=0.7"}
     found = {
-        rate: before_the_division(
-            of_curve(AT_SCALE, "learning_curves", f"cross entropy, r={rate:g}"), 40
-        )
-        for rate in (0.5, 0.7)
+        rate: before_the_division(of_curve(preset, "learning_curves", label), 40)
+        for (preset, rate), label in labels.items()
     }
     assert all(loss > noise_entropy(rate) for rate, loss in found.items())
-    return "it stays above: {:.2f} nats at r = 0.5 and {:.2f} at 0.7.".format(*found.values())
+    return "it stays above: {:.2f} nats at r = 0.5 and, on JPEG files, {:.2f} at 0.7.".format(
+        *found.values()
+    )
 
 
 def right_labels_are_fitted_and_wrong_ones_are_not() -> str:
     """Where a label is right, noisy and true are the same; where not, one of them is predicted at
     most. So half of what both sums have beyond the wrong labels is of right ones."""
     bounds = []
-    for rate in (0.5, 0.7):
+    for preset, rate in ((AT_SCALE, 0.5), (AT_SCALE_JPEG, 0.7)):
         right = 1 - 0.9 * rate
         (log,) = (
             run["log"]
-            for name, run in read_packed(REFERENCE / AT_SCALE).items()
+            for name, run in read_packed(REFERENCE / preset).items()
             if name.startswith(f"first-step-sn{100 * rate:.0f}-")
         )
         before = log[68]  # updates start at the end of epoch 70
@@ -217,7 +240,7 @@ def right_labels_are_fitted_and_wrong_ones_are_not() -> str:
         bounds += [floor(100 * of_right / right), ceil(100 * of_wrong / (1 - right))]
     return (
         "at least {} % of the right labels are predicted and at most {} % of the wrong ones at "
-        "r = 0.5, {} and {} % at r = 0.7."
+        "r = 0.5; on JPEG files {} and {} % at r = 0.7."
     ).format(*bounds)
 
 
@@ -420,47 +443,69 @@ def without_the_entropy() -> str:
     ).format(*right, *with_it, *sure, *sure_with_it)
 
 
-def at_the_papers_scale() -> str:
-    """Test accuracies of Table 1 beside the paper's, and right labels of the first steps."""
-    joint = "joint", "last"
+def on_test_images(preset: str, whose: str, method: str, score: str, rate: float) -> float:
+    """Test accuracy in Table 1, ours ("mean") or the paper's ("paper")."""
+    where = {"method": method, "score": score, "accuracy": "test", "noise_rate": rate}
+    return the_cell(preset, 1, **where)[whose]
 
-    def tested(whose: str, method: str, score: str, rate: float) -> float:
-        where = {"method": method, "score": score, "accuracy": "test", "noise_rate": rate}
-        return the_cell(AT_SCALE, 1, **where)[whose]
 
-    scores = [(m, s, r) for m in ("cross_entropy", "joint") for s in ("best", "last")
-              for r in (0.5, 0.7)]  # fmt: skip
+def above_cross_entropy(preset: str, whose: str, rate: float) -> list[float]:
+    """By what the joint method ends above its best epoch, and its last."""
+    ends = on_test_images(preset, whose, "joint", "last", rate)
+    return [ends - on_test_images(preset, whose, "cross_entropy", score, rate) for score in SCORES]
 
-    def below(each: tuple) -> float:
-        return tested("paper", *each) - tested("mean", *each)
 
-    noisy = list(map(below, scores))
-    clean = mean(below(("cross_entropy", score, 0.0)) for score in ("best", "last"))
-    above = [
-        tested(whose, *joint, rate) - tested(whose, "cross_entropy", score, rate)
-        for rate in (0.5, 0.7)
-        for whose in ("mean", "paper")
-        for score in ("best", "last")
+def right_at_first_and_at_last(preset: str, rate: float) -> list[float]:
+    """Of the joint method's labels, in percent."""
+    (log,) = (
+        run["log"]
+        for key, run in read_packed(REFERENCE / preset).items()
+        if key.startswith(f"first-step-sn{100 * rate:.0f}")
+    )
+    return [100 * log[epoch - 1]["recovery"] for epoch in (70, 200)]
+
+
+def how_far_from_the_paper() -> tuple[float, float]:
+    """Of all test accuracies at the paper's scale, the furthest below and above the paper's."""
+    cells = files.read_json(REFERENCE / AT_SCALE / "table1.json")["cells"]
+    found = [
+        c["mean"] - c["paper"] for c in cells if c["column"]["accuracy"] == "test" and c["trials"]
     ]
-    right = [
-        100 * run["log"][epoch - 1]["recovery"]
-        for noise in ("sn70", "sn50")
-        for key, run in read_packed(REFERENCE / AT_SCALE).items()
-        if key.startswith(f"first-step-{noise}")
-        for epoch in (70, 200)
-    ]
-    theirs = [
-        the_cell(AT_SCALE, 1, method="joint", score="last", accuracy="recovery", noise_rate=rate)
-        for rate in (0.7, 0.5)
-    ]
+    assert len(found) == 6
+    return -min(found), max(found)
+
+
+def close_to_the_paper() -> str:
     return (
-        "Test accuracies are {:.1f} to {:.1f} points below the paper's, of either method; without "
-        "noise cross entropy's are {:.1f} points below it. At r = 0.5 the joint method ends {:.1f} "
-        "points above cross entropy's best epoch and {:.1f} above its last, in the paper {:.1f} "
-        "and {:.1f}; at r = 0.7 {:.1f} and {:.1f}, in the paper {:.1f} and {:.1f}. There {:.1f} % "
-        "of its labels are right after their first update and {:.1f} % at the end, at r = 0.5 "
-        "{:.1f} and {:.1f} %; the paper ends at {:.1f} and {:.1f} %."
-    ).format(min(noisy), max(noisy), clean, *above, *right, *(cell["paper"] for cell in theirs))
+        "No test accuracy is more than {:.1f} points below the paper's or more than {:.1f} "
+        "above it."
+    ).format(*how_far_from_the_paper())
+
+
+def at_the_papers_scale() -> str:
+    falls = [
+        on_test_images(AT_SCALE, whose, "cross_entropy", score, 0.5)
+        for whose in WHOSE
+        for score in SCORES
+    ]
+    above = [each for whose in WHOSE for each in above_cross_entropy(AT_SCALE, whose, 0.5)]
+    right = right_at_first_and_at_last(AT_SCALE, 0.5)
+    return (
+        "At r = 0.5 cross entropy falls from {:.1f} to {:.1f} % (the paper: {:.1f} and {:.1f}), "
+        "and the joint method ends {:.1f} points above the one and {:.1f} above the other, in the "
+        "paper {:.1f} and {:.1f}. Of its labels {:.1f} % are right after their first update and "
+        "{:.1f} % at the end; the paper ends at {:.1f} %."
+    ).format(*falls, *above, *right, the_cell(AT_SCALE, 1, **RIGHT, noise_rate=0.5)["paper"])
+
+
+def at_the_papers_scale_on_jpeg() -> str:
+    above = [each for whose in WHOSE for each in above_cross_entropy(AT_SCALE_JPEG, whose, 0.7)]
+    right = right_at_first_and_at_last(AT_SCALE_JPEG, 0.7)
+    return (
+        "ends {:.1f} points above cross entropy's best epoch and {:.1f} above its last, in the "
+        "paper {:.1f} and {:.1f}; {:.1f} % of its labels are right after their first update and "
+        "{:.1f} % at the end, in the paper {:.1f} %."
+    ).format(*above, *right, the_cell(AT_SCALE_JPEG, 1, **RIGHT, noise_rate=0.7)["paper"])
 
 
 def averages() -> str:
@@ -482,14 +527,15 @@ def unsure_labels() -> str:
     paper = [t.value(quantity="accuracy", range="0.9-0") for t in (tables.TABLE12, tables.TABLE13)]
     return (
         "{:.1f} and {:.1f} % are right on the digits, {:.1f} and {:.1f} % in `half`, and "
-        "{:.1f} and {:.1f} % in the paper. At the paper's own scale, Table 13 has {:.1f} %"
-    ).format(*digits, *half, *paper, cell(AT_SCALE, 13, quantity="accuracy", range="0.9-0"))
+        "{:.1f} and {:.1f} % in the paper. At the paper's own scale, on JPEG files, Table 13 has "
+        "{:.1f} %"
+    ).format(*digits, *half, *paper, cell(AT_SCALE_JPEG, 13, quantity="accuracy", range="0.9-0"))
 
 
 def sure_labels_at_the_papers_scale() -> str:
     """Of symmetric noise r = 0.7."""
-    sure, labels = (cell(AT_SCALE, 13, quantity="number", range=r) for r in ("1-0.99", "1-0"))
-    right = the_cell(AT_SCALE, 13, quantity="accuracy", range="1-0.99")
+    sure, labels = (cell(AT_SCALE_JPEG, 13, quantity="number", range=r) for r in ("1-0.99", "1-0"))
+    right = the_cell(AT_SCALE_JPEG, 13, quantity="accuracy", range="1-0.99")
     return (
         f"{100 * sure / labels:.0f} % have such a probability, and {right['mean']:.1f} % of these "
         f"are right (the paper: {right['paper']:.1f} %)."
@@ -535,7 +581,9 @@ def digits_are_memorised() -> str:
     sure_labels,
     sure_labels_at_the_papers_scale,
     unsure_labels,
+    close_to_the_paper,
     at_the_papers_scale,
+    at_the_papers_scale_on_jpeg,
     averages,
     without_both_terms,
     without_the_prior,
@@ -557,7 +605,8 @@ def digits_are_memorised() -> str:
     cross_entropy_falls_later,
     high_and_low_rates_end,
     memorised_at_the_papers_scale,
-    official_images_are_easier,
+    jpeg_lowers_accuracy_at_the_papers_scale,
+    official_images_raise_it_in_half,
     right_labels_made_wrong,
     lambda: f"and {cell('half', 13, quantity='accuracy', range='1-0.99'):.1f} % of these are right",
     lambda: f"{recovered(0.7):.1f} % of all its labels for 86.4 %",
@@ -586,6 +635,15 @@ def test_the_readme_says_how_half_differs_from_the_paper():
     assert HALF.flip and not HALF.pad and HALF.precision == "mixed"
     assert f"accuracy on {HALF.validation_images:,} validation images" in said
     assert f"batches of {DIGITS.batch_size}:" in said
+
+
+def test_the_readme_says_how_close_it_is_at_the_papers_scale():
+    below, above = how_far_from_the_paper()
+    costs = what_jpeg_costs(AT_SCALE, AT_SCALE_JPEG)
+    assert (
+        f"test accuracies are between {below:.1f} points below the paper's and {above:.1f} above. "
+        f"On JPEG files they are {min(costs):.1f} to {max(costs):.1f} points lower"
+    ) in words("README.md")
 
 
 def test_the_readme_says_how_right_the_digits_labels_become():

@@ -128,8 +128,11 @@ def _content(name: str, file: IO[bytes]) -> tuple:
 class _RestrictedUnpickler(pickle.Unpickler):
     """Builds NumPy arrays beside dicts, lists, strings and numbers, and nothing else."""
 
+    _reconstruct = np.empty(0).__reduce__()[0]
     _allowed = {
-        ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
+        ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
+        # A copy of the folder that NumPy 2 has written.
+        ("numpy._core.multiarray", "_reconstruct"): _reconstruct,
         ("numpy", "ndarray"): np.ndarray,
         ("numpy", "dtype"): np.dtype,
     }
