@@ -127,7 +127,8 @@ def _curves(r: Reference) -> str:
 
 
 def _images(r: Reference) -> str:
-    return images(Study(PRESETS[r.preset], r.data))
+    scale = " at the paper's own scale" if r.preset == FULL_SCALE else ""
+    return images(Study(PRESETS[r.preset], r.data)) + scale
 
 
 def wrapped(text: str) -> str:
