@@ -552,14 +552,14 @@ def first_steps(preset: str, table: int, parameter: str, value: float) -> Iterat
     """The logs of those that the trials of one cell rest on."""
     runs = read_packed(REFERENCE / preset)
     for run in the_cell(preset, table, parameter=parameter, value=value)["runs"]:
-        if run in runs:
-            yield runs[Experiment.from_dict(runs[run]["experiment"]).first_step.id]["log"]
+        yield runs[Experiment.from_dict(runs[run]["experiment"]).first_step.id]["log"]
 
 
 def lost_in_half(table: int, parameter: str, value: float, default: float) -> tuple[float, float]:
-    """In its first trial, against the value that is used; and in the paper."""
+    """In the one trial that it has, the first, against the value that is used; in the paper."""
     used, other = (the_cell("half", table, parameter=parameter, value=v) for v in (default, value))
-    return used["trials"][0] - other["trials"][0], used["paper"] - other["paper"]
+    (only,) = other["trials"]
+    return used["trials"][0] - only, used["paper"] - other["paper"]
 
 
 def a_low_rate_learns_less_in_half() -> str:
@@ -588,9 +588,9 @@ def updates_start_late_or_early() -> str:
             found.append(100 * log[epoch - 1]["recovery"])
     return (
         "here 38, {:.1f} and {:.1f} points are lost against 70, here 18 (the paper gains {:.1f} "
-        "and {:.1f}), and at 50, here 12, {:.1f} and {:.1f} (the paper: {:.1f} and {:.1f}). By "
-        "then the network still learns: {:.1f} and {:.1f} % of the labels are right after their "
-        "first update, in epoch 18 {:.1f} and {:.1f}."
+        "and {:.1f}), and at 50, here 12, {:.1f} and {:.1f} (the paper: {:.1f} and {:.1f}). In "
+        "epoch 12 the network is still learning: {:.1f} and {:.1f} % of the labels are right after "
+        "their first update, in epoch 18 {:.1f} and {:.1f}."
     ).format(*found)
 
 
