@@ -51,7 +51,8 @@ class Cell:
         return trials(store, self.experiments, self.quantity)
 
     def number(self, store: RunStore, best: bool = False, beside_paper: bool = True) -> Number:
-        """As it is printed, bold if it is the ``best``; ``beside_paper``: next to the paper's."""
+        """As it is printed, bold if it is the ``best``; ``beside_paper``: next to the paper's. That
+        only one of its trials is there is seen from its having no spread."""
         found = self.trials(store)
         counted, mean, spread, state = len(found.finished), "", "", []
         if counted:
@@ -61,8 +62,10 @@ class Cell:
             state.append("–")
         if found.diverged:
             state.append(f"({found.diverged} of {found.planned} diverged)")
-        if not found.complete:
-            state.append(f"({found.done} of {found.planned} trials …)" if found.done else "…")
+        if not found.complete and found.done > 1:
+            state.append(f"({found.done} of {found.planned} trials …)")
+        elif not found.complete and not counted:
+            state.append("…")
         elif found.empty and counted:
             state.append(f"({counted} of {found.planned} trials)")
         shown = beside_paper and self.paper is not None

@@ -158,9 +158,11 @@ class Table(Output):
 
     def _origin_line(self, store: RunStore, origin: dict) -> str:
         """The note below the caption: preset, data, trials, and the meaning of the signs."""
-        computed = [cell.trials(store) for cell in self.cells if cell.experiments]
+        cells = [cell for cell in self.cells if cell.experiments]
+        computed = [cell.trials(store) for cell in cells]
         parts = [_over_trials(computed)]
-        if any(found.done for found in computed) and not all(f.complete for f in computed):
+        unfinished = any("…" in cell.number(store).state for cell in cells)
+        if unfinished and any(found.done for found in computed):
             parts.append("…: still to be run")
         if of_the_paper(origin["data"]) and any(cell.paper is not None for cell in self.cells):
             parts.append("[the paper's number]")
@@ -178,6 +180,9 @@ def _over_trials(computed: Sequence[Trials]) -> str:
     if not most:
         return "no trial has finished yet"
     if most == 1:
-        return "one trial" if len(done) == 1 else "at most one trial of each"
+        planned = max(found.planned for found in computed)
+        return f"one trial of {planned}" if planned > 1 else "one trial"
     each = f"mean ± standard deviation over {most} trials"
-    return each if len(done) == 1 else f"{each} where nothing else is said"
+    if len(done) == 1:
+        return each
+    return f"{each} where nothing else is said" + (", one without ±" if 1 in done else "")
