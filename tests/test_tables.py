@@ -216,6 +216,10 @@ def finished(tmp_path):
     return store
 
 
+def test_fewer_trials_than_planned_are_counted_in_the_cell(finished):
+    assert str(of_trials(1, 2, 3, 4).number(finished)) == "2.0 ± 1.0 (3 of 4 trials …)"
+
+
 @pytest.mark.parametrize("data", [
     "cifar10", "cifar10-jpeg", "digits", "clothing1m-standin", "cifar100", "cifar10-images",
 ])  # fmt: skip
