@@ -56,10 +56,11 @@ def compare(description: str, argv: list[str] | None = None) -> bool:
 
 
 def _reference_of(name: str, reference: Path) -> str:
-    """The folder's own name, or without the precision that it ends with if that is not committed:
-    rounding of another kind is within the scatter over trials."""
+    """The folder's own name, or without the precision that it ends with if no table of that is
+    committed: rounding of another kind is within the scatter over trials."""
     whole, _, precision = name.rpartition("-")
-    return whole if precision in PRECISIONS and not (reference / name).exists() else name
+    own = any((reference / name).glob("table*.json"))
+    return whole if precision in PRECISIONS and not own else name
 
 
 def _origin(folder: Path) -> str:
