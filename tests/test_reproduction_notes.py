@@ -133,14 +133,28 @@ def right_before(rate: float) -> float:
     return cell("half", 1, **where)
 
 
+def predicted_in_half(*of: str) -> list[float]:
+    """Of the noisy labels, in epochs 10 and 30 of Figure 2: at 0.2 and at 0.02."""
+    return [
+        100 * mean(log[epoch]["accuracy/noisy"] for log in logs(*of, rate))
+        for rate in (0.2, 0.02)
+        for epoch in (9, 29)
+    ]
+
+
 def memorised_slowly() -> str:
-    found = []
-    for trials in map(list, (logs("half"), logs("half", 0.02))):
-        found += [100 * mean(log[epoch]["accuracy/noisy"] for log in trials) for epoch in (9, 29)]
     return (
         "at 0.2 {:.0f} % of them are predicted in epoch 10 and {:.0f} % in epoch 30, at 0.02 "
         "{:.0f} % and {:.0f} %."
-    ).format(*found)
+    ).format(*predicted_in_half("half"))
+
+
+def memorised_alike_in_float32() -> str:
+    ends = [100 * log[-1]["test"] for rate in (0.2, 0.02) for log in logs("half-fp32", rate)]
+    return (
+        "(one trial) {:.0f} and {:.0f} % are predicted at 0.2 and {:.0f} and {:.0f} % at 0.02, and "
+        "test accuracy ends at {:.0f} and {:.0f} %."
+    ).format(*predicted_in_half("half-fp32"), *ends)
 
 
 def what_jpeg_costs(official: str, jpeg: str) -> list[float]:
@@ -676,6 +690,7 @@ def digits_are_memorised() -> str:
     lambda: "(Figure 2: from {:.0f} % to {:.0f} %)".format(*high_rate_falls("digits")),
     lambda: "here it falls from {:.0f} to {:.0f} %".format(*high_rate_falls("half")),
     memorised_slowly,
+    memorised_alike_in_float32,
     the_rest_of_table_6_costs_half,
     low_rates_cost_half_at_seventy_percent,
     updates_start_late_or_early,
