@@ -133,10 +133,10 @@ def right_before(rate: float) -> float:
     return cell("half", 1, **where)
 
 
-def predicted_in_half(*of: str) -> list[float]:
+def noisy_labels_predicted(preset: str) -> list[float]:
     """Of the noisy labels, in epochs 10 and 30 of Figure 2: at 0.2 and at 0.02."""
     return [
-        100 * mean(log[epoch]["accuracy/noisy"] for log in logs(*of, rate))
+        100 * mean(log[epoch]["accuracy/noisy"] for log in logs(preset, rate))
         for rate in (0.2, 0.02)
         for epoch in (9, 29)
     ]
@@ -146,7 +146,7 @@ def memorised_slowly() -> str:
     return (
         "at 0.2 {:.0f} % of them are predicted in epoch 10 and {:.0f} % in epoch 30, at 0.02 "
         "{:.0f} % and {:.0f} %."
-    ).format(*predicted_in_half("half"))
+    ).format(*noisy_labels_predicted("half"))
 
 
 def memorised_alike_in_float32() -> str:
@@ -154,7 +154,7 @@ def memorised_alike_in_float32() -> str:
     return (
         "(one trial) {:.0f} and {:.0f} % are predicted at 0.2 and {:.0f} and {:.0f} % at 0.02, and "
         "test accuracy ends at {:.0f} and {:.0f} %."
-    ).format(*predicted_in_half("half-fp32"), *ends)
+    ).format(*noisy_labels_predicted("half-fp32"), *ends)
 
 
 def what_jpeg_costs(official: str, jpeg: str) -> list[float]:
@@ -620,7 +620,7 @@ def low_rates_cost_half_at_seventy_percent() -> str:
         theirs.append(table.value(parameter="learning_rate", value=rate))
     lost = [used - value for used, *others in (ours, theirs) for value in others]
     return (
-        "At r = 0.7 0.005 and 0.01 cost `half` {:.1f} and {:.1f} points against 0.08 (the paper: "
+        "At r = 0.7, 0.005 and 0.01 cost `half` {:.1f} and {:.1f} points against 0.08 (the paper: "
         "{:.1f} and {:.1f}; one trial, and all that there is of Table 8)."
     ).format(*lost)
 
