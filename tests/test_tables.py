@@ -197,7 +197,7 @@ def test_a_table_says_how_many_trials_it_rests_on(tmp_path):
     (store.folder(experiment) / "result.json").unlink()
     text = table.text(store, origin)
     assert "over 2 trials where nothing else is said, one without ±, [the paper" in text
-    assert "| **50.0** [" in text and "…" not in text
+    assert "| 50.0 [" in text and "…" not in text
 
 
 def of_trials(*numbers, **fields):
@@ -229,10 +229,12 @@ def test_the_papers_numbers_stand_beside_the_papers_data_alone(finished, data):
     assert ("[91.5]" in shown) == (data in ("cifar10", "cifar10-jpeg"))
 
 
-def test_nothing_is_the_best_while_another_has_no_trial(finished):
+def test_nothing_is_the_best_while_another_has_fewer_trials(finished):
     a, waits = of_trials(80), replace(of_trials(0), experiments=[STUDY.plain("none", 0, 5, 0.1, 9)])
     assert best_of([a, replace(waits, competes=False)], finished) == [a]
     assert best_of([a, waits], finished) == []
+    assert best_of([a, of_trials(70)], finished) == [a]
+    assert best_of([a, of_trials(70, 70)], finished) == []
 
 
 def test_scaled_schedules_are_said_where_epochs_are_columns():

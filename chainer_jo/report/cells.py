@@ -88,10 +88,10 @@ def trials(store: RunStore, experiments: Sequence[Experiment], quantity: Quantit
 
 
 def best_of(cells: Sequence[Cell], store: RunStore) -> list[Cell]:
-    """The cells with the highest mean as printed; none while one of them has no trial yet."""
+    """The cells with the highest mean as printed; none while one has fewer trials than another."""
     competing = [(cell, cell.trials(store)) for cell in cells if cell.competes]
     means = [(cell, round(t.mean, cell.digits)) for cell, t in competing if t.finished]
-    if not means or not all(found.done for _, found in competing):
+    if not means or len({found.done for _, found in competing}) > 1:
         return []
     highest = max(mean for _, mean in means)
     return [cell for cell, mean in means if mean == highest]
