@@ -306,9 +306,9 @@ def direct_is_faster(
     """Whether oneDNN's direct kernel beats its first choice, a sum of small matrix products, for a
     convolution or its `gradient` with respect to the input.
 
-    As measured on one processor with AMX (a Xeon), on the same held back to AVX2, and on one with
-    AVX-512 alone (an EPYC). The choice depends on nothing but the shape and the instructions, so
-    that a run that is continued adds up in the same order.
+    As measured on one processor with AMX (a Xeon), one with AVX-512 and one with AVX2 alone (both
+    EPYCs). The choice depends on nothing but the shape and the instructions, so that a run that is
+    continued adds up in the same order.
     """
     width, pairs, float32 = y_shape[3], W_shape[0] * W_shape[1], planner.data_type == dnnl.F32
     small = width <= SMALL_WIDTH
@@ -317,9 +317,7 @@ def direct_is_faster(
     if one_pixel and not float32 and W_shape[0 if gradient else 1] % 2:
         return False
     if not planner.avx512:
-        if stride > 1:
-            return gradient or one_pixel
-        return gradient and not one_pixel and width > SMALL_WIDTH // 2
+        return one_pixel
     if not planner.amx:
         return gradient and stride > 1 or small and pairs <= 64 * 64
     if stride == 1:
