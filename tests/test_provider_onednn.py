@@ -344,6 +344,8 @@ class Machine:
         (Machine(False, avx512=False), False, 4, (48, 48, 3, 3), 1, False),
         (Machine(False, avx512=False), True, 8, (64, 64, 3, 3), 1, False),
         (Machine(False, avx512=False), True, 16, (64, 32, 3, 3), 2, False),
+        (Machine(False, avx512=False), True, 4, (48, 16, 3, 3), 2, True),
+        (Machine(False, avx512=False), False, 8, (16, 16, 3, 3), 1, False),
         (Machine(False, avx512=False), True, 16, (32, 32, 1, 1), 1, True),
         (Machine(False, avx512=False), False, 4, (48, 16, 1, 1), 2, True),
     ],

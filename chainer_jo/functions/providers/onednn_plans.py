@@ -317,7 +317,7 @@ def direct_is_faster(
     if one_pixel and not float32 and W_shape[0 if gradient else 1] % 2:
         return False
     if not planner.avx512:
-        return one_pixel
+        return one_pixel or gradient and pairs < 32 * 32
     if not planner.amx:
         return gradient and stride > 1 or small and pairs <= 64 * 64
     if stride == 1:
