@@ -263,7 +263,8 @@ class Run:
     def _train(self) -> dict:
         """The outcome; saves weights and labels unless the run diverged."""
         try:
-            self.trainer.run(show_loop_exception_msg=False)
+            with np.errstate(over="ignore", invalid="ignore"):  # Diverged says it
+                self.trainer.run(show_loop_exception_msg=False)
         except extensions.Diverged as diverged:
             return {"state": "diverged", "epoch": diverged.epoch}
         if self.ranks.is_first:
