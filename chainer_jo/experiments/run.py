@@ -263,7 +263,7 @@ class Run:
     def _train(self) -> dict:
         """The outcome; saves weights and labels unless the run diverged."""
         try:
-            with np.errstate(over="ignore", invalid="ignore"):  # Diverged says it
+            with np.errstate(all="ignore"):  # Diverged says it
                 self.trainer.run(show_loop_exception_msg=False)
         except extensions.Diverged as diverged:
             return {"state": "diverged", "epoch": diverged.epoch}
