@@ -173,7 +173,7 @@ def test_images_rewritten_at_the_same_size_are_not_judged_by_networks_of_the_old
 
 
 @pytest.mark.parametrize("flags", [("--learning-rate", "10"), ("--alpha", "1e9")])
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_features_that_make_training_diverge_are_one_line(flags, data, tmp_path, capsys):
     words = ("--features", data / "features.npz", "--device", "cpu", *flags)
     command = ("relabel", data / "labels.csv", "--out", tmp_path / "out", *words)

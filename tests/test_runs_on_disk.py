@@ -157,7 +157,7 @@ def test_results_of_other_data_in_the_folder_are_refused(build, tmp_path, capsys
     assert not list(tmp_path.rglob("figure7.*")) and not list(tmp_path.rglob("table3.*"))
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_a_diverged_first_step_leaves_no_labels_and_no_second_step(data, tmp_path):
     store, events = RunStore(tmp_path), []
     sgd = replace(ON_DISK.optimization, learning_rate=1e30)

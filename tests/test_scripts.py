@@ -401,7 +401,7 @@ def test_other_images_than_the_presets_are_not_given_its_cost(tiny, tmp_path, ca
     assert "3 to do; ? of ? of computing" in capsys.readouterr().out
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_diverged_run_is_named_in_the_table(tiny, tmp_path, capsys):
     def build(study):
         hopeless = study.joint("asymmetric", 0.4, 0, learning_rate=1e30)
