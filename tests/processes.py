@@ -7,11 +7,9 @@ import shlex
 import shutil
 import subprocess
 import sys
-import sysconfig
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +17,6 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-#: The one beside this Python comes with the library that mpi4py takes.
-_PATH = os.pathsep.join((sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)))
-MPIEXEC = shutil.which("mpiexec", path=_PATH)
-needs_mpi = pytest.mark.skipif(
-    MPIEXEC is None or find_spec("mpi4py") is None, reason="the extra 'mpi' is not installed"
-)
 names_in_utf8 = pytest.mark.skipif(
     sys.getfilesystemencoding() != "utf-8", reason="needs a locale whose file names are UTF-8"
 )
@@ -110,15 +102,3 @@ def alive(group: int) -> list[str]:
             if os.getpgid(process.pid) == group:
                 states.append(process.info["status"])
     return [state for state in states if state != psutil.STATUS_ZOMBIE]
-
-
-def run_on_ranks(
-    number: int, command: Sequence[object], code: int | None = 0
-) -> subprocess.CompletedProcess:
-    """`run` under the ``mpiexec`` of the extra 'mpi'; see `needs_mpi`."""
-    __tracebackhide__ = True
-    allowed = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-    # Ranks that wait leave the cores to others. Open MPI keeps its sockets below TMPDIR, whose
-    # path has to be short.
-    env = environment(OMPI_MCA_mpi_yield_when_idle=1, TMPDIR="/tmp")
-    return run([MPIEXEC, *allowed, "--oversubscribe", "-n", number, *command], code, env=env)

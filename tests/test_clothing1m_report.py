@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from clothing1m_like import make_clothing1m_like
 from own_images import content
-from processes import ROOT, environment, needs_mpi, run, run_on_ranks
+from processes import ROOT, environment, run
 
 from chainer_jo.commands import clothing1m_main as main
 from chainer_jo.datasets import clothing1m
@@ -41,9 +41,8 @@ def flags(data, where, *more):
     return ["--preset", "digits", "--data", str(data), *how, *where, *more]
 
 
-def script(name, *arguments, ranks=1):
-    command = [sys.executable, ROOT / "reproduce" / f"{name}.py", *arguments]
-    return (run(command) if ranks == 1 else run_on_ranks(ranks, command)).stdout
+def script(name, *arguments):
+    return run([sys.executable, ROOT / "reproduce" / f"{name}.py", *arguments]).stdout
 
 
 def refused(capsys, build, *arguments):
@@ -97,16 +96,6 @@ def test_the_table_is_shown_without_runs_too(written, data):
     """Whose quoted rows never have trials."""
     where, _ = written
     assert "**Table 3.**" in script("table3", *flags(data, where, "--no-runs"))
-
-
-@needs_mpi
-def test_two_ranks_stop_in_time_and_say_so(data, tmp_path):
-    more = ("--workers", "0", "--time-budget", "0.0001")
-    done = script("figure7", *flags(data, tmp_path, *more), ranks=2)
-    assert "2 ranks" in done and "1 runs, 1 to do" in done
-    assert done.count("time is up; the same command continues") == 1
-    (run,) = (tmp_path / "results/digits-tiny/runs").iterdir()
-    assert (run / "snapshot.npz").exists() and not (run / "result.json").exists()
 
 
 def test_into_a_pipe_goes_a_table_and_nothing_for_terminals(written):
@@ -278,7 +267,7 @@ def test_the_paper_setting():
         (["--classes", "Hat", "Dress"], "class 'Hat': expected one of T-shirt"),
         (["--preset", "paper"], "ResNet-50 weights"),
         (["--preset", "paper", "--data", "cifar10"], "no such folder, expected Clothing1M's"),
-        (["--batch-size", "9", "--shards", "2"], "expected a multiple of 2"),
+        (["--shards", "2"], "unrecognized arguments: --shards 2"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(more, words, data, tmp_path, capsys):

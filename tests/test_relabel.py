@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import shutil
-import sys
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -30,7 +29,7 @@ from own_images import (
     run,
 )
 from PIL import Image
-from processes import names_in_utf8, needs_mpi, run_on_ranks
+from processes import names_in_utf8
 
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.links.resnet50 import ResNet50
@@ -40,7 +39,6 @@ from chainer_jo.relabel.flags import parse
 from chainer_jo.relabel.folds import folds
 from chainer_jo.relabel.label_errors import find_label_errors
 from chainer_jo.relabel.trained_network import TrainedNetwork
-from chainer_jo.training.many_ranks import ALONE
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -392,7 +390,7 @@ def test_the_smallest_images_are_learnt_on_one_thread(given, threads, data, tmp_
     monkeypatch.setattr("chainer_jo.commands.flags.usable_cores", lambda: 4)
     words = data / "labels.csv", "--out", tmp_path / "out", "--jobs", 1, "--device", "cpu", *given
     found = parse([str(word) for word in words])
-    by_images.ByImages(found, ALONE)
+    by_images.ByImages(found)
     assert (found.jobs, found.threads) == (1, threads)
 
 
@@ -427,23 +425,6 @@ def test_a_full_disk_at_the_end_costs_nothing(data, tmp_path, monkeypatch, capsy
             assert run(*command) == 0
         for name in ("labels.csv", "report.html"):
             assert (tmp_path / "out" / name).read_bytes() == complete[name]
-
-
-@needs_mpi
-@pytest.mark.parametrize("features", [False, True])
-def test_on_two_ranks(features, data, by_features, tmp_path):
-    words = [str(w) for w in SHORT]
-    if features:
-        words = [*map(str, BY_FEATURES), "--features", str(data / "features.npz")]
-    done = ranks("relabel", data / "labels.csv", "--out", tmp_path / "out", *words)
-    assert len(read(tmp_path / "out" / "labels.csv")) == 60
-    assert done.stdout.count("labels changed") == 1
-    done = ranks("relabel", "no.csv", "--out", tmp_path / "none", code=2)
-    assert done.stderr.count("error: data 'no.csv'") == 1
-
-
-def ranks(*arguments, code=0):
-    return run_on_ranks(2, [sys.executable, "-m", "chainer_jo", *arguments], code)
 
 
 def test_the_commands_say_what_they_are(capsys):

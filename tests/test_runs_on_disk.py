@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from clothing1m_like import make_clothing1m_like
-from ranks_job import ON_DISK
+from clothing1m_like import ON_DISK, make_clothing1m_like
+from here import Here
 from test_clothing1m_report import ended, first_step_ended, flags
 from test_graph_training import stand_in  # noqa: F401  (a fixture)
 
@@ -28,9 +28,8 @@ from chainer_jo.links import PreActResNet
 from chainer_jo.links.resnet50 import VARIANTS
 from chainer_jo.report.clothing1m import figure7, table3
 from chainer_jo.scheduling import worker
-from chainer_jo.scheduling.many_ranks import Team
+from chainer_jo.scheduling.scheduler import Scheduler
 from chainer_jo.training.extensions import Paused
-from chainer_jo.training.many_ranks import ALONE
 
 SETTINGS = Settings(engine="stock", workers=0, snapshot_seconds=0)
 SECOND = replace(
@@ -42,6 +41,13 @@ SECOND = replace(
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data") / "small"
     return clothing1m.load(make_clothing1m_like(folder, size=18), ON_DISK.data.name)
+
+
+def work(store, data, experiment):
+    """Brings a run and its first step to an end; gives the events."""
+    events, pool = [], Here(store, lambda: data, SETTINGS, 1, threads=1)
+    assert Scheduler(store, pool, events.append).work([experiment])
+    return events
 
 
 def prepared(run):
@@ -120,7 +126,7 @@ def test_a_damaged_checkpoint_is_refused(data, tmp_path):
     path = stopped(store, data)
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(UserError, match="expected this file removed, which begins") as caught:
-        Run(ON_DISK, data, store, SETTINGS)
+        Run(ON_DISK, data, store, SETTINGS).finish()
     assert str(caught.value).startswith(f"{path}: damaged checkpoint (")
     assert "--fresh" not in str(caught.value)
     path.unlink()
@@ -159,29 +165,28 @@ def test_results_of_other_data_in_the_folder_are_refused(build, tmp_path, capsys
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_a_diverged_first_step_leaves_no_labels_and_no_second_step(data, tmp_path):
-    store, events = RunStore(tmp_path), []
+    store = RunStore(tmp_path)
     sgd = replace(ON_DISK.optimization, learning_rate=1e30)
     hopeless = replace(ON_DISK, optimization=sgd)
     second = replace(SECOND, first_step=hopeless)
-    assert Team(store, lambda: data, SETTINGS, ALONE, events.append).work([second])
-    assert [event.state for event in events] == ["diverged"]
+    assert [event.state for event in work(store, data, second)] == ["diverged"]
     assert store.result(hopeless)["state"] == "diverged" and store.labels(hopeless) is None
     assert store.result(second) is None
     with pytest.raises(UserError, match="first step has to finish first"):
         Run(second, data, store, SETTINGS)
 
 
-def test_a_team_tidies_up(data, tmp_path):
+def test_what_a_kill_left_beside_a_result_is_removed(data, tmp_path):
     store = RunStore(tmp_path)
     worker.execute(ON_DISK, store, data, SETTINGS)
     store.snapshot(ON_DISK).touch()  # as of a kill between the result and its removal
-    assert Team(store, lambda: data, SETTINGS, ALONE).work([ON_DISK])
+    assert work(store, data, ON_DISK) == []
     assert not store.snapshot(ON_DISK).exists()
 
 
 def test_what_another_process_has_ended_meanwhile_is_not_run_again(data, tmp_path, monkeypatch):
     """It ends between the look at what is left and the lock."""
-    store, events, lock = RunStore(tmp_path), [], RunStore.lock
+    store, lock = RunStore(tmp_path), RunStore.lock
 
     def lock_later(self, experiment):
         if store.result(experiment) is None:
@@ -190,7 +195,7 @@ def test_what_another_process_has_ended_meanwhile_is_not_run_again(data, tmp_pat
 
     monkeypatch.setattr(RunStore, "lock", lock_later)
     monkeypatch.setattr(worker, "Run", lambda *_: pytest.fail("run again"))
-    assert Team(store, lambda: data, SETTINGS, ALONE, events.append).work([ON_DISK])
+    events = work(store, data, ON_DISK)
     assert [(event.state, event.result["id"]) for event in events] == [("finished", ON_DISK.id)]
 
 

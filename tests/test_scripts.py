@@ -99,19 +99,15 @@ def test_table_from_nothing_and_again(preset, tmp_path, capsys):
     assert again.split("**Table")[1] == first.split("**Table")[1]
 
 
-def test_results_of_other_code_or_in_other_shards_are_noted(tiny, tmp_path, caplog, monkeypatch):
+def test_results_of_other_code_are_noted(tiny, tmp_path, caplog, monkeypatch):
     """They are of the same id, and other numbers: a cell may mix both."""
     flags = ("--noise-rates", "0", "--trials", "1")
     for _ in range(2):
-        assert run(table1, tmp_path, *flags, "--shards", "2") == 0
+        assert run(table1, tmp_path, *flags) == 0
     assert not caplog.messages
-    assert run(table1, tmp_path, "--noise-rates", "0", "0.5", "--trials", "1", "--dry-run") == 0
-    (note,) = caplog.messages
-    assert note.startswith("3 of 3 finished runs were computed in 2 shards, which gives other ")
-    assert "this command's 1;" in note
     monkeypatch.setattr(provenance, "sources_digest", lambda: "another")
-    assert run(table1, tmp_path, *flags, "--shards", "2") == 0
-    (_, note) = caplog.messages
+    assert run(table1, tmp_path, *flags) == 0
+    (note,) = caplog.messages
     assert note.startswith("3 of 3 finished runs were made by other code than this (commit ")
 
 

@@ -212,6 +212,87 @@ def test_padding_of_iterator_and_images_has_to_agree():
         JointUpdater(order, optimizer, images, LabelStore(np.zeros(4, np.int32), 2, "soft"))
 
 
+class Arrays:
+    """Images that are in memory already."""
+
+    def __init__(self, x):
+        self._x = x
+
+    def fetch(self, batch):
+        return ()
+
+    def augmented(self, batch):
+        return self._x[batch.indices]
+
+
+def small_updater():
+    """Five steps of 8 images are two epochs of 20; some true labels are not known."""
+    rng = np.random.default_rng(0)
+    x, noisy = rng.random((20, 5), dtype=np.float32), rng.integers(3, size=20).astype(np.int32)
+    objective = JointObjective(np.full(3, 1 / 3, np.float32), alpha=1.2, beta=0.8)
+    weights = rng.random((3, 5), dtype=np.float32)
+    model = Classifier(chainer.links.Linear(5, 3, initialW=weights), objective)
+    return JointUpdater(
+        BatchIterator(20, 8, 0, 1, 0, False),
+        FlatMomentumSGD(0.5, 0.9, 1e-2).setup(model),
+        Arrays(x),
+        LabelStore(noisy, 3),
+        noisy,
+        np.where(noisy == 2, -1, noisy),
+    )
+
+
+def test_an_epochs_means_and_accuracies_are_reported():
+    """Each epoch's are its own, and labels that are not known count neither as right nor wrong."""
+    updater = small_updater()
+    noisy = updater.labels.labels.argmax(axis=1)
+    for steps in (3, 2):
+        losses, report = [], {}
+        with chainer.Reporter().scope(report):
+            for _ in range(steps):
+                assert not report
+                updater.update()
+                losses.append({k: float(v) for k, v in updater.model.objective.terms.items()})
+        right = updater.labels.probabilities.argmax(axis=1) == noisy
+        assert report.pop("accuracy/noisy") == right.mean()
+        assert report.pop("accuracy/true") == right[noisy != 2].mean()
+        assert right.mean() != right[noisy != 2].mean(), "otherwise nothing is tested"
+        assert report == pytest.approx(
+            {name: np.mean([step[name] for step in losses]) for name in losses[0]}
+        )
+    assert updater.is_new_epoch and updater.epoch == 2
+
+
+def test_where_no_label_is_known_no_accuracy_is_reported():
+    predicted, labels = np.array([0, 1, 2, 3, 3]), np.array([0, 2, -1, 3, -1])
+    assert extensions.accuracy(predicted, labels) == pytest.approx(2 / 3)
+    assert extensions.accuracy(predicted, np.full(5, -1)) is None
+    updater, report = small_updater(), {}
+    updater._references["true"] = np.full(20, -1)
+    with chainer.Reporter().scope(report):
+        for _ in range(3):
+            updater.update()
+    assert "accuracy/noisy" in report and "accuracy/true" not in report
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 4])
+def test_sums_within_an_epoch_go_on_from_a_checkpoint(steps):
+    whole, killed, continued = small_updater(), small_updater(), small_updater()
+    for updater in (whole, killed):
+        for _ in range(steps):
+            updater.update()
+    state = serializers.DictionarySerializer()
+    state.save(killed)
+    older = {**state.target, "iterator:main/shards": np.array(1)}  # as earlier versions wrote it
+    serializers.NpzDeserializer(older).load(continued)
+    reports = {}, {}
+    for updater, report in zip((whole, continued), reports, strict=True):
+        with chainer.Reporter().scope(report):
+            while not report:
+                updater.update()
+    assert reports[0] == reports[1] and whole.iteration == continued.iteration
+
+
 def test_a_batch_larger_than_the_set_is_refused():
     with pytest.raises(UserError, match="10 training images: expected at least 16, one batch"):
         BatchIterator(10, 16, seed=0, step=1, pad=0, flip=False)
@@ -230,6 +311,15 @@ def test_every_batch_is_full_and_every_epoch_complete():
     for name in ("indices", "dy", "dx", "flips"):
         drawn = np.concatenate([getattr(batch, name) for batch in batches])
         assert (drawn[:10] != drawn[10:]).any()
+
+
+def test_the_announced_order_is_the_order():
+    iterator = BatchIterator(41, 8, 0, 1, 0, False)
+    for _ in range(4):
+        next(iterator)
+    announced = iterator.upcoming()
+    for _ in range(12):
+        np.testing.assert_array_equal(next(announced), next(iterator).indices)
 
 
 def test_iterator_continues_where_it_was(tmp_path):

@@ -26,7 +26,7 @@ from chainer_jo.datasets import ImageData
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
-from chainer_jo.experiments.provenance import collect, device_name, other_code, other_shards
+from chainer_jo.experiments.provenance import collect, device_name, other_code
 from chainer_jo.experiments.run import Settings, device_of
 from chainer_jo.experiments.store import RunStore, read_packed
 from chainer_jo.functions import providers
@@ -34,10 +34,8 @@ from chainer_jo.report.table import Table
 from chainer_jo.report.words import of_the_paper
 from chainer_jo.scheduling.cost import MEASURED, Cost, duration, makespan, probe
 from chainer_jo.scheduling.local_pool import LocalPool
-from chainer_jo.scheduling.many_ranks import Team, follow
 from chainer_jo.scheduling.scheduler import Event, Pool, Scheduler, pending, with_first_steps
 from chainer_jo.scheduling.status import Status
-from chainer_jo.training.many_ranks import ALONE, Ranks, connect
 
 _logger = logging.getLogger(__name__)
 
@@ -45,8 +43,6 @@ _logger = logging.getLogger(__name__)
 WORTH_A_PROBE = 1800.0
 #: Share of the time that may go into updating tables and figures while runs are computed.
 REFRESH_SHARE = 0.02
-#: Seconds for the first rank to report an error that all ranks meet.
-PATIENCE = 3
 
 
 class Output(Protocol):
@@ -74,27 +70,27 @@ def main(
 ) -> None:
     """Entry point of a script; see `start`."""
 
-    def lead(flags: argparse.Namespace, ranks: Ranks) -> None:
-        App(flags, builds if isinstance(builds, Sequence) else [builds], images, ranks).main()
+    def work(flags: argparse.Namespace) -> None:
+        App(flags, builds if isinstance(builds, Sequence) else [builds], images).main()
 
-    start(partial(parse, description, argv, images), lead)
+    start(partial(parse, description, argv, images), work)
 
 
 def start(
-    read: Callable[[], argparse.Namespace], lead: Callable[[argparse.Namespace, Ranks], None]
+    read: Callable[[], argparse.Namespace], work: Callable[[argparse.Namespace], None]
 ) -> None:
-    """A command, alone or on each of many ranks; ends the process with 0, 2 (bad input), 130
-    (interrupted) or 1 (its output is read no more).
+    """A command; ends the process with 0, 2 (bad input), 130 (interrupted) or 1 (its output is read
+    no more).
 
     Parameters
     ----------
-    read : gives the flags, of which ``device`` is asked for here.
-    lead : what the first rank does with them.
+    read : gives the flags.
+    work : what is done with them.
     """
     logging.basicConfig(level=logging.WARNING, format="note: %(message)s")
     # Like Ctrl-C: otherwise the processes of the runs would live on until their epoch's end.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    ranks, flags = ALONE, None
+    flags = None
     try:
         with written():
             flags = read()
@@ -103,22 +99,17 @@ def start(
                     f"CHAINER_DTYPE {dtype}: expected float32, which weights are kept in; "
                     "--precision says what is computed in"
                 )
-            ranks = connect(flags.device != "cpu")
-            if ranks.is_first:
-                lead(flags, ranks)
-                ranks.broadcast(None)  # the others may go
-            else:
-                follow(ranks)
+            work(flags)
     except UserError as error:
         more = f"; {_after(flags)}" if isinstance(error, Unfinished) else ""
-        _fail(ranks, f"error: {error}{more}", 2)
+        _fail(f"error: {error}{more}", 2)
     except BrokenPipeError:
         print_no_more()
-        _fail(ranks, f"nobody reads the output; {_after(flags)}", 1)
+        _fail(f"nobody reads the output; {_after(flags)}", 1)
     except OSError as error:
-        _fail(ranks, f"error: {file_error(error)}", 2)
+        _fail(f"error: {file_error(error)}", 2)
     except KeyboardInterrupt:
-        _fail(ranks, f"\ninterrupted; {_after(flags)}", 130)
+        _fail(f"\ninterrupted; {_after(flags)}", 130)
 
 
 def _after(flags: argparse.Namespace | None) -> str:
@@ -134,27 +125,18 @@ def go_on(fresh: bool = False) -> str:
     return f"{command} continues where this one stopped"
 
 
-def _fail(ranks: Ranks, line: str, code: int) -> NoReturn:
-    if not ranks.is_first:
-        time.sleep(PATIENCE)
+def _fail(line: str, code: int) -> NoReturn:
     print(line, file=sys.stderr, flush=True)
-    ranks.abort(code)
+    sys.exit(code)
 
 
 class App:
-    """One invocation of a script; of many ranks the first alone has it."""
+    """One invocation of a script."""
 
     def __init__(
-        self,
-        flags: argparse.Namespace,
-        builds: Sequence[Build],
-        images: ImageSource,
-        ranks: Ranks = ALONE,
+        self, flags: argparse.Namespace, builds: Sequence[Build], images: ImageSource
     ) -> None:
-        if ranks.size > 1:
-            flags.jobs = 1
         self.flags = flags
-        self.ranks = ranks
         found = images.find(flags)
         self.load_data = found.load
         self.study = study_of(flags, images, found)
@@ -163,7 +145,6 @@ class App:
             engine=flags.engine,
             graph=flags.graph,
             deadline=flags.deadline,
-            shards=flags.shards,
             verbose=flags.jobs == 1 and flags.cluster is None,
             **images.settings(flags),
         )
@@ -285,10 +266,9 @@ class App:
         )
         iterations = preset.train_images / preset.batch_size
         guess = preset.seconds_per_iteration if flags.device == "cpu" and alike else None
-        elsewhere = flags.cluster or self.ranks.size > 1
-        device = None if elsewhere else device_name(device_of(flags.device))
+        device = None if flags.cluster else device_name(device_of(flags.device))
         cost = Cost.of(self.store, self.experiments, device, guess and guess * iterations)
-        if cost.basis == MEASURED or not alike or elsewhere:
+        if cost.basis == MEASURED or not alike or flags.cluster:
             return cost
         tried = self._tried(sum(map(cost.seconds, self.experiments)))
         return cost.tried(tried and tried * iterations)
@@ -309,10 +289,9 @@ class App:
         seconds = makespan(left, flags.jobs) * self._cost.seconds_per_epoch
         known = left and flags.runs and not flags.cluster and not math.isnan(seconds)
         about = f", about {duration(seconds)}" if known else ""
-        together = f"{self.ranks.size} ranks | " if self.ranks.size > 1 else ""
         print(
             f"preset {study.preset.name} ({study.preset.summary}) | data {study.data} | "
-            f"device {flags.device} | {together}{flags.precision} | "
+            f"device {flags.device} | {flags.precision} | "
             f"{len(self.experiments)} runs, {len(left)} to do{about}",
             flush=True,
         )
@@ -326,11 +305,9 @@ class App:
     def _note_others(self) -> None:
         """Tells of finished runs that this command would have computed otherwise."""
         finished = [r for e in self.experiments if (r := self.store.result(e))]
-        shards = self.flags.shards or self.ranks.size
-        again = "other --results" if read_packed(self.store.root) else "--fresh"
-        for note in (other_code(finished), other_shards(finished, shards)):
-            if note:
-                _logger.warning("%s; %s does a script's runs again", note, again)
+        if note := other_code(finished):
+            again = "other --results" if read_packed(self.store.root) else "--fresh"
+            _logger.warning("%s; %s does a script's runs again", note, again)
 
     def _print_plan(self) -> None:
         cost, left = self._cost, self._epochs_left()
@@ -382,11 +359,7 @@ class App:
             return True
         live = not self.settings.verbose
         self.status = Status(self._epochs_left(), live)
-        if self.ranks.size > 1:
-            what = self.store, self.load_data, self.settings
-            workers = Team(*what, self.ranks, self._on_event)
-        else:
-            workers = Scheduler(self.store, self._pool(), self._on_event, self.settings.deadline)
+        workers = Scheduler(self.store, self._pool(), self._on_event, self.settings.deadline)
         try:
             return workers.work(self.experiments)
         finally:

@@ -77,11 +77,6 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
         choices=("auto", *PRECISIONS),
         help="mixed: half-precision activations; auto: fp32, but for the preset half mixed",
     )
-    add(
-        "--shards",
-        type=int,
-        help="parts of a batch, each batch-normalised by itself; default: one for each rank",
-    )
     add("--results", type=Path, default=Path("results"), help="folder for runs and tables")
     add("--figures", type=Path, default=Path("figures"), help="folder for figures")
     add("--seed", type=int, default=0, help="seed of the first trial; the next one's is one more")
@@ -137,8 +132,7 @@ def add_computing_flags(add: Callable[..., Any]) -> None:
     add(
         "--jobs",
         type=int,
-        help="runs side by side; default: one per core on a CPU, one on a GPU; under mpiexec all "
-        "ranks work on one",
+        help="runs side by side; default: one per core on a CPU, one on a GPU",
     )
     add(
         "--threads",
@@ -195,7 +189,6 @@ def spare_threads(flags: argparse.Namespace, preset: Preset) -> None:
 
 def _check(flags: argparse.Namespace, images: ImageSource) -> None:
     at_least(1, "machines", flags.machines)
-    at_least(1, "shards", flags.shards)
     at_least(1, "trials", flags.trials)
     at_least(0, "seed", flags.seed)
     if flags.machines and not flags.dry_run:

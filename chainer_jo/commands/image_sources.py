@@ -113,8 +113,8 @@ class Clothing1M:
             metavar=("FROM", "TO"),
             help="the pair that a figure shows; default: the paper's",
         )
-        add("--batch-size", type=int, help="of the batch of all ranks; default: the paper's, 32")
-        add("--workers", type=int, help="decoding processes of each run and rank")
+        add("--batch-size", type=int, help="images of a batch; default: the paper's, 32")
+        add("--workers", type=int, help="decoding processes of each run")
 
     def check(self, flags: argparse.Namespace) -> None:
         at_least(1, "batch-size", flags.batch_size)

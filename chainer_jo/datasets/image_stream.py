@@ -47,7 +47,7 @@ class ImageStream:
             workers = max(1, usable_cores() - 1)
         self.batch_size = batch_size
         self._ahead = ahead
-        context = get_context("spawn")  # a fork would inherit CUDA and MPI, which do not survive it
+        context = get_context("spawn")  # a fork would inherit CUDA, which does not survive it
         shape = (ahead + 2, batch_size, crop, crop, 3)  # one batch in use, one being copied away
         # Memory of this kind has no name: nothing is left behind when the processes are killed.
         memory = context.RawArray(ctypes.c_uint8, int(np.prod(shape)))

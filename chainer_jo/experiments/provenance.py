@@ -143,20 +143,6 @@ def other_code(results: Sequence[dict]) -> str:
     )
 
 
-def other_shards(results: Sequence[dict], shards: int) -> str:
-    """One line about those results that were computed in another number of shards, of which the id
-    of a run says nothing; empty if none was."""
-    # Results that do not say it are older than shards.
-    others = [n for result in results if (n := result.get("shards", 1)) != shards]
-    if not others:
-        return ""
-    numbers = " or ".join(str(number) for number in sorted(set(others)))
-    return (
-        f"{len(others)} of {len(results)} finished runs were computed in {numbers} shards, which "
-        f"gives other numbers than this command's {shards}"
-    )
-
-
 def computing(device: chainer.backend.Device, provider: Provider | None) -> dict:
     """What computes here: commit, digest of the method's sources, device, engine with its threads
     (on a CPU), and versions, as JSON values."""

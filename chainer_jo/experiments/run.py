@@ -1,4 +1,4 @@
-"""One training run, alone or on many ranks, from its description to its result."""
+"""One training run, from its description to its result."""
 
 from __future__ import annotations
 
@@ -22,11 +22,9 @@ from chainer_jo.experiments.task import Task
 from chainer_jo.functions import providers
 from chainer_jo.links.objectives import Classifier
 from chainer_jo.training import extensions
-from chainer_jo.training.extensions.checkpoint import shards_of
 from chainer_jo.training.images import Images
 from chainer_jo.training.iterator import BatchIterator
 from chainer_jo.training.labels import LabelStore
-from chainer_jo.training.many_ranks import ALONE, Ranks, SharedMomentumSGD
 from chainer_jo.training.optimizers import FlatMomentumSGD
 from chainer_jo.training.updaters import JointUpdater
 
@@ -36,8 +34,7 @@ CONFIDENCE_BOUNDS = (0.99, 0.95, 0.9, 0.0)
 
 @dataclass(frozen=True)
 class Settings:
-    """How a run is computed, as opposed to what: ``shards`` changes results, everything else rounds
-    them differently at most.
+    """How a run is computed, as opposed to what: results are rounded differently at most.
 
     Parameters
     ----------
@@ -49,8 +46,7 @@ class Settings:
     snapshot_steps : between two moments within an epoch at which there may be a checkpoint.
     pseudo : what pseudo labels are clustered from.
     weights : file of the pretrained weights that descriptions name.
-    workers : processes of each rank that decode images on disk; None: one per core less one.
-    shards : parts that a batch is made of; None: as many as ranks, or as the checkpoint has.
+    workers : processes that decode images on disk; None: one per core less one.
     verbose : whether Chainer's PrintReport and ProgressBar write to the terminal.
     """
 
@@ -63,7 +59,6 @@ class Settings:
     pseudo: PseudoSource = PseudoSource()
     weights: str | None = None
     workers: int | None = None
-    shards: int | None = None
     verbose: bool = False
 
 
@@ -73,10 +68,9 @@ class Run:
     Parameters
     ----------
     experiment : what to run.
-    data : the data set that it names, whole; on the first rank, None on the others.
-    store : where it is kept; the caller (on the first rank) holds its lock.
+    data : the data set that it names, whole.
+    store : where it is kept; the caller holds its lock.
     on_epoch : called with the run at the end of each epoch.
-    ranks : those that compute it together.
 
     Raises
     ------
@@ -87,17 +81,15 @@ class Run:
     def __init__(
         self,
         experiment: Experiment,
-        data: ImageData | LabelledData | None,
+        data: ImageData | LabelledData,
         store: RunStore,
         settings: Settings,
         on_epoch: Callable[[Run], None] = lambda run: None,
-        ranks: Ranks = ALONE,
     ) -> None:
         self.experiment = experiment
         self.store = store
         self.settings = settings
-        self.ranks = ranks
-        self.folder = store.open(experiment) if ranks.is_first else store.folder(experiment)
+        self.folder = store.open(experiment)
         self._snapshot = store.snapshot(experiment)
         self.task = Task(
             experiment,
@@ -105,10 +97,8 @@ class Run:
             lambda: settings.pseudo.labels(
                 data, experiment.noise.features, experiment.seed, store.root
             ),
-            settings.shards or shards_of(self._snapshot, ranks),
-            ranks,
         )
-        self.device = device_of(settings.device, ranks)
+        self.device = device_of(settings.device)
         self.device.use()
         self.provider = providers.choose(self.device, experiment.precision, settings.engine)
         if self.provider is not None:
@@ -135,54 +125,45 @@ class Run:
             top=relabelling and relabelling.top,
             average=relabelling and relabelling.average,
             xp=self.device.xp,
-            ranks=self.ranks,
         )
         iterator = BatchIterator(
-            task.shards.images,
+            len(task.train),
             optimization.batch_size,
             experiment.seed,
             step,
             pad=optimization.pad,
             flip=optimization.flip,
             send=send,
-            shards=task.shards,
+        )
+        optimizer = FlatMomentumSGD(
+            optimization.learning_rate, optimization.momentum, optimization.weight_decay
         )
         self.inputs = Inputs(task, network, self.device, self.settings.workers)
         self.train_images = self.inputs.images(task.train, iterator)
         self.updater = JointUpdater(
             iterator,
-            self._optimizer().setup(self.model),
+            optimizer.setup(self.model),
             self.train_images,
             labels,
             send(task.train.labels),
             send(task.train.true_labels),
             device=self.device,
             graph=self.graph,
-            parts=len(task.shards.of_rank()),
-            ranks=self.ranks,
         )
         self.trainer = training.Trainer(self.updater, (optimization.epochs, "epoch"), self.folder)
         self._extend()
 
-    def _optimizer(self) -> FlatMomentumSGD:
-        sgd, shards = self.experiment.optimization, self.task.shards
-        arguments = sgd.learning_rate, sgd.momentum, sgd.weight_decay
-        if shards.number == 1:
-            return FlatMomentumSGD(*arguments)
-        parts = len(shards.of_rank())
-        return SharedMomentumSGD(*arguments, ranks=self.ranks, parts=parts)
-
     def _extend(self) -> None:
-        task, ranks, extend, settings = self.task, self.ranks, self.trainer.extend, self.settings
+        task, extend, settings = self.task, self.trainer.extend, self.settings
         relabelling, drops = self.experiment.relabelling, self.experiment.optimization.drops
         self.evaluation_sets = {
             name: (self.inputs.images(part), part.labels)
             for name, part in task.evaluation_sets.items()
         }
-        extend(extensions.Evaluation(self.model, self.evaluation_sets, self.graph, ranks))
+        extend(extensions.Evaluation(self.model, self.evaluation_sets, self.graph))
         if relabelling:
             true_labels = self.device.send(task.train.true_labels)
-            extend(extensions.LabelUpdate(relabelling.start, relabelling.stop, true_labels, ranks))
+            extend(extensions.LabelUpdate(relabelling.start, relabelling.stop, true_labels))
         self.best = extensions.BestEpoch(self.model, keep_weights=self._recovers_by_prediction)
         extend(self.best)
         extend(extensions.StopWhenDiverged())
@@ -191,8 +172,7 @@ class Run:
                 training.extensions.ExponentialShift("lr", 0.1),
                 trigger=training.triggers.ManualScheduleTrigger(list(drops), "epoch"),
             )
-        if ranks.is_first:
-            extensions.extend_log(self.trainer, bool(relabelling), settings.verbose)
+        extensions.extend_log(self.trainer, bool(relabelling), settings.verbose)
         extend(
             lambda trainer: self._on_epoch(self),
             name="on_epoch",
@@ -204,8 +184,6 @@ class Run:
                 self._snapshot,
                 self._trained_on,
                 computing(self.device, self.provider),
-                task.shards,
-                ranks,
                 seconds=settings.snapshot_seconds,
                 steps=settings.snapshot_steps,
                 deadline=settings.deadline,
@@ -217,7 +195,7 @@ class Run:
         """What a snapshot is of: the data, and the labels of a first step, which may be done again
         elsewhere with others."""
         first_step, known = self.experiment.first_step, {}
-        if first_step and self.ranks.is_first:  # which alone looks at snapshots
+        if first_step:
             known = self.store.result(first_step)
         return "-".join([self.task.fingerprint, known.get("labels_sha256", "")[:16]]).rstrip("-")
 
@@ -230,7 +208,7 @@ class Run:
 
     def finish(self) -> dict:
         """Trains from the latest checkpoint, or from the start, to the end, and saves and returns
-        the result, on every rank.
+        the result.
 
         Raises
         ------
@@ -248,16 +226,12 @@ class Run:
             **outcome,
             "iterations": self.updater.iteration,
             "seconds": round(self.trainer.elapsed_time, 1),
-            "ranks": self.ranks.size,
-            "shards": self.task.shards.number,
             "noisy_labels_right": self.task.noisy_labels_right,
             "data": self.task.fingerprint,
             "provenance": provenance(self.device, self.provider, computed),
         }
-        if self.ranks.is_first:
-            self.store.save_result(self.experiment, result)
-            self.store.tidy(self.experiment)
-        self.ranks.broadcast(None)  # nobody goes on before the files are there
+        self.store.save_result(self.experiment, result)
+        self.store.tidy(self.experiment)
         return result
 
     def _train(self) -> dict:
@@ -267,18 +241,14 @@ class Run:
                 self.trainer.run(show_loop_exception_msg=False)
         except extensions.Diverged as diverged:
             return {"state": "diverged", "epoch": diverged.epoch}
-        if self.ranks.is_first:
-            files.write(self.folder / "model.npz", lambda file: save_npz(file, self.model))
+        files.write(self.folder / "model.npz", lambda file: save_npz(file, self.model))
         outcome = {"state": "finished", **self._scores()}
         if self.experiment.relabelling:
             labels = self._final_labels
             if self.task.noisy_labels_right is not None:
                 truth = self.task.train.true_labels
-                outcome["confidence"] = _confidence(labels, truth, self.ranks)
-            parts = self.ranks.gather(labels)
-            if self.ranks.is_first:
-                whole = self.task.shards.join(parts)
-                outcome["labels_sha256"] = self.store.save_labels(self.experiment, whole)
+                outcome["confidence"] = _confidence(labels, truth)
+            outcome["labels_sha256"] = self.store.save_labels(self.experiment, labels)
         return outcome
 
     @property
@@ -287,10 +257,7 @@ class Run:
 
     def _scores(self) -> dict:
         """Accuracies in [0, 1] at the best epoch and at the last; by class at the last."""
-        task, ranks = self.task, self.ranks
-        log = ranks.broadcast(
-            self.trainer.get_extension("LogReport").log if ranks.is_first else None
-        )
+        task, log = self.task, self.trainer.get_extension("LogReport").log
         keys = ("epoch", "validation", "test", "recovery")
         entries = {"best": log[self.best.epoch - 1], "last": log[-1]}
         found = {name: {k: e[k] for k in keys if k in e} for name, e in entries.items()}
@@ -302,11 +269,11 @@ class Run:
         if self._recovers_by_prediction:
             images, truth = self._with_known_truth()
             predicted = predict(images)
-            found["last"]["recovery"] = extensions.accuracy(predicted, truth, ranks)
+            found["last"]["recovery"] = extensions.accuracy(predicted, truth)
             found["last"]["recovery_by_class"] = self._by_class(predicted, truth)
             self.best.restore()
             predicted = predict(images)
-            found["best"]["recovery"] = extensions.accuracy(predicted, truth, ranks)
+            found["best"]["recovery"] = extensions.accuracy(predicted, truth)
         elif self.experiment.relabelling and task.noisy_labels_right is not None:
             predicted = self._final_labels.argmax(axis=1)
             by_class = self._by_class(predicted, task.train.true_labels)
@@ -325,18 +292,17 @@ class Run:
     def _by_class(self, predicted: np.ndarray, labels: np.ndarray) -> list[float | None]:
         """The accuracy of the images of each class."""
         classes = [labels == k for k in range(self.task.num_classes)]
-        return [extensions.accuracy(predicted[k], labels[k], self.ranks) for k in classes]
+        return [extensions.accuracy(predicted[k], labels[k]) for k in classes]
 
 
-def device_of(name: str, ranks: Ranks = ALONE) -> chainer.backend.Device:
-    """The CPU, or the GPU of the name; of many ranks each has its own."""
+def device_of(name: str) -> chainer.backend.Device:
+    """The CPU, or the GPU of the name."""
     if name == "cpu":
         return chainer.get_device("@numpy")
-    number = ranks.local_rank if ranks.size > 1 else int(name.partition(":")[2] or 0)
-    return chainer.get_device(f"@cupy:{number}")
+    return chainer.get_device(f"@cupy:{name.partition(':')[2] or 0}")
 
 
-def _confidence(labels: np.ndarray, true_labels: np.ndarray, ranks: Ranks) -> list[dict]:
+def _confidence(labels: np.ndarray, true_labels: np.ndarray) -> list[dict]:
     """Tables 12 and 13: number and accuracy of labels (n, c) by their highest probability, highest
     first; of those whose true label is known."""
     known = true_labels >= 0
@@ -345,7 +311,7 @@ def _confidence(labels: np.ndarray, true_labels: np.ndarray, ranks: Ranks) -> li
     rows, upper = [], np.inf
     for lower in CONFIDENCE_BOUNDS:
         inside = (highest >= lower) & (highest < upper)
-        number, of_them = ranks.sum(np.array([inside.sum(), right[inside].sum()]))
-        rows.append({"from": lower, "number": int(number), "right": int(of_them)})
+        number, of_them = int(inside.sum()), int(right[inside].sum())
+        rows.append({"from": lower, "number": number, "right": of_them})
         upper = lower
     return rows

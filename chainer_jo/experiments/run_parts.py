@@ -22,7 +22,7 @@ from chainer_jo.training.iterator import BatchIterator
 def make_network(
     task: Task, heads: int, rng: np.random.RandomState, weights: str | None = None
 ) -> chainer.Link:
-    """The untrained network of ``task.experiment.network``, the same on all ranks.
+    """The untrained network of ``task.experiment.network``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a run trains and evaluates on: the split, the noisy labels, and each rank's part of them."""
+"""What a run trains and evaluates on: the split and the noisy labels (Section 5.1), the prior."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chainer_jo.datasets.labelled_data import ImageFiles, Labelled, LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.training.many_ranks import ALONE, Ranks, Shards
+from chainer_jo.training.extensions import accuracy
 
 #: Images on disk that the mean colour is taken of.
 SAMPLE = 500
@@ -21,22 +21,19 @@ HELD_BACK = 0.1
 
 
 class Task:
-    """A rank's part of what one run is made of; everything follows from the data set and the run's
-    seed. The first rank has the data, the others are sent what is theirs.
+    """What one run is made of; everything follows from the data set and the run's seed.
 
     Parameters
     ----------
-    data : the data set on the first rank, None on the others: `ImageData`, of whose images some are
-        held back and whose labels are made noisy, or, for ``real`` noise, `LabelledData` as it is.
+    data : `ImageData`, of whose images some are held back and whose labels are made noisy, or, for
+        ``real`` noise, `LabelledData` as it is.
     pseudo_labels : gives labels (N,) of all training images of the data set, for noise of that
         kind.
-    shards : how many the training images are divided into; None: one for each rank.
 
     Attributes
     ----------
-    train : this rank's training images, `Labelled` with the noisy labels.
-    evaluation_sets : ``validation`` and, if there is one, ``test``, this rank's part of each.
-    shards : how the training images are divided.
+    train : the training images, `Labelled` with the noisy labels.
+    evaluation_sets : ``validation`` and, if there is one, ``test``, `Labelled`.
     prior : float32 (c,).
     mean : what is subtracted from images. Of images in memory the mean training image, float32
         (h, w, c) in [0, 1]; of those on disk the mean colour, float64 (3,) from 0 to 255; None with
@@ -53,46 +50,20 @@ class Task:
     def __init__(
         self,
         experiment: Experiment,
-        data: ImageData | LabelledData | None,
+        data: ImageData | LabelledData,
         pseudo_labels: Callable[[], np.ndarray] | None = None,
-        shards: int | None = None,
-        ranks: Ranks = ALONE,
     ) -> None:
         self.experiment = experiment
-        self._ranks = ranks
-        whole = common = None
-        if ranks.is_first:
-            whole, fingerprint = _labelled(experiment, data, pseudo_labels)
-            train = whole.train
-            known = train.true_labels >= 0
-            right = (train.labels == train.true_labels)[known]
-            common = (
-                fingerprint,
-                whole.class_names,
-                len(train),
-                ("validation", "test") if whole.test else ("validation",),
-                _prior(experiment, whole),
-                _mean(experiment, train.images),
-                float(right.mean()) if known.any() else None,
-            )
-        self.fingerprint, self.class_names, images, names, *rest = ranks.broadcast(common)
-        self.prior, self.mean, self.noisy_labels_right = rest
-        self.num_classes = len(self.class_names)
-        self.shards = Shards(images, shards or ranks.size, ranks.rank, ranks.size)
-        self.train = self._share(whole and whole.train, self.shards.indices)
-        self.evaluation_sets = {name: self._share(whole and getattr(whole, name)) for name in names}
-
-    def _share(self, whole: Labelled | None, indices: Callable | None = None) -> Labelled:
-        """This rank's part of a set: the images of its shards, or of one round in turn."""
-        size = self._ranks.size
-        if size == 1 and self.shards.number == 1:
-            return whole
-        parts = None
-        if self._ranks.is_first:
-            turns = np.arange(len(whole))
-            indices = indices or (lambda rank: turns[rank::size])
-            parts = [whole.take(indices(rank)) for rank in range(size)]
-        return self._ranks.scatter(parts)
+        sets, self.fingerprint = _split_with_noise(experiment, data, pseudo_labels)
+        self.class_names = sets.class_names
+        self.num_classes = len(sets.class_names)
+        self.train = sets.train
+        self.evaluation_sets = {"validation": sets.validation}
+        if sets.test:
+            self.evaluation_sets["test"] = sets.test
+        self.prior = _prior(experiment, sets)
+        self.mean = _mean(experiment, sets.train.images)
+        self.noisy_labels_right = accuracy(sets.train.labels, sets.train.true_labels)
 
     @property
     def transition_matrix(self) -> np.ndarray:
@@ -102,8 +73,8 @@ class Task:
         return model.matrix(rate, self.class_names)
 
     def labels(self, store: RunStore) -> np.ndarray:
-        """What this rank trains on: its noisy labels (n,), or its part of the (n, c) that the first
-        step ended with.
+        """What the run trains on: the noisy labels (n,), or those (n, c) that the first step ended
+        with.
 
         Raises
         ------
@@ -113,12 +84,6 @@ class Task:
         first_step = self.experiment.first_step
         if first_step is None:
             return self.train.labels
-        parts = None
-        if self._ranks.is_first:
-            parts = self.shards.split(self._labels_of(first_step, store))
-        return self._ranks.scatter(parts)
-
-    def _labels_of(self, first_step: Experiment, store: RunStore) -> np.ndarray:
         result, labels = store.result(first_step), store.labels(first_step)
         if result is None or result["state"] != "finished" or labels is None:
             raise UserError(
@@ -132,7 +97,7 @@ class Task:
         return labels
 
 
-def _labelled(
+def _split_with_noise(
     experiment: Experiment,
     data: ImageData | LabelledData,
     pseudo_labels: Callable[[], np.ndarray] | None,

@@ -24,8 +24,7 @@ from chainer_jo.relabel.training import Recipe
 
 
 class ByFeatures:
-    """One invocation. A few thousand small steps gain nothing from a GPU, other processes or ranks:
-    the first does it all."""
+    """One invocation. A few thousand small steps gain nothing from a GPU or other processes."""
 
     def __init__(self, flags: argparse.Namespace) -> None:
         self.flags = flags

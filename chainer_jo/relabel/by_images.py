@@ -35,10 +35,8 @@ from chainer_jo.relabel.presets import FOLDS, large_images, small_images
 from chainer_jo.relabel.trained_network import Member, TrainedNetwork, untrained
 from chainer_jo.scheduling.cost import MEASURED, Cost, duration, makespan, probe
 from chainer_jo.scheduling.local_pool import LocalPool
-from chainer_jo.scheduling.many_ranks import Team
 from chainer_jo.scheduling.scheduler import Scheduler, pending
 from chainer_jo.scheduling.status import Status
-from chainer_jo.training.many_ranks import Ranks
 
 _logger = logging.getLogger(__name__)
 
@@ -47,19 +45,17 @@ SMALL = 64
 
 
 class ByImages:
-    """One invocation; of many ranks the first alone has it."""
+    """One invocation."""
 
-    def __init__(self, flags: argparse.Namespace, ranks: Ranks) -> None:
-        self.ranks = ranks
+    def __init__(self, flags: argparse.Namespace) -> None:
         self.flags = flags
         self.sets = flags.own.sets
         self.side = self._side()
-        self.jobs = 1 if ranks.size > 1 else flags.jobs
         self.settings = Settings(
             device=flags.device,
             deadline=flags.deadline,
             weights=flags.weights,
-            workers=max(1, usable_cores() // self.jobs - 1),
+            workers=max(1, usable_cores() // flags.jobs - 1),
         )
         self.store = RunStore(flags.out)
         self.study = self._study()
@@ -162,7 +158,7 @@ class ByImages:
         experiments = list(self.names)
         waiting = {*pending(experiments, self.store), *self._lost()}
         cost = self._cost(experiments)
-        if cost.basis != MEASURED and self.side is not None and self.ranks.size == 1:
+        if cost.basis != MEASURED and self.side is not None:
             shape = self.side, self.side, 3
             tried = probe(experiments[-1], shape, self.settings, self.flags.threads)
             batches = len(self.sets.train) * (FOLDS - 1) / FOLDS / self.study.preset.batch_size
@@ -170,7 +166,7 @@ class ByImages:
         name = self.names.__getitem__
         print(*run_lines(experiments, waiting, self.store, cost, name), sep="\n")
         left = {e: self.store.epochs_left(e) for e in experiments if e in waiting}
-        seconds = makespan(left, self.jobs) * cost.seconds_per_epoch
+        seconds = makespan(left, self.flags.jobs) * cost.seconds_per_epoch
         print(
             f"{len(experiments)} runs, {len(waiting)} to do, in about {duration(seconds)} "
             f"({cost.basis})"
@@ -283,22 +279,15 @@ class ByImages:
     def _run(self, experiments: Sequence[Experiment]) -> bool:
         waiting = pending(experiments, self.store)
         cost = self._cost(experiments)
-        live = self.ranks.size == 1
         left = {e: self.store.epochs_left(e) for e in waiting}
-        status = Status(left, live, self.names.__getitem__)
-        seconds = makespan(left, self.jobs) * cost.seconds_per_epoch
+        status = Status(left, True, self.names.__getitem__)
+        seconds = makespan(left, self.flags.jobs) * cost.seconds_per_epoch
         if waiting and not math.isnan(seconds):
             print(f"{len(waiting)} runs, about {duration(seconds)}", flush=True)
-        settings = self.settings
-        if self.ranks.size > 1:
-            what = self.store, lambda: self.data, settings, self.ranks
-            workers = Team(*what, status.show)
-        else:
-            threads = self.flags.threads
-            pool = LocalPool(self.store, self.load, settings, self.jobs, threads)
-            workers = Scheduler(self.store, pool, status.show, settings.deadline)
+        flags, settings = self.flags, self.settings
+        pool = LocalPool(self.store, self.load, settings, flags.jobs, flags.threads)
         try:
-            return workers.work(experiments)
+            return Scheduler(self.store, pool, status.show, settings.deadline).work(experiments)
         finally:
             status.close()
 

@@ -19,7 +19,6 @@ from chainer_jo.relabel.labelled_images import labels_of
 from chainer_jo.relabel.outcome import Outcome, summary
 from chainer_jo.relabel.own_data import usual_size
 from chainer_jo.relabel.results_folder import LABELS, SOFT_LABELS, ResultsFolder
-from chainer_jo.training.many_ranks import Ranks
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -27,7 +26,7 @@ def main(arguments: list[str] | None = None) -> None:
     app.start(lambda: parse(arguments), relabel)
 
 
-def relabel(flags: argparse.Namespace, ranks: Ranks) -> None:
+def relabel(flags: argparse.Namespace) -> None:
     """The command, with its flags read.
 
     Raises
@@ -53,7 +52,7 @@ def relabel(flags: argparse.Namespace, ranks: Ranks) -> None:
     elif flags.features != "auto":
         way = ByFeatures(flags)
     else:
-        way = ByImages(flags, ranks)
+        way = ByImages(flags)
     classes = sets.class_names
     shown = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
     print(f"{len(images):,} images of {len(classes)} classes ({shown})")

@@ -1,1 +1,1 @@
-"""Handing out runs: to processes here, to a cluster, to many ranks; in what order, for how long."""
+"""Handing out runs: to processes here or to a cluster; in what order, for how long."""

@@ -14,7 +14,6 @@ from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.run import Run, Settings
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.training.extensions import Paused
-from chainer_jo.training.many_ranks import ALONE, Ranks
 
 #: The data sets of this process, by the pickled function that loads them; `prepare` of a cluster
 #: puts those here that were sent.
@@ -38,7 +37,6 @@ def execute(
     data: bytes | ImageData | LabelledData,
     settings: Settings,
     on_epoch: Callable[[Run], None] = lambda run: None,
-    ranks: Ranks = ALONE,
 ) -> tuple[str, dict | None]:
     """Brings a run to its end, or to its deadline, unless another process is at it.
 
@@ -46,7 +44,6 @@ def execute(
     ----------
     data : the data set that all runs share, or what loads it, pickled.
     on_epoch : called at the end of each epoch.
-    ranks : of which this is the first; the others `follow`.
 
     Returns
     -------
@@ -67,9 +64,8 @@ def execute(
         if result is None or store.lost_labels(experiment):
             gc.collect()  # the last run is a web of references; its arrays go only now
             store.begin_again(experiment)
-            ranks.broadcast((experiment, store, settings))
             try:
-                result = Run(experiment, data, store, settings, on_epoch, ranks).finish()
+                result = Run(experiment, data, store, settings, on_epoch).finish()
             except Paused:
                 return "paused", None
             except MemoryError as error:  # CuPy's, too

@@ -120,7 +120,7 @@ class Preparation:
 
 
 class StreamedImages(Images):
-    """Images that stay on disk, a million of them: those of one set, or of one rank's part of it.
+    """Images that stay on disk, a million of them: those of one set.
 
     Parameters
     ----------

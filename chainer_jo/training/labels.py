@@ -8,7 +8,6 @@ from chainer import backend
 
 from chainer_jo.errors import UserError
 from chainer_jo.training import device
-from chainer_jo.training.many_ranks import ALONE, Ranks
 
 
 class LabelStore:
@@ -31,7 +30,6 @@ class LabelStore:
     average : epochs that the mean is over (the last 10 in the paper); None for all epochs, as a
         running mean.
     xp : NumPy or CuPy.
-    ranks : those that have the labels of the other images.
 
     Raises
     ------
@@ -47,7 +45,6 @@ class LabelStore:
         top: int | None = None,
         average: int | None = 10,
         xp=np,
-        ranks: Ranks = ALONE,
     ) -> None:
         if rule is not None and rule not in RULES:
             raise UserError(f"label rule {rule!r}: expected one of {', '.join(RULES)}")
@@ -57,7 +54,6 @@ class LabelStore:
             raise UserError(f"labels averaged over {average} epochs: expected at least 1")
         self.rule = rule
         self.top = top
-        self.ranks = ranks
         self.epochs_seen = 0
         labels = xp.asarray(labels)
         if labels.dtype.kind != "f":
@@ -126,20 +122,9 @@ def most_disagreeing(store: LabelStore, mean) -> None:
     predicted, current = mean.argmax(axis=1), store.labels.argmax(axis=1)
     agreement = mean[xp.arange(len(mean)), current]
     agreement[predicted == current] = np.inf
-    chosen = xp.argsort(agreement, kind="stable")[: _own_share(agreement, store.top, store.ranks)]
+    chosen = xp.argsort(agreement, kind="stable")[: store.top]
     chosen = chosen[agreement[chosen] < np.inf]
     store.labels[chosen] = _one_hot(predicted[chosen], mean)
-
-
-def _own_share(values, top: int, ranks: Ranks) -> int:
-    """How many of all ranks' ``top`` smallest values (n,) this rank has."""
-    smallest = np.sort(backend.CpuDevice().send(values))[:top]
-    parts = ranks.gather(smallest)
-    if parts is not None:
-        owners = np.repeat(np.arange(len(parts)), list(map(len, parts)))
-        chosen = owners[np.argsort(np.concatenate(parts), kind="stable")[:top]]
-        parts = np.bincount(chosen, minlength=len(parts)).tolist()
-    return ranks.scatter(parts)
 
 
 def _one_hot(classes, like):

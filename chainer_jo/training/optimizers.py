@@ -109,8 +109,8 @@ class FlatMomentumSGD(chainer.Optimizer):
 
     @contextmanager
     def whole_step(self) -> Iterator[None]:
-        """Around all forward and backward passes of a step: on a GPU much is then done for all
-        layers at once. See `Provider.step`."""
+        """Around the forward and backward pass of a step: on a GPU much is then done for all layers
+        at once. See `Provider.step`."""
         provider = providers.current()
         if provider is None or not device.is_on_gpu(self.parameters):
             yield

@@ -8,7 +8,6 @@ import numpy as np
 from chainer import backend, serializers, training
 
 from chainer_jo.training.extensions.evaluation import accuracy
-from chainer_jo.training.many_ranks import ALONE, Ranks
 
 
 class LabelUpdate(training.Extension):
@@ -24,17 +23,15 @@ class LabelUpdate(training.Extension):
     stop : t2, the last one.
     true_labels : (n,) int32, on the device of the labels, negative where not known, for the report
         alone; None: it goes without.
-    ranks : those that have the other labels.
     """
 
     trigger = 1, "epoch"
     priority = training.PRIORITY_WRITER
 
-    def __init__(self, start: int, stop: int, true_labels=None, ranks: Ranks = ALONE) -> None:
+    def __init__(self, start: int, stop: int, true_labels=None) -> None:
         self.start = start
         self.stop = stop
         self.true_labels = true_labels
-        self.ranks = ranks
 
     def __call__(self, trainer: training.Trainer) -> None:
         store = trainer.updater.labels
@@ -43,7 +40,7 @@ class LabelUpdate(training.Extension):
             store.update()
         if self.true_labels is None:
             return
-        recovery = accuracy(store.labels.argmax(axis=-1), self.true_labels, self.ranks)
+        recovery = accuracy(store.labels.argmax(axis=-1), self.true_labels)
         if recovery is not None:
             chainer.report({"recovery": recovery})
 

@@ -12,7 +12,6 @@ from chainer.backends import cuda
 from chainer_jo.links.objectives import Classifier
 from chainer_jo.training.device import GraphStep
 from chainer_jo.training.images import Images
-from chainer_jo.training.many_ranks import ALONE, Ranks
 
 
 class Predictor:
@@ -47,25 +46,22 @@ class Predictor:
         classes[...] = self._model.predict(cuda.cupy.moveaxis(x, -1, 1)).argmax(axis=1)
 
 
-def accuracy(predicted: Any, labels: Any, ranks: Ranks) -> float | None:
-    """The share of right predictions (n,) among those of all ranks whose label is known (not
-    negative), if any is; arrays of one device."""
+def accuracy(predicted: Any, labels: Any) -> float | None:
+    """The share of right predictions (n,) among those whose label is known (not negative), if any
+    is; arrays of one device."""
     is_known = labels >= 0
     is_right = (predicted == labels) & is_known
-    right, known = ranks.sum(np.array([int(is_right.sum()), int(is_known.sum())]))
-    return float(right / known) if known else None
+    known = int(is_known.sum())
+    return int(is_right.sum()) / known if known else None
 
 
 class Evaluation(training.Extension):
     """Reports, for each named set, the share of its images that the model classifies correctly.
 
-    The running averages of batch normalisation are averaged over the ranks first, so that all
-    evaluate, and save, the same network; then every rank classifies its part of each set.
-
     Parameters
     ----------
     model : what is trained.
-    sets : name -> (this rank's images, their labels (n,) int32, a NumPy array).
+    sets : name -> (images, their labels (n,) int32, a NumPy array).
     graph : whether the model is called as a CUDA graph.
     """
 
@@ -77,18 +73,15 @@ class Evaluation(training.Extension):
         model: Classifier,
         sets: Mapping[str, tuple[Images, np.ndarray]],
         graph: bool = False,
-        ranks: Ranks = ALONE,
     ) -> None:
         self.model = model
         self.sets = sets
-        self.ranks = ranks
         self._predict = Predictor(model, graph)
 
     def __call__(self, trainer: training.Trainer) -> None:
-        self.ranks.average_statistics(self.model)
         chainer.report(
             {
-                name: accuracy(self._predict(images), labels, self.ranks)
+                name: accuracy(self._predict(images), labels)
                 for name, (images, labels) in self.sets.items()
             }
         )

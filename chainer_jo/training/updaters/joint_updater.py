@@ -13,10 +13,10 @@ from chainer.training import StandardUpdater
 from chainer_jo.errors import UserError
 from chainer_jo.links.objectives import Classifier
 from chainer_jo.training.device import GraphStep
+from chainer_jo.training.extensions.evaluation import accuracy
 from chainer_jo.training.images import Images
 from chainer_jo.training.iterator import Batch
 from chainer_jo.training.labels import LabelStore
-from chainer_jo.training.many_ranks import ALONE, Ranks
 from chainer_jo.training.optimizers import FlatMomentumSGD
 
 
@@ -29,22 +29,16 @@ class JointUpdater(StandardUpdater):
     prediction agrees with the noisy (``accuracy/noisy``) and with the true labels
     (``accuracy/true``, of those that are known).
 
-    A batch may come in several equal parts, here and on other ranks, each batch-normalised and
-    compared with the prior by itself; what is reported is of all ranks.
-
     Parameters
     ----------
-    iterator : gives out `Batch` es of this rank's images.
-    optimizer : set up with the `Classifier` to train; a `SharedMomentumSGD` if there is more than
-        one part.
-    images : this rank's training images.
+    iterator : gives out `Batch` es.
+    optimizer : set up with the `Classifier` to train.
+    images : the training images.
     labels : their labels.
     noisy_labels, true_labels : (n,) int32, on the device, negative where not known, for the report
         alone; None: it goes without.
     device : as in Chainer.
     graph : whether the step is captured as a CUDA graph and replayed.
-    parts : of this rank's batch.
-    ranks : those that train together.
 
     Attributes
     ----------
@@ -66,8 +60,6 @@ class JointUpdater(StandardUpdater):
         true_labels=None,
         device=None,
         graph: bool = False,
-        parts: int = 1,
-        ranks: Ranks = ALONE,
     ) -> None:
         super().__init__(iterator, optimizer, device=device)
         pads = [each.pad for each in (iterator, images) if hasattr(each, "pad")]
@@ -75,8 +67,6 @@ class JointUpdater(StandardUpdater):
             raise UserError(f"padding: {pads[0]} of the iterator, expected the images' {pads[1]}")
         self.images = images
         self.labels = labels
-        self.parts = parts
-        self.ranks = ranks
         references = {"noisy": noisy_labels, "true": true_labels}
         self._references = {k: labels for k, labels in references.items() if labels is not None}
         self._sums = {}
@@ -103,8 +93,6 @@ class JointUpdater(StandardUpdater):
             optimizer.send_lr()
             self._graph(*arrays)
             optimizer.t = self.iteration + 1  # a replay does not count
-        if self.parts * self.ranks.size > 1:
-            optimizer.exchange()
         self.steps_of_epoch += 1
         if iterator.is_new_epoch:
             optimizer.new_epoch(auto=True)
@@ -120,19 +108,17 @@ class JointUpdater(StandardUpdater):
         self.step(Batch(indices, dy, dx, flips), *fetched)
 
     def step(self, batch: Batch, *fetched) -> None:
-        """Forward and backward, part by part, then the update; no host synchronisation."""
+        """Forward, backward and the update of theta; no host synchronisation."""
         model, optimizer = self.model, self.get_optimizer("main")
         x = self.images.augmented(batch, *fetched)
         labels = self.labels.labels[batch.indices]
-        size = len(x) // self.parts
         model.cleargrads()
         with optimizer.whole_step():
-            for part in (slice(i * size, (i + 1) * size) for i in range(self.parts)):
-                optimizer.backward(model(x[part], labels[part]))
-                self.labels.write(batch.indices[part], model.objective.probabilities)
-                for name, value in model.objective.terms.items():
-                    total = self._sum(name, value)
-                    total += value
+            optimizer.backward(model(x, labels))
+            self.labels.write(batch.indices, model.objective.probabilities)
+            for name, value in model.objective.terms.items():
+                total = self._sum(name, value)
+                total += value
         optimizer.update()
 
     def _sum(self, name: str, like):
@@ -142,52 +128,25 @@ class JointUpdater(StandardUpdater):
         return self._sums[name]
 
     def _report(self) -> None:
-        totals = dict(self._sums)
+        report = {name: float(total) / self.steps_of_epoch for name, total in self._sums.items()}
+        predicted = self.labels.probabilities.argmax(axis=-1)
         for name, labels in self._references.items():
-            predicted, known = self.labels.probabilities.argmax(axis=-1), labels >= 0
-            totals[f"right/{name}"] = ((predicted == labels) & known).sum()
-            totals[f"known/{name}"] = known.sum()
-        report = self._of_all_ranks(totals)
-        for name in self._sums:
-            report[name] /= self.steps_of_epoch * self.parts * self.ranks.size
-        for name in self._references:
-            right, known = report.pop(f"right/{name}"), report.pop(f"known/{name}")
-            if known:
-                report[f"accuracy/{name}"] = right / known
+            agreeing = accuracy(predicted, labels)
+            if agreeing is not None:
+                report[f"accuracy/{name}"] = agreeing
         chainer.report(report)
-        self._begin_sums()
-
-    def _of_all_ranks(self, totals: dict) -> dict[str, float]:
-        """The sums over the ranks of 0-d arrays on the device; all of them in one transfer."""
-        if not totals:
-            return {}
-        xp = backend.get_array_module(self.labels.labels)
-        together = xp.stack([xp.asarray(value, np.float64) for value in totals.values()])
-        summed = self.ranks.sum(backend.CpuDevice().send(together))
-        return dict(zip(totals, summed.tolist(), strict=True))
-
-    def _begin_sums(self) -> None:
         for total in self._sums.values():
             total[...] = 0  # kept, since a CUDA graph knows their addresses
         self.steps_of_epoch = 0
 
     def serialize(self, serializer) -> None:
         """Saves or loads the iterator, the optimizer, the model, the labels and the sums of the
-        epoch so far; all ranks call it together."""
+        epoch so far."""
         super().serialize(serializer)
         self.labels.serialize(serializer["labels"])
         self.steps_of_epoch = serializer("steps", self.steps_of_epoch)
-        saved = json.loads(serializer("sums", json.dumps(self._of_all_ranks(self._sums))))
-        if isinstance(serializer, chainer.Deserializer):
-            self._load_sums(saved)
-
-    def _load_sums(self, saved: dict[str, float]) -> None:
-        iterator = self.get_iterator("main")
-        if iterator.epoch_detail == iterator.epoch:
-            # The epoch is over, or begins anew: with another number of shards it does.
-            self._begin_sums()
-            return
+        sums = {name: float(total) for name, total in self._sums.items()}
+        saved = json.loads(serializer("sums", json.dumps(sums)))
         xp = backend.get_array_module(self.labels.labels)
         for name, value in saved.items():
-            # Those of all ranks go on in the first one's.
-            self._sum(name, xp.zeros((), np.float32))[...] = self.ranks.is_first * value
+            self._sum(name, xp.zeros((), np.float32))[...] = value
