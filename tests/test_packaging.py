@@ -19,7 +19,7 @@ import chainer_jo
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-INSTALLED = ("cpu", "mpi", "weights", "cluster", "test")
+INSTALLED = ("cpu", "weights", "cluster", "test")
 ALWAYS = PROJECT["dependencies"] + sum(map(EXTRAS.get, INSTALLED), [])
 WANTED = {
     "requirements.txt": ALWAYS,
