@@ -37,6 +37,8 @@ class StandIn:
         for held, given in zip(self.held, arrays, strict=True):
             held[...] = given
         steps = self.optimizer and self.optimizer.t
+        if self.optimizer:
+            assert self.optimizer._sent_lr == self.optimizer.lr, "a replay reads what was sent"
         self.step(*self.held)
         if self.optimizer:
             self.optimizer.t = steps

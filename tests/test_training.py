@@ -260,7 +260,7 @@ def test_an_epochs_means_and_accuracies_are_reported():
         assert report == pytest.approx(
             {name: np.mean([step[name] for step in losses]) for name in losses[0]}
         )
-    assert updater.is_new_epoch and updater.epoch == 2
+    assert updater.epoch == updater.get_optimizer("main").epoch == 2 and updater.replays == 0
 
 
 def test_where_no_label_is_known_no_accuracy_is_reported():
