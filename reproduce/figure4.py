@@ -2,8 +2,14 @@
 
 from chainer_jo.commands import main
 from chainer_jo.experiments.presets import Study
-from chainer_jo.paper import text
-from chainer_jo.paper.settings import FIGURE4_EPOCHS, FIGURE4_NOISE_RATE, FIGURE4_TOPS
+from chainer_jo.paper.settings import (
+    FIGURE4_BEST_HARD,
+    FIGURE4_BEST_TOP,
+    FIGURE4_EPOCHS,
+    FIGURE4_NOISE_RATE,
+    FIGURE4_SOFT,
+    FIGURE4_TOPS,
+)
 from chainer_jo.report.cells import Cell, score
 from chainer_jo.report.curves import Curve, Inset
 from chainer_jo.report.figure import Figure
@@ -17,12 +23,7 @@ CAPTION = (
 #: By name: label rule, how many labels it updates in an epoch (None: all), what it is called.
 RULES = {"soft": ("soft", None, "soft label"), "all": ("hard", None, "hard label, all")}
 RULES |= {f"top{k}": ("top", k, f"top {k}") for k in FIGURE4_TOPS}
-PRINTED = {
-    ("soft", "test"): text.FIGURE4_SOFT["test_accuracy"],
-    ("soft", "recovery"): text.FIGURE4_RECOVERY["soft_recovery"],
-    ("top500", "test"): text.FIGURE4_HARD["test_accuracy"],
-    ("top500", "recovery"): text.FIGURE4_RECOVERY["hard_recovery"],
-}
+PRINTED = {"soft": FIGURE4_SOFT, f"top{FIGURE4_BEST_TOP}": FIGURE4_BEST_HARD}
 
 
 def figure(study: Study) -> Figure:
@@ -37,7 +38,13 @@ def figure(study: Study) -> Figure:
         ]
         curves.append(Curve(label, [run.first_step for run in runs], keys={"rule": name}))
         cells = [
-            Cell({"rule": name}, {"accuracy": a}, runs, score("last", a), PRINTED.get((name, a)))
+            Cell(
+                {"rule": name},
+                {"accuracy": a},
+                runs,
+                score("last", a),
+                PRINTED.get(name, {}).get(a),
+            )
             for a in ("test", "recovery")
         ]
         rows.append((label, cells))

@@ -59,7 +59,6 @@ def _section(r: Reference) -> list[str]:
             ("report, for a browser", "report.html"),
             ("claims", "claims.md"),
             ("learning curves of Table 1", "learning_curves.md"),
-            ("relabelled images", "relabelled.html"),
             ("every finished run: description, result, log", PACKED),
         )
         if (r.results / file).exists()

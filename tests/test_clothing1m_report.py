@@ -1,4 +1,4 @@
-"""Table 3, Figures 7 and 8 and the page, from a real run on a tiny set in the layout."""
+"""Table 3, Figures 7 and 8, from a real run on a tiny set in the layout."""
 
 import csv
 import dataclasses
@@ -9,7 +9,6 @@ import sys
 import numpy as np
 import pytest
 from clothing1m_like import make_clothing1m_like
-from own_images import content
 from processes import ROOT, environment, run
 
 from chainer_jo.commands import clothing1m_main as main
@@ -20,9 +19,7 @@ from chainer_jo.experiments.presets import CLOTHING1M_PAPER as PAPER
 from chainer_jo.experiments.presets import REAL, Study, pretrained
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper import tables
-from chainer_jo.report import relabelled_page
-from chainer_jo.report.clothing1m import figure7, page, table3
-from chainer_jo.report.relabelled import Relabelled
+from chainer_jo.report.clothing1m import figure7, table3
 
 NAMES = list(clothing1m.CLASS_NAMES)
 
@@ -124,25 +121,6 @@ def test_a_figure_of_any_pair_alone_and_in_seconds(written, data):
     assert all(row["before"] == "Knitwear" for row in rows)
 
 
-def test_the_page_has_every_relabelled_image(written, data):
-    where, _ = written
-    folder = where / "results/digits-tiny"
-    text, shown = (folder / "relabelled.html").read_text(), content(folder / "relabelled.html")
-    (path,) = (folder / "runs").glob("first-step-real-*/labels.npz")
-    with np.load(path) as archive:
-        assigned = archive["labels"].argmax(axis=1)
-    before = clothing1m.load(data).train.labels
-    moved = sum(map(len, shown["pairs"].values()))
-    assert moved == np.sum(assigned != before)
-    for name, images in shown["pairs"].items():
-        a, b = map(int, name.split(","))
-        assert len(images) == shown["counts"][a][b] == np.sum((before == a) & (assigned == b))
-        probabilities = [probability for _, probability in images]
-        assert probabilities == sorted(probabilities, reverse=True)
-        assert all(source.startswith("data:image/jpeg;base64,") for source, _ in images)
-    assert "{{" not in text and str(where) not in text
-
-
 def first_step_ended(study, folder, labels):
     """A store in which it did, with labels made up."""
     store, first_step = RunStore(folder), study.first_step(*REAL, 0)
@@ -160,48 +138,14 @@ def ended(store, experiment, data):
     store.save_result(experiment, result)
 
 
-@pytest.mark.parametrize("shown", [figure7, page], ids=["figure", "page"])
-def test_without_the_labels_what_was_drawn_of_them_stays(data, tmp_path, shown):
+def test_without_the_labels_what_was_drawn_of_them_stays(data, tmp_path):
     """As over committed results, which have runs and pictures but no labels."""
     loaded = clothing1m.load(data)
     study = Study(DIGITS, "tiny", load=lambda: loaded)
     ended(RunStore(tmp_path), study.first_step(*REAL, 0), loaded)
-    drawn, origin = shown(study), {"preset": "digits", "data": "tiny"}
+    drawn, origin = figure7(study), {"preset": "digits", "data": "tiny"}
     assert drawn.write(RunStore(tmp_path), origin, tmp_path, tmp_path) == []
     assert "labels that the first step ended with are not" in drawn.text(RunStore(tmp_path), origin)
-
-
-def test_names_of_classes_do_not_end_the_script_of_the_page(data, tmp_path):
-    names = ("<!--<script>", "</script>", *NAMES[2:])
-    loaded = dataclasses.replace(clothing1m.load(data), class_names=names)
-    study = Study(DIGITS, "tiny", load=lambda: loaded)
-    store = first_step_ended(study, tmp_path, np.eye(len(NAMES))[loaded.train.labels])
-    page(study).write(store, {"preset": "digits", "data": "tiny"}, tmp_path, tmp_path)
-    assert content(tmp_path / "relabelled.html")["classes"] == list(names)
-    assert names[0] not in (tmp_path / "relabelled.html").read_text()
-
-
-def test_the_page_says_what_the_stand_in_draws(data, tmp_path):
-    loaded = clothing1m.load(data)
-    study = Study(DIGITS, "tiny", load=lambda: loaded)
-    store = first_step_ended(study, tmp_path, np.eye(len(NAMES))[loaded.train.labels])
-    for of, said in (("tiny", False), ("clothing1m-standin", True)):
-        page(study).write(store, {"preset": "digits", "data": of}, tmp_path, tmp_path)
-        shown = (tmp_path / "relabelled.html").read_text()
-        assert ("a T-shirt is the digit 0, " in shown) is said
-
-
-def test_images_that_are_not_in_the_page_are_found_whatever_their_folder_is_called(
-    data, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(relabelled_page, "EMBEDDED", 0)
-    loaded = clothing1m.load(shutil.copytree(data, tmp_path / "50 % #1"))
-    study = Study(DIGITS, "tiny", load=lambda: loaded)
-    labels = np.eye(len(NAMES))[np.roll(loaded.train.labels, 1)]
-    store = first_step_ended(study, tmp_path, labels)
-    folder = tmp_path / "pages"
-    page(study).write(store, {"preset": "digits", "data": "tiny"}, folder, folder)
-    assert content(folder / "relabelled.html")["base"] == "../50%20%25%20%231/"
 
 
 def test_top_and_bottom_of_a_pair(data, tmp_path):
@@ -223,8 +167,6 @@ def test_top_and_bottom_of_a_pair(data, tmp_path):
     assert [row["key"] for row in rows] == [loaded.train.images.keys[i] for i in expected]
     assert [row["end"] for row in rows] == ["top", "top", "bottom"]
     assert rows[0]["probability"] == pytest.approx(0.9)
-    counts = Relabelled.by(store, study.first_step(*REAL, 0), study.load).counts()
-    assert counts[hoodie, shirt] == len(members) and counts.sum() == len(labels)
 
 
 def test_before_the_first_step_has_finished(data, tmp_path):

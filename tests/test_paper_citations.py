@@ -15,7 +15,7 @@ FILES = sorted(
 FILES += [ROOT / "README.md"]
 ELSEWHERE = (
     "paper/claims/",
-    "paper/text.py",
+    "paper/settings.py",
     "tests/paper_source",
     "tests/test_paper_",
     "_html.py",

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import signal
 import sys
 import time
@@ -20,11 +21,9 @@ from here import Here
 from processes import ROOT
 from tiny import TINY
 
-from chainer_jo import files
 from chainer_jo.commands import app, flags, main
 from chainer_jo.commands.command_line import ending
 from chainer_jo.commands.image_sources import InMemory
-from chainer_jo.commands.kept import loss
 from chainer_jo.errors import Unfinished
 from chainer_jo.experiments import presets, provenance
 from chainer_jo.experiments.presets import Study
@@ -36,6 +35,7 @@ from chainer_jo.report.claims import Claims
 from chainer_jo.report.comparison_table import comparison_table
 from chainer_jo.report.html import Report
 from chainer_jo.report.label_curves import label_figure
+from chainer_jo.report.output import trials_by_number
 from chainer_jo.report.sensitivity_table import sensitivity_table, validation
 from chainer_jo.report.table import Block, Table
 
@@ -202,25 +202,20 @@ def test_no_runs_shows_no_table_without_a_whole_line_unless_asked_for_it(tiny, t
     assert "Table 8" in capsys.readouterr().out
 
 
-def test_no_runs_replaces_nothing_by_what_has_fewer_trials(tiny, tmp_path, caplog):
-    """As after runs were lost, or of which this command asks for fewer."""
+@pytest.mark.parametrize("of", [None, Claims, Report])
+def test_without_runs_results_of_fewer_trials_replace_nothing(tiny, tmp_path, capsys, of):
+    """As after runs were lost, or where a command asks for fewer trials."""
+    build = partial(of, builds=[table1]) if of else table1
     both = [table1, partial(Claims, builds=[table1])]
     assert run(both, tmp_path, "--noise-rates", "0.5") == 0
     folder = tmp_path / "results" / "tiny"
-    before = {n: (folder / n).read_bytes() for n in ("table1.json", "table1.md", "claims.json")}
-    fewer = ("--noise-rates", "0.5", "--trials", "1", "--no-runs")
-    assert not caplog.messages
-    assert run(both, tmp_path, *fewer) == 0
-    (note,) = caplog.messages
-    assert "table1 (9 of 18 numbers), claims (" in note and "--fewer replaces them" in note
-    assert run(partial(Claims, builds=[table1]), tmp_path, "--trials", "1") == 0  # runs nothing
-    assert "claims (" in caplog.messages[1]
-    assert run(partial(Report, builds=[table1]), tmp_path, "--trials", "1") == 0
-    assert caplog.messages[2].endswith("trials: report; --no-runs --fewer replaces them")
-    assert all((folder / name).read_bytes() == content for name, content in before.items())
-    assert not (folder / "report.html").exists()
-    assert run(both, tmp_path, *fewer, "--fewer") == 0
-    assert all((folder / name).read_bytes() != content for name, content in before.items())
+    assert run(build, tmp_path, "--no-runs") == 0
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    capsys.readouterr()
+    assert run(build, tmp_path, "--trials", "1", "--no-runs") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(r"json: \d+ of the \d+ trials behind its numbers are here; expected", line)
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
 
 
 def test_features_that_do_not_fit_are_refused_before_anything_runs(tiny, tmp_path, capsys):
@@ -246,16 +241,15 @@ def test_no_runs_shows_pseudo_labels_without_their_features(tiny, tmp_path):
     assert written.read_text() == before
 
 
-def test_what_replaces_a_file_keeps_each_of_its_numbers(tmp_path):
-    """And not their sum alone."""
+def test_trials_are_counted_number_by_number():
+    """Not their sum alone."""
 
     def figure(**trials):
         return {"curves": [{"label": name, "trials": n} for name, n in trials.items()]}
 
-    path = tmp_path / "figure5.json"
-    files.write_json(path, figure(noisy=2, pseudo=2))
-    assert loss(path, lambda: figure(noisy=5)) == "figure5 (2 of 4 numbers)"
-    assert loss(path, lambda: figure(pseudo=2, noisy=3)) == ""
+    before = trials_by_number(figure(noisy=2, pseudo=2))
+    assert before.total() == 4 and not before <= trials_by_number(figure(noisy=5))
+    assert before <= trials_by_number(figure(pseudo=2, noisy=3))
 
 
 def test_what_is_known_of_runs_elsewhere_stays(tiny, tmp_path):
@@ -429,7 +423,6 @@ def test_diverged_run_is_named_in_the_table(tiny, tmp_path, capsys):
     (["--unknown"], ["--unknown"]),
     (["--machines", "8"], ["--machines 8", "--dry-run"]),
     (["--fresh", "--no-runs"], ["--fresh", "--no-runs"]),
-    (["--fewer"], ["--fewer", "--no-runs"]),
     (["--cluster", "x", "--jobs", "2"], ["--jobs 2", "one run at a time"]),
 ])  # fmt: skip
 def test_bad_flags_end_with_one_line(tiny, tmp_path, capsys, flags, words):

@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,7 +21,6 @@ from chainer_jo.commands.command_line import file_error, print_no_more, written
 from chainer_jo.commands.dry_run import machines_line, run_lines, script_lines
 from chainer_jo.commands.flags import parse
 from chainer_jo.commands.image_sources import ImageSource, study_of
-from chainer_jo.commands.kept import loss
 from chainer_jo.datasets import ImageData
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.experiments.experiment import Experiment
@@ -30,6 +29,7 @@ from chainer_jo.experiments.provenance import collect, device_name, other_code
 from chainer_jo.experiments.run import Settings, device_of
 from chainer_jo.experiments.store import RunStore, read_packed
 from chainer_jo.functions import providers
+from chainer_jo.report.output import trials_by_number
 from chainer_jo.report.table import Table
 from chainer_jo.report.words import of_the_paper
 from chainer_jo.scheduling.cost import MEASURED, Cost, duration, makespan, probe
@@ -183,10 +183,11 @@ class App:
             self._bind_data()  # with other data than the folder's nothing is done, nor forgotten
             self.store.forget(*reversed(self.experiments))  # no second step without its first
         finished = self._run_pending() if self.flags.runs else True
+        shown = self._to_show()
+        self._check_trials(shown)
         if self.experiments and self.store.results():  # else what is known is of runs elsewhere
             files.write_json(self.store.root / "provenance.json", collect(self.store.root))
-        shown = self._to_show()
-        self._write(shown, show=finished, kept=self._kept(shown))
+        self._write(shown, show=finished)
         if not shown:
             print("written: nothing")
         if not finished:
@@ -388,35 +389,26 @@ class App:
             self._stale.clear()
             self._next_refresh = now + (time.monotonic() - now) / REFRESH_SHARE
 
-    def _kept(self, outputs: Sequence[Output]) -> set[str]:
-        """Where nothing runs, the names of what stays: it would lose trials."""
-        if (self.flags.runs and self.experiments) or self.flags.fewer:
-            return set()
-        lost = {out.name: self._loss(out) for out in outputs if hasattr(out, "data")}
-        for report in (out for out in outputs if hasattr(out, "shown")):
-            others = (part for part in report.shown(self.store.root) if part.name not in lost)
-            if any(lost.values()) or any(map(self._loss, others)):
-                lost[report.name] = report.name
-        kept = {name: words for name, words in lost.items() if words}
-        if kept:
-            _logger.warning(
-                "left as they are in %s, since they would lose trials: %s; "
-                "--no-runs --fewer replaces them",
-                self.store.root,
-                ", ".join(kept.values()),
-            )
-        return set(kept)
+    def _check_trials(self, outputs: Sequence[Output]) -> None:
+        """Raises UserError, where nothing runs, if results of more trials would be replaced."""
+        if self.flags.runs and self.experiments:
+            return
+        reports = (out for out in outputs if hasattr(out, "shown"))
+        parts = [part for report in reports for part in report.shown(self.store.root)]
+        with_data = {out.name: out for out in (*parts, *outputs) if hasattr(out, "data")}
+        for output in with_data.values():
+            path = self.store.root / f"{output.name}.json"
+            before = trials_by_number(files.read_json(path, object, missing=None))
+            kept = before & trials_by_number(output.data(self.store, self.origin) if before else ())
+            if kept != before:
+                raise UserError(
+                    f"{path}: {kept.total()} of the {before.total()} trials behind its numbers are "
+                    "here; expected the flags that it was made with, or the file removed"
+                )
 
-    def _loss(self, output: Output) -> str:
-        """What a table, figure or the claims would lose; empty if no trial."""
-        path = self.store.root / f"{output.name}.json"
-        return loss(path, partial(output.data, self.store, self.origin))
-
-    def _write(self, outputs: Sequence[Output], show: bool, kept: Collection[str] = ()) -> None:
+    def _write(self, outputs: Sequence[Output], show: bool) -> None:
         for output in outputs:
-            paths = []
-            if output.name not in kept:
-                paths = output.write(self.store, self.origin, self.store.root, self.figures)
+            paths = output.write(self.store, self.origin, self.store.root, self.figures)
             if show:
                 print("", output.text(self.store, self.origin), sep="\n")
                 print("written:", *(paths or ["nothing"]))

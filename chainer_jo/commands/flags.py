@@ -99,11 +99,6 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
         help="write what can be shown of the runs that have finished; run nothing",
     )
     add(
-        "--fewer",
-        action="store_true",
-        help="with --no-runs, replace also what more trials have gone into than there are",
-    )
-    add(
         "--fresh",
         action="store_true",
         help="forget this script's runs and do them again; left out, what was begun goes on",
@@ -197,8 +192,6 @@ def _check(flags: argparse.Namespace, images: ImageSource) -> None:
         raise UserError(f"--jobs {flags.jobs}: with --cluster every worker takes one run at a time")
     if flags.fresh and not flags.runs:
         raise UserError("--fresh: it does runs again, --no-runs does none; expected one of them")
-    if flags.fewer and flags.runs:
-        raise UserError("--fewer: expected --no-runs with it")
     resolve_computing_flags(flags, flags.cluster is None, flags.machines is None)
     name = flags.preset
     if name == "auto":

@@ -1,7 +1,7 @@
 """Every number printed in the paper, as data, each in one place.
 
-`tables` has the tables, `text` the numbers in the running text, `settings` the hyper parameters and
-schedules that experiments take from both::
+`tables` has the tables, `settings` the hyper parameters, schedules and other numbers of the running
+text::
 
     >>> from chainer_jo.paper import settings, tables
     >>> tables.TABLE1.value(method="joint", score="last", accuracy="test", noise_rate=0.5)

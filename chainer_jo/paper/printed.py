@@ -101,10 +101,7 @@ def rows(text: str) -> Iterator[Row]:
 
 
 def number(text: str) -> Number:
-    """An int where the paper prints one, else a float; reads ``10^{-4}`` and ``50k`` as well."""
+    """An int where the paper prints one, else a float; reads ``50k`` as well."""
     if text.endswith("k"):
         return 1000 * number(text[:-1])
-    if text.endswith("}"):
-        mantissa, _, exponent = text.rpartition("10^{")
-        return float(f"{mantissa.removesuffix(chr(92) + 'times') or 1}e{exponent[:-1]}")
     return float(text) if "." in text else int(text)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from chainer_jo import files
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper.claims import GROUPS
@@ -57,8 +58,8 @@ class Claims:
         return judged(OutputResults(study, [build(study) for build in self.builds], store))
 
     def text(self, store: RunStore, origin: dict) -> str:
-        """One line per claim and the count of each verdict."""
-        verdicts = self.data(store, origin)
+        """One line per claim that has been written, and the count of each verdict."""
+        verdicts = files.read_json(store.root / f"{self.name}.json", list, missing=[])
         lines = [f"{v['label']:28}  {v['place']:12}  {v['statement']}" for v in verdicts]
         return "\n".join([*lines, "", summary(verdicts)])
 

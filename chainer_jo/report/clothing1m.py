@@ -1,4 +1,4 @@
-"""Table 3, Figures 7 and 8, and the page of relabelled images."""
+"""Table 3, Figures 7 and 8."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from chainer_jo.experiments.presets import REAL, Study
 from chainer_jo.paper.tables import METHODS, TABLE3
 from chainer_jo.report.cells import Cell, score
 from chainer_jo.report.relabelled import RelabelledFigure
-from chainer_jo.report.relabelled_page import RelabelledPage
 from chainer_jo.report.table import Block, Table
 from chainer_jo.report.words import data_set
 
@@ -64,8 +63,3 @@ def relabelled_figure(number: int, before: str, after: str) -> Callable[[Study],
 
 figure7 = relabelled_figure(7, "Hoodie", "T-shirt")
 figure8 = relabelled_figure(8, "T-shirt", "Hoodie")
-
-
-def page(study: Study) -> RelabelledPage:
-    """relabelled.html."""
-    return RelabelledPage(study.first_step(*REAL, 0), study.load)

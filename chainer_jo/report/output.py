@@ -5,9 +5,12 @@ from __future__ import annotations
 import abc
 import csv
 import io
+import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from chainer_jo import files
 from chainer_jo.experiments.experiment import Experiment
@@ -91,6 +94,27 @@ class Output(abc.ABC):
             *write_all(beside / self.name, self.further(store, origin)),
             *write_all(folder / self.name, said),
         ]
+
+
+#: Keys that tell the entries of a list apart: claims, cells of tables, curves, comparisons.
+NAMES = ("id", "row", "column", "label", "what")
+
+
+def trials_by_number(content: Any, where: str = "") -> Counter[str]:
+    """Trials behind each number of a JSON file, by the number's place: tables list them by cell,
+    figures and claims count them by curve and comparison."""
+    counted: Counter[str] = Counter()
+    if isinstance(content, list):
+        for entry in content:
+            names = [entry.get(key) for key in NAMES] if isinstance(entry, dict) else entry
+            counted += trials_by_number(entry, f"{where}/{json.dumps(names)}")
+    elif isinstance(content, dict):
+        own = content.get("trials") or 0
+        counted[where] = len(own) if isinstance(own, list) else own
+        for key, value in content.items():
+            if key != "trials":
+                counted += trials_by_number(value, f"{where}/{key}")
+    return counted
 
 
 def as_csv(rows: Iterable[Sequence]) -> str:

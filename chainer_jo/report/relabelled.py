@@ -72,12 +72,6 @@ class Relabelled:
         moved = np.flatnonzero((self.before == before) & (self.after == after))
         return moved[np.argsort(-self.probability[moved], kind="stable")]
 
-    def counts(self) -> np.ndarray:
-        """(c, c): how many images went from each class (row) to each class (column)."""
-        classes = len(self.class_names)
-        flat = np.bincount(self.before * classes + self.after, minlength=classes**2)
-        return flat.reshape(classes, classes)
-
 
 def drawn_for(names: Sequence[str], origin: dict) -> str:
     """What the stand-in draws for these classes, as a sentence; of other data nothing."""

@@ -7,10 +7,10 @@ from chainer_jo.paper.claims import phases
 from chainer_jo.paper.claims.claim import Claim, Results
 from chainer_jo.paper.claims.decision import NOTABLE, POINTS, Finding, exceeds
 from chainer_jo.paper.claims.memorization import LOSS
-from chainer_jo.paper.text import FIGURES_5_6
+from chainer_jo.paper.settings import FIGURES_5_6_NOISE_RATES
 from chainer_jo.paper.trials import Trials
 
-LESS_NOISY, NOISIER = (f"symmetric_{FIGURES_5_6[bound]}" for bound in ("low", "high"))
+LESS_NOISY, NOISIER = (f"symmetric_{rate}" for rate in FIGURES_5_6_NOISE_RATES)
 NOISY = (LESS_NOISY, NOISIER, "pseudo")
 LOSSES = {"cross_entropy": "cross entropy", "classification": "KL divergence"}
 """What the paper may call the training loss, by its name in a log: the KL divergence (eq. 6) is the

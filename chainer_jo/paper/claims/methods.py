@@ -14,11 +14,10 @@ from chainer_jo.paper.claims.decision import (
     keeps_up,
     on_average,
 )
-from chainer_jo.paper.text import CROSS_ENTROPY_FALL, HARDEST_ASYMMETRIC
+from chainer_jo.paper.settings import CROSS_ENTROPY_DROP_EPOCH, LEAST_GAIN_NOISE_RATE
 from chainer_jo.paper.trials import Trials
 
 OTHERS = tuple(method for method in tables.TABLE2.keys("method") if method != "joint")
-HARDEST_RATE = HARDEST_ASYMMETRIC["noise_percent"] / 100
 
 
 def _noise_rates(table: str) -> tuple[float, ...]:
@@ -111,10 +110,10 @@ def _gain(results: Results, rate: float) -> Trials:
 
 
 def _gains_least(results: Results) -> Iterator[Finding]:
-    hardest = _gain(results, HARDEST_RATE)
+    hardest = _gain(results, LEAST_GAIN_NOISE_RATE)
     for rate in _noise_rates("table2"):
-        if rate != HARDEST_RATE:
-            what = f"gain at r = {rate} against {HARDEST_RATE}"
+        if rate != LEAST_GAIN_NOISE_RATE:
+            what = f"gain at r = {rate} against {LEAST_GAIN_NOISE_RATE}"
             yield exceeds(what, _gain(results, rate), hardest, ties=True, unit=POINTS)
 
 
@@ -211,7 +210,7 @@ CLAIMS = [
         MEMORISED,
         "Section 5.5",
         "On the noisy labels, test accuracy falls from about epoch "
-        f"{CROSS_ENTROPY_FALL['epoch']} on, where the learning rate is first divided by 10.",
+        f"{CROSS_ENTROPY_DROP_EPOCH} on, where the learning rate is first divided by 10.",
         _AFTER_DROP,
         partial(_falls, table="table1", method="cross_entropy"),
         ("table1",),

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from chainer_jo.paper.claims import phases
 from chainer_jo.paper.claims.claim import Claim, Results
 from chainer_jo.paper.claims.decision import TIE, Finding, exceeds
-from chainer_jo.paper.settings import FIGURE4_TOPS
+from chainer_jo.paper.settings import FIGURE4_BEST_TOP, FIGURE4_TOPS
 from chainer_jo.paper.tables import TABLE12, TABLE13
-from chainer_jo.paper.text import FIGURE4_HARD
 from chainer_jo.paper.trials import Trials
 
 HARD_RULES = (*(f"top{k}" for k in FIGURE4_TOPS), "all")
-BEST_HARD_RULE = f"top{FIGURE4_HARD['top']}"
+BEST_HARD_RULE = f"top{FIGURE4_BEST_TOP}"
 NEAR = 1.0
 """Percentage points under where a curve ends at which it counts as converged."""
 ALMOST_CORRECT = 95.0
