@@ -6,7 +6,6 @@ import hashlib
 import logging
 import os
 import stat
-import tarfile
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +22,8 @@ from chainer_jo.datasets.labelled_data import (
     digest_keys,
 )
 from chainer_jo.datasets.source import TAR_ENDING
-from chainer_jo.datasets.unpacked_tar import DAMAGED, unpack
+from chainer_jo.datasets.tar_members import DAMAGED, open_tar
+from chainer_jo.datasets.unpacked_tar import unpack
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import class_folders, label_table
 from chainer_jo.relabel.label_table import USUAL, LabelTable, TableForm
@@ -245,15 +245,17 @@ def _find(spec: str, form: TableForm) -> dict[str, _Listing]:
     if not os.path.exists(path):
         raise UserError(f"data {spec!r}: no such file or folder, expected {EXPECTED}")
     try:
-        if tarfile.is_tarfile(path):
-            return _in_folder(spec, unpack(path), form)
-        if TAR_ENDING.search(path.name) or zipfile.is_zipfile(path):
-            raise tarfile.ReadError
+        with open_tar(path):
+            is_tar = True
     except DAMAGED:
-        raise UserError(f"data {spec!r}: not a tar, or damaged; expected {EXPECTED}") from None
+        if TAR_ENDING.search(path.name) or zipfile.is_zipfile(path):
+            raise UserError(f"data {spec!r}: not a tar, or damaged; expected {EXPECTED}") from None
+        is_tar = False
     except OSError as error:
         raise UserError(f"data {spec!r}: {error.strerror or error}, expected {EXPECTED}") from None
-    return {"train": _in_table(spec, path, form)}
+    return (
+        _in_folder(spec, unpack(path), form) if is_tar else {"train": _in_table(spec, path, form)}
+    )
 
 
 def _in_table(spec: str, file: Path, form: TableForm) -> _Listing:
