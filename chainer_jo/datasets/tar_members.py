@@ -45,6 +45,13 @@ def open_tar(path: Path) -> tarfile.TarFile:
     return tarfile.open(path, tarinfo=_Header)
 
 
+def is_tar(path: Path) -> bool:
+    """Whether a file begins as a tar does. Raises OSError if it cannot be read."""
+    with contextlib.suppress(*DAMAGED), open_tar(path):
+        return True
+    return False
+
+
 Member = tuple[PurePosixPath, IO[bytes] | None]
 
 
