@@ -93,6 +93,9 @@ def test_hidden_and_unrelated_files_do_not_matter(folder):
     (folder / "README").write_text("x")
     (folder / "train/.ipynb_checkpoints").mkdir()
     (folder / "train/.ipynb_checkpoints/1.png").write_text("x")
+    for name in ("train/@eaDir/2.png", "train/9/@eaDir/2.png", "test/__MACOSX/1.png"):
+        (folder / name).parent.mkdir()
+        (folder / name).write_text("x")
     (folder / "raw/9").mkdir(parents=True)
     (folder / "raw/9/1.png").write_text("x")
     check(load(str(folder)))

@@ -15,6 +15,7 @@ from processes import names_in_utf8
 
 from chainer_jo.datasets import source, tar_members
 from chainer_jo.errors import UserError
+from chainer_jo.relabel.class_folders import images_below
 from chainer_jo.relabel.label_table import TableForm
 from chainer_jo.relabel.labelled_images import labels_of, read_sets
 
@@ -124,14 +125,23 @@ def test_tar_of_class_folders(folders, tmp_path, mode, top):
     assert all(map(os.path.isfile, sets.train.files()))
 
 
+def test_a_tar_of_one_folder_with_those_of_a_system_beside_it(folders, tmp_path):
+    with tarfile.open(tmp_path / "pets.tar", "w") as tar:
+        tar.add(folders, "pets")
+        for name in ("__MACOSX", "@eaDir"):
+            tar.add(folders, name)
+    expected = read_sets(str(folders)).train
+    assert list(read_sets(str(tmp_path / "pets.tar")).train.paths) == list(expected.paths)
+
+
 def test_of_a_file_packed_twice_the_last_one_counts(folders, tmp_path):
     path = tmp_path / "pets.tar"
     with tarfile.open(path, "w") as tar:
         tar.add(folders, "pets")
         save(folders / "cat 10/a.webp", 77)
         tar.add(folders / "cat 10/a.webp", "pets/cat 10/a.webp")
-    (file,) = read_sets(str(path)).train.files([0])
-    assert open(file, "rb").read() == (folders / "cat 10/a.webp").read_bytes()
+    images = read_sets(str(path)).train
+    assert (images.root / images.paths[0]).read_bytes() == (folders / "cat 10/a.webp").read_bytes()
 
 
 def test_a_tar_is_unpacked_once_and_again_when_files_are_taken_away(folders, tmp_path):
@@ -258,7 +268,7 @@ MIB, LARGE = 1 << 20, 64 << 20
     (header("x", tarfile.GNUTYPE_LONGNAME, LARGE), b"a" * MIB, "damaged"),
     (header("x", tarfile.GNUTYPE_LONGNAME, -512), b"a" * MIB, "damaged"),
     (header("x", tarfile.GNUTYPE_LONGNAME, 1) * 2000, b"a", "damaged"),
-    (sparse(major="1", minor="0", realsize="9", name="x") + b"100000000\n", b"1\n" * MIB, "damaged"),
+    (sparse(major="1", minor="0", realsize="9") + b"100000000\n", b"1\n" * MIB, "damaged"),
     (sparse(size=str(1 << 40), map="0,0"), b"", f"unpacks to {1 << 40} bytes"),
     (sparse(size="9", map="0,0"), b"", "is a special or sparse file"),
     (sparse(size="9", map="zero"), b"", "damaged"),
@@ -361,6 +371,30 @@ def test_a_class_with_one_image_is_read_and_noted(table, caplog):
     assert caplog.messages == [f"{table}: a class with one image: 'cat 10', 'c, d.webp' (line 4)"]
 
 
+@pytest.mark.parametrize("names", [("val", "test"), ("Testing",), ("valid", "test")])
+def test_parts_without_a_training_part_are_refused(tmp_path, names):
+    for name in names:
+        save(tmp_path / "pets" / name / "cat/1.png")
+        save(tmp_path / "pets" / name / "dog/2.png")
+    refuse(f"{', '.join(names)} alone, expected train/, too", tmp_path / "pets")
+    if len(names) > 1:  # classes all the same, with images directly in them, or another beside
+        save(tmp_path / "pets" / names[0] / "3.png")
+        assert len(read_sets(str(tmp_path / "pets")).class_names) == 2
+
+
+def test_a_class_may_be_called_valid_with_folders_in_it(tmp_path):
+    for name in ("valid/2020/1.png", "invalid/2020/2.png"):
+        save(tmp_path / "coins" / name)
+    assert read_sets(str(tmp_path / "coins")).class_names == ("invalid", "valid")
+
+
+def test_a_path_with_backslashes(table):
+    table.write_text(table.read_text() + "more\\b.jpg,cat 9,x\ngone.png,cat 9,x\n")
+    refuse(
+        r"directory, expected / in the place of \\: 'more\\\\b.jpg' .line 5.; .*'gone.png'", table
+    )
+
+
 def test_hugging_faces_folder(tmp_path):
     for path in ("a.png", "b.png"):
         (tmp_path / path).touch()
@@ -389,7 +423,8 @@ def test_folders_beside_the_parts_of_a_set_are_left_out_and_noted(tmp_path, capl
 
 def test_files_that_are_no_images_are_left_out_and_noted(folders, caplog):
     for name in ("readme.txt", "cat 9/Thumbs.db", "cat 9/.hidden.png", ".git/1.png",
-                 "__MACOSX/cat 9/1.png"):  # fmt: skip
+                 "__MACOSX/cat 9/1.png", "@eaDir/2.jpg", "cat 9/@eaDir/a é.png/thumb.jpg",
+                 "#recycle/cat 9/1.png", "lost+found/1.png"):  # fmt: skip
         (folders / name).parent.mkdir(parents=True, exist_ok=True)
         (folders / name).write_text("x")
     (folders / "dog").mkdir()
@@ -399,6 +434,31 @@ def test_files_that_are_no_images_are_left_out_and_noted(folders, caplog):
         f"{folders}: 3 left out, as they are no images in class folders: "
         "'dog/', 'readme.txt', 'cat 9/Thumbs.db'"
     )
+
+
+@pytest.mark.parametrize("target", ["..", "../..", "../../..", "../../train", "../../../dogs"])
+def test_links_to_the_data_and_to_folders_above_it_are_not_followed(tmp_path, target, caplog):
+    """Other classes' images would be this one's, too."""
+    for name in ("pets/train/cat/1.png", "pets/train/dog/2.png", "other/3.png", "dogs/up/4.png"):
+        save(tmp_path / name)
+    (tmp_path / "pets/train/cat/up").symlink_to(target)
+    (tmp_path / "dogs/back").symlink_to(tmp_path / "pets/train")
+    found = ["train/cat/1.png", "train/dog/2.png"]
+    if target.endswith("dogs"):
+        found.insert(1, "train/cat/up/up/4.png")
+    assert list(read_sets(str(tmp_path / "pets")).train.paths) == found
+    without_parts = read_sets(str(tmp_path / "pets/train")).train.paths
+    assert [f"train/{path}" for path in without_parts] == found
+
+
+def test_a_class_folder_that_is_a_link_to_the_data(folders):
+    (folders / "all").symlink_to(folders)
+    assert len(read_sets(str(folders)).train) == 3
+
+
+def test_images_to_be_classified_are_each_found_once(folders):
+    (folders / "cat 9/up").symlink_to("../..")
+    assert len(images_below(folders)) == 3
 
 
 def test_links_are_followed_but_not_in_circles(folders, tmp_path):

@@ -22,7 +22,7 @@ from chainer_jo.datasets.labelled_data import (
     digest_keys,
 )
 from chainer_jo.datasets.source import TAR_ENDING
-from chainer_jo.datasets.tar_members import DAMAGED, open_tar
+from chainer_jo.datasets.tar_members import is_tar
 from chainer_jo.datasets.unpacked_tar import unpack
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import class_folders, label_table
@@ -228,7 +228,8 @@ def _numbered(listing: _Listing, class_names: tuple[str, ...]) -> LabelledImages
         try:
             found = os.stat(f"{root}/{path}")
         except OSError as error:
-            problems.add(f"image: {error.strerror}", images.show(i))
+            hint = ", expected / in the place of \\" if "\\" in path else ""
+            problems.add(f"image: {error.strerror}{hint}", images.show(i))
         else:
             if not stat.S_ISREG(found.st_mode):
                 problems.add("image: not a file", images.show(i))
@@ -245,17 +246,13 @@ def _find(spec: str, form: TableForm) -> dict[str, _Listing]:
     if not os.path.exists(path):
         raise UserError(f"data {spec!r}: no such file or folder, expected {EXPECTED}")
     try:
-        with open_tar(path):
-            is_tar = True
-    except DAMAGED:
+        if is_tar(path):
+            return _in_folder(spec, unpack(path), form)
         if TAR_ENDING.search(path.name) or zipfile.is_zipfile(path):
-            raise UserError(f"data {spec!r}: not a tar, or damaged; expected {EXPECTED}") from None
-        is_tar = False
+            raise UserError(f"data {spec!r}: not a tar, or damaged; expected {EXPECTED}")
     except OSError as error:
         raise UserError(f"data {spec!r}: {error.strerror or error}, expected {EXPECTED}") from None
-    return (
-        _in_folder(spec, unpack(path), form) if is_tar else {"train": _in_table(spec, path, form)}
-    )
+    return {"train": _in_table(spec, path, form)}
 
 
 def _in_table(spec: str, file: Path, form: TableForm) -> _Listing:
