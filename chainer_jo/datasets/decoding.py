@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -48,7 +49,7 @@ def read(source: str | Path | IO[bytes], enough: int | None = None) -> Image.Ima
     pixels of which nobody knows which is white.
     """
     with Image.open(source, formats=FORMATS) as image:
-        tags = dict(getattr(image, "tag_v2", {}))  # of a TIFF
+        tags = getattr(image, "tag_v2", {})  # of a TIFF
         if image.mode in _NO_WHITE or 2 in tags.get(SAMPLEFORMAT, ()):
             raise ValueError("pixels that are signed, of 32 bits or floating-point")
         if "transparency" in image.info and (scale := _SCALE.get(image.tile[0][3])):
@@ -70,7 +71,7 @@ def read(source: str | Path | IO[bytes], enough: int | None = None) -> Image.Ima
         return image.convert(mode)
 
 
-def _upper_bits(image: Image.Image, tags: dict[int, Any]) -> Image.Image:
+def _upper_bits(image: Image.Image, tags: Mapping[int, Any]) -> Image.Image:
     """The upper 8 bits of grey pixels that have more, which Pillow leaves as they are in a file."""
     values = np.asarray(image)
     pixels = (values >> tags.get(BITSPERSAMPLE, (16,))[0] - 8).astype(np.uint8)

@@ -19,9 +19,7 @@ DAMAGED = (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, ValueError, R
 _BAD_NAME = (errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EILSEQ)
 # Images hardly compress: a tar that unpacks to more than both of these is a decompression bomb.
 _ALWAYS, _TIMES = 1 << 28, 100  # bytes, times its size
-_HEADER = 1 << 20  # bytes of a long name or another extended header, which are read at once
-_DEPTH = 100  # folders
-_CHUNK = 1 << 20
+_MIB = 1 << 20
 
 
 class _Header(tarfile.TarInfo):
@@ -30,10 +28,9 @@ class _Header(tarfile.TarInfo):
     @classmethod
     def frombuf(cls, buf: bytes, encoding: str, errors: str) -> tarfile.TarInfo:
         header = super().frombuf(buf, encoding, errors)
-        if header.size < 0 or (not header.isreg() and header.size > _HEADER):
-            raise tarfile.ReadError(f"a header of {header.size} bytes")
-        if header.type == tarfile.GNUTYPE_SPARSE:
-            raise tarfile.ReadError("a sparse file")
+        long = not header.isreg() and header.size > _MIB  # tarfile reads all but files at once
+        if header.size < 0 or long or header.type == tarfile.GNUTYPE_SPARSE:
+            raise tarfile.ReadError(f"{header.size} bytes of type {header.type}")
         return header
 
     def _proc_gnusparse_10(self, *_) -> None:  # the map of holes may be as long as the tar
@@ -52,13 +49,13 @@ def is_tar(path: Path) -> bool:
     return False
 
 
+#: The name of a member, and the content of a file or None for a folder.
 Member = tuple[PurePosixPath, IO[bytes] | None]
 
 
 @contextlib.contextmanager
 def read(path: Path, wanted: Callable[[PurePosixPath], bool]) -> Iterator[Iterator[Member]]:
-    """Gives the members of a tar that are wanted, in its order: name, and content of a file, which
-    has to be read before the next one, or None for a folder.
+    """Gives the members of a tar that are wanted, in its order; each is read before the next one.
 
     Raises
     ------
@@ -75,8 +72,7 @@ def read(path: Path, wanted: Callable[[PurePosixPath], bool]) -> Iterator[Iterat
         if isinstance(error, OSError) and error.errno not in (None, *_BAD_NAME):
             raise  # of the disk, not of the decoders
         raise UserError(
-            f"image archive {str(path)!r} is damaged ({error}), expected a whole tar of files and "
-            "folders"
+            f"image archive {str(path)!r} is damaged ({error}), expected a whole tar file"
         ) from error
 
 
@@ -96,12 +92,12 @@ def _members(
                 f"{shown} is a {kind}, expected files and folders only "
                 "(tar --dereference --hard-dereference packs what links lead to)"
             )
-        if name.is_absolute() or ".." in name.parts or len(name.parts) > _DEPTH:
+        if name.is_absolute() or ".." in name.parts or len(name.parts) > 100:
             raise UserError(f"{shown} leads out of it, or too deep; expected a path below it")
         yield name, archive.extractfile(member)
     # tarfile takes a cut or garbled header for the end; the real end is two zero blocks.
     if archive.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
         raise tarfile.ReadError("its end is missing")
-    while archive.fileobj.read(_CHUNK):  # checksums are the last that comes
+    while archive.fileobj.read(_MIB):  # checksums are the last that comes
         if archive.fileobj.tell() > limit:
             raise tarfile.ReadError("more than zeros after its end")
