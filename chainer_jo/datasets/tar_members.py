@@ -83,7 +83,7 @@ def _members(
         archive.members.clear()  # a million would take a gigabyte
         name, shown = PurePosixPath(member.name), f"{member.name[:200]!r}"
         if not 0 <= member.size <= limit - member.offset_data:
-            raise UserError(f"{shown} unpacks to {member.size} bytes, expected {limit} in all")
+            raise UserError(f"{shown} unpacks to {member.size} bytes, expected {limit} at most")
         if not wanted(name):
             continue
         if member.issparse() or not (member.isfile() or member.isdir()):
