@@ -1,5 +1,6 @@
 """Clothing1M's layout read, checked and prepared; every kind of damage has its own words."""
 
+import codecs
 import errno
 import hashlib
 import os
@@ -67,6 +68,14 @@ def test_the_stand_in_is_reproducible(whole, tmp_path):
 def test_a_part_does_not_pass_for_the_whole(tmp_path):
     names = [load(make_clothing1m_like(tmp_path / name)).name for name in ("mine", "clothing1m")]
     assert names == ["mine", "clothing1m-part"]
+
+
+@pytest.mark.parametrize("name", clothing1m.LAYOUT)
+def test_a_byte_order_mark_does_not_count(folder, whole, name):
+    (folder / name).write_bytes(codecs.BOM_UTF8 + (folder / name).read_bytes())
+    found, expected = load(folder), load(whole)
+    assert found.class_names == expected.class_names
+    assert list(found.train.images.keys) == list(expected.train.images.keys)
 
 
 def test_training_image_without_a_true_label(folder):

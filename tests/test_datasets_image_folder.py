@@ -2,6 +2,7 @@
 
 import os
 import tarfile
+import tracemalloc
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -92,6 +93,9 @@ def test_hidden_and_unrelated_files_do_not_matter(folder):
     (folder / "README").write_text("x")
     (folder / "train/.ipynb_checkpoints").mkdir()
     (folder / "train/.ipynb_checkpoints/1.png").write_text("x")
+    for name in ("train/@eaDir/2.png", "train/9/@eaDir/2.png", "test/__MACOSX/1.png"):
+        (folder / name).parent.mkdir()
+        (folder / name).write_text("x")
     (folder / "raw/9").mkdir(parents=True)
     (folder / "raw/9/1.png").write_text("x")
     check(load(str(folder)))
@@ -278,6 +282,36 @@ def test_other_links_in_a_tar_do_not_matter(folder, tmp_path):
     with tarfile.open(path, "a") as tar:
         link(tar, "toys/latest", "/elsewhere")
     check(load(str(path)))
+
+
+@pytest.mark.parametrize("name, size, words", [
+    ("README", 8 << 30, "'README' unpacks to 8589934592 bytes, expected"),
+    ("train/9/11.png", 8 << 30, "'train/9/11.png' unpacks to 8589934592 bytes"),
+    ("/train/9/11.png", 0, "'/train/9/11.png' leads out of it"),
+    ("../train/9/11.png", 0, "'../train/9/11.png' leads out of it"),
+])  # fmt: skip
+def test_a_tar_with_far_too_large_files_or_paths_out_of_it(
+    folder, tmp_path, cache, name, size, words
+):
+    path = pack(folder, tmp_path / "toys.tar", "w")
+    with tarfile.open(path, "a") as tar:
+        member = tarfile.TarInfo(name)
+        member.size = size
+        tar.addfile(member)
+    refuse(path, f"toys.tar': {words}", cache)
+
+
+def test_files_beside_the_images_of_a_tar_are_not_read(folder, tmp_path, cache):
+    path = tmp_path / "toys.tar.gz"
+    (folder / "README").write_bytes(bytes(64 << 20))
+    with tarfile.open(path, "w:gz", compresslevel=1) as tar:
+        tar.add(folder, ".")
+    tracemalloc.start()
+    try:
+        check(load(str(path)))
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_file_packed_twice_counts_once_as_it_was_last(folder, tmp_path):

@@ -1,7 +1,10 @@
 """People's own images: every form that they come in, and what is said of damaged ones."""
 
+import gzip
+import io
 import os
 import tarfile
+import tracemalloc
 import unicodedata
 import zipfile
 
@@ -10,7 +13,9 @@ import pytest
 from PIL import Image
 from processes import names_in_utf8
 
+from chainer_jo.datasets import source, tar_members
 from chainer_jo.errors import UserError
+from chainer_jo.relabel.class_folders import images_below
 from chainer_jo.relabel.label_table import TableForm
 from chainer_jo.relabel.labelled_images import labels_of, read_sets
 
@@ -107,23 +112,9 @@ def test_a_class_may_be_called_train(tmp_path):
     assert read_sets(str(tmp_path / "vehicles")).class_names == ("car", "train")
 
 
-@pytest.fixture(params=["filters", "before 3.11.4"])
-def filters(request, monkeypatch):
-    """Of the standard library: early versions of Python 3.11, as in Debian 12, have none."""
-    if request.param != "filters":
-        monkeypatch.delattr(tarfile, "data_filter", raising=False)
-        # What is filtered by from Python 3.14 on, unless something else is asked for.
-        none = staticmethod(lambda member, path: member)
-        monkeypatch.setattr(tarfile.TarFile, "extraction_filter", none, raising=False)
-    elif not hasattr(tarfile, "data_filter"):
-        pytest.skip("this Python has no filters of tars")
-
-
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
 @pytest.mark.parametrize("top", [".", "pets"])
-def test_tar_of_class_folders(folders, tmp_path, filters, mode, top):
-    (folders / "cat 10/linked.png").hardlink_to(folders / "cat 9/a é.png")
-    (folders / "cat 10/other.png").symlink_to("../cat 9/a é.png")
+def test_tar_of_class_folders(folders, tmp_path, mode, top):
     path = tmp_path / "pets.tar"
     with tarfile.open(path, mode) as tar:
         tar.add(folders, top)
@@ -132,6 +123,25 @@ def test_tar_of_class_folders(folders, tmp_path, filters, mode, top):
     assert list(sets.train.paths) == list(expected.paths)
     assert sets.train.labels.tolist() == expected.labels.tolist()
     assert all(map(os.path.isfile, sets.train.files()))
+
+
+def test_a_tar_of_one_folder_with_those_of_a_system_beside_it(folders, tmp_path):
+    with tarfile.open(tmp_path / "pets.tar", "w") as tar:
+        tar.add(folders, "pets")
+        for name in ("__MACOSX", "@eaDir"):
+            tar.add(folders, name)
+    expected = read_sets(str(folders)).train
+    assert list(read_sets(str(tmp_path / "pets.tar")).train.paths) == list(expected.paths)
+
+
+def test_of_a_file_packed_twice_the_last_one_counts(folders, tmp_path):
+    path = tmp_path / "pets.tar"
+    with tarfile.open(path, "w") as tar:
+        tar.add(folders, "pets")
+        save(folders / "cat 10/a.webp", 77)
+        tar.add(folders / "cat 10/a.webp", "pets/cat 10/a.webp")
+    images = read_sets(str(path)).train
+    assert (images.root / images.paths[0]).read_bytes() == (folders / "cat 10/a.webp").read_bytes()
 
 
 def test_a_tar_is_unpacked_once_and_again_when_files_are_taken_away(folders, tmp_path):
@@ -156,23 +166,159 @@ def test_damaged_tar(folders, tmp_path, cache, mode, part):
     content = path.read_bytes()
     path.write_bytes(content[: int(part * len(content.rstrip(b"\0")))])
     refuse("pets.tar'.* damaged", path)
-    assert [p for p in cache.glob("*") if p.suffix != ".lock"] == []
+    assert left_in(cache) == []
 
 
-@pytest.mark.parametrize("name, kind, target", [
-    ("../out.png", tarfile.REGTYPE, ""),
-    ("cat 9/l.png", tarfile.SYMTYPE, "/etc/hosts"),
-    ("cat 9/l.png", tarfile.LNKTYPE, "../outside"),
-    ("cat 9/pipe.png", tarfile.FIFOTYPE, ""),
+def add(tar, name, kind=tarfile.REGTYPE, target="", content=b"", **more):
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname, member.size = kind, target, len(content)
+    for key, value in more.items():
+        setattr(member, key, value)
+    tar.addfile(member, io.BytesIO(content))
+
+
+def left_in(cache):
+    return [path for path in cache.glob("*") if path.suffix != ".lock"]
+
+
+@pytest.mark.parametrize("name, kind, target, words", [
+    ("../out.png", tarfile.REGTYPE, "", "leads out of it"),
+    ("cat 9/../../out.png", tarfile.REGTYPE, "", "leads out of it"),
+    ("/out.png", tarfile.REGTYPE, "", "leads out of it"),
+    ("a/" * 1000 + "out.png", tarfile.REGTYPE, "", "or too deep"),
+    ("cat 9/a é.png/out.png", tarfile.REGTYPE, "", "is damaged"),
+    ("cat 9", tarfile.REGTYPE, "", "is damaged"),
+    (".", tarfile.REGTYPE, "", "is damaged"),
+    ("x" * 300, tarfile.REGTYPE, "", "is damaged"),
+    ("a\0b", tarfile.REGTYPE, "", "is damaged"),
+    ("cat 9/l.png", tarfile.SYMTYPE, "a é.png", "is a link, .*tar --dereference"),
+    ("cat 9/l.png", tarfile.SYMTYPE, "/etc/hosts", "is a link, .*tar --dereference"),
+    ("cat 9/l.png", tarfile.LNKTYPE, "cat 9/a é.png", "is a link, .* --hard-dereference"),
+    ("cat 9/pipe.png", tarfile.FIFOTYPE, "", "is a special"),
+    ("cat 9/disk.png", tarfile.BLKTYPE, "", "is a special"),
 ])  # fmt: skip
-def test_tar_that_leads_out_of_itself(folders, tmp_path, filters, name, kind, target):
+def test_a_tar_with_more_than_files_and_folders_below_it_is_refused(
+    folders, tmp_path, cache, name, kind, target, words
+):
     path = tmp_path / "pets.tar"
     with tarfile.open(path, "w") as tar:
-        tar.add(folders, "pets")
-        member = tarfile.TarInfo(name)
-        member.type, member.linkname = kind, target
-        tar.addfile(member)
-    refuse("pets.tar'.* leads out of itself", path)
+        for each in folders.iterdir():
+            tar.add(each, each.name)
+        if "\0" in name:
+            add(tar, "short", pax_headers={"path": name})
+        else:
+            add(tar, name, kind, target)
+    refuse(f"pets.tar'.*{words}", path)
+    assert left_in(cache) == [] and not (tmp_path / "out.png").exists()
+
+
+@pytest.fixture(params=["filters", "before 3.11.4"])
+def filters(request, monkeypatch):
+    """Of the standard library: early versions of Python 3.11, as in Debian 12, have none."""
+    if request.param != "filters":
+        monkeypatch.delattr(tarfile, "data_filter", raising=False)
+        # What is filtered by from Python 3.14 on, unless something else is asked for.
+        none = staticmethod(lambda member, path: member)
+        monkeypatch.setattr(tarfile.TarFile, "extraction_filter", none, raising=False)
+    elif not hasattr(tarfile, "data_filter"):
+        pytest.skip("this Python has no filters of tars")
+
+
+def test_a_tar_whose_links_are_longer_than_paths_may_be_writes_nothing_outside(
+    folders, tmp_path, cache, filters
+):
+    """Real paths above PATH_MAX get around the filters of Python before 3.11.13 and 3.12.11."""
+    (tmp_path / "outside").mkdir()
+    steps, path = "abcdefghijklmnop", ""
+    with tarfile.open(tmp_path / "pets.tar", "w") as tar:
+        tar.add(folders, ".")
+        for step in steps:
+            add(tar, f"{path}{'d' * 247}", tarfile.DIRTYPE, mode=0o755)
+            add(tar, f"{path}{step}", tarfile.SYMTYPE, "d" * 247)
+            path += f"{'d' * 247}/"
+        top = "/".join(steps) + "/" + "l" * 254
+        add(tar, top, tarfile.SYMTYPE, "../" * len(steps))
+        add(tar, "escape", tarfile.SYMTYPE, f"{top}/{'../' * 30}{str(tmp_path)[1:]}/outside")
+        add(tar, "escape/written.txt", content=b"text")
+    refuse("pets.tar'.*'a' is a link", tmp_path / "pets.tar")
+    assert os.listdir(tmp_path / "outside") == [] and left_in(cache) == []
+
+
+def header(name, kind=tarfile.REGTYPE, size=0, pax=None):
+    """The header of a member alone, with any size."""
+    member = tarfile.TarInfo(name)
+    member.type, member.size, member.pax_headers = kind, size, pax or {}
+    return member.tobuf(tarfile.PAX_FORMAT if pax else tarfile.GNU_FORMAT)
+
+
+def sparse(**about):
+    return header("cat 9/s.png", pax={f"GNU.sparse.{key}": value for key, value in about.items()})
+
+
+MIB, LARGE = 1 << 20, 64 << 20
+
+
+@pytest.mark.parametrize("start, unit, words", [
+    (header("cat 9/x.png", size=LARGE), bytes(MIB), f"unpacks to {LARGE} bytes, expected"),
+    (header("README", size=LARGE), bytes(MIB), f"unpacks to {LARGE} bytes, expected"),
+    (header("cat 9/x.png", pax={"size": str(1 << 63)}), b"", f"unpacks to {1 << 63} bytes"),
+    (header("cat 9/x.png", pax={"size": "-1024"}), b"", "unpacks to -1024 bytes"),
+    (header("cat 9/x.png", size=-1024), b"", "damaged"),
+    (header("x", tarfile.XHDTYPE, LARGE), b"30 comment=aaaaaaaaaaaaaaaaaa\n" * 32768, "damaged"),
+    (header("x", tarfile.GNUTYPE_LONGNAME, LARGE), b"a" * MIB, "damaged"),
+    (header("x", tarfile.GNUTYPE_LONGNAME, -512), b"a" * MIB, "damaged"),
+    (header("x", tarfile.GNUTYPE_LONGNAME, 1) * 2000, b"a", "damaged"),
+    (sparse(major="1", minor="0", realsize="9") + b"100000000\n", b"1\n" * MIB, "damaged"),
+    (sparse(size=str(1 << 40), map="0,0"), b"", f"unpacks to {1 << 40} bytes"),
+    (sparse(size="9", map="0,0"), b"", "is a special or sparse file"),
+    (sparse(size="9", map="zero"), b"", "damaged"),
+    (header("cat 9/s.png", tarfile.GNUTYPE_SPARSE), b"", "damaged"),
+    (bytes(1024), bytes(MIB), "damaged"),
+])  # fmt: skip
+def test_a_tar_that_would_fill_memory_or_disk_is_refused(
+    folders, tmp_path, cache, monkeypatch, start, unit, words
+):
+    """A megabyte of gzip is a gigabyte of zeros."""
+    monkeypatch.setattr(tar_members, "_ALWAYS", 16 * MIB)
+    path = tmp_path / "pets.tar.gz"
+    with tarfile.open(tmp_path / "pets.tar", "w") as tar:
+        tar.add(folders, ".")
+        packed = tar.offset
+    with gzip.open(path, "wb", 1) as file:
+        file.write((tmp_path / "pets.tar").read_bytes()[:packed] + start)
+        for _ in range(LARGE // MIB):
+            file.write(unit)
+    tracemalloc.start()
+    try:
+        refuse(f"pets.tar.gz'.* {words}", path)
+        assert tracemalloc.get_traced_memory()[1] < 16 * MIB
+    finally:
+        tracemalloc.stop()
+    assert left_in(cache) == []
+
+
+@pytest.mark.parametrize("read", [read_sets, lambda data: source.find(data).load()])
+def test_the_first_header_of_a_tar_does_not_fill_the_memory(tmp_path, read):
+    path = tmp_path / "pets.tar.gz"
+    with gzip.open(path, "wb", 1) as file:
+        file.write(header("x", tarfile.GNUTYPE_LONGNAME, LARGE) + b"a" * LARGE)
+    tracemalloc.start()
+    try:
+        with pytest.raises(UserError, match=r"pets.tar.gz': not a tar, or damaged"):
+            read(str(path))
+        assert tracemalloc.get_traced_memory()[1] < 16 * MIB
+    finally:
+        tracemalloc.stop()
+
+
+def test_images_that_a_tar_compresses_well_are_unpacked(tmp_path):
+    """Of one colour and uncompressed: no image compresses better."""
+    for name in ("cat/1.bmp", "dog/2.bmp"):
+        save(tmp_path / "pets" / name)
+        Image.new("RGB", (3000, 3000)).save(tmp_path / "pets" / name)
+    with tarfile.open(tmp_path / "pets.tar.gz", "w:gz") as tar:
+        tar.add(tmp_path / "pets", ".")
+    assert len(read_sets(str(tmp_path / "pets.tar.gz")).train) == 2
 
 
 def test_sets_of_right_labels_in_other_forms(folders, table, tmp_path):
@@ -225,6 +371,30 @@ def test_a_class_with_one_image_is_read_and_noted(table, caplog):
     assert caplog.messages == [f"{table}: a class with one image: 'cat 10', 'c, d.webp' (line 4)"]
 
 
+@pytest.mark.parametrize("names", [("val", "test"), ("Testing",), ("valid", "test")])
+def test_parts_without_a_training_part_are_refused(tmp_path, names):
+    for name in names:
+        save(tmp_path / "pets" / name / "cat/1.png")
+        save(tmp_path / "pets" / name / "dog/2.png")
+    refuse(f"{', '.join(names)} alone, expected train/, too", tmp_path / "pets")
+    if len(names) > 1:  # classes all the same, with images directly in them, or another beside
+        save(tmp_path / "pets" / names[0] / "3.png")
+        assert len(read_sets(str(tmp_path / "pets")).class_names) == 2
+
+
+def test_a_class_may_be_called_valid_with_folders_in_it(tmp_path):
+    for name in ("valid/2020/1.png", "invalid/2020/2.png"):
+        save(tmp_path / "coins" / name)
+    assert read_sets(str(tmp_path / "coins")).class_names == ("invalid", "valid")
+
+
+def test_a_path_with_backslashes(table):
+    table.write_text(table.read_text() + "more\\b.jpg,cat 9,x\ngone.png,cat 9,x\n")
+    refuse(
+        r"directory, expected / in the place of \\: 'more\\\\b.jpg' .line 5.; .*'gone.png'", table
+    )
+
+
 def test_hugging_faces_folder(tmp_path):
     for path in ("a.png", "b.png"):
         (tmp_path / path).touch()
@@ -253,7 +423,8 @@ def test_folders_beside_the_parts_of_a_set_are_left_out_and_noted(tmp_path, capl
 
 def test_files_that_are_no_images_are_left_out_and_noted(folders, caplog):
     for name in ("readme.txt", "cat 9/Thumbs.db", "cat 9/.hidden.png", ".git/1.png",
-                 "__MACOSX/cat 9/1.png"):  # fmt: skip
+                 "__MACOSX/cat 9/1.png", "@eaDir/2.jpg", "cat 9/@eaDir/a é.png/thumb.jpg",
+                 "#recycle/cat 9/1.png", "lost+found/1.png"):  # fmt: skip
         (folders / name).parent.mkdir(parents=True, exist_ok=True)
         (folders / name).write_text("x")
     (folders / "dog").mkdir()
@@ -263,6 +434,31 @@ def test_files_that_are_no_images_are_left_out_and_noted(folders, caplog):
         f"{folders}: 3 left out, as they are no images in class folders: "
         "'dog/', 'readme.txt', 'cat 9/Thumbs.db'"
     )
+
+
+@pytest.mark.parametrize("target", ["..", "../..", "../../..", "../../train", "../../../dogs"])
+def test_links_to_the_data_and_to_folders_above_it_are_not_followed(tmp_path, target, caplog):
+    """Other classes' images would be this one's, too."""
+    for name in ("pets/train/cat/1.png", "pets/train/dog/2.png", "other/3.png", "dogs/up/4.png"):
+        save(tmp_path / name)
+    (tmp_path / "pets/train/cat/up").symlink_to(target)
+    (tmp_path / "dogs/back").symlink_to(tmp_path / "pets/train")
+    found = ["train/cat/1.png", "train/dog/2.png"]
+    if target.endswith("dogs"):
+        found.insert(1, "train/cat/up/up/4.png")
+    assert list(read_sets(str(tmp_path / "pets")).train.paths) == found
+    without_parts = read_sets(str(tmp_path / "pets/train")).train.paths
+    assert [f"train/{path}" for path in without_parts] == found
+
+
+def test_a_class_folder_that_is_a_link_to_the_data(folders):
+    (folders / "all").symlink_to(folders)
+    assert len(read_sets(str(folders)).train) == 3
+
+
+def test_images_to_be_classified_are_each_found_once(folders):
+    (folders / "cat 9/up").symlink_to("../..")
+    assert len(images_below(folders)) == 3
 
 
 def test_links_are_followed_but_not_in_circles(folders, tmp_path):

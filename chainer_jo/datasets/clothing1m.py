@@ -11,6 +11,7 @@ clean training images stay unused.
 
 from __future__ import annotations
 
+import codecs
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,7 +133,7 @@ def _show(line: bytes) -> str:
 
 def _read_lines(root: Path, name: str, problems: Problems) -> list[bytes]:
     try:
-        lines = (root / name).read_bytes().splitlines()
+        lines = (root / name).read_bytes().removeprefix(codecs.BOM_UTF8).splitlines()
     except FileNotFoundError:
         problems.add("file missing", name)
         return []

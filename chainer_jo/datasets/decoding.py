@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps, PngImagePlugin, TiffImagePlugin, UnidentifiedImageError
+from PIL.TiffImagePlugin import BITSPERSAMPLE, PHOTOMETRIC_INTERPRETATION, SAMPLEFORMAT
 
 from chainer_jo.errors import UserError
 
@@ -17,43 +19,66 @@ from chainer_jo.errors import UserError
 #: decode: for PostScript, Pillow starts a program.
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 #: Part of the key of caches. Increment it when the same file gives other pixels.
-VERSION = 1
+VERSION = 2
 _GREY = ("1", "L", "LA")
 _SIXTEEN_BITS = ("I;16", "I;16L", "I;16B", "I;16N")
-_OUT_OF_RANGE = ("I", "F")  # numbers of 32 bits, of which nobody knows which is white
+_NO_WHITE = ("I", "F")  # numbers of 32 bits
+# From a PNG's samples to 8 bits, which Pillow forgets for the colour that is transparent.
+_SCALE = {"L;2": 85, "L;4": 17, "RGB;16B": 1 / 256}
 
 # Pillow warns of images above 89 million pixels and refuses those above 179 million. The warnings
 # name no file and come from every process that decodes: a large photograph, or EXIF data that are
 # damaged, are nothing to be warned of.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 warnings.filterwarnings("ignore", "Corrupt EXIF data")
+# Pillow's own reader of uncompressed TIFFs scrambles the pixels of those that are turned, or whose
+# colours have a lower resolution, and does not know all orders of bits.
+TiffImagePlugin.READ_LIBTIFF = True
+# Pillow refuses PNGs with 64 MiB of text, and with 1 MiB in a compressed text or colour profile.
+PngImagePlugin.MAX_TEXT_CHUNK = PngImagePlugin.MAX_TEXT_MEMORY
 
 
 def read(source: str | Path | IO[bytes], enough: int | None = None) -> Image.Image:
     """The image as a person sees it, of mode "L" if it is grey and "RGB" otherwise.
 
-    It is turned by its EXIF orientation, transparent pixels are laid over white, of 16 bits the
-    upper 8 are kept, of an animation the first picture. A large JPEG is decoded at a fraction of
-    its size, in a fraction of the time, if ``enough`` pixels a side are left.
+    It is turned by its EXIF orientation, transparent pixels are laid over white, of more than 8
+    bits the upper 8 are kept, of an animation the first picture. A large JPEG is decoded at a
+    fraction of its size, in a fraction of the time, if ``enough`` pixels a side are left.
 
     Raises whatever Pillow does, on damaged files anything, SyntaxError included; ValueError for
-    pixels of 32 bits.
+    pixels of which nobody knows which is white.
     """
     with Image.open(source, formats=FORMATS) as image:
+        tags = getattr(image, "tag_v2", {})  # of a TIFF
+        if image.mode in _NO_WHITE or 2 in tags.get(SAMPLEFORMAT, ()):
+            raise ValueError("pixels that are signed, of 32 bits or floating-point")
+        if "transparency" in image.info and (scale := _SCALE.get(image.tile[0][3])):
+            clear = np.multiply(image.info["transparency"], scale).astype(int).tolist()
+            image.info["transparency"] = tuple(clear) if isinstance(clear, list) else clear
         if enough:
             image.draft(None, (enough, enough))
         image.load()
         with contextlib.suppress(Exception):  # damaged EXIF data say nothing; the pixels are there
             ImageOps.exif_transpose(image, in_place=True)
-        if image.mode in _OUT_OF_RANGE:
-            raise ValueError(f"pixels of mode {image.mode}")
         mode = "L" if image.mode in (*_GREY, *_SIXTEEN_BITS) else "RGB"
         if image.mode in _SIXTEEN_BITS:
-            return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+            return _upper_bits(image, tags)
         if image.has_transparency_data:
+            if image.mode == "La":  # Pillow converts it to no other mode
+                image = image.convert("LA")
             image = image.convert("RGBA")
             image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
         return image.convert(mode)
+
+
+def _upper_bits(image: Image.Image, tags: Mapping[int, Any]) -> Image.Image:
+    """The upper 8 bits of grey pixels that have more, which Pillow leaves as they are in a file."""
+    values = np.asarray(image)
+    pixels = (values >> tags.get(BITSPERSAMPLE, (16,))[0] - 8).astype(np.uint8)
+    if tags.get(PHOTOMETRIC_INTERPRETATION) == 0:  # white is zero
+        pixels = ~pixels
+    pixels[values == image.info.get("transparency")] = 255
+    return Image.fromarray(pixels)
 
 
 def open_rgb(path: str | Path) -> Image.Image:
@@ -71,7 +96,7 @@ def open_rgb(path: str | Path) -> Image.Image:
     except Exception as error:
         raise UserError(
             f"image {str(path)!r}: cannot be decoded ({reason(error)}), expected a whole "
-            f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
+            f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]} of 8 or 16 unsigned bits"
         ) from None
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import io
-import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from chainer_jo.datasets import decoding
+from chainer_jo.datasets import decoding, tar_members
 from chainer_jo.datasets.array_cache import decoded_once
+from chainer_jo.datasets.hidden_names import is_hidden
 from chainer_jo.datasets.image_data import ImageData
 from chainer_jo.datasets.labelled_data import by_value
 from chainer_jo.datasets.progress import Progress
-from chainer_jo.datasets.unpacked_tar import DAMAGED, check_end
 from chainer_jo.errors import UserError
 
 PARTS = ("train", "test")
@@ -49,7 +48,7 @@ def load(path: Path, name: str) -> ImageData:
 
 def _list(root: Path) -> list[Path]:
     for entry in (e for part in PARTS for level in ("*", "*/*") for e in (root / part).glob(level)):
-        if not entry.exists() and not entry.name.startswith("."):
+        if not entry.exists() and not is_hidden(entry.name):
             raise UserError(f"image {str(entry)!r}: a link that leads nowhere, expected a file")
     return sorted(f for part in PARTS for f in (root / part).glob("*/*") if f.is_file())
 
@@ -76,22 +75,10 @@ def _folder_contents(files: list[Path], root: Path) -> Iterator[tuple[str, bytes
 
 
 def _tar_contents(path: Path) -> Iterator[tuple[str, bytes]]:
-    try:
-        with tarfile.open(path) as archive:
-            for member in archive:
-                inside = not set(PARTS).isdisjoint(PurePosixPath(member.name).parts[-3:])
-                if inside and (member.issym() or member.islnk()):
-                    raise UserError(
-                        f"image archive {str(path)!r}: {member.name!r} is a link, expected files "
-                        "only (tar --dereference --hard-dereference packs what links lead to)"
-                    )
-                if member.isfile():
-                    yield member.name, archive.extractfile(member).read()
-            check_end(archive)
-    except (*DAMAGED, OSError) as error:
-        raise UserError(
-            f"image archive {str(path)!r} is damaged ({error}), expected a whole tar file"
-        ) from error
+    with tar_members.read(path, lambda name: not set(PARTS).isdisjoint(name.parts[-3:])) as members:
+        for name, packed in members:
+            if packed is not None:
+                yield str(name), packed.read()
 
 
 def _assemble(name: str, place: str, contents: Iterable[tuple[str, bytes]]) -> ImageData:
@@ -100,7 +87,7 @@ def _assemble(name: str, place: str, contents: Iterable[tuple[str, bytes]]) -> I
     top = None  # the folder that was packed, if the tar begins with it
     for file_name, content in contents:
         *above, part, class_name, image_name = ("", "", *PurePosixPath(file_name).parts)
-        if part not in PARTS or image_name.startswith(".") or class_name.startswith("."):
+        if part not in PARTS or is_hidden(image_name) or is_hidden(class_name):
             continue
         found = "/".join(filter(None, above))
         if top not in (None, found):

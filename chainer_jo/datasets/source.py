@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from chainer_jo.datasets import cifar10, cifar10_jpeg, digits, image_folder
 from chainer_jo.datasets.image_data import ImageData
-from chainer_jo.datasets.unpacked_tar import DAMAGED
+from chainer_jo.datasets.tar_members import DAMAGED, open_tar
 from chainer_jo.errors import UserError
 
 #: Functions that load a data set, by its name. Add your own under a new name.
@@ -71,7 +70,7 @@ def _in_folder(path: Path) -> Source:
 
 def _in_archive(path: Path) -> Source:
     try:
-        with tarfile.open(path) as archive:
+        with open_tar(path) as archive:
             first = archive.next()
     except DAMAGED as error:
         raise UserError(

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import lzma
 import os
-import tarfile
-import zlib
+import shutil
 from pathlib import Path
 
+from chainer_jo.datasets import tar_members
 from chainer_jo.datasets.array_cache import made_once
-from chainer_jo.errors import UserError
+from chainer_jo.datasets.hidden_names import is_hidden
 
-DAMAGED = (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError)
 _CONTENT, _COUNT = "content", "count"
-_CHUNK = 1 << 20
 
 
 def unpack(path: Path) -> Path:
@@ -23,61 +20,29 @@ def unpack(path: Path) -> Path:
     Raises
     ------
     UserError
-        if the tar is damaged, has links or paths that lead out of it, or there is no room.
+        if the tar is refused, see `tar_members.read`, or there is no room; nothing is left then.
     """
     status = path.stat()
     digest = hashlib.sha256(f"{path}/{status.st_size}/{status.st_mtime_ns}".encode())
     name = f"unpacked-{digest.hexdigest()[:16]}"
     content = made_once(name, lambda folder: _extract(path, folder), _whole)
-    visible = [entry for entry in content.iterdir() if not entry.name.startswith(".")]
+    visible = [entry for entry in content.iterdir() if not is_hidden(entry.name)]
     return visible[0] if len(visible) == 1 and visible[0].is_dir() else content
 
 
 def _extract(path: Path, folder: Path) -> None:
     content = folder / _CONTENT
     content.mkdir()
-    try:
-        with tarfile.open(path, errorlevel=2) as archive:
-            archive.getmembers()
-            check_end(archive)
-            _extract_all(archive, content)
-    except (*DAMAGED, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise  # of the disk, not of the decoders
-        raise UserError(
-            f"image archive {str(path)!r} is damaged, or leads out of itself ({error}), expected "
-            "a whole tar file of folders and files"
-        ) from error
+    with tar_members.read(path, wanted=lambda name: True) as members:
+        for name, packed in members:
+            target = content / name
+            (target if packed is None else target.parent).mkdir(parents=True, exist_ok=True)
+            if packed is not None:
+                target.unlink(missing_ok=True)  # of a file packed twice the last one counts
+                with open(target, "xb") as file:
+                    shutil.copyfileobj(packed, file)
     (folder / _COUNT).write_text(str(_count(content)))
     os.sync()
-
-
-def _extract_all(archive: tarfile.TarFile, content: Path) -> None:
-    if hasattr(tarfile, "data_filter"):
-        archive.extractall(content, filter="data")
-        return
-    top = Path(os.path.realpath(content))  # up to Python 3.11.3, which Debian 12 has
-    for member in archive:
-        places = [top / member.name]
-        if member.issym():
-            places.append(places[0].parent / member.linkname)
-        elif member.islnk():
-            places.append(top / member.linkname)
-        elif not (member.isfile() or member.isdir()):
-            raise tarfile.TarError(f"{member.name!r} is a special file")
-        if not all(Path(os.path.realpath(place)).is_relative_to(top) for place in places):
-            raise tarfile.TarError(f"{member.name!r} would be outside the destination")
-        archive.extract(member, top, set_attrs=False)
-
-
-def check_end(archive: tarfile.TarFile) -> None:
-    """Raises ReadError unless the archive, which has been read to its last member, ends there. A
-    damaged compressed archive raises what its decompressor raises."""
-    # tarfile takes a cut or garbled header for the end; the real end is two zero blocks.
-    if archive.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
-        raise tarfile.ReadError("its end is missing")
-    while archive.fileobj.read(_CHUNK):  # checksums are the last that comes
-        pass
 
 
 def _whole(folder: Path) -> Path:

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from chainer_jo.datasets.hidden_names import is_hidden
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.label_table import LabelTable
 
@@ -27,17 +28,21 @@ def parts(root: Path) -> dict[str, str]:
 
     A class may be called "train": with images directly in it, it is no part.
 
-    Raises UserError for two folders of one use.
+    Raises UserError for two folders of one use, or if all folders are parts, but none for training.
     """
-    names = [name for name in _names(root, folders=True) if name.lower() in PARTS]
+    folders = _names(root, folders=True)
+    names = [name for name in folders if name.lower() in PARTS]
     names.sort(key=lambda name: [*PARTS].index(name.lower()))
     found = {PARTS[name.lower()]: name for name in names}
-    if "train" in found and not any(map(_is_image, _names(root / found["train"], folders=False))):
+    classes = [n for n in names if any(map(_is_image, _names(root / n, folders=False)))]
+    if "train" in found and found["train"] not in classes:
         if len(found) < len(names):
             raise UserError(f"images in {str(root)!r}: {', '.join(names)}, expected one of a kind")
-        if beside := [f"{name}/" for name in _names(root, folders=True) if name not in names]:
+        if beside := [f"{name}/" for name in folders if name not in names]:
             _note(root, beside, "as they are beside the parts of the set")
         return found
+    if names and "train" not in found and not classes and len(names) == len(folders):
+        raise UserError(f"images in {str(root)!r}: {', '.join(names)} alone, expected train/, too")
     return {}
 
 
@@ -58,9 +63,9 @@ def images(root: Path, below: str = "") -> LabelTable:
     prefix = f"{below}/" if below else ""
     paths: list[str] = []
     classes: list[str] = []
-    others = _names(top, folders=False)
+    others, above = _names(top, folders=False), (os.path.realpath(root), os.path.realpath(top))
     for name in _names(top, folders=True):
-        found = [*_files(top / name, f"{name}/")]
+        found = [*_files(top / name, f"{name}/", above)]
         kept = [path for path in found if _is_image(path)]
         paths += [prefix + path for path in kept]
         classes += [unicodedata.normalize("NFC", name.strip() or name)] * len(kept)
@@ -114,9 +119,10 @@ def _names(folder: Path, *, folders: bool) -> list[str]:
 
 
 def _files(folder: Path, prefix: str = "", inside: tuple[str, ...] = ()) -> Iterator[str]:
-    """Paths of all files below a folder, after a prefix; no link leads in a circle."""
+    """Paths of all files below a folder, after a prefix. A link to one of the folders it is inside
+    of, or to one above them, is not followed."""
     real = os.path.realpath(folder)
-    if real in inside:
+    if any(Path(each).is_relative_to(real) for each in inside):
         return
     for entry in _entries(folder):
         path = prefix + entry.name
@@ -132,7 +138,7 @@ def _entries(folder: Path) -> list[os.DirEntry]:
             entries = sorted(found, key=lambda entry: entry.name)
     except OSError as error:
         raise UserError(f"folder {str(folder)!r}: {error.strerror or error}") from None
-    visible = [e for e in entries if not e.name.startswith((".", "__MACOSX"))]
+    visible = [entry for entry in entries if not is_hidden(entry.name)]
     for entry in visible:
         if not is_utf8(entry.name):
             raise UserError(f"file {entry.path!r}: expected a name in UTF-8")

@@ -6,7 +6,6 @@ import hashlib
 import logging
 import os
 import stat
-import tarfile
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +22,8 @@ from chainer_jo.datasets.labelled_data import (
     digest_keys,
 )
 from chainer_jo.datasets.source import TAR_ENDING
-from chainer_jo.datasets.unpacked_tar import DAMAGED, unpack
+from chainer_jo.datasets.tar_members import is_tar
+from chainer_jo.datasets.unpacked_tar import unpack
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import class_folders, label_table
 from chainer_jo.relabel.label_table import USUAL, LabelTable, TableForm
@@ -228,7 +228,8 @@ def _numbered(listing: _Listing, class_names: tuple[str, ...]) -> LabelledImages
         try:
             found = os.stat(f"{root}/{path}")
         except OSError as error:
-            problems.add(f"image: {error.strerror}", images.show(i))
+            hint = ", expected / in the place of \\" if "\\" in path else ""
+            problems.add(f"image: {error.strerror}{hint}", images.show(i))
         else:
             if not stat.S_ISREG(found.st_mode):
                 problems.add("image: not a file", images.show(i))
@@ -245,12 +246,10 @@ def _find(spec: str, form: TableForm) -> dict[str, _Listing]:
     if not os.path.exists(path):
         raise UserError(f"data {spec!r}: no such file or folder, expected {EXPECTED}")
     try:
-        if tarfile.is_tarfile(path):
+        if is_tar(path):
             return _in_folder(spec, unpack(path), form)
         if TAR_ENDING.search(path.name) or zipfile.is_zipfile(path):
-            raise tarfile.ReadError
-    except DAMAGED:
-        raise UserError(f"data {spec!r}: not a tar, or damaged; expected {EXPECTED}") from None
+            raise UserError(f"data {spec!r}: not a tar, or damaged; expected {EXPECTED}")
     except OSError as error:
         raise UserError(f"data {spec!r}: {error.strerror or error}, expected {EXPECTED}") from None
     return {"train": _in_table(spec, path, form)}

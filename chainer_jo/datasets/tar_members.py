@@ -1,0 +1,103 @@
+"""The files and folders of a tar that anybody may have packed; nothing else that tars can have."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import lzma
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from chainer_jo.errors import UserError
+
+#: Errors of tarfile and of the decompressors if a file is no tar, or a damaged one.
+DAMAGED = (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, ValueError, RecursionError)
+# Errors of the disk that come from a tar: a file in the place of a folder, a name that is too long.
+_BAD_NAME = (errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EILSEQ)
+# Images hardly compress: a tar that unpacks to more than both of these is a decompression bomb.
+_ALWAYS, _TIMES = 1 << 28, 100  # bytes, times its size
+_MIB = 1 << 20
+
+
+class _Header(tarfile.TarInfo):
+    """A header that neither fills the memory nor leads backwards in its tar."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes, encoding: str, errors: str) -> tarfile.TarInfo:
+        header = super().frombuf(buf, encoding, errors)
+        long = not header.isreg() and header.size > _MIB  # tarfile reads all but files at once
+        if header.size < 0 or long or header.type == tarfile.GNUTYPE_SPARSE:
+            raise tarfile.ReadError(f"{header.size} bytes of type {header.type}")
+        return header
+
+    def _proc_gnusparse_10(self, *_) -> None:  # the map of holes may be as long as the tar
+        raise tarfile.ReadError("a sparse file")
+
+
+def open_tar(path: Path) -> tarfile.TarFile:
+    """The tar, compressed or not. Raises OSError, or one of `DAMAGED` if it is none."""
+    return tarfile.open(path, tarinfo=_Header)
+
+
+def is_tar(path: Path) -> bool:
+    """Whether a file begins as a tar does. Raises OSError if it cannot be read."""
+    with contextlib.suppress(*DAMAGED), open_tar(path):
+        return True
+    return False
+
+
+#: The name of a member, and the content of a file or None for a folder.
+Member = tuple[PurePosixPath, IO[bytes] | None]
+
+
+@contextlib.contextmanager
+def read(path: Path, wanted: Callable[[PurePosixPath], bool]) -> Iterator[Iterator[Member]]:
+    """Gives the members of a tar that are wanted, in its order; each is read before the next one.
+
+    Raises
+    ------
+    UserError
+        in the body, too: for a damaged tar, one that unpacks to far more than its size, and a
+        wanted member that is neither file nor folder, or whose name leads out of the tar.
+    """
+    try:
+        with open_tar(path) as archive:
+            yield _members(archive, max(_ALWAYS, _TIMES * path.stat().st_size), wanted)
+    except UserError as error:
+        raise UserError(f"image archive {str(path)!r}: {error}") from None
+    except (*DAMAGED, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in (None, *_BAD_NAME):
+            raise  # of the disk, not of the decoders
+        raise UserError(
+            f"image archive {str(path)!r} is damaged ({error}), expected a whole tar file"
+        ) from error
+
+
+def _members(
+    archive: tarfile.TarFile, limit: int, wanted: Callable[[PurePosixPath], bool]
+) -> Iterator[Member]:
+    while (member := archive.next()) is not None:
+        archive.members.clear()  # a million would take a gigabyte
+        name, shown = PurePosixPath(member.name), f"{member.name[:200]!r}"
+        if not 0 <= member.size <= limit - member.offset_data:
+            raise UserError(f"{shown} unpacks to {member.size} bytes, expected {limit} at most")
+        if not wanted(name):
+            continue
+        if member.issparse() or not (member.isfile() or member.isdir()):
+            kind = "link" if member.issym() or member.islnk() else "special or sparse file"
+            raise UserError(
+                f"{shown} is a {kind}, expected files and folders only "
+                "(tar --dereference --hard-dereference packs what links lead to)"
+            )
+        if name.is_absolute() or ".." in name.parts or len(name.parts) > 100:
+            raise UserError(f"{shown} leads out of it, or too deep; expected a path below it")
+        yield name, archive.extractfile(member)
+    # tarfile takes a cut or garbled header for the end; the real end is two zero blocks.
+    if archive.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+        raise tarfile.ReadError("its end is missing")
+    while archive.fileobj.read(_MIB):  # checksums are the last that comes
+        if archive.fileobj.tell() > limit:
+            raise tarfile.ReadError("more than zeros after its end")
