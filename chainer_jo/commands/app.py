@@ -29,6 +29,7 @@ from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.provenance import collect, device_name, other_code, other_shards
 from chainer_jo.experiments.run import Settings, device_of
 from chainer_jo.experiments.store import RunStore, read_packed
+from chainer_jo.experiments.task import of_other_data
 from chainer_jo.functions import providers
 from chainer_jo.report.table import Table
 from chainer_jo.report.words import of_the_paper
@@ -193,6 +194,7 @@ class App:
 
     def main(self) -> None:
         self._check_precision()
+        self._check_results()
         self._print_head()
         self._note_others()
         if self.flags.dry_run:
@@ -352,25 +354,26 @@ class App:
         data = self.load_data()
         found = {"data": data.name, "fingerprint": data.fingerprint()}
         bound = files.read_json(path, missing=None)
-        if bound is None:
-            bound = self._data_of_results()
-        if bound is None:
-            files.write_json(path, found)
-        elif bound != found:
+        if bound not in (None, found):
             raise UserError(
                 f"{path}: the results there are of {bound.get('data')} with fingerprint "
                 f"{bound.get('fingerprint')}, the data are {data.name} {found['fingerprint']}; "
                 "expected the same data, or another --results folder"
             )
+        self._check_results(data)  # which may have been copied alone
+        if bound is None:
+            files.write_json(path, found)
         return data
 
-    def _data_of_results(self) -> dict | None:
-        """The same by the runs, where data.json is not there: they may be copied alone."""
-        for experiment in self.experiments:
-            result = self.store.result(experiment)
-            if result and experiment.noise.kind == "real":
-                return {"data": experiment.data.name, "fingerprint": result["data"]}
-        return None
+    def _check_results(self, data: ImageData | None = None) -> None:
+        """Raises UserError for runs of two data sets, or of other data than these."""
+        if other := of_other_data(self.experiments, self.store, data):
+            raise UserError(
+                f"run {other.id} in {self.store.root}: of data with fingerprint "
+                f"{self.store.result(other).get('data')}, "
+                f"{'these' if data else 'those of other runs there'} have another; expected the "
+                "runs of one data set alone, or another --results folder"
+            )
 
     def _run_pending(self) -> bool:
         waiting = pending(self.experiments, self.store)
