@@ -2,11 +2,13 @@
 
 import hashlib
 import io
+import json
 import os
 import pickle
 import struct
 import tarfile
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,8 @@ import pytest
 from chainer_jo.datasets import ImageData, cifar10, source
 from chainer_jo.errors import UserError
 
+COMMITTED = Path(__file__).parents[1] / "results/reference/paper-mixed/data.json"
+OFFICIAL = cifar10.FINGERPRINT
 NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 PER_BATCH = 20
 
@@ -119,6 +123,10 @@ def test_the_rebuilt_files_look_like_the_official_ones():
     assert content.startswith(b"\x80\x02}")
     assert b"cnumpy.core.multiarray\n_reconstruct\n" in content
     assert b"_codecs" not in content
+
+
+def test_committed_results_are_of_the_official_images():
+    assert json.loads(COMMITTED.read_text()) == {"data": "cifar10", "fingerprint": OFFICIAL}
 
 
 def test_folder(folder):

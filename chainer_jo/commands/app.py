@@ -29,7 +29,7 @@ from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.provenance import collect, device_name, other_code, other_shards
 from chainer_jo.experiments.run import Settings, device_of
 from chainer_jo.experiments.store import RunStore, read_packed
-from chainer_jo.experiments.task import of_other_data
+from chainer_jo.experiments.task import check_results
 from chainer_jo.functions import providers
 from chainer_jo.report.table import Table
 from chainer_jo.report.words import of_the_paper
@@ -194,7 +194,7 @@ class App:
 
     def main(self) -> None:
         self._check_precision()
-        self._check_results()
+        check_results(self.experiments, self.store)
         self._print_head()
         self._note_others()
         if self.flags.dry_run:
@@ -360,20 +360,10 @@ class App:
                 f"{bound.get('fingerprint')}, the data are {data.name} {found['fingerprint']}; "
                 "expected the same data, or another --results folder"
             )
-        self._check_results(data)  # which may have been copied alone
+        check_results(self.experiments, self.store, data)  # runs may be copied alone
         if bound is None:
             files.write_json(path, found)
         return data
-
-    def _check_results(self, data: ImageData | None = None) -> None:
-        """Raises UserError for runs of two data sets, or of other data than these."""
-        if other := of_other_data(self.experiments, self.store, data):
-            raise UserError(
-                f"run {other.id} in {self.store.root}: of data with fingerprint "
-                f"{self.store.result(other).get('data')}, "
-                f"{'these' if data else 'those of other runs there'} have another; expected the "
-                "runs of one data set alone, or another --results folder"
-            )
 
     def _run_pending(self) -> bool:
         waiting = pending(self.experiments, self.store)

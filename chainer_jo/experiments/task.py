@@ -132,11 +132,10 @@ class Task:
         return labels
 
 
-def of_other_data(
+def check_results(
     experiments: Sequence[Experiment], store: RunStore, data: ImageData | LabelledData | None = None
-) -> Experiment | None:
-    """A run that has finished with other images or labels than ``data``, or without these, than
-    the runs before it; None if there is none."""
+) -> None:
+    """Raises UserError for runs that finished on other data than these; None: for runs on two."""
     expected: dict[Data, str] = {}
     for experiment in experiments:
         if result := store.result(experiment):
@@ -144,8 +143,11 @@ def of_other_data(
             if used not in expected:
                 expected[used] = _as_used(data, used).fingerprint() if data else found
             if found != expected[used]:
-                return experiment
-    return None
+                raise UserError(
+                    f"run {experiment.id} in {store.root}: of data with fingerprint {found}, "
+                    f"{'these' if data else 'others there'} have {expected[used]}; expected runs "
+                    "on the same data alone, or another folder for the results"
+                )
 
 
 def _as_used(data: ImageData | LabelledData, wanted: Data) -> ImageData | LabelledData:

@@ -23,7 +23,6 @@ from chainer_jo.experiments.presets import REAL, Study
 from chainer_jo.experiments.provenance import device_name
 from chainer_jo.experiments.run import Settings, device_of
 from chainer_jo.experiments.store import RunStore
-from chainer_jo.experiments.task import of_other_data
 from chainer_jo.functions import providers
 from chainer_jo.links.objectives import Classifier, JointObjective
 from chainer_jo.relabel import own_data
@@ -222,11 +221,15 @@ class ByImages:
 
     def _check_data(self, experiments: Sequence[Experiment]) -> None:
         """Raises UserError for runs on other labels, or files rewritten since at the same size."""
-        if other := of_other_data(experiments, self.store, self.data):
-            raise UserError(
-                f"--out {self.flags.out}: {self.names[other]}: trained on other pixels or labels; "
-                "expected the same images and labels, or another --out folder"
-            )
+        made = {e: result["data"] for e in experiments if (result := self.store.result(e))}
+        parts = {e.data.left_out for e in made}
+        now = {part: self.data.without(part).fingerprint() for part in parts}
+        for experiment, fingerprint in made.items():
+            if fingerprint != now[experiment.data.left_out]:
+                raise UserError(
+                    f"--out {self.flags.out}: {self.names[experiment]}: trained on other pixels or "
+                    "labels; expected the same images and labels, or another --out folder"
+                )
 
     @functools.cached_property
     def steps(self) -> list[tuple[Experiment, Experiment]]:
