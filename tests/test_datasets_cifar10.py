@@ -2,16 +2,22 @@
 
 import hashlib
 import io
+import json
 import os
 import pickle
+import struct
 import tarfile
+import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from chainer_jo.datasets import cifar10, source
+from chainer_jo.datasets import ImageData, cifar10, source
 from chainer_jo.errors import UserError
 
+COMMITTED = Path(__file__).parents[1] / "results/reference/paper-mixed/data.json"
+OFFICIAL = cifar10.FINGERPRINT
 NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 PER_BATCH = 20
 
@@ -63,6 +69,18 @@ FILES = {name: dump(content) for name, content in BATCHES.items()}
 FILES["batches.meta"] = dump({"num_cases_per_batch": PER_BATCH, "label_names": NAMES})
 
 
+@pytest.fixture(autouse=True)
+def official(monkeypatch):
+    """Makes these images the official ones."""
+    parts = [
+        np.stack(np.split(b["data"], 3, axis=1), 2).reshape(-1, 32, 32, 3) for b in BATCHES.values()
+    ]
+    labels = [np.array(b["labels"], np.int32) for b in BATCHES.values()]
+    train = np.concatenate(parts[:5]), np.concatenate(labels[:5])
+    data = ImageData("cifar10", *train, parts[5], labels[5], tuple(NAMES))
+    monkeypatch.setattr(cifar10, "FINGERPRINT", data.fingerprint(), raising=False)
+
+
 @pytest.fixture
 def folder(tmp_path):
     path = tmp_path / "cifar-10-batches-py"
@@ -107,16 +125,50 @@ def test_the_rebuilt_files_look_like_the_official_ones():
     assert b"_codecs" not in content
 
 
+def test_committed_results_are_of_the_official_images():
+    assert json.loads(COMMITTED.read_text()) == {"data": "cifar10", "fingerprint": OFFICIAL}
+
+
 def test_folder(folder):
     check(load(str(folder)))
     check(load(str(folder.parent)))
 
 
-def test_folder_as_numpy_2_writes_it(folder):
-    for path in folder.glob("data_batch_*"):
-        path.write_bytes(pickle.dumps(pickle.loads(path.read_bytes(), encoding="latin-1")))
-        assert b"numpy._core" in path.read_bytes()
+@pytest.mark.parametrize("keys", [str, str.encode])
+@pytest.mark.parametrize("protocol", range(6))
+def test_folder_as_python_3_writes_it(folder, protocol, keys):
+    contents = {**BATCHES, "batches.meta": {"label_names": [keys(name) for name in NAMES]}}
+    for name, content in contents.items():
+        content = {keys(key): value for key, value in content.items()}
+        (folder / name).write_bytes(pickle.dumps(content, protocol))
     check(load(str(folder)))
+
+
+@pytest.mark.parametrize("core", ["core", "_core"])
+def test_folder_as_either_numpy_writes_it(folder, core):
+    for name, content in BATCHES.items():
+        for known in (b"numpy.core.multiarray", b"numpy._core.multiarray"):
+            raw = pickle.dumps(content, 3).replace(known, f"numpy.{core}.multiarray".encode())
+        (folder / name).write_bytes(raw)
+    check(load(str(folder)))
+
+
+@pytest.mark.parametrize("file, change", [
+    ("data_batch_2", lambda b: b["data"].__setitem__((3, 5), b["data"][3, 5] ^ 1)),
+    ("test_batch", lambda b: b["labels"].__setitem__(7, (b["labels"][7] + 1) % 10)),
+    ("batches.meta", lambda m: m["label_names"].__setitem__(0, "aeroplane")),
+])  # fmt: skip
+def test_other_images_than_the_official_ones_have_another_name(folder, caplog, file, change):
+    content = pickle.loads((folder / file).read_bytes(), encoding="latin-1")
+    content["data"] = np.array(content.get("data", 0))
+    change(content)
+    (folder / file).write_bytes(dump(content))
+    found = source.find(str(folder))
+    data = found.load()
+    assert found.name == data.name == f"cifar10-{data.fingerprint()[:8]}"
+    assert caplog.messages == [
+        f"{folder}: not the official CIFAR-10, or damaged; its results are called {data.name}"
+    ]
 
 
 def test_archive(archive):
@@ -175,6 +227,77 @@ def test_file_with_other_content(folder, change):
         load(str(folder))
 
 
+def array(shape, dtype, raw):
+    """A pickled array whose header says anything."""
+    shape = b"(" + b"".join(b"I%d\n" % n for n in shape) + b"t"
+    made = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I0\ntVb\ntR"
+    return (
+        made
+        + b"(I1\n"
+        + shape
+        + dtype
+        + b"I00\n"
+        + b"B"
+        + struct.pack("<I", len(raw))
+        + raw
+        + b"tb"
+    )
+
+
+def forged(labels=b"]", data=b"N"):
+    return b"\x80\x03(Vlabels\n" + labels + b"Vdata\n" + data + b"d."
+
+
+BYTE = b"cnumpy\ndtype\n(Vu1\nI00\nI01\ntR"
+#: Objects, whose flags say that they are none: their bytes are taken for pointers.
+OBJECT = b"cnumpy\ndtype\n(VO8\nI00\nI01\ntR(I3\nV|\nNNNI-1\nI-1\nI0\ntb"
+PIXELS = pickle.dumps(np.zeros((4, 3072), np.uint8), 3)[2:-1]
+DEEP = 100_000
+
+
+FORGED = {
+    "labels that are objects": forged(labels=array([4], OBJECT, b"A" * 32), data=PIXELS),
+    "pixels that are objects": forged(data=array([4, 3072], OBJECT, b"A" * 4 * 3072 * 8)),
+    "a huge shape": forged(data=array([10**11, 3072], BYTE, b"A" * 32)),
+    "a huge array": forged(data=b"cnumpy\nndarray\n((L100000000000L\ntVu1\ntR"),
+    "a changed class": forged(data=b"cnumpy\ndtype\nVu1\nb"),
+    "a number of labels": forged(labels=b"L100000000000L\n"),
+    "nested labels": forged(labels=b"]" * DEEP + b"a" * (DEEP - 1)),
+    "nested lists": b"]" * DEEP + b"a" * (DEEP - 1) + b".",
+    "object 33,554,432": forged(data=b"Nr" + struct.pack("<I", 1 << 25)),
+    "bytes without end": forged(data=b"N\x8e" + struct.pack("<Q", 1 << 60)),
+    "a string without end": forged(data=b"T" + struct.pack("<i", (1 << 31) - 1)),
+    "a frame without end": b"\x80\x04\x95" + struct.pack("<Q", 1 << 60) + b"N.",
+    "a name of two lines": b"\x80\x04\x8c\x01\n\x8c\x01\n\x93.",
+}
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_forged_pickle_is_refused_in_one_line_and_little_memory(folder, what):
+    (folder / "data_batch_1").write_bytes(FORGED[what])
+    tracemalloc.start()
+    try:
+        with pytest.raises(UserError, match="data_batch_1 cannot be read") as caught:
+            load(str(folder))
+        assert tracemalloc.get_traced_memory()[1] < 1 << 27
+    finally:
+        tracemalloc.stop()
+    assert "\n" not in str(caught.value)
+
+
+def test_no_more_is_read_than_a_batch_may_have(folder):
+    """A gigabyte of bytes, on a disk that keeps no zeros."""
+    (folder / "data_batch_1").write_bytes(b"\x80\x04\x8e" + struct.pack("<Q", 1 << 30))
+    os.truncate(folder / "data_batch_1", (1 << 30) + 100)
+    tracemalloc.start()
+    try:
+        with pytest.raises(UserError, match="data_batch_1 cannot be read"):
+            load(str(folder))
+        assert tracemalloc.get_traced_memory()[1] < 1 << 28
+    finally:
+        tracemalloc.stop()
+
+
 class Attack:
     def __init__(self, call, *arguments):
         self.what = call, arguments
@@ -197,7 +320,7 @@ def test_pickle_that_wants_more_than_arrays(folder, attack, name, protocol):
     (folder / "data_batch_1").write_bytes(content)
 
     with pytest.raises(
-        UserError, match=rf"data_batch_1 cannot be read \(it asks for \w+\.{name}\)"
+        UserError, match=rf"data_batch_1 cannot be read \(it asks for '\w+\.{name}'\)"
     ):
         load(str(folder))
 

@@ -132,7 +132,9 @@ def test_changed_images_are_decoded_anew(folder, tmp_path, packed):
     np.testing.assert_array_equal(after.train_images[:2], [picture(99), picture(98)])
 
 
-@pytest.mark.parametrize("damage", ["cut", "empty", "gone", "leftover"])
+@pytest.mark.parametrize("damage", [
+    "cut", "empty", "gone", "leftover", "pixel", "label", "header", "class", "no class",
+])  # fmt: skip
 def test_damaged_cache_is_made_anew(folder, cache, damage):
     load(str(folder))
     (made,) = (p for p in cache.iterdir() if p.is_dir())
@@ -143,6 +145,17 @@ def test_damaged_cache_is_made_anew(folder, cache, damage):
         array.write_bytes(b"")
     elif damage == "gone":
         array.unlink()
+    elif damage == "pixel":
+        array.write_bytes(array.read_bytes()[:-1] + b"\x55")
+    elif damage == "label":
+        np.save(made / "test_labels.npy", np.zeros_like(np.load(made / "test_labels.npy")))
+    elif damage == "header":
+        array.write_bytes(array.read_bytes().replace(b"{", b"(", 1))
+    elif damage == "class":
+        names = (made / "class_names.json").read_text()
+        (made / "class_names.json").write_text(names.replace("9", "8"))
+    elif damage == "no class":
+        (made / "class_names.json").write_text("5")
     else:  # as a kill in the middle leaves it
         made.rename(made.with_name(made.name + ".tmp"))
 

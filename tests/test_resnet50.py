@@ -1,5 +1,8 @@
 """ResNet-50 with random weights, in both formats, against Chainer's layers put together by hand."""
 
+import struct
+import zipfile
+
 import chainer
 import chainer.functions as F
 import chainer.links as L
@@ -204,6 +207,19 @@ def test_a_file_of_something_else_is_refused(name, tmp_path):
     (tmp_path / name).write_bytes(b"not what the name says")
     with pytest.raises(UserError, match="expected a whole"):
         load_resnet50(tmp_path / name)
+
+
+@pytest.mark.parametrize("header", [
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776,)}",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': ((64,)",
+])  # fmt: skip
+def test_a_forged_header_is_refused(header, tmp_path):
+    with zipfile.ZipFile(tmp_path / "forged.npz", "w") as archive:
+        archive.writestr(
+            "fc6/W.npy", b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode()
+        )
+    with pytest.raises(UserError, match="expected a whole .npz file"):
+        load_resnet50(tmp_path / "forged.npz")
 
 
 @pytest.mark.parametrize("name", ["resnet50.pth", "missing.npz", "missing.safetensors"])

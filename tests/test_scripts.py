@@ -24,6 +24,7 @@ from tiny import TINY
 from chainer_jo.commands import app, flags, main
 from chainer_jo.commands.command_line import ending
 from chainer_jo.commands.image_sources import InMemory
+from chainer_jo.datasets import source
 from chainer_jo.errors import Unfinished
 from chainer_jo.experiments import presets, provenance
 from chainer_jo.experiments.presets import Study
@@ -381,6 +382,34 @@ def test_nothing_is_forgotten_for_data_that_are_refused(tiny, tmp_path, capsys):
     assert run(table1, tmp_path, *flags, "--fresh") == 2
     assert "expected the same data" in capsys.readouterr().err
     assert results and list(tmp_path.rglob("result.json")) == results
+
+
+@pytest.mark.parametrize("flags", [(), ("--no-runs",), ("--dry-run",)])
+def test_results_of_two_data_sets_are_refused(tiny, tmp_path, capsys, flags):
+    """Runs may be copied alone, without data.json."""
+    of_table = ("--noise-rates", "0.5", "--trials", "1")
+    assert run(table1, tmp_path, *of_table) == 0
+    (bound,), (path, *_) = tmp_path.rglob("data.json"), tmp_path.rglob("result.json")
+    bound.unlink()
+    path.write_text(json.dumps({**json.loads(path.read_text()), "data": "0123456789abcdef"}))
+    capsys.readouterr()
+    assert run(table1, tmp_path, *of_table, *flags) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "0123456789abcdef" in error and not bound.exists()
+
+
+def test_nothing_is_computed_beside_results_of_other_data(tiny, tmp_path, capsys, monkeypatch):
+    flags = ("--noise-rates", "0.5", "--trials")
+    assert run(table1, tmp_path, *flags, "1") == 0
+    (bound,), results = tmp_path.rglob("data.json"), list(tmp_path.rglob("result.json"))
+    bound.unlink()
+    data = source.BY_NAME["digits"]()
+    other = replace(data, train_images=255 - data.train_images)
+    monkeypatch.setitem(source.BY_NAME, "digits", lambda: other)
+    assert run(table1, tmp_path, *flags, "2") == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and json.loads(results[0].read_text())["data"] in error
+    assert list(tmp_path.rglob("result.json")) == results and not bound.exists()
 
 
 def test_other_images_than_the_presets_are_not_given_its_cost(tiny, tmp_path, capsys, monkeypatch):

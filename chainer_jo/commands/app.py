@@ -28,6 +28,7 @@ from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.provenance import collect, device_name, other_code
 from chainer_jo.experiments.run import Settings, device_of
 from chainer_jo.experiments.store import RunStore, read_packed
+from chainer_jo.experiments.task import check_results
 from chainer_jo.functions import providers
 from chainer_jo.report.output import trials_by_number
 from chainer_jo.report.table import Table
@@ -174,6 +175,7 @@ class App:
 
     def main(self) -> None:
         self._check_precision()
+        check_results(self.experiments, self.store)
         self._print_head()
         self._note_others()
         if self.flags.dry_run:
@@ -330,25 +332,16 @@ class App:
         data = self.load_data()
         found = {"data": data.name, "fingerprint": data.fingerprint()}
         bound = files.read_json(path, missing=None)
-        if bound is None:
-            bound = self._data_of_results()
-        if bound is None:
-            files.write_json(path, found)
-        elif bound != found:
+        if bound not in (None, found):
             raise UserError(
                 f"{path}: the results there are of {bound.get('data')} with fingerprint "
                 f"{bound.get('fingerprint')}, the data are {data.name} {found['fingerprint']}; "
                 "expected the same data, or another --results folder"
             )
+        check_results(self.experiments, self.store, data)  # runs may be copied alone
+        if bound is None:
+            files.write_json(path, found)
         return data
-
-    def _data_of_results(self) -> dict | None:
-        """The same by the runs, where data.json is not there: they may be copied alone."""
-        for experiment in self.experiments:
-            result = self.store.result(experiment)
-            if result and experiment.noise.kind == "real":
-                return {"data": experiment.data.name, "fingerprint": result["data"]}
-        return None
 
     def _run_pending(self) -> bool:
         waiting = pending(self.experiments, self.store)

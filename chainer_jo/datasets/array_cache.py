@@ -18,7 +18,7 @@ from chainer_jo.datasets.image_data import ImageData
 from chainer_jo.errors import UserError
 
 _ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
-_CLASS_NAMES = "class_names.json"
+_CLASS_NAMES, _FINGERPRINT = "class_names.json", "fingerprint"
 Made = TypeVar("Made")
 
 
@@ -43,7 +43,7 @@ def made_once(name: str, write: Callable[[Path], None], read: Callable[[Path], M
     ----------
     name : of the folder; the same name promises the same content.
     write : fills an empty folder, which appears whole or not at all.
-    read : raises OSError, EOFError or ValueError if the folder is not there, or is damaged.
+    read : raises an exception, whichever it is, if the folder is not there, or is damaged.
 
     Raises
     ------
@@ -51,16 +51,13 @@ def made_once(name: str, write: Callable[[Path], None], read: Callable[[Path], M
         if the cache folder cannot be written, and whatever `write` raises.
     """
     folder = cache() / name
-    absent_or_damaged = (OSError, EOFError, ValueError)
-    with contextlib.suppress(
-        *absent_or_damaged
-    ):  # first without the lock: the place may be read-only
+    with contextlib.suppress(Exception):  # first without the lock: the place may be read-only
         return read(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with open(f"{folder}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            with contextlib.suppress(*absent_or_damaged):  # made by another process meanwhile
+            with contextlib.suppress(Exception):  # made by another process meanwhile
                 return read(folder)
             _make(folder, write)
             return read(folder)
@@ -90,7 +87,10 @@ def _read(name: str, folder: Path) -> ImageData:
     # As plain arrays: indexing numpy.memmap itself costs extra with every call.
     arrays = {n: np.load(folder / f"{n}.npy", mmap_mode="r").view(np.ndarray) for n in _ARRAYS}
     class_names = tuple(json.loads((folder / _CLASS_NAMES).read_text(encoding="utf-8")))
-    return ImageData(name=name, class_names=class_names, **arrays)
+    data = ImageData(name=name, class_names=class_names, **arrays)
+    if data.fingerprint() != (folder / _FINGERPRINT).read_text(encoding="utf-8"):
+        raise UserError(f"data cache {str(folder)!r}: damaged, expected what was written there")
+    return data
 
 
 def _write(data: ImageData, folder: Path) -> None:
@@ -101,6 +101,7 @@ def _write(data: ImageData, folder: Path) -> None:
     with open(folder / _CLASS_NAMES, "w", encoding="utf-8") as file:
         json.dump(data.class_names, file)
         to_disk(file)
+    (folder / _FINGERPRINT).write_text(data.fingerprint(), encoding="utf-8")
 
 
 def to_disk(file: IO) -> None:

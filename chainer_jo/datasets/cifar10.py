@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import pickle
+import pickletools
 import tarfile
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -20,6 +23,7 @@ from chainer_jo.errors import UserError
 NAME = "cifar10"
 URL = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
 MD5 = "c58f30108f718f92721af3b95e74349a"
+FINGERPRINT = "a258ea3325a20808"  # of the images, labels and class names in it
 FOLDER = "cifar-10-batches-py"  # what the archive unpacks to
 
 _TRAIN = tuple(f"data_batch_{i}" for i in range(1, 6))
@@ -34,17 +38,18 @@ def load() -> ImageData:
 
     Raises UserError if the download fails, or another file comes.
     """
-    return decoded_once(NAME, MD5, lambda: _from_archive(_downloaded()))
+    return decoded_once(NAME, MD5, lambda: _assemble(_archive_files(_downloaded()), URL))
 
 
 def load_archive(path: Path) -> ImageData:
     """The same from a copy of the archive; UserError unless it is the official one, whole."""
     _check(path)
-    return decoded_once(NAME, MD5, lambda: _from_archive(path))
+    return decoded_once(NAME, MD5, lambda: _assemble(_archive_files(path), str(path)))
 
 
 def load_folder(path: Path) -> ImageData:
-    """The same from the unpacked archive; UserError if a file is missing or damaged."""
+    """The same from the unpacked archive; UserError if a file is missing or damaged. Images, labels
+    or class names other than the official ones make it ``cifar10-<start of the fingerprint>``."""
     return _assemble(_folder_files(path), str(path))
 
 
@@ -80,10 +85,6 @@ def _check(path: Path) -> None:
         )
 
 
-def _from_archive(path: Path) -> ImageData:
-    return _assemble(_archive_files(path), str(path))
-
-
 def _archive_files(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
     with tarfile.open(path) as archive:
         for member in archive:  # in the archive's order: going back means decompressing again
@@ -113,31 +114,57 @@ def _assemble(files: Iterable[tuple[str, IO[bytes]]], place: str) -> ImageData:
         raise UserError(f"CIFAR-10 in {place!r}: {missing[0]} is missing, expected {_FILES}")
     train_images, train_labels = map(np.concatenate, zip(*map(contents.get, _TRAIN), strict=True))
     test_images, test_labels = contents[_TEST[0]]
-    return ImageData(NAME, train_images, train_labels, test_images, test_labels, contents[_META])
+    data = ImageData(NAME, train_images, train_labels, test_images, test_labels, contents[_META])
+    found = data.fingerprint()
+    return data if found == FINGERPRINT else replace(data, name=f"{NAME}-{found[:8]}")
 
 
 def _content(name: str, file: IO[bytes]) -> tuple:
     """Class names from the file that has them; images (n, h, w, c) and labels from the others."""
-    content = _RestrictedUnpickler(file, encoding="latin-1").load()
+    raw = file.read(1 << (16 if name == _META else 26))  # twice what an official one has, and more
+    for opcode, argument, _ in pickletools.genops(raw):
+        if opcode.name.endswith("PUT") and argument > len(raw):  # room is made for as many objects
+            raise ValueError(f"it cannot have {argument:,} objects")
+    unpickled = _RestrictedUnpickler(io.BytesIO(raw), encoding="latin-1").load()
+    content = {_text(key): value for key, value in unpickled.items()}
     if name == _META:
-        return tuple(str(class_name) for class_name in content["label_names"])
-    pixels = content["data"].reshape(-1, *_SHAPE)
-    return np.ascontiguousarray(pixels.transpose(0, 2, 3, 1)), np.array(content["labels"], np.int32)
+        return tuple(map(_text, content["label_names"]))
+    labels = np.frombuffer(bytes(list(content["labels"])), np.uint8).astype(np.int32)
+    match content["data"].given:
+        case ((1, _, _, False, pixels),) | (pixels, _, _, "C"):  # a state, or protocol 5's buffer
+            planes = np.frombuffer(_text(pixels).encode("latin-1"), np.uint8)
+        case _:
+            raise ValueError("its pixels are not stored row by row")
+    return np.ascontiguousarray(planes.reshape(len(labels), *_SHAPE).transpose(0, 2, 3, 1)), labels
+
+
+def _text(value: str | bytes | _Kept) -> str:
+    """A text; bytes as one in Latin-1, also if Python 3 pickled them for Python 2, by `encode`."""
+    if isinstance(value, _Kept):
+        value, _ = value.given
+    return value if isinstance(value, str) else value.decode("latin-1")
+
+
+class _Kept:
+    """Stands for what a pickle calls to build arrays, and keeps what that is given. NumPy's own
+    would believe it: that bytes are pointers to objects, or an array larger than the memory."""
+
+    def __init__(self, *given: object) -> None:
+        self.given = given
+
+    __setstate__ = __init__
 
 
 class _RestrictedUnpickler(pickle.Unpickler):
-    """Builds NumPy arrays beside dicts, lists, strings and numbers, and nothing else."""
+    """Builds dicts, lists, strings and numbers, keeps what arrays are made of, and nothing else."""
 
-    _reconstruct = np.empty(0).__reduce__()[0]
-    _allowed = {
-        ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
-        # A copy of the folder that NumPy 2 has written.
-        ("numpy._core.multiarray", "_reconstruct"): _reconstruct,
-        ("numpy", "ndarray"): np.ndarray,
-        ("numpy", "dtype"): np.dtype,
+    _kept = {
+        *(("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")),
+        *((f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")),
+        *((f"numpy.{core}.numeric", "_frombuffer") for core in ("core", "_core")),
     }
 
-    def find_class(self, module: str, name: str) -> object:
-        if (module, name) not in self._allowed:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}")
-        return self._allowed[module, name]
+    def find_class(self, module: str, name: str) -> type[_Kept]:
+        if (module, name) not in self._kept:
+            raise pickle.UnpicklingError(f"it asks for {f'{module}.{name}'!r}")
+        return _Kept

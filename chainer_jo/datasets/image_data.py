@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -127,6 +128,10 @@ class ImageData:
 
     def fingerprint(self) -> str:
         """16 hexadecimal digits that follow from pixels, labels and class names (not the name)."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
         digest = hashlib.sha256("\0".join(self.class_names).encode())
         for array in (self.train_images, self.train_labels, self.test_images, self.test_labels):
             digest.update(f"{array.dtype.str}{array.shape}".encode())

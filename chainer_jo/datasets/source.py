@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Callable
@@ -31,7 +32,8 @@ class Source:
 
 
 def find(spec: str) -> Source:
-    """The source that `spec` names; opens it no further than needed to tell what it is.
+    """The source that `spec` names; opens it no further than needed to tell what it is: CIFAR-10's
+    unpacked folder whole, since only its contents tell the official images from others.
 
     A name in `BY_NAME` is that data set ('cifar10' is downloaded when loaded); anything else is a
     path, but for 'cifar10-jpeg', which can be named where nothing has to be loaded. A folder or tar
@@ -62,10 +64,18 @@ def _expected() -> str:
 def _in_folder(path: Path) -> Source:
     for folder in (path, path / cifar10.FOLDER):
         if cifar10.is_unpacked(folder):
-            return Source(cifar10.NAME, partial(cifar10.load_folder, folder))
+            return _unpacked(folder)
     if any((path / part).is_dir() for part in image_folder.PARTS):
         return _images(path, path.name)
     raise UserError(f"data {str(path)!r}: an unknown folder, expected {_expected()}")
+
+
+def _unpacked(folder: Path) -> Source:
+    load = partial(cifar10.load_folder, folder)
+    if (name := load().name) != cifar10.NAME:
+        note = "%s: not the official CIFAR-10, or damaged; its results are called %s"
+        logging.getLogger(__name__).warning(note, folder, name)
+    return Source(name, load)
 
 
 def _in_archive(path: Path) -> Source:

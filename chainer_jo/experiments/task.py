@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from chainer_jo import seeds
 from chainer_jo.datasets import ImageData, augmentation, noise
 from chainer_jo.datasets.labelled_data import ImageFiles, Labelled, LabelledData
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.experiment import Data, Experiment
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.training.extensions import accuracy
 
@@ -97,6 +97,32 @@ class Task:
         return labels
 
 
+def check_results(
+    experiments: Sequence[Experiment], store: RunStore, data: ImageData | LabelledData | None = None
+) -> None:
+    """Raises UserError for runs that finished on other data than these; None: for runs on two."""
+    expected: dict[Data, str] = {}
+    for experiment in experiments:
+        if result := store.result(experiment):
+            found, used = result.get("data"), experiment.data
+            if used not in expected:
+                expected[used] = _as_used(data, used).fingerprint() if data else found
+            if found != expected[used]:
+                raise UserError(
+                    f"run {experiment.id} in {store.root}: of data with fingerprint {found}, "
+                    f"{'these' if data else 'others there'} have {expected[used]}; expected runs "
+                    "on the same data alone, or another folder for the results"
+                )
+
+
+def _as_used(data: ImageData | LabelledData, wanted: Data) -> ImageData | LabelledData:
+    """The first images of every class, shrunk; of `LabelledData`, those not left out."""
+    if isinstance(data, LabelledData):
+        return data if wanted.left_out is None else data.without(wanted.left_out)
+    data = data.subset(wanted.train_per_class, wanted.test_per_class)
+    return data.shrunk(wanted.shrink) if wanted.shrink else data
+
+
 def _split_with_noise(
     experiment: Experiment,
     data: ImageData | LabelledData,
@@ -106,14 +132,9 @@ def _split_with_noise(
     wanted = experiment.data
     if data.name != wanted.name:
         raise UserError(f"data set {data.name!r}: the run {experiment.id} needs {wanted.name!r}")
+    whole, data = data, _as_used(data, wanted)
     if experiment.noise.kind == "real":
-        if wanted.left_out is not None:
-            data = data.without(wanted.left_out)
         return data, data.fingerprint()
-    chosen = data.first("train", wanted.train_per_class)
-    data = data.subset(wanted.train_per_class, wanted.test_per_class)
-    if wanted.shrink:
-        data = data.shrunk(wanted.shrink)
     images, labels = data.train_images, data.train_labels
     rng = seeds.generator(experiment.seed, "split")
     train, validation = split(labels, data.num_classes, rng)
@@ -122,7 +143,7 @@ def _split_with_noise(
         rng = seeds.generator(experiment.seed, "noise")
         noisy = noise.MODELS[kind].draw(noisy, experiment.noise.rate, data.class_names, rng)
     elif kind == "pseudo":
-        noisy = pseudo_labels()[chosen][train]
+        noisy = pseudo_labels()[whole.first("train", wanted.train_per_class)][train]
     labelled = LabelledData(
         data.name,
         data.class_names,

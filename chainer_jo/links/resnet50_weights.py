@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 from chainer.serializers import NpzDeserializer, npz
 
-from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.links.resnet50 import STAGES, ResNet50
 
@@ -102,7 +101,7 @@ def _read_npz(path: Path) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
-    except files.NOT_AN_NPZ as error:
+    except Exception as error:  # a damaged header can raise anything
         raise UserError(f"ResNet-50 weights {path}: {error}, expected a whole .npz file") from None
 
 

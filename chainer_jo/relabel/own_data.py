@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from chainer_jo import files
 from chainer_jo.cores import usable_cores
 from chainer_jo.datasets import decoding
 from chainer_jo.datasets.array_cache import made_once, to_disk
@@ -27,7 +28,7 @@ from chainer_jo.relabel.labelled_images import LabelledImages, LabelledSets
 
 #: What the data are called in descriptions of runs: they stay the same data when they are moved.
 NAME = "own-images"
-_FILE = "images.npy"
+_FILE, _DIGEST = "images.npy", "digest"
 #: Images that are handed to the threads at a time.
 CHUNK = 1024
 #: Images that are looked at for the usual size.
@@ -101,8 +102,11 @@ def decoded(images: LabelledImages, resize: int) -> np.ndarray:
             for pixels in _decode_all(images, resize):
                 file.write(pixels)
             to_disk(file)
+        (folder / _DIGEST).write_text(files.digest(folder / _FILE), encoding="utf-8")
 
     def read(folder: Path) -> np.ndarray:
+        if files.digest(folder / _FILE) != (folder / _DIGEST).read_text(encoding="utf-8"):
+            raise UserError(f"{folder / _FILE}: damaged, expected what was written there")
         return np.load(folder / _FILE, mmap_mode="r").view(np.ndarray)
 
     return made_once(f"images-{_key(images, resize)}", write, read)

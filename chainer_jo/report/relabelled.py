@@ -13,10 +13,10 @@ from matplotlib.figure import Figure as Canvas
 from chainer_jo.datasets.clothing1m_standin import glyph
 from chainer_jo.datasets.decoding import open_rgb
 from chainer_jo.datasets.labelled_data import ImageFiles, LabelledData, class_index
-from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import CLOTHING1M_STANDIN
 from chainer_jo.experiments.store import RunStore
+from chainer_jo.experiments.task import check_results
 from chainer_jo.report import figure_style as style
 from chainer_jo.report.grid import Grid
 from chainer_jo.report.output import Output, Page, as_csv
@@ -54,15 +54,11 @@ class Relabelled:
     ) -> Relabelled | None:
         """What a first step did; None if it has not finished, or its labels are not here. UserError
         if it was on other data."""
-        labels, result = store.labels(first_step), store.result(first_step)
-        if labels is None or result is None:
+        labels = store.labels(first_step)
+        if labels is None or store.result(first_step) is None:
             return None
         data = load()
-        if result["data"] != data.fingerprint():
-            raise UserError(
-                f"labels of {first_step.id}: of data with fingerprint {result['data']}, these have "
-                f"{data.fingerprint()}; expected the same data, or another --results folder"
-            )
+        check_results([first_step], store, data)
         train = data.train
         after, probability = labels.argmax(axis=1), labels.max(axis=1)
         return Relabelled(data.class_names, train.images, train.labels, after, probability)
