@@ -28,7 +28,7 @@ from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.provenance import collect, device_name, other_code, other_shards
 from chainer_jo.experiments.run import Settings, device_of
-from chainer_jo.experiments.store import RunStore, read_packed
+from chainer_jo.experiments.store import RunStore, read_packed, without_digest
 from chainer_jo.functions import providers
 from chainer_jo.report.table import Table
 from chainer_jo.report.words import of_the_paper
@@ -328,7 +328,8 @@ class App:
         finished = [r for e in self.experiments if (r := self.store.result(e))]
         shards = self.flags.shards or self.ranks.size
         again = "other --results" if read_packed(self.store.root) else "--fresh"
-        for note in (other_code(finished), other_shards(finished, shards)):
+        notes = without_digest(finished), other_code(finished), other_shards(finished, shards)
+        for note in notes:
             if note:
                 _logger.warning("%s; %s does a script's runs again", note, again)
 
