@@ -86,7 +86,7 @@ class TrainedNetwork:
         """What `save` wrote. Raises UserError if there is none, or it is damaged."""
         path = folder / MODEL
         try:
-            with np.load(path, allow_pickle=False) as archive:
+            with files.open_npz(path) as archive:
                 arrays = {name: archive[name] for name in archive.files}
             about = json.loads(str(arrays.pop(_ABOUT)))
             members = []

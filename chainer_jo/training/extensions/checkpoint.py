@@ -152,9 +152,5 @@ def _is_of_images(name: str) -> bool:
 
 
 def _read(path: Path, only: str | None = None) -> dict[str, np.ndarray]:
-    try:
-        # As Chainer's own snapshots do, these hold None where a trigger has no state yet.
-        with np.load(path, allow_pickle=True) as archive:
-            return {name: archive[name] for name in ([only] if only else archive.files)}
-    except Exception as error:  # a damaged archive can raise anything
-        raise UserError(f"{path}: damaged checkpoint ({error}); expected {_REMOVED}") from None
+    with files.expected(path, _REMOVED), files.open_npz(path) as archive:
+        return {name: archive[name] for name in ([only] if only else archive.files)}
