@@ -132,6 +132,8 @@ def expected(path: Path, what: str) -> Iterator[None]:
     expected."""
     try:
         yield
+    except UserError:
+        raise
     except NOT_AN_NPZ as error:
         raise UserError(f"{path}: damaged ({error}); expected {what}") from None
 

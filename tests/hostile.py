@@ -6,17 +6,13 @@ import zipfile
 import numpy as np
 
 
-def promise_npz(path, promised, **arrays):
-    """An .npz of ``arrays``, and of others whose headers promise a (dtype, shape) and are followed
-    by no values. What is promised is left out where an array of that name is given."""
-    arrays = {name: array for name, array in arrays.items() if array is not None}
+def promise_npz(path, name, shape, **arrays):
+    """An .npz of ``arrays``, and of one whose header promises float32 of a shape that do not
+    follow."""
     np.savez(path, **arrays)
-    with zipfile.ZipFile(path, "a") as archive:
-        for name in promised.keys() - arrays.keys():
-            descr, shape = promised[name]
-            header = {"descr": descr, "fortran_order": False, "shape": shape}
-            with archive.open(f"{name}.npy", "w") as file:
-                np.lib.format.write_array_header_1_0(file, header)
+    header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    with zipfile.ZipFile(path, "a") as archive, archive.open(f"{name}.npy", "w") as file:
+        np.lib.format.write_array_header_1_0(file, header)
 
 
 class Evil:

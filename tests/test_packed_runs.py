@@ -16,7 +16,6 @@ from chainer_jo import files
 from chainer_jo.commands import pack
 from chainer_jo.datasets import digits
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.experiment import digest_of
 from chainer_jo.experiments.run import Settings
 from chainer_jo.experiments.store import (
     LONGEST_LINE,
@@ -136,7 +135,7 @@ def test_runs_with_a_noise_of_ones_own_are_packed_too(packed):
     """Here nobody knows it: only the script that made them does."""
     store, other = packed
     description = {**EXPERIMENTS[0].to_dict(), "noise": {"kind": "next", "rate": 0.3}}
-    run_id = f"cross-entropy-nx30-s0-{digest_of(description)}"
+    run_id = f"cross-entropy-nx30-s0-{files.json_digest(description)[:10]}"
     result = of_an_older_version(run_id)
     for name, value in (("experiment", description), ("result", result)):
         files.write_json(store.root / "runs" / run_id / f"{name}.json", value)

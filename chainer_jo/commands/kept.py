@@ -25,7 +25,7 @@ def trials(content: Any, where: str = "") -> Counter[str]:
             counted += trials(entry, where + _name(entry))
     elif isinstance(content, dict):
         own = content.get("trials") or 0
-        counted[where] = len(own) if isinstance(own, list) else own
+        counted[where] = len(own) if isinstance(own, list) else int(own)
         for key, value in content.items():
             if key != "trials":
                 counted += trials(value, f"{where}/{key}")
@@ -42,7 +42,8 @@ def _name(entry: Any) -> str:
 def loss(path: Path, content: Callable[[], Any]) -> str:
     """What a JSON file would lose if other content replaced it; empty if no number is of fewer
     trials then."""
-    before = trials(files.read_json(path, object, missing=None))
+    with files.expected(path, "it removed, which has it written again"):
+        before = trials(files.read_json(path, object, missing=None))
     kept = before & trials(content()) if before else before
     if kept == before:
         return ""

@@ -162,7 +162,7 @@ class Experiment:
     @functools.cached_property
     def id(self) -> str:
         """Readable and unique: kind, noise, seed, and a digest of the whole description."""
-        digest = digest_of(self.to_dict())
+        digest = files.json_digest(self.to_dict())[:10]
         return f"{self.kind.replace('_', '-')}-{self.noise.short}-s{self.seed}-{digest}"
 
     def to_dict(self) -> dict:
@@ -173,11 +173,6 @@ class Experiment:
     def from_dict(description: dict) -> Experiment:
         """The inverse of `to_dict`. Raises UserError for unknown or missing fields."""
         return _build(Experiment, description)
-
-
-def digest_of(description: dict) -> str:
-    """The 10 hexadecimal digits that the id of a run ends with, from its description alone."""
-    return files.json_digest(description)[:10]
 
 
 def _without_none(value):

@@ -14,7 +14,7 @@ import numpy as np
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.experiment import Experiment, digest_of
+from chainer_jo.experiments.experiment import Experiment
 
 #: Finished runs in one compressed file, beside the folder ``runs``: what is committed in its place.
 #: One line of JSON per run: ``experiment`` (its description), ``result`` and ``log``. Labels and
@@ -302,7 +302,7 @@ def _labels(folder: Path) -> np.ndarray | None:
 
 
 def _check_description(description: dict, run_id: str) -> None:
-    if not run_id.endswith(f"-{digest_of(description)}"):
+    if not files.json_digest(description).startswith(run_id.rpartition("-")[2]):
         raise ValueError(f"another description, not that of {run_id}")
 
 

@@ -23,7 +23,7 @@ from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import REAL, Study
 from chainer_jo.experiments.provenance import device_name
 from chainer_jo.experiments.run import Settings, device_of
-from chainer_jo.experiments.store import DONE_AGAIN, RunStore
+from chainer_jo.experiments.store import DONE_AGAIN, RunStore, without_digest
 from chainer_jo.functions import providers
 from chainer_jo.links.objectives import Classifier, JointObjective
 from chainer_jo.relabel import own_data
@@ -185,6 +185,8 @@ class ByImages:
         self.data = self.load()
         experiments = list(self.names)
         self._check_data(experiments)
+        if note := without_digest([r for e in experiments if (r := self.store.result(e))]):
+            _logger.warning("--out %s: %s", self.flags.out, note)
         self.store.forget(*self._lost())
         if not self._run(experiments):
             return None

@@ -8,7 +8,6 @@ import unicodedata
 from pathlib import Path, PurePosixPath
 
 import numpy as np
-from numpy.lib.npyio import NpzFile
 
 from chainer_jo import files
 from chainer_jo.datasets.input_problems import Problems
@@ -126,27 +125,15 @@ def _texts(array: np.ndarray) -> list:
     return [text.decode() if isinstance(text, bytes) else text for text in array.tolist()]
 
 
-def _header(archive: NpzFile, name: str) -> tuple[tuple[int, ...], np.dtype]:
-    """Shape and dtype that an array is said to have."""
-    with archive.zip.open(f"{name}.npy") as file:
-        short = np.lib.format.read_magic(file) == (1, 0)
-        read = getattr(np.lib.format, f"read_array_header_{1 if short else 2}_0")
-        shape, _, dtype = read(file)
-    return shape, dtype
-
-
 def read_arrays(file: str | Path, kind: str) -> tuple[np.ndarray, list[str], list[str] | None]:
     """All rows (rows, d) of the array `kind`, their paths, and the names in `class_names`, if there
     are some. Raises UserError for a file without such arrays."""
     where = f"{kind} {str(file)!r}"
     try:
         with files.open_npz(file) as archive:
-            (shape, numbers), (of_paths, text) = (_header(archive, n) for n in (kind, "paths"))
-            fits = numbers.kind in "fiu" and len(shape) == 2 and shape[1]
-            fits = fits and of_paths == shape[:1] and text.kind in "US"
-            if fits:  # else they may be larger than the memory
-                rows, texts = archive[kind], _texts(archive["paths"])
+            numbers, paths = archive[kind], archive["paths"]
             names = archive.get("class_names")
+        texts = _texts(paths)
         if names is not None:
             names = [unicodedata.normalize("NFC", str(name)) for name in _texts(names)]
     except files.NOT_AN_NPZ as error:
@@ -154,9 +141,10 @@ def read_arrays(file: str | Path, kind: str) -> tuple[np.ndarray, list[str], lis
             f"{where}: {error}, expected an .npz with arrays {kind!r} (images, dimensions) and "
             "'paths' (images,), text and no objects"
         ) from None
-    if not fits:
+    fits = numbers.dtype.kind in "fiu" and numbers.ndim == 2 and numbers.shape[1]
+    if not fits or paths.shape != numbers.shape[:1] or paths.dtype.kind not in "US":
         raise UserError(
-            f"{where}: {kind!r} is {numbers} {shape}, 'paths' {text} {of_paths}, expected numbers "
-            "(images, one dimension or more) and as many texts, no objects"
+            f"{where}: {kind!r} is {numbers.dtype} {numbers.shape}, 'paths' {paths.dtype} "
+            f"{paths.shape}, expected numbers (images, one dimension or more) and as many texts"
         )
-    return rows, texts, names
+    return numbers, texts, names
