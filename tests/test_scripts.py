@@ -25,7 +25,7 @@ from chainer_jo.commands import app, flags, main
 from chainer_jo.commands.command_line import ending
 from chainer_jo.commands.image_sources import InMemory
 from chainer_jo.commands.kept import loss
-from chainer_jo.errors import Unfinished
+from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.experiments import presets, provenance
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
@@ -260,6 +260,23 @@ def test_what_replaces_a_file_keeps_each_of_its_numbers(tmp_path):
     files.write_json(path, figure(noisy=2, pseudo=2))
     assert loss(path, lambda: figure(noisy=5)) == "figure5 (2 of 4 numbers)"
     assert loss(path, lambda: figure(pseudo=2, noisy=3)) == ""
+
+
+@pytest.mark.parametrize("content", [{"trials": "nine"}, {"cells": [{"trials": {"a": 3}}]}])
+def test_a_table_of_another_form_is_one_line_before_it_is_replaced(tmp_path, content):
+    path = tmp_path / "table1.json"
+    files.write_json(path, content)
+    with pytest.raises(UserError, match=r"table1.json: damaged \(.*expected it removed"):
+        loss(path, dict)
+
+
+def test_data_json_that_is_nested_too_deep_is_one_line(tiny, tmp_path, capsys):
+    bound = tmp_path / "results" / "tiny" / "data.json"
+    bound.parent.mkdir(parents=True)
+    bound.write_text("[" * 50_000)
+    assert run(table1, tmp_path, "--noise-rates", "0.5", "--trials", "1") == 2
+    (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error")]
+    assert "data.json: not readable as JSON (" in line and "expected it whole, or removed" in line
 
 
 def test_what_is_known_of_runs_elsewhere_stays(tiny, tmp_path):
