@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import lzma
 import os
 import tempfile
 import zipfile
@@ -11,9 +12,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+from numpy.lib.npyio import NpzFile
+
 from chainer_jo.errors import UserError
 
-#: What `numpy.load` and the arrays of an .npz raise if the file is something else, or damaged.
+#: What `open_npz` and the arrays of an .npz raise if the file is something else, or damaged; other
+#: compressed files raise the same.
 NOT_AN_NPZ = (
     OSError,
     RuntimeError,
@@ -23,8 +28,10 @@ NOT_AN_NPZ = (
     TypeError,
     ValueError,
     AttributeError,
+    MemoryError,
     zipfile.BadZipFile,
     zlib.error,
+    lzma.LZMAError,
 )
 
 
@@ -102,15 +109,48 @@ def read_json(path: Path, kind: type = dict, missing: Any = ...) -> Any:
     """
     try:
         value = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         # As Path.exists has it: below a file that stands where a folder should be, there is none.
         absent = isinstance(error, FileNotFoundError | NotADirectoryError)
         if absent and missing is not ...:
             return missing
-        raise UserError(f"{path}: not readable as JSON ({error})") from None
+        remedy = "" if missing is ... else "; expected it whole, or removed"
+        raise UserError(f"{path}: not readable as JSON ({error}){remedy}") from None
     if not isinstance(value, kind):
         raise UserError(f"{path}: a {type(value).__name__} in JSON, expected a {kind.__name__}")
     return value
+
+
+def json_digest(value) -> str:
+    """SHA-256 of a JSON value, however its file is laid out: JSON keeps every float exactly."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+@contextlib.contextmanager
+def expected(path: Path, what: str) -> Iterator[None]:
+    """Has it said in one line, a UserError, if a file that is read here is damaged: ``what`` was
+    expected."""
+    try:
+        yield
+    except UserError:
+        raise
+    except NOT_AN_NPZ as error:
+        raise UserError(f"{path}: damaged ({error}); expected {what}") from None
+
+
+@contextlib.contextmanager
+def open_npz(path: str | Path) -> Iterator[NpzFile]:
+    """The arrays of an .npz, by name; those of objects, whose pickles may run code, are refused.
+
+    Raises `NOT_AN_NPZ` if it is damaged, or something else.
+    """
+    with open(path, "rb") as file:
+        # NumPy takes anything else for a pickle, and advises to load it nevertheless.
+        if not zipfile.is_zipfile(file):
+            raise zipfile.BadZipFile("not an .npz")
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as archive:
+            yield archive
 
 
 def digest(path: str | Path) -> str:

@@ -194,8 +194,19 @@ def test_numbers_of_labels_are_no_percentages(run):
     ({**part(TABLE1, (0,)), "data": "other"}, TABLE1, ["data other", "digits"]),
     (part(TABLE1, ()), TABLE1, ["nothing to compare"]),
     (part(TABLE1, (0,)), part(TABLE1, (1,)), ["nothing to compare", "two on one of them"]),
+    (TABLE1, {"cells": 3}, ["reference/digits/table1.json: damaged", "what a script in reproduce"]),
+    ({**TABLE1, "cells": [{}]}, TABLE1, ["results/digits/table1.json: damaged", "expected"]),
+    ({**TABLE1, "table": "one"}, TABLE1, ["results/digits/table1.json: damaged", "expected"]),
 ])  # fmt: skip
 def test_what_cannot_be_compared_is_one_line(run, here, reference, words):
     code, out = run(here, reference)
     assert code == 2 and out.count("\n") == 1
     assert all(word in out for word in words), out
+
+
+def test_an_origin_of_another_form_is_one_line(run, tmp_path):
+    (tmp_path / "results" / "digits").mkdir(parents=True)
+    (tmp_path / "results" / "digits" / "provenance.json").write_text('{"devices": 3}')
+    code, out = run(part(TABLE1, (0,)))
+    assert code == 2 and out.count("\n") == 1
+    assert "provenance.json: damaged (" in out and "expected it whole, or removed" in out

@@ -17,6 +17,7 @@ import processes
 import pytest
 from chainer import serializers
 from chainer.serializers import save_npz
+from hostile import poison_npz
 from processes import HERE
 from tiny import STUDY
 
@@ -232,6 +233,34 @@ def test_a_snapshot_without_a_part_of_the_state_is_refused(tmp_path, monkeypatch
     said = f"snapshot.npz: checkpoint without '{part}', .*; expected this file removed"
     with pytest.raises(UserError, match=said):
         finish(store)
+
+
+def paused(store, experiment):
+    """The snapshot of a run after its first epoch."""
+    with store.lock(experiment), pytest.raises(Paused):
+        Run(experiment, digits.load(), store, Settings(deadline=0.0)).finish()
+    return store.snapshot(experiment)
+
+
+def test_snapshots_hold_no_pickles(tmp_path):
+    """Chainer's serializer would pickle a None."""
+    for experiment in EXPERIMENTS[1:]:
+        with np.load(paused(RunStore(tmp_path), experiment), allow_pickle=False) as archive:
+            assert all(archive[name].dtype != object for name in archive.files)
+
+
+@pytest.mark.parametrize("part", [
+    "updater/iterator:main/shards", "data", "codes", "updater/labels/labels", "updater/iteration",
+    "updater/model:main/predictor/conv/W",
+])  # fmt: skip
+def test_what_is_pickled_in_a_snapshot_does_not_run(tmp_path, part):
+    """Where a results folder came from somebody else."""
+    store, mark = RunStore(tmp_path), tmp_path / "has run"
+    poison_npz(paused(store, EXPERIMENTS[2]), part, mark)
+    said = "snapshot.npz: .*expected .*this file removed, which begins the run anew"
+    with pytest.raises(UserError, match=said) as caught:
+        finish(store, EXPERIMENTS[2])
+    assert not mark.exists() and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("verbose", [(False, True), (True, False)])

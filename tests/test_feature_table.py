@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hostile import promise_npz
 
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.feature_table import read_features
@@ -115,6 +116,16 @@ def test_damage_is_named_in_one_line(kind, images, file):
     with pytest.raises(UserError, match=words) as caught:
         read_features(file, images)
     assert str(file) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_more_numbers_than_any_memory_has_are_one_line(images, file):
+    """A header promises them; the file is small."""
+    promise_npz(file, "features", (2**40, 8), paths=PATHS)
+    with pytest.raises(
+        UserError, match="features.npz': Unable to allocate .* expected an .npz"
+    ) as caught:
+        read_features(file, images)
+    assert "\n" not in str(caught.value)
 
 
 def test_files_of_something_else(images, file):

@@ -3,6 +3,9 @@
 import hashlib
 import json
 import lzma
+import math
+import shutil
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -14,7 +17,13 @@ from chainer_jo.commands import pack
 from chainer_jo.datasets import digits
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.run import Settings
-from chainer_jo.experiments.store import PACKED, RunStore, read_packed
+from chainer_jo.experiments.store import (
+    LONGEST_LINE,
+    PACKED,
+    RunStore,
+    read_packed,
+    without_digest,
+)
 from chainer_jo.scheduling.scheduler import Scheduler, pending, with_first_steps
 
 EXPERIMENTS = with_first_steps([STUDY.joint("symmetric", 0.5, 0)])
@@ -30,8 +39,10 @@ def packed(tmp_path, capsys):
         store.open(experiment)
         log = [{"epoch": 1, "test": 0.1 + k}]
         (store.folder(experiment) / "log.json").write_text(json.dumps(log))
-        store.save_result(experiment, {"id": experiment.id, "state": "finished", "seconds": k})
-    store.save_labels(EXPERIMENTS[0], LABELS)
+        result = {"id": experiment.id, "state": "finished", "seconds": k}
+        if experiment.relabelling:
+            result["labels_sha256"] = store.save_labels(experiment, LABELS)
+        store.save_result(experiment, result)
     for name in pack.BESIDE:
         (store.root / name).parent.mkdir(exist_ok=True)
         (store.root / name).write_text("{}")
@@ -46,9 +57,7 @@ def test_results_and_logs_are_those_of_the_folders(packed):
     assert not (other.root / "runs").exists()
     assert all((other.root / name).exists() for name in ("data.json", "cudnn/plans.json"))
     for experiment in EXPERIMENTS:
-        found = dict(other.result(experiment))
-        found.pop("labels_sha256", None)
-        assert found == store.result(experiment)
+        assert other.result(experiment) == store.result(experiment)
         assert other.log(experiment) == store.log(experiment)
     assert [r["id"] for r in other.results()] == [r["id"] for r in store.results()]
     assert pending(EXPERIMENTS, other) == []
@@ -76,7 +85,7 @@ def test_a_run_done_again_counts(packed):
     _, other = packed
     result = {"id": EXPERIMENTS[1].id, "state": "finished", "seconds": 7}
     other.save_result(EXPERIMENTS[1], result)
-    assert other.result(EXPERIMENTS[1]) == result
+    assert other.result(EXPERIMENTS[1]).items() >= result.items()
     assert [r["seconds"] for r in other.results() if r["id"] == result["id"]] == [7]
 
 
@@ -125,9 +134,9 @@ def test_runs_on_other_data_are_not_packed_together(packed, capsys):
 def test_runs_with_a_noise_of_ones_own_are_packed_too(packed):
     """Here nobody knows it: only the script that made them does."""
     store, other = packed
-    run_id = "cross-entropy-nx30-s0-0123456789"
     description = {**EXPERIMENTS[0].to_dict(), "noise": {"kind": "next", "rate": 0.3}}
-    result = {"id": run_id, "state": "finished", "seconds": 1}
+    run_id = f"cross-entropy-nx30-s0-{files.json_digest(description)[:10]}"
+    result = of_an_older_version(run_id)
     for name, value in (("experiment", description), ("result", result)):
         files.write_json(store.root / "runs" / run_id / f"{name}.json", value)
     pack.pack("test", flags(store, other))
@@ -162,14 +171,40 @@ def test_epochs_of_a_packed_run_that_is_done_again_are_those_of_the_new_one(pack
     assert (other.epochs_done(first), other.epochs_left(first)) == (0, epochs)
 
 
+def of_an_older_version(run_id):
+    """A result without digests."""
+    return {
+        "id": run_id, "state": "finished", "best": {"epoch": 1}, "last": {"epoch": 1},
+        "seconds": 1, "data": "0123", "provenance": {},
+    }  # fmt: skip
+
+
+def lines(root):
+    return lzma.open(root / PACKED, "rt").read().splitlines()
+
+
 @pytest.mark.parametrize("content", [
     b"no xz", lzma.compress(b"no json\n"), lzma.compress(b"{}\n"), lzma.compress(b"[]\n"),
-    lzma.compress(b'{"a": 1}')[:-9],
+    lzma.compress(b'{"a": 1}')[:-9], lzma.compress(b"[" * 50_000), lzma.compress(b"3\n"),
+    lzma.compress(b'{"result": {"id": 3}, "experiment": 3, "log": 3}\n'),
 ])  # fmt: skip
 def test_a_damaged_file_is_named(tmp_path, content):
     (tmp_path / PACKED).write_bytes(content)
-    with pytest.raises(UserError, match="not readable as packed runs"):
+    said = rf"{PACKED}: damaged \(.*\); expected the file as it was packed$"
+    with pytest.raises(UserError, match=said):
         RunStore(tmp_path).results()
+
+
+def test_a_line_that_would_fill_the_memory_is_not_read_to_its_end(tmp_path, monkeypatch):
+    packer = lzma.LZMACompressor(preset=0)
+    (tmp_path / PACKED).write_bytes(packer.compress(b" " * 2**28) + packer.flush())
+    tracemalloc.start()
+    try:
+        with pytest.raises(UserError, match=rf"{PACKED}: damaged .Expecting value.*as it was"):
+            RunStore(tmp_path).results()
+        assert tracemalloc.get_traced_memory()[1] < 4 * LONGEST_LINE < 2**29
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("name, text", [("result.json", "[]"), ("log.json", "3")])
@@ -178,6 +213,123 @@ def test_json_of_another_kind_is_named(packed, name, text):
     (store.folder(EXPERIMENTS[0]) / name).write_text(text)
     with pytest.raises(UserError, match=rf"{name}: an? \w+ in JSON, expected a (dict|list)"):
         store.pack(store.root)
+
+
+def changed_experiment(run):
+    run["experiment"]["seed"] = 1
+
+
+def changed_result(run):
+    run["result"]["seconds"] = 2
+
+
+def changed_log(run):
+    run["log"][0]["test"] = 0.3
+
+
+def cut_log(run):
+    run["log"].clear()
+
+
+CHANGES = (changed_experiment, changed_result, changed_log, cut_log)
+
+
+def read_all(store):
+    store.results()
+    store.features()
+    for experiment in EXPERIMENTS:
+        store.log(experiment)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_was_changed_in_a_run_is_named(packed, change):
+    """A single number that keeps the file readable."""
+    store, other = packed
+    folder = store.folder(EXPERIMENTS[1])
+    paths = {part: folder / f"{part}.json" for part in ("experiment", "result", "log")}
+    run = {part: json.loads(path.read_text()) for part, path in paths.items()}
+    change(run)
+    for part, path in paths.items():
+        path.write_text(json.dumps(run[part]))
+    name = change.__name__.split("_")[1]
+    said = rf"{name}.json: damaged \(.*; expected its folder removed, which has its run done again$"
+    for use in (read_all, lambda store: store.pack(other.root)):
+        with pytest.raises(UserError, match=said):
+            use(store)
+    shutil.rmtree(folder)
+    read_all(store)
+    assert pending(EXPERIMENTS, store) == [EXPERIMENTS[1]]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_was_changed_in_a_packed_run_is_named(packed, change):
+    _, other = packed
+    runs = [json.loads(line) for line in lines(other.root)]
+    change(runs[1])
+    text = "".join(json.dumps(run) + "\n" for run in runs)
+    (other.root / PACKED).write_bytes(lzma.compress(text.encode()))
+    with pytest.raises(UserError, match=rf"{PACKED}: damaged \(.*expected the file as it was"):
+        read_all(other)
+
+
+def test_layout_is_no_change(packed):
+    store, _ = packed
+    for path in store.folder(EXPERIMENTS[1]).glob("*.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()), sort_keys=True))
+    read_all(store)
+
+
+def test_changed_labels_are_named(packed):
+    store, _ = packed
+    store.save_labels(EXPERIMENTS[0], LABELS[::-1])
+    said = "labels.npz: damaged .changed since.*expected it removed, which has its run done again"
+    with pytest.raises(UserError, match=said):
+        store.labels(EXPERIMENTS[0])
+    (store.folder(EXPERIMENTS[0]) / "labels.npz").unlink()
+    assert store.lost_labels(EXPERIMENTS[0])
+
+
+def test_numbers_that_are_none_have_digests_too(packed):
+    store, _ = packed
+    result = {"id": EXPERIMENTS[1].id, "state": "finished", "last": {"test": math.nan, "n": 0.1}}
+    store.save_result(EXPERIMENTS[1], result)
+    assert math.isnan(store.result(EXPERIMENTS[1])["last"]["test"])
+
+
+def test_a_run_begun_again_while_its_log_is_read_is_no_damage(packed, monkeypatch):
+    store, _ = packed
+    read_json = files.read_json
+
+    def begun_again_before(path, *args, **kwargs):
+        if path.name == "log.json":
+            store.begin_again(EXPERIMENTS[1])
+        return read_json(path, *args, **kwargs)
+
+    monkeypatch.setattr(files, "read_json", begun_again_before)
+    assert store.log(EXPERIMENTS[1]) == []
+
+
+@pytest.mark.parametrize("change", [
+    {"last": None}, {"last": []}, {"best": 3}, {"state": 1}, {"provenance": None}, {"seconds": "1"},
+    {"data": {}}, {"id": []},
+])  # fmt: skip
+def test_a_result_of_another_form_is_named(tmp_path, change):
+    """Of those that older versions wrote; no change of others goes unnoticed."""
+    store, experiment = RunStore(tmp_path), EXPERIMENTS[1]
+    path = store.open(experiment) / "result.json"
+    result = of_an_older_version(experiment.id)
+    files.write_json(path, result)
+    assert store.results() == [result]
+    files.write_json(path, {key: v for key, v in {**result, **change}.items() if v is not None})
+    with pytest.raises(UserError, match=r"result.json: damaged \(.*expected its folder removed"):
+        store.results()
+
+
+def test_results_of_older_versions_are_noted_once(packed, tmp_path):
+    store, _ = packed
+    assert without_digest(store.results()) == ""
+    older = [of_an_older_version("a"), of_an_older_version("b")]
+    assert without_digest([*store.results(), *older]).startswith("2 of 4 finished runs are older")
 
 
 def test_nothing_to_pack_is_one_line(tmp_path, capsys):

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from chainer import serializers
+from hostile import poison_npz, promise_npz
 from own_images import (
     BY_FEATURES,
     DARK,
@@ -32,6 +33,7 @@ from PIL import Image
 from processes import names_in_utf8
 
 from chainer_jo.experiments.experiment import Experiment
+from chainer_jo.experiments.store import RunStore
 from chainer_jo.links.resnet50 import ResNet50
 from chainer_jo.relabel import by_images, presets, training
 from chainer_jo.relabel.corrected_labels import COLUMNS
@@ -163,11 +165,43 @@ def test_images_rewritten_at_the_same_size_are_not_judged_by_networks_of_the_old
 ):
     out = shutil.copytree(corrected, tmp_path / "out")
     path = next((out / "runs").glob("second-step-*/result.json"))
-    path.write_text(json.dumps({**json.loads(path.read_text()), "data": "others"}))
+    store, run_ = RunStore(out), json.loads((path.parent / "experiment.json").read_text())
+    experiment = Experiment.from_dict(run_)
+    store.save_result(experiment, {**store.result(experiment), "data": "others"})
     before = files_below(out)
     assert run("relabel", data / "labels.csv", "--out", out, *SHORT) == 2
     assert "trained on other pixels or labels" in one_line(capsys)
     assert files_below(out) == before
+
+
+@pytest.mark.parametrize("damage", ["emptied", "pickled", "of another network"])
+def test_a_runs_network_that_is_damaged_is_one_line(damage, corrected, data, tmp_path, capsys):
+    """Nothing in it is run: the folder may be somebody else's."""
+    out, mark = shutil.copytree(corrected, tmp_path / "out"), tmp_path / "has run"
+    path = next((out / "runs").glob("second-step-*/model.npz"))
+    if damage == "emptied":
+        path.write_bytes(b"")
+    elif damage == "pickled":
+        with np.load(path) as archive:
+            poison_npz(path, archive.files[0], mark)
+    else:
+        np.savez(path, W=np.ones(3))
+    assert run("relabel", data / "labels.csv", "--out", out, *SHORT) == 2
+    line = one_line(capsys)
+    assert f"{path}: damaged (" in line and "removed, which has its run done again" in line
+    assert not mark.exists()
+    path.unlink()
+    assert run("relabel", data / "labels.csv", "--out", out, *SHORT) == 0
+    assert (out / "labels.csv").read_bytes() == (corrected / "labels.csv").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["data.json", "results.json"])
+def test_a_record_that_is_nested_too_deep_is_one_line(name, corrected, data, tmp_path, capsys):
+    out = shutil.copytree(corrected, tmp_path / "out")
+    (out / name).write_text("[" * 50_000)
+    assert run("relabel", data / "labels.csv", "--out", out, *SHORT) == 2
+    line = one_line(capsys)
+    assert f"{name}: not readable as JSON (" in line and "expected it whole, or removed" in line
 
 
 @pytest.mark.parametrize("flags", [("--learning-rate", "10"), ("--alpha", "1e9")])
@@ -479,10 +513,18 @@ def test_predict_refuses_names_that_its_table_cannot_have(named, corrected, data
     assert "expected a name in UTF-8" in one_line(capsys)
 
 
-@pytest.mark.parametrize("content", [None, b"", b"PK\x03\x04", "other"])
+@pytest.mark.parametrize(
+    "content", [None, b"", b"PK\x03\x04", "other", "deep", "large", "larger than any memory"]
+)
 def test_predict_without_a_network(content, tmp_path, capsys):
-    if content == "other":
-        np.savez(tmp_path / "model.npz", about=np.array('{"classes": ["a", "b"]}'))
+    """Or with a file that promises one of 4 TiB."""
+    large = '{"classes": ["a", "b"], "features": 1048576, "hidden": 1048576}'
+    about = {"other": '{"classes": ["a", "b"]}', "deep": "[" * 50_000, "large": large}
+    if content in about:
+        weights = {"0/weights/W": np.ones(1)}
+        np.savez(tmp_path / "model.npz", about=np.array(about[content]), **weights)
+    elif content == "larger than any memory":
+        promise_npz(tmp_path / "model.npz", "0/weights/W", (2**40,), about=np.array(large))
     elif content is not None:
         (tmp_path / "model.npz").write_bytes(content)
     assert run("predict", tmp_path, "image.png") == 2

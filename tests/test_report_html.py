@@ -11,6 +11,7 @@ from processes import ROOT, run
 from tiny import STUDY
 
 from chainer_jo import files
+from chainer_jo.errors import UserError
 from chainer_jo.experiments import presets
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper import tables
@@ -139,6 +140,13 @@ def test_provenance_without_runs(store, tmp_path):
     text = Page(write(store, tmp_path)).text
     for expected in ("0123456789ab", "numpy 2.4.0", "A <fast> processor", "feedbeef", "1.5 hours"):
         assert expected in text
+
+
+@pytest.mark.parametrize("claims", [[3], [{}], [{"verdict": "holds"}]])
+def test_claims_of_another_form_are_one_line(store, tmp_path, claims):
+    files.write_json(store.root / "claims.json", claims)
+    with pytest.raises(UserError, match=r"claims.json: damaged \(.*expected it removed"):
+        write(store, tmp_path)
 
 
 def test_empty_folder_still_gives_a_page(store, tmp_path):

@@ -25,7 +25,7 @@ from chainer_jo.commands import app, flags, main
 from chainer_jo.commands.command_line import ending
 from chainer_jo.commands.image_sources import InMemory
 from chainer_jo.datasets import source
-from chainer_jo.errors import Unfinished
+from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.experiments import presets, provenance
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore
@@ -251,6 +251,25 @@ def test_trials_are_counted_number_by_number():
     before = trials_by_number(figure(noisy=2, pseudo=2))
     assert before.total() == 4 and not before <= trials_by_number(figure(noisy=5))
     assert before <= trials_by_number(figure(pseudo=2, noisy=3))
+
+
+@pytest.mark.parametrize("content", [{"trials": "nine"}, {"cells": [{"trials": {"a": 3}}]}])
+def test_a_table_of_another_form_is_one_line_before_it_is_replaced(tiny, tmp_path, capsys, content):
+    assert run(table1, tmp_path, "--noise-rates", "0.5", "--trials", "1") == 0
+    files.write_json(tmp_path / "results" / "tiny" / "table1.json", content)
+    capsys.readouterr()
+    assert run(table1, tmp_path, "--no-runs") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "table1.json: damaged (" in line and "expected it removed" in line
+
+
+def test_data_json_that_is_nested_too_deep_is_one_line(tiny, tmp_path, capsys):
+    bound = tmp_path / "results" / "tiny" / "data.json"
+    bound.parent.mkdir(parents=True)
+    bound.write_text("[" * 50_000)
+    assert run(table1, tmp_path, "--noise-rates", "0.5", "--trials", "1") == 2
+    (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error")]
+    assert "data.json: not readable as JSON (" in line and "expected it whole, or removed" in line
 
 
 def test_what_is_known_of_runs_elsewhere_stays(tiny, tmp_path):

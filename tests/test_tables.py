@@ -90,8 +90,8 @@ def store(tmp_path):
         store.open(run)
         scores = {"test": 0.4, "recovery": 0.4}
         result = {"id": run.id, "state": "finished", "best": scores, "last": scores}
-        store.save_result(run, result)
         (store.folder(run) / "log.json").write_text(json.dumps([{"epoch": 1, "test": 0.4}]))
+        store.save_result(run, result)
     return store
 
 
@@ -103,9 +103,8 @@ def results_of(study, store):
 def test_claims_tell_diverged_trials_from_unfinished_ones(store):
     study = replace(STUDY, trials=4)
     second, third = (study.baseline("cross_entropy", "symmetric", 0.5, t) for t in (1, 2))
-    store.open(third)
+    (store.open(third) / "log.json").write_text(json.dumps([{"test": 0.5}]))
     store.save_result(third, {**store.result(second), "id": third.id})
-    (store.folder(third) / "log.json").write_text(json.dumps([{"test": 0.5}]))
     store.save_result(second, {"id": second.id, "state": "diverged", "epoch": 1})
     keys = {"method": "cross_entropy", "noise_rate": 0.5}
     results = results_of(study, store)

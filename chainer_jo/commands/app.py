@@ -27,7 +27,7 @@ from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.provenance import collect, device_name, other_code
 from chainer_jo.experiments.run import Settings, device_of
-from chainer_jo.experiments.store import RunStore, read_packed
+from chainer_jo.experiments.store import RunStore, read_packed, without_digest
 from chainer_jo.experiments.task import check_results
 from chainer_jo.functions import providers
 from chainer_jo.report.output import trials_by_number
@@ -308,8 +308,8 @@ class App:
     def _note_others(self) -> None:
         """Tells of finished runs that this command would have computed otherwise."""
         finished = [r for e in self.experiments if (r := self.store.result(e))]
-        if note := other_code(finished):
-            again = "other --results" if read_packed(self.store.root) else "--fresh"
+        again = "other --results" if read_packed(self.store.root) else "--fresh"
+        for note in filter(None, (without_digest(finished), other_code(finished))):
             _logger.warning("%s; %s does a script's runs again", note, again)
 
     def _print_plan(self) -> None:
@@ -391,7 +391,8 @@ class App:
         with_data = {out.name: out for out in (*parts, *outputs) if hasattr(out, "data")}
         for output in with_data.values():
             path = self.store.root / f"{output.name}.json"
-            before = trials_by_number(files.read_json(path, object, missing=None))
+            with files.expected(path, "it removed, which has it written again"):
+                before = trials_by_number(files.read_json(path, object, missing=None))
             kept = before & trials_by_number(output.data(self.store, self.origin) if before else ())
             if kept != before:
                 raise UserError(

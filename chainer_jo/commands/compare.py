@@ -65,11 +65,13 @@ def _reference_of(name: str, reference: Path) -> str:
 
 def _origin(folder: Path) -> str:
     """The folder, and what computed it."""
-    known = files.read_json(folder / "provenance.json", missing={})
-    parts = [
-        ", ".join(str(value or "unknown") for value in known.get(key, []))
-        for key in ("devices", "engines", "commits", "sources")
-    ]
+    path = folder / "provenance.json"
+    known = files.read_json(path, missing={})
+    with files.expected(path, "it whole, or removed"):
+        parts = [
+            ", ".join(str(value or "unknown") for value in known.get(key, []))
+            for key in ("devices", "engines", "commits", "sources")
+        ]
     names = ("", "engine ", "commit ", "code ")
     origin = " | ".join(f"{n}{p}" for n, p in zip(names, parts, strict=True) if p)
     return f"{folder}: {origin or 'made by an unknown machine'}"

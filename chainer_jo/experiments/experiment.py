@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
-import json
 import types
 import typing
 from dataclasses import dataclass
 
+from chainer_jo import files
 from chainer_jo.datasets import noise
 from chainer_jo.errors import UserError
 from chainer_jo.functions.providers import PRECISIONS
@@ -163,8 +162,7 @@ class Experiment:
     @functools.cached_property
     def id(self) -> str:
         """Readable and unique: kind, noise, seed, and a digest of the whole description."""
-        text = json.dumps(self.to_dict(), sort_keys=True)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:10]
+        digest = files.json_digest(self.to_dict())[:10]
         return f"{self.kind.replace('_', '-')}-{self.noise.short}-s{self.seed}-{digest}"
 
     def to_dict(self) -> dict:

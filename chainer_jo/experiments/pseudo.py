@@ -63,13 +63,9 @@ class PseudoSource:
                 )
             made = pseudo_labels(data, self._load(data), seeds.child(seed, "clusters"))
             files.write(path, lambda file: np.savez(file, labels=made))
-        try:
-            with np.load(path) as archive:
-                return archive["labels"]
-        except files.NOT_AN_NPZ as error:
-            raise UserError(
-                f"{path}: damaged ({error}); expected it removed, which has it made again"
-            ) from None
+        made_again = "it removed, which has it made again"
+        with files.expected(path, made_again), files.open_npz(path) as archive:
+            return archive["labels"]
 
     def check(self, data: ImageData) -> None:
         """Raises UserError for a file of features that are not of the training images of ``data``;

@@ -7,7 +7,7 @@ import hashlib
 import json
 import lzma
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +20,23 @@ from chainer_jo.experiments.experiment import Experiment
 #: One line of JSON per run: ``experiment`` (its description), ``result`` and ``log``. Labels and
 #: weights are left out; ``labels_sha256`` in the result tells whether others are the same.
 PACKED = "runs.jsonl.xz"
+#: Bytes that no packed run comes near: longer lines would fill the memory.
+LONGEST_LINE = 2**26
+#: What every result holds, and what one of a finished run does.
+_FORM = {"state": str, "seconds": int | float, "data": str, "provenance": dict}
+_SCORES = {"best": dict, "last": dict}
+DONE_AGAIN = "which has its run done again"
+_FOLDER_REMOVED = f"its folder removed, {DONE_AGAIN}"
+_AS_PACKED = "the file as it was packed"
+_CHANGED = "changed since it was written"
 
 
 class RunStore:
     """The runs below ``root/runs``: ``<id>/experiment.json``, ``log.json``, ``result.json``,
     ``labels.npz``. Where there is none, a run may be among the packed ones (`read_packed`).
+
+    A result holds the SHA-256 of itself, its log and its labels, which are checked when they are
+    read: against damage, not against forgery. Results of older versions lack the first two.
 
     Any number of processes may use one store: a run belongs to whoever holds its lock, and the
     operating system gives the lock back when its holder dies.
@@ -45,12 +57,10 @@ class RunStore:
             if the folder cannot be written to, or holds another description.
         """
         folder = self.folder(experiment)
-        path = folder / "experiment.json"
-        known = files.read_json(path, missing=None)
-        if known is None:
-            files.write_json(path, experiment.to_dict())
-        elif known != experiment.to_dict():
-            raise UserError(f"{path}: another description, expected that of {experiment.id}")
+        if (folder / "experiment.json").exists():
+            _kept_description(folder)
+        else:
+            files.write_json(folder / "experiment.json", experiment.to_dict())
         return folder
 
     def result(self, experiment: Experiment) -> dict | None:
@@ -77,17 +87,17 @@ class RunStore:
         done again, those that led to its result."""
         folder = self.folder(experiment)
         packed = read_packed(self.root).get(experiment.id)
-        if packed and not (folder / "result.json").exists():
-            return packed["log"]
-        return self._log_here(experiment)
-
-    def _log_here(self, experiment: Experiment) -> list[dict]:
-        return files.read_json(self.folder(experiment) / "log.json", list, missing=[])
+        if not packed or (folder / "result.json").exists():
+            return _kept_log(folder)
+        with files.expected(self.root / PACKED, _AS_PACKED):
+            _check_log(packed["log"], packed["result"])
+        return packed["log"]
 
     def epochs_done(self, experiment: Experiment) -> int:
         """Epochs so far of a run that is done here, whatever is packed; of one that has a result,
         and is about to be done once more, none."""
-        return 0 if _kept_result(self.folder(experiment)) else len(self._log_here(experiment))
+        folder = self.folder(experiment)
+        return 0 if _kept_result(folder) else len(_kept_log(folder))
 
     def snapshot(self, experiment: Experiment) -> Path:
         """The file that an unfinished run goes on from, if it is there."""
@@ -112,15 +122,15 @@ class RunStore:
         """What the pseudo labels of the runs here are clusters of, as each run records it."""
         paths = (self.root / "runs").glob("*/experiment.json")
         known = [run["experiment"] for run in read_packed(self.root).values()]
-        known += filter(None, (files.read_json(path, missing=None) for path in paths))
+        known += (_kept_description(path.parent) for path in paths)
         return {e["noise"]["features"] for e in known if e["noise"].get("features")}
 
     def pack(self, root: Path) -> tuple[int, int]:
         """Packs every finished run into the results folder ``root``, beside those that are packed
         there; returns how many are there now, and how many of them were not before.
 
-        Descriptions are taken as they are: what they name may be known to a script alone. The same
-        runs give the same file.
+        Descriptions that ids follow from are taken as they are: what they name may be known to a
+        script alone. The same runs give the same file.
         """
         before = read_packed(root)
         runs = {**before, **read_packed(self.root)}
@@ -128,13 +138,10 @@ class RunStore:
             folder, result = path.parent, _kept_result(path.parent)
             if result is None:
                 continue
-            labels = _labels(folder)
-            if labels is not None:
-                result.setdefault("labels_sha256", _digest(labels))
             runs[folder.name] = {
-                "experiment": files.read_json(folder / "experiment.json"),
+                "experiment": _kept_description(folder),
                 "result": result,
-                "log": files.read_json(folder / "log.json", list, missing=[]),
+                "log": _kept_log(folder),
             }
         lines = (json.dumps(runs[run_id], separators=(",", ":")) for run_id in sorted(runs))
         text = "".join(line + "\n" for line in lines)
@@ -146,10 +153,14 @@ class RunStore:
         """The labels (n, c) float32 that a first step ended with, or None if they are not here:
         those there may be another run's, as of one that was done again and killed before its
         result."""
-        labels, result = _labels(self.folder(experiment)), self.result(experiment) or {}
-        if labels is None or result.get("labels_sha256") not in (None, _digest(labels)):
-            return None
-        return labels
+        folder = self.folder(experiment)
+        labels, result = _labels(folder), self.result(experiment) or {}
+        if labels is None or result.get("labels_sha256") in (None, _digest(labels)):
+            return labels
+        if result == _kept_result(folder):
+            with files.expected(folder / "labels.npz", f"it removed, {DONE_AGAIN}"):
+                raise ValueError(_CHANGED)
+        return None
 
     def save_labels(self, experiment: Experiment, labels: np.ndarray) -> str:
         """Keeps labels (n, c) float32; returns the SHA-256 of their values."""
@@ -160,7 +171,10 @@ class RunStore:
         return _digest(labels)
 
     def save_result(self, experiment: Experiment, result: dict) -> None:
-        files.write_json(self.folder(experiment) / "result.json", result)
+        """Keeps the result of a run whose log is there."""
+        folder = self.folder(experiment)
+        result = {**result, "log_sha256": files.json_digest(_log(folder))}
+        files.write_json(folder / "result.json", {**result, "sha256": _digest_of_result(result)})
 
     def begin_again(self, experiment: Experiment) -> None:
         """Removes what a run to do does not go on from: the result of one that is done once more,
@@ -241,26 +255,80 @@ class RunStore:
             yield
 
 
+def without_digest(results: Sequence[dict]) -> str:
+    """One line about those results that older versions wrote; empty if none is."""
+    older = sum("sha256" not in result for result in results)
+    what = f"{older} of {len(results)} finished runs are older than digests of results"
+    return f"{what}: a changed number in them goes unnoticed" if older else ""
+
+
+def _kept_description(folder: Path) -> dict:
+    path = folder / "experiment.json"
+    description = files.read_json(path)
+    with files.expected(path, _FOLDER_REMOVED):
+        _check_description(description, folder.name)
+    return description
+
+
 def _kept_result(folder: Path) -> dict | None:
     """The result in a run's folder, or None."""
     path = folder / "result.json"
     result = files.read_json(path, missing=None)
-    if result is not None and result.get("id") != folder.name:
-        raise UserError(f"{path}: result of {result.get('id')}, expected {folder.name}")
+    if result is not None:
+        with files.expected(path, _FOLDER_REMOVED):
+            _check_result(result, folder.name)
     return result
+
+
+def _kept_log(folder: Path) -> list[dict]:
+    """The log in a run's folder, so far."""
+    ended, log = (folder / "result.json").exists(), _log(folder)
+    result = _kept_result(folder) if ended else None  # gone if the run was begun again meanwhile
+    with files.expected(folder / "log.json", _FOLDER_REMOVED):
+        _check_log(log, result or {})
+    return log
+
+
+def _log(folder: Path) -> list:
+    return files.read_json(folder / "log.json", list, missing=[])
 
 
 def _labels(folder: Path) -> np.ndarray | None:
     path = folder / "labels.npz"
     if not path.exists():
         return None
-    try:
-        with np.load(path) as archive:
-            return archive["labels"]
-    except files.NOT_AN_NPZ as error:
-        raise UserError(
-            f"{path}: damaged ({error}); expected it removed, which has its run done again"
-        ) from None
+    with files.expected(path, f"it removed, {DONE_AGAIN}"), files.open_npz(path) as archive:
+        return np.asarray(archive["labels"], np.float32)
+
+
+def _check_description(description: dict, run_id: str) -> None:
+    if not files.json_digest(description).startswith(run_id.rpartition("-")[2]):
+        raise ValueError(f"another description, not that of {run_id}")
+
+
+def _check_result(result: dict, run_id: str) -> None:
+    """Raises ValueError for a result of another run, or one that was changed."""
+    if result.get("id") != run_id:
+        raise ValueError(f"result of {result.get('id')}, not of {run_id}")
+    if "sha256" in result:
+        if result["sha256"] != _digest_of_result(result):
+            raise ValueError(_CHANGED)
+        return
+    form = _FORM | (_SCORES if result.get("state") == "finished" else {})
+    if wrong := [key for key, kind in form.items() if not isinstance(result.get(key), kind)]:
+        raise ValueError(f"of another form: {', '.join(wrong)}")
+
+
+def _check_log(log: list, result: dict) -> None:
+    """Raises ValueError for a log that is not the one of this result."""
+    if not all(isinstance(epoch, dict) for epoch in log):
+        raise ValueError("of another form")
+    if "log_sha256" in result and result["log_sha256"] != files.json_digest(log):
+        raise ValueError(_CHANGED)
+
+
+def _digest_of_result(result: dict) -> str:
+    return files.json_digest({key: value for key, value in result.items() if key != "sha256"})
 
 
 def _digest(labels: np.ndarray) -> str:
@@ -282,9 +350,13 @@ def read_packed(root: Path) -> dict[str, dict]:
 
 @functools.lru_cache(maxsize=1)
 def _read_packed(path: Path, changed: int) -> dict[str, dict]:
-    try:
-        with lzma.open(path, "rt", encoding="utf-8") as lines:
-            runs = [json.loads(line) for line in lines]
-        return {run["result"]["id"]: run for run in runs}
-    except (OSError, EOFError, lzma.LZMAError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: not readable as packed runs ({error})") from None
+    runs = {}
+    with files.expected(path, _AS_PACKED), lzma.open(path) as lines:
+        while line := lines.readline(LONGEST_LINE):
+            run = json.loads(line)
+            run_id = run["result"]["id"]
+            _check_description(run["experiment"], run_id)
+            _check_result(run["result"], run_id)
+            _check_log(run["log"], {})  # its digest is checked when it is asked for
+            runs[run_id] = run
+    return runs

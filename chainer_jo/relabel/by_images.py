@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 from chainer import serializers
 
+from chainer_jo import files
 from chainer_jo.commands.dry_run import run_lines
 from chainer_jo.commands.flags import spare_threads
 from chainer_jo.cores import usable_cores
@@ -22,7 +23,7 @@ from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.presets import REAL, Study
 from chainer_jo.experiments.provenance import device_name
 from chainer_jo.experiments.run import Settings, device_of
-from chainer_jo.experiments.store import RunStore
+from chainer_jo.experiments.store import DONE_AGAIN, RunStore, without_digest
 from chainer_jo.functions import providers
 from chainer_jo.links.objectives import Classifier, JointObjective
 from chainer_jo.relabel import own_data
@@ -180,6 +181,8 @@ class ByImages:
         self.data = self.load()
         experiments = list(self.names)
         self._check_data(experiments)
+        if note := without_digest([r for e in experiments if (r := self.store.result(e))]):
+            _logger.warning("--out %s: %s", self.flags.out, note)
         self.store.forget(*self._lost())
         if not self._run(experiments):
             return None
@@ -307,7 +310,10 @@ class ByImages:
             look = {"mean": augmentation.mean_image(trained_on.images)}
         network, prior = untrained(about), np.full(len(classes), 1 / len(classes))
         model = Classifier(network, JointObjective(prior))
-        serializers.load_npz(self.store.folder(experiment) / "model.npz", model)
+        path = self.store.folder(experiment) / "model.npz"
+        # Chainer's own load_npz would unpickle whatever the file holds.
+        with files.expected(path, f"it removed, {DONE_AGAIN}"), files.open_npz(path) as archive:
+            serializers.NpzDeserializer(archive).load(model)
         return TrainedNetwork(about, [Member.of(network, look)])
 
     def _use_device(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 import unicodedata
-import zipfile
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -131,14 +130,9 @@ def read_arrays(file: str | Path, kind: str) -> tuple[np.ndarray, list[str], lis
     are some. Raises UserError for a file without such arrays."""
     where = f"{kind} {str(file)!r}"
     try:
-        with open(file, "rb") as opened:
-            # NumPy takes anything else for a pickle, and advises to load it nevertheless.
-            if not zipfile.is_zipfile(opened):
-                raise zipfile.BadZipFile("not an .npz")
-            opened.seek(0)
-            with np.load(opened, allow_pickle=False) as archive:
-                numbers, paths = archive[kind], archive["paths"]
-                names = archive.get("class_names")
+        with files.open_npz(file) as archive:
+            numbers, paths = archive[kind], archive["paths"]
+            names = archive.get("class_names")
         texts = _texts(paths)
         if names is not None:
             names = [unicodedata.normalize("NFC", str(name)) for name in _texts(names)]

@@ -54,7 +54,7 @@ class ResultsFolder:
         path = self.path / name
         if not path.exists():
             return {}
-        found = files.read_json(path, object)
+        found = files.read_json(path, object, missing={})
         if not (isinstance(found, dict) and least <= found.keys() <= RECORDED[name].keys()):
             self._refuse(name)
         if not all(RECORDED[name][key](value) for key, value in found.items()):

@@ -29,6 +29,7 @@ from chainer_jo.training.images import Preparation
 #: Images per forward pass.
 IMAGES = 100
 CPU = chainer.get_device("@numpy")
+_WRITTEN = "the folder that chainer-jo relabel wrote"
 _ABOUT, _WEIGHTS, _LOOK = "about", "weights/", "look/"
 
 
@@ -85,8 +86,11 @@ class TrainedNetwork:
     def load(cls, folder: Path) -> TrainedNetwork:
         """What `save` wrote. Raises UserError if there is none, or it is damaged."""
         path = folder / MODEL
-        try:
-            with np.load(path, allow_pickle=False) as archive:
+        if not path.exists():
+            what = f"no {MODEL}" if folder.is_dir() else "no such folder"
+            raise UserError(f"network {str(folder)!r}: {what}, expected {_WRITTEN}")
+        with files.expected(path, _WRITTEN):
+            with files.open_npz(path) as archive:
                 arrays = {name: archive[name] for name in archive.files}
             about = json.loads(str(arrays.pop(_ABOUT)))
             members = []
@@ -97,16 +101,6 @@ class TrainedNetwork:
             loaded = cls(about, members)
             loaded._networks()  # fails on arrays that are not there
             return loaded
-        except (FileNotFoundError, NotADirectoryError):
-            what = f"no {MODEL}" if folder.is_dir() else "no such folder"
-            raise UserError(
-                f"network {str(folder)!r}: {what}, "
-                "expected the folder that chainer-jo relabel wrote"
-            ) from None
-        except files.NOT_AN_NPZ as error:
-            raise UserError(
-                f"network {str(path)!r}: {error}, expected the folder that chainer-jo relabel wrote"
-            ) from None
 
     def of_images(self, paths: Sequence[str], device: chainer.backend.Device = CPU) -> np.ndarray:
         """Class probabilities (n, c) float32 of image files, in order, computed on a device.

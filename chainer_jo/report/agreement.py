@@ -109,7 +109,7 @@ def read_pairs(here: Path, reference: Path) -> list[Pair]:
                     f"table {number}: {key} {table[key]} in {here}, {known[key]} in {reference}; "
                     "expected the same"
                 )
-        cells = {_name(cell): read_trials(cell) for cell in (known or {"cells": []})["cells"]}
+        cells = _cells(known or {"cells": []})
         pairs += [
             Pair(
                 f"Table {number}",
@@ -125,8 +125,18 @@ def read_pairs(here: Path, reference: Path) -> list[Pair]:
 
 def _tables(folder: Path) -> dict[int, dict]:
     """By number, the tables of cells; Tables 4 and 5 hold no results."""
-    found = (files.read_json(path) for path in folder.glob("table[0-9]*.json"))
-    return {table["table"]: table for table in found if "cells" in table}
+    found = {}
+    for path in folder.glob("table[0-9]*.json"):
+        table = files.read_json(path)
+        if "cells" in table:
+            with files.expected(path, "what a script in reproduce/ writes"):
+                _ = table["preset"], table["data"], _cells(table)
+                found[int(table["table"])] = table
+    return found
+
+
+def _cells(table: dict) -> dict[str, Trials]:
+    return {_name(cell): read_trials(cell) for cell in table["cells"]}
 
 
 def read_trials(cell: dict) -> Trials:

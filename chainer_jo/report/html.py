@@ -43,7 +43,7 @@ class Report:
         found = self._found(store, origin, store.root)
         return (
             f"report of {len(found.tables)} tables, {len(found.figures)} figures and "
-            f"{len(found.claims)} claims"
+            f"{found.number_of_claims} claims"
         )
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
@@ -63,8 +63,11 @@ class Report:
             part = _Part(output.name, output.data(store, origin), output.page(store, origin))
             shown[output.kind].append((output.number, part))
         tables, figures = ([part for _, part in sorted(s)] for s in shown.values())
-        claims = files.read_json(folder / "claims.json", list, missing=[])
-        return _Found(tables, figures, claims, known(folder))
+        claims, path = "", folder / "claims.json"
+        if said := files.read_json(path, list, missing=[]):
+            with files.expected(path, "it removed, which has it written again"):
+                claims = claims_html(said, f"{RULE} {one_image(self.study)}".strip())
+        return _Found(tables, figures, claims, len(said), known(folder))
 
 
 class _Part(NamedTuple):
@@ -78,7 +81,8 @@ class _Part(NamedTuple):
 class _Found(NamedTuple):
     tables: list[_Part]
     figures: list[_Part]
-    claims: list[dict]
+    claims: str
+    number_of_claims: int
     provenance: dict
 
 
@@ -100,7 +104,7 @@ def _page(study: Study, origin: dict, found: _Found, figures: Path) -> str:
     sections = [
         ("result", "What came out",
          _result(study, found) + "".join(html.get(anchor, "") for anchor in FIRST)),
-        ("claims", "What the paper says, and what these runs say", _claims(study, found)),
+        ("claims", "What the paper says, and what these runs say", found.claims),
         ("tables", "Tables", _contents(rest) + "".join(html[part.anchor] for part in rest)),
         ("figures", "Figures",
          "".join(html[part.anchor] for part in found.figures if part.anchor not in FIRST)),
@@ -176,11 +180,6 @@ def _result(study: Study, found: _Found) -> str:
     if unfinished:
         scope += f" Still without all of their runs: {escape(', '.join(unfinished))}."
     return f'<p class="lead">{prose(said)}</p>\n<p class="scope">{scope}</p>\n'
-
-
-def _claims(study: Study, found: _Found) -> str:
-    rule = f"{RULE} {one_image(study)}".strip()
-    return claims_html(found.claims, rule) if found.claims else ""
 
 
 def _table(part: _Part) -> str:

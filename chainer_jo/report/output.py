@@ -110,7 +110,7 @@ def trials_by_number(content: Any, where: str = "") -> Counter[str]:
             counted += trials_by_number(entry, f"{where}/{json.dumps(names)}")
     elif isinstance(content, dict):
         own = content.get("trials") or 0
-        counted[where] = len(own) if isinstance(own, list) else own
+        counted[where] = len(own) if isinstance(own, list) else int(own)
         for key, value in content.items():
             if key != "trials":
                 counted += trials_by_number(value, f"{where}/{key}")

@@ -116,9 +116,5 @@ class Checkpoint(training.Extension):
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
-    try:
-        # As Chainer's own snapshots do, these hold None where a trigger has no state yet.
-        with np.load(path, allow_pickle=True) as archive:
-            return dict(archive)
-    except Exception as error:  # a damaged archive can raise anything
-        raise UserError(f"{path}: damaged checkpoint ({error}); expected {_REMOVED}") from None
+    with files.expected(path, _REMOVED), files.open_npz(path) as archive:
+        return {name: archive[name] for name in archive.files}
