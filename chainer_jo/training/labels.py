@@ -93,8 +93,25 @@ class LabelStore:
         return self._ring[: min(self.epochs_seen, len(self._ring))].mean(axis=0)
 
     def update(self) -> None:
-        """Replaces the labels as the rule says."""
-        RULES[self.rule](self, self.mean_probabilities())
+        """Replaces the labels as the rule says.
+
+        Raises
+        ------
+        UserError
+            if the rule returns labels or binds others, or makes infinite or NaN ones of finite
+            probabilities.
+        """
+        labels, xp = self.labels, backend.get_array_module(self.labels)
+        returned = RULES[self.rule](self, self.mean_probabilities())
+        if returned is not None or self.labels is not labels:
+            raise UserError(
+                f"label rule {self.rule!r} returned or assigned new labels: expected it to write "
+                "them in place, store.labels[...] = labels, and to return nothing"
+            )
+        if not xp.isfinite(labels).all() and xp.isfinite(self.mean_probabilities()).all():
+            raise UserError(
+                f"label rule {self.rule!r} wrote NaN or infinite labels: expected finite ones"
+            )
 
     def serialize(self, serializer) -> None:
         """Saves or loads everything that `update` depends on (a Chainer serializer or
