@@ -284,9 +284,7 @@ def test_labels_that_a_noise_should_not_draw_are_refused(monkeypatch, study, dra
 )
 def test_transition_matrices_of_another_shape_are_refused(monkeypatch, study, matrix, found):
     task = own_noise(monkeypatch, study, lambda labels, *_: labels, lambda rate, names: matrix)
-    with pytest.raises(
-        UserError, match=rf"noise 'mine': its matrix is {found}, expected .* \(10, 10"
-    ):
+    with pytest.raises(UserError, match=rf"noise 'mine': T is {found}, expected .* \(10, 10"):
         _ = task.transition_matrix
 
 

@@ -139,9 +139,10 @@ def decorated(function):
 """
 
 
-def loaded(path, source, **names):
-    """What a file of this source has, once it is loaded."""
+def loaded(path, source, names=None):
+    """What a file of this source adds to names."""
     path.write_text(source)
+    names = {} if names is None else names
     exec(compile(source, str(path), "exec"), names)
     return names
 
@@ -160,21 +161,31 @@ def test_values_that_a_rule_is_made_of_count(tmp_path, monkeypatch, entry, chang
     assert digest_with(changed) != before
 
 
-@pytest.mark.parametrize("entry", ("partial(rule)", "decorated(rule)", "Rule()", "lru_cache(rule)"))
-def test_code_that_a_rule_is_made_of_counts(tmp_path, monkeypatch, entry):
-    """Also where what it is wrapped in is another file's."""
+OWN = f"""{SOURCE}
+class Mine:
+    @decorated
+    def __call__(self, labels, mean):
+        return 2
+"""
 
-    def digest_with(source):
-        mine = loaded(tmp_path / "mine.py", source)
-        space = loaded(tmp_path / "tools.py", MADE_OF) | mine
+
+@pytest.mark.parametrize("entry", ("partial(rule)", "lru_cache(rule)", "decorated(rule)", "Mine()"))
+def test_code_that_a_rule_is_made_of_counts(tmp_path, monkeypatch, entry):
+    """Also where what it is wrapped in is another file's, which counts as well."""
+
+    def digest_with(own, tools):
+        space = loaded(tmp_path / "tools.py", tools)
+        loaded(tmp_path / "mine.py", own, space)
         monkeypatch.setitem(labels.RULES, "mine", eval(entry, space))
         return provenance.sources_digest(), provenance.code()
 
-    source = f"{SOURCE}\nclass Rule:\n    def __call__(self, labels, mean):\n        return 1\n"
-    before, code = digest_with(source)
-    assert "mine.py" in code and ("tools.py" in code) == entry.startswith("decorated")
-    assert digest_with(source + "# a comment\n") == (before, code)
-    assert digest_with(source.replace("** 2", "** 3"))[0] != before
+    before, code = digest_with(OWN, MADE_OF)
+    wrapped = entry in ("decorated(rule)", "Mine()")
+    assert "mine.py" in code and ("tools.py" in code) == wrapped
+    assert digest_with(OWN + "# a comment\n", MADE_OF) == (before, code)
+    assert digest_with(OWN.replace("2", "3"), MADE_OF)[0] != before
+    other_tools = MADE_OF.replace("return function", "return None and function")
+    assert (digest_with(OWN, other_tools)[0] != before) == wrapped
 
 
 def test_what_a_rule_changes_of_itself_as_it_runs_does_not_count(tmp_path, monkeypatch):

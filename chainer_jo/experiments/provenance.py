@@ -222,7 +222,7 @@ def sources_digest() -> str:
     return hashlib.sha256("\0".join([_package(), *found]).encode()).hexdigest()[:12]
 
 
-#: By an entry's identity what was read of it, and itself: its identity could become another's.
+#: What was read of entries, by their identity; with the entry, or else it could become another's.
 _READ: dict[int, tuple[dict[Path | None, str], object]] = {}
 
 
@@ -234,10 +234,9 @@ def _registered() -> Iterator[tuple[str, Path | None, str]]:
             parts = list(_made_of(entry))
             paths = {Path(part.co_filename) for part in parts if isinstance(part, CodeType)}
             texts = {path: _code(path.read_bytes()) for path in paths if _is_added(path)}
-            values = " ".join(part for part in parts if isinstance(part, str))
-            _READ[id(entry)] = {**texts, None: values}, entry
-        for path, text in _READ[id(entry)][0].items():
-            yield name, path, text
+            texts[None] = " ".join(part for part in parts if isinstance(part, str))
+            _READ[id(entry)] = texts, entry
+        yield from ((name, *read) for read in _READ[id(entry)][0].items())
 
 
 def _is_added(path: Path) -> bool:
@@ -256,31 +255,26 @@ def _made_of(value: object, within: tuple = ()) -> Iterator[CodeType | str]:
 
 
 def _parts(value: object) -> Iterable:
-    """Of a function its code and values, and what it wraps, which is in its closure; of a class its
-    code; of any other object its class and what pickle keeps."""
+    """A function's code and values, and what it wraps, which is in its closure; a class's code; of
+    another object its class and what pickle keeps."""
     if type(value) in (int, float, complex, bool, NoneType):
         return [repr(value)]
-    if type(value) is bytes:  # of an array, say
+    if type(value) is bytes:  # an array's, say
         return [hashlib.sha256(value).hexdigest()]
-    if type(value) in (list, tuple):
-        return value
-    if type(value) in (set, frozenset):
-        return sorted(value, key=repr)
+    if type(value) in (list, tuple, set, frozenset):
+        return value if isinstance(value, list | tuple) else sorted(value, key=repr)
     if isinstance(value, FunctionType):
         cells = [c.cell_contents for c in value.__closure__ or () if c != CellType()]  # not empty
         values = value.__defaults__, value.__kwdefaults__, vars(value)
         return [value.__code__, value.__qualname__, *values, *cells]
     if isinstance(value, type):
-        members = (member for base in value.__mro__ for member in vars(base).values())
-        functions = [inspect.unwrap(m) for m in members if isinstance(m, FunctionType)]
-        return [f.__code__ for f in functions if isinstance(f, FunctionType)]
-    try:
-        kept = value.__reduce_ex__(2)
-    except Exception:  # whatever an object says that cannot be pickled
-        kept = ""
-    if isinstance(kept, str):  # at most a name
-        return [getattr(value, name, None) for name in ("__name__", "__wrapped__")]
-    return [type(value), *kept[1:]]
+        members = [member for base in value.__mro__ for member in vars(base).values()]
+        functions = [(m, inspect.unwrap(m)) for m in members if isinstance(m, FunctionType)]
+        return [getattr(f, "__code__", None) for pair in functions for f in pair]
+    parts = [type(value), *(getattr(value, name, None) for name in ("__name__", "__wrapped__"))]
+    with contextlib.suppress(Exception):  # whatever it says that pickle does not take
+        parts += value.__reduce_ex__(2)[1:]
+    return parts
 
 
 @functools.cache

@@ -102,8 +102,7 @@ class Task:
         model = noise.MODELS.get(kind, noise.MODELS["symmetric"])  # at rate 0 this is no noise
         matrix, shape = model.matrix(rate, self.class_names), (self.num_classes,) * 2
         if getattr(matrix, "shape", None) != shape:
-            found = described(matrix)
-            raise UserError(f"noise {kind!r}: its matrix is {found}, expected float64 {shape}")
+            raise UserError(f"noise {kind!r}: T is {described(matrix)}, expected float64 {shape}")
         return matrix
 
     def labels(self, store: RunStore) -> np.ndarray:

@@ -293,9 +293,8 @@ def find() -> Library:
     folders = [sysconfig.get_path("data"), *site.PREFIXES]
     if site.ENABLE_USER_SITE:
         folders.append(site.getuserbase())
-    libraries = [Path(folder, "lib") for folder in folders]
-    names = "libdnnl.so.3*", "libdnnl.3*.dylib"  # Linux's, macOS's
-    candidates = [path for library in libraries for name in names for path in library.glob(name)]
+    names = "libdnnl.[s3]*"  # libdnnl.so.3, or libdnnl.3.dylib on macOS
+    candidates = [path for folder in folders for path in Path(folder, "lib").glob(names)]
     newest_first = sorted((path.resolve() for path in candidates), key=_version_in, reverse=True)
     reasons = []
     for path in [*dict.fromkeys(map(str, newest_first)), SYSTEM]:
