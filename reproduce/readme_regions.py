@@ -79,7 +79,7 @@ def _unseen(found: Sequence[Reference]) -> list[str]:
         f"pseudo labels from the paper's ResNet-50: {_clustered(found)};": True,
         f"float32 on `half`, which is mixed precision{_but_for(float32)};": True,
         "a cluster of more than one machine ([docs/cluster.md](docs/cluster.md));": True,
-        "the conda environment: a test holds its versions against pip's, none creates it.": True,
+        "macOS; conda-forge's own packages ([what was tried](docs/dependencies.md#conda)).": True,
     }
     return [line for line, unseen in lines.items() if unseen]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tiny import STUDY
 
-from chainer_jo.datasets import digits
+from chainer_jo.datasets import digits, noise
 from chainer_jo.datasets.augmentation import mean_image
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import (
@@ -253,6 +253,39 @@ def test_another_data_set_is_refused(study):
             replace(study.baseline("forward", "symmetric", 0.5, 0), data=Data("other")),
             digits.load(),
         )
+
+
+def own_noise(monkeypatch, study, draw, matrix=lambda rate, names: np.eye(len(names))):
+    monkeypatch.setitem(noise.MODELS, "mine", noise.NoiseModel("mn", draw, matrix))
+    return Task(study.baseline("forward", "mine", 0.3, 0), digits.load())
+
+
+@pytest.mark.parametrize(
+    ("drawn", "found"),
+    [
+        (lambda labels: np.full_like(labels, -1), r"int32 \(1348,\) from -1 to -1"),
+        (lambda labels: labels + np.int32(1), r"int32 \(1348,\) from 1 to 10"),
+        (lambda labels: labels.astype(np.int64), r"int64 \(1348,\)"),
+        (lambda labels: np.eye(10, dtype=np.int32)[labels], r"int32 \(1348, 10\)"),
+        (lambda labels: labels[:5], r"int32 \(5,\)"),
+        (lambda labels: labels.tolist(), "list"),
+        (lambda labels: None, "NoneType"),
+    ],
+)
+def test_labels_that_a_noise_should_not_draw_are_refused(monkeypatch, study, drawn, found):
+    expected = rf"noise 'mine': labels are {found}, expected int32 \(1348,\) from 0 to 9$"
+    with pytest.raises(UserError, match=expected):
+        own_noise(monkeypatch, study, lambda labels, *_: drawn(labels))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "found"),
+    [(np.eye(3), r"float64 \(3, 3\)"), ([[1, 0], [1]], "list"), (None, "NoneType")],
+)
+def test_transition_matrices_of_another_shape_are_refused(monkeypatch, study, matrix, found):
+    task = own_noise(monkeypatch, study, lambda labels, *_: labels, lambda rate, names: matrix)
+    with pytest.raises(UserError, match=rf"noise 'mine': T is {found}, expected .* \(10, 10"):
+        _ = task.transition_matrix
 
 
 def test_first_steps_come_first_and_once(study):

@@ -5,7 +5,7 @@ import pytest
 from chainer import serializers
 
 from chainer_jo.errors import UserError
-from chainer_jo.training.labels import LabelStore
+from chainer_jo.training.labels import RULES, LabelStore
 
 pytestmark = pytest.mark.usefixtures("arithmetic")
 
@@ -117,3 +117,38 @@ def feed_maybe(store, probabilities, rule):
 def test_refuses_unknown_rules(keywords):
     with pytest.raises(UserError, match="expected"):
         LabelStore(NOISY, C, **keywords)
+
+
+def assigned(store, mean):
+    store.labels = mean
+
+
+def undefined(store, mean):
+    store.labels[...] = mean / 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (
+            lambda store, mean: mean,
+            r"'mine' returned or assigned labels: expected store.labels\[...\] = ",
+        ),
+        (assigned, "'mine' returned or assigned labels: expected .*, and nothing returned"),
+        (undefined, "'mine' wrote NaN or infinity: expected finite labels"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_refuses_a_rule_that_does_not_write_labels(monkeypatch, rule, message):
+    monkeypatch.setitem(RULES, "mine", rule)
+    store = LabelStore(NOISY, C, "mine")
+    feed(store, epochs(1)[0])
+    with pytest.raises(UserError, match=f"label rule {message}"):
+        store.update()
+
+
+def test_labels_of_a_network_that_diverged_are_not_the_rules_fault():
+    store = LabelStore(NOISY, C, "soft")
+    feed(store, np.full((N, C), np.nan, np.float32))
+    store.update()
+    assert np.isnan(store.labels).all()

@@ -126,6 +126,19 @@ def test_the_newest_package_is_taken(
     assert dnnl.find().removeprefix(f"{tmp_path}/") == chosen
 
 
+def test_the_library_of_macos_is_found(tmp_path, monkeypatch):
+    """conda-forge's: a link, named after the version that programs are linked against."""
+    lib = tmp_path / "lib"
+    lib.mkdir()
+    (lib / "libdnnl.3.11.dylib").touch()
+    (lib / "libdnnl.3.dylib").symlink_to("libdnnl.3.11.dylib")
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
+    monkeypatch.setattr("site.PREFIXES", [])
+    monkeypatch.setattr("site.ENABLE_USER_SITE", False)
+    monkeypatch.setattr(dnnl, "Library", lambda path: path)
+    assert dnnl.find() == str(lib / "libdnnl.3.11.dylib")
+
+
 def test_an_older_library_is_unavailable(monkeypatch):
     path = _library().path
     monkeypatch.setattr(dnnl, "OLDEST", (99, 0))

@@ -21,11 +21,12 @@ from here import Here
 from processes import ROOT
 from tiny import TINY
 
+from chainer_jo import files
 from chainer_jo.commands import app, flags, main
 from chainer_jo.commands.command_line import ending
 from chainer_jo.commands.image_sources import InMemory
 from chainer_jo.datasets import source
-from chainer_jo.errors import Unfinished, UserError
+from chainer_jo.errors import Unfinished
 from chainer_jo.experiments import presets, provenance
 from chainer_jo.experiments.presets import Study
 from chainer_jo.experiments.store import RunStore

@@ -11,6 +11,21 @@ import numpy as np
 from chainer_jo.errors import UserError
 
 
+def described(value: object) -> str:
+    """Data type and shape of an array, of anything else its class, as messages say it."""
+    return f"{value.dtype} {value.shape}" if hasattr(value, "dtype") else type(value).__name__
+
+
+def check_labels(where: str, labels: np.ndarray, images: int, classes: int) -> None:
+    """Raises UserError if there is not one label, int32, for each image."""
+    found, expected = described(labels), f"int32 ({images},)"
+    if found == expected:
+        found += f" from {labels.min()} to {labels.max()}"
+        if labels.min() >= 0 and labels.max() < classes:
+            return
+    raise UserError(f"{where}: labels are {found}, expected {expected} from 0 to {classes - 1}")
+
+
 @dataclass(frozen=True, eq=False)
 class ImageData:
     """Training and test images with their true labels.
@@ -36,6 +51,9 @@ class ImageData:
     class_names: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        names = list(self.class_names)
+        if not all(isinstance(name, str) for name in names) or len({*names}) < len(names):
+            raise UserError(f"data {self.name!r}: class names {names}, expected different strings")
         for part in ("train", "test"):
             self._check(part, getattr(self, f"{part}_images"), getattr(self, f"{part}_labels"))
         if self.train_images.shape[1:] != self.test_images.shape[1:]:
@@ -46,22 +64,11 @@ class ImageData:
 
     def _check(self, part: str, images: np.ndarray, labels: np.ndarray) -> None:
         where = f"data {self.name!r}, {part} part"
-        if images.dtype != np.uint8 or images.ndim != 4:
-            raise UserError(
-                f"{where}: images are {images.dtype} {images.shape}, expected uint8 (n, h, w, c)"
-            )
-        if labels.dtype != np.int32 or labels.shape != images.shape[:1]:
-            raise UserError(
-                f"{where}: labels are {labels.dtype} {labels.shape}, "
-                f"expected int32 ({len(images)},), one per image"
-            )
-        if not len(labels):
+        if getattr(images, "dtype", None) != np.uint8 or images.ndim != 4:
+            raise UserError(f"{where}: images are {described(images)}, expected uint8 (n, h, w, c)")
+        if not len(images):
             raise UserError(f"{where}: no images, expected at least one")
-        if labels.min() < 0 or labels.max() >= self.num_classes:
-            raise UserError(
-                f"{where}: labels range over {labels.min()}..{labels.max()}, "
-                f"expected 0..{self.num_classes - 1} for {self.num_classes} classes"
-            )
+        check_labels(where, labels, len(images), self.num_classes)
 
     @property
     def num_classes(self) -> int:

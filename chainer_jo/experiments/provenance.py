@@ -4,14 +4,16 @@ import ast
 import contextlib
 import functools
 import hashlib
+import inspect
 import json
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+import sysconfig
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
-from types import CodeType
+from types import CellType, CodeType, FunctionType, NoneType
 
 import chainer
 import numpy as np
@@ -57,7 +59,7 @@ COMMIT = _commit()
 
 def code() -> str:
     """Which code this process runs, in words; workers elsewhere are asked whether it is theirs."""
-    scripts = ", ".join(sorted(path.name for path in added()))
+    scripts = ", ".join(sorted({path.name for _, path, _ in _registered() if path}))
     with_scripts = f" with {scripts}" if scripts else ""
     digest = sources_digest()
     return f"chainer_jo {chainer_jo.__version__}, commit {COMMIT}, code {digest}{with_scripts}"
@@ -201,25 +203,64 @@ _SOURCES = [
 
 def sources_digest() -> str:
     """12 hexadecimal digits of the package's code, without comments, docstrings and layout, and of
-    the files that rules and noises were added from."""
-    codes = sorted(filter(None, added().values()))
-    return hashlib.sha256("\0".join([_package(), *codes]).encode()).hexdigest()[:12]
+    the rules and noises: their values, and the files outside the package with code of theirs."""
+    found = sorted({text if path else f"{name} {text}" for name, path, text in _registered()})
+    return hashlib.sha256("\0".join([_package(), *found]).encode()).hexdigest()[:12]
 
 
-def added() -> dict[Path, str]:
-    """The files that rules and noises were added from, with their code: those of the registries'
-    functions that are not the package's."""
-    models = (f for model in noise.MODELS.values() for f in (model.draw, model.matrix))
-    codes = (getattr(f, "__code__", None) for f in (*labels.RULES.values(), *models))
-    found = {Path(code.co_filename): code for code in codes if code}
-    return {path: _added(path, code) for path, code in found.items() if ROOT not in path.parents}
+#: What was read of entries, by their identity; with the entry, or else it could become another's.
+_READ: dict[int, tuple[dict[Path | None, str], object]] = {}
 
 
-@functools.cache
-def _added(path: Path, loaded: CodeType) -> str:
-    """The code of the file that ``loaded`` is from, empty if there is none: read once, before
-    anything is computed, since what is edited later is not what runs."""
-    return _code(path.read_bytes()) if path.exists() else ""
+def _registered() -> Iterator[tuple[str, Path | None, str]]:
+    """Names of rules and noises, each with a file outside the package and its code, or None and
+    values. They are read once, before anything is computed: later changes are not what runs."""
+    for name, entry in (*labels.RULES.items(), *noise.MODELS.items()):
+        if id(entry) not in _READ:
+            parts = list(_made_of(entry))
+            paths = {Path(part.co_filename) for part in parts if isinstance(part, CodeType)}
+            texts = {path: _code(path.read_bytes()) for path in paths if _is_added(path)}
+            texts[None] = " ".join(part for part in parts if isinstance(part, str))
+            _READ[id(entry)] = texts, entry
+        yield from ((name, *read) for read in _READ[id(entry)][0].items())
+
+
+def _is_added(path: Path) -> bool:
+    """Neither the package's nor Python's own, whose version is kept."""
+    own = path.is_relative_to(sysconfig.get_path("stdlib")) and "site-packages" not in path.parts
+    return path.exists() and not (own or path.is_relative_to(ROOT))
+
+
+def _made_of(value: object, within: tuple = ()) -> Iterator[CodeType | str]:
+    """All code and, as text, all values that an object consists of."""
+    if isinstance(value, CodeType | str):
+        yield value
+    elif not any(value is outer for outer in within):
+        for part in _parts(value):
+            yield from _made_of(part, (*within, value))
+
+
+def _parts(value: object) -> Iterable:
+    """A function's code and values, and what it wraps, which is in its closure; a class's code; of
+    another object its class and what pickle keeps."""
+    if type(value) in (int, float, complex, bool, NoneType):
+        return [repr(value)]
+    if type(value) is bytes:  # an array's, say
+        return [hashlib.sha256(value).hexdigest()]
+    if type(value) in (list, tuple, set, frozenset):
+        return value if isinstance(value, list | tuple) else sorted(value, key=repr)
+    if isinstance(value, FunctionType):
+        cells = [c.cell_contents for c in value.__closure__ or () if c != CellType()]  # not empty
+        values = value.__defaults__, value.__kwdefaults__, vars(value)
+        return [value.__code__, value.__qualname__, *values, *cells]
+    if isinstance(value, type):
+        members = [member for base in value.__mro__ for member in vars(base).values()]
+        functions = [(m, inspect.unwrap(m)) for m in members if isinstance(m, FunctionType)]
+        return [getattr(f, "__code__", None) for pair in functions for f in pair]
+    parts = [type(value), *(getattr(value, name, None) for name in ("__name__", "__wrapped__"))]
+    with contextlib.suppress(Exception):  # whatever it says that pickle does not take
+        parts += value.__reduce_ex__(2)[1:]
+    return parts
 
 
 @functools.cache
@@ -228,33 +269,15 @@ def _package() -> str:
 
 
 def _code(source: bytes) -> str:
-    parts: list[str] = []
-    _write(ast.parse(source), parts.append)
-    return "".join(parts)
-
-
-def _write(node, add: Callable[[str], None]) -> None:
-    """Adds the syntax tree as text. Fields that say nothing are left out: later versions of Python
-    have more of them."""
-    if isinstance(node, list):
-        for item in node:
-            _write(item, add)
-    elif isinstance(node, ast.AST):
-        add(f"({type(node).__name__}")
-        for name in node._fields:
-            value = getattr(node, name, None)
-            if name == "body" and _has_docstring(node):
-                value = value[1:]
-            if isinstance(node, ast.JoinedStr):  # 3.12 ends some with an empty one
-                value = [v for v in value if getattr(v, "value", None) != ""]
-            if value is not None and value != []:
-                add(f" {name}=")
-                _write(value, add)
-        add(")")
-    else:
-        add(repr(node))
-
-
-def _has_docstring(node: ast.AST) -> bool:
+    """The syntax tree as text, without docstrings and without what is empty: later versions of
+    Python have more of it, and 3.12 ends some f-strings with an empty constant."""
+    tree = ast.parse(source)
     documented = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
-    return isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None
+    for node in ast.walk(tree):
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+        if isinstance(node, ast.JoinedStr):
+            node.values = [v for v in node.values if getattr(v, "value", None) != ""]
+        for name in [name for name, value in ast.iter_fields(node) if value == []]:
+            delattr(node, name)
+    return ast.dump(tree)

@@ -8,6 +8,7 @@ import numpy as np
 
 from chainer_jo import seeds
 from chainer_jo.datasets import ImageData, augmentation, noise
+from chainer_jo.datasets.image_data import check_labels, described
 from chainer_jo.datasets.labelled_data import ImageFiles, Labelled, LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.experiment import Data, Experiment
@@ -70,7 +71,10 @@ class Task:
         """T (c, c) of the noise that was injected, T_ij = p(noisy j | true i)."""
         kind, rate = self.experiment.noise.kind, self.experiment.noise.rate
         model = noise.MODELS.get(kind, noise.MODELS["symmetric"])  # at rate 0 this is no noise
-        return model.matrix(rate, self.class_names)
+        matrix, shape = model.matrix(rate, self.class_names), (self.num_classes,) * 2
+        if getattr(matrix, "shape", None) != shape:
+            raise UserError(f"noise {kind!r}: T is {described(matrix)}, expected float64 {shape}")
+        return matrix
 
     def labels(self, store: RunStore) -> np.ndarray:
         """What the run trains on: the noisy labels (n,), or those (n, c) that the first step ended
@@ -142,6 +146,7 @@ def _split_with_noise(
     if kind in noise.MODELS:
         rng = seeds.generator(experiment.seed, "noise")
         noisy = noise.MODELS[kind].draw(noisy, experiment.noise.rate, data.class_names, rng)
+        check_labels(f"noise {kind!r}", noisy, len(train), data.num_classes)
     elif kind == "pseudo":
         noisy = pseudo_labels()[whole.first("train", wanted.train_per_class)][train]
     labelled = LabelledData(

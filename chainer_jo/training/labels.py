@@ -89,8 +89,16 @@ class LabelStore:
         return self._ring[: min(self.epochs_seen, len(self._ring))].mean(axis=0)
 
     def update(self) -> None:
-        """Replaces the labels as the rule says."""
-        RULES[self.rule](self, self.mean_probabilities())
+        """Replaces the labels as the rule says. Raises UserError if it returns or assigns others,
+        or if they are not finite where the probabilities are."""
+        labels, rule = self.labels, f"label rule {self.rule!r}"
+        returned = RULES[self.rule](self, self.mean_probabilities())
+        if returned is not None or self.labels is not labels:
+            expected = "store.labels[...] = labels, and nothing returned"
+            raise UserError(f"{rule} returned or assigned labels: expected {expected}")
+        xp = backend.get_array_module(labels)
+        if not xp.isfinite(labels).all() and xp.isfinite(self.mean_probabilities()).all():
+            raise UserError(f"{rule} wrote NaN or infinity: expected finite labels")
 
     def serialize(self, serializer) -> None:
         """Saves or loads everything that `update` depends on (a Chainer serializer or

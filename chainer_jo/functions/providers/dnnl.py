@@ -6,6 +6,7 @@ import ctypes
 import os
 import re
 import site
+import sys
 import sysconfig
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_char_p, c_int, c_int64, c_size_t, c_uint, c_void_p
@@ -20,7 +21,7 @@ from chainer_jo.functions.providers.buffers import Buffers
 OLDEST = (3, 2)
 PACKAGE = "onednn-cpu-gomp"
 #: Found by the system's loader.
-SYSTEM = "libdnnl.so.3"
+SYSTEM = "libdnnl.3.dylib" if sys.platform == "darwin" else "libdnnl.so.3"
 #: GNU's OpenMP, which the package takes from the system, and slim container images do without.
 OPENMP = "libgomp.so.1"
 
@@ -292,7 +293,8 @@ def find() -> Library:
     folders = [sysconfig.get_path("data"), *site.PREFIXES]
     if site.ENABLE_USER_SITE:
         folders.append(site.getuserbase())
-    candidates = [path for folder in folders for path in Path(folder, "lib").glob("libdnnl.so.3*")]
+    names = "libdnnl.[s3]*"  # libdnnl.so.3, or libdnnl.3.dylib on macOS
+    candidates = [path for folder in folders for path in Path(folder, "lib").glob(names)]
     newest_first = sorted((path.resolve() for path in candidates), key=_version_in, reverse=True)
     reasons = []
     for path in [*dict.fromkeys(map(str, newest_first)), SYSTEM]:
