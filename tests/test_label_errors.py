@@ -12,7 +12,12 @@ from chainer_jo.links.objectives import JointObjective
 from chainer_jo.relabel import label_noise, training
 from chainer_jo.relabel.features import FeatureSet
 from chainer_jo.relabel.folds import _near_pairs, folds, near_duplicates, same_files
-from chainer_jo.relabel.label_errors import LabelErrors, best_threshold, find_label_errors
+from chainer_jo.relabel.label_errors import (
+    COLUMNS,
+    LabelErrors,
+    best_threshold,
+    find_label_errors,
+)
 from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate
 from chainer_jo.relabel.training import Recipe
 
@@ -141,6 +146,13 @@ def judged(images, wrong_by_class):
     new[np.arange(len(given)), given] += 1 - new[:, 0]
     names = [f"class {k}" for k in range(len(images))]
     return LabelErrors(names, given, new, predicted, None, np.eye(len(images)))
+
+
+def test_the_columns_of_the_table_are_computed_once():
+    """The report asks for the numbers of one image at a time."""
+    errors = find_label_errors(judged([150] * 2, [0, 0.08]).predicted, np.arange(300) % 2)
+    for name in COLUMNS:
+        assert getattr(errors, name) is getattr(errors, name), name
 
 
 def test_the_fewer_images_the_more_labels_have_to_be_wrong_not_to_be_in_doubt():
