@@ -85,7 +85,7 @@ class Verdict(NamedTuple):
 def relabel(features: np.ndarray, given: np.ndarray, seed: int, **settings) -> Verdict:
     """The method, with near duplicates in one fold."""
     c = int(given.max()) + 1
-    data = FeatureSet(features)
+    data = FeatureSet(features, given)
     return _of(training.judge(data, given, range(c), Recipe(**settings), seed))
 
 
@@ -96,7 +96,7 @@ def decision_with_regression(features: np.ndarray, given: np.ndarray, seed: int)
 def disagreement(features: np.ndarray, given: np.ndarray, seed: int) -> Verdict:
     """Wrong is what a network trained on all given labels predicts otherwise."""
     one_hot = np.eye(int(given.max()) + 1, dtype=np.float32)[given]
-    data, rows = FeatureSet(features), np.arange(len(given))
+    data, rows = FeatureSet(features, given), np.arange(len(given))
     model = training.second_step(data, one_hot, Recipe(), seed)
     probabilities = training.predict(model, data.inputs(rows))
     new = probabilities.argmax(axis=1)
@@ -104,7 +104,7 @@ def disagreement(features: np.ndarray, given: np.ndarray, seed: int) -> Verdict:
 
 
 def cleanlab_with_our_network(features: np.ndarray, given: np.ndarray, seed: int) -> Verdict:
-    data, c = FeatureSet(features), int(given.max()) + 1
+    data, c = FeatureSet(features, given), int(given.max()) + 1
     return _cleanlab(training.out_of_fold(data, given, c, Recipe(), seed), given)
 
 

@@ -35,7 +35,7 @@ def test_rows_in_any_order_with_others_between(images, file):
     features = np.stack([ROWS[0] + np.nan, ROWS[2], ROWS[1], ROWS[0], ROWS[0]])
     np.savez(file, features=features, paths=paths)
     found = read_features(file, images)
-    assert found.dtype == np.float32 and found.flags.c_contiguous
+    assert found.dtype == np.float64 and found.flags.c_contiguous
     np.testing.assert_array_equal(found, ROWS)
 
 

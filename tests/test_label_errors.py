@@ -12,7 +12,12 @@ from chainer_jo.links.objectives import JointObjective
 from chainer_jo.relabel import label_noise, training
 from chainer_jo.relabel.features import FeatureSet
 from chainer_jo.relabel.folds import _near_pairs, folds, near_duplicates, same_files
-from chainer_jo.relabel.label_errors import LabelErrors, best_threshold, find_label_errors
+from chainer_jo.relabel.label_errors import (
+    COLUMNS,
+    LabelErrors,
+    best_threshold,
+    find_label_errors,
+)
 from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate
 from chainer_jo.relabel.training import Recipe
 
@@ -65,7 +70,7 @@ def test_the_second_step_divides_the_learning_rate_after_each_third(monkeypatch)
     monkeypatch.setattr(training, "_run", run)
     features, true = blobs()
     labels = np.eye(C, dtype=np.float32)[true]
-    training.second_step(FeatureSet(features), labels, Recipe(epochs=6, learning_rate=0.3), 0)
+    training.second_step(FeatureSet(features, true), labels, Recipe(epochs=6, learning_rate=0.3), 0)
     np.testing.assert_allclose(rates, [0.3, 0.03, 0.03, 0.003, 0.003, 0.003])
 
 
@@ -85,7 +90,7 @@ def test_labels_are_updated_once_it_has_been_quiet_and_the_last_are_averaged(mon
     monkeypatch.setattr(training, "_run", run)
     features, true = blobs(240)
     recipe = Recipe(epochs=5, quiet=2, average=2, rule="soft", seeds=1)
-    training.out_of_fold(FeatureSet(features), true, C, recipe, 0)
+    training.out_of_fold(FeatureSet(features, true), true, C, recipe, 0)
     assert epochs == {
         1: (False, False), 2: (False, False), 3: (True, False), 4: (True, True), 5: (True, True),
     }  # fmt: skip
@@ -101,7 +106,7 @@ def test_nothing_is_wrong_where_nothing_can_be():
 def test_errors_are_found_and_mended(kind, rate):
     features, true = blobs()
     given = given_labels(true, kind, rate)
-    probabilities = training.out_of_fold(FeatureSet(features), given, C, Recipe(), 0)
+    probabilities = training.out_of_fold(FeatureSet(features, given), given, C, Recipe(), 0)
     errors = find_label_errors(probabilities, given)
     before = (given == true).mean()
     assert (errors.new == true).mean() > before + 0.6 * (1 - before)
@@ -125,7 +130,7 @@ def test_errors_are_found_and_mended(kind, rate):
 def test_doubt(images, spread, rate, expected):
     features, true = blobs(images, spread=spread)
     given = given_labels(true, "symmetric", rate)
-    probabilities = training.out_of_fold(FeatureSet(features), given, C, Recipe(), 0)
+    probabilities = training.out_of_fold(FeatureSet(features, given), given, C, Recipe(), 0)
     errors = find_label_errors(probabilities, given)
     assert re.search(expected, errors.doubt), errors.doubt
 
@@ -141,6 +146,13 @@ def judged(images, wrong_by_class):
     new[np.arange(len(given)), given] += 1 - new[:, 0]
     names = [f"class {k}" for k in range(len(images))]
     return LabelErrors(names, given, new, predicted, None, np.eye(len(images)))
+
+
+def test_the_columns_of_the_table_are_computed_once():
+    """The report asks for the numbers of one image at a time."""
+    errors = find_label_errors(judged([150] * 2, [0, 0.08]).predicted, np.arange(300) % 2)
+    for name in COLUMNS:
+        assert getattr(errors, name) is getattr(errors, name), name
 
 
 def test_the_fewer_images_the_more_labels_have_to_be_wrong_not_to_be_in_doubt():
@@ -179,7 +191,7 @@ def test_a_class_of_which_hardly_anything_is_left_is_named():
 def test_what_is_estimated_is_of_the_given_labels():
     features, true = blobs()
     given = given_labels(true)  # 0 is called 1, and 2 is called 3, two times in five
-    probabilities = training.out_of_fold(FeatureSet(features), given, C, Recipe(), 0)
+    probabilities = training.out_of_fold(FeatureSet(features, given), given, C, Recipe(), 0)
     errors = find_label_errors(probabilities, given)
     assert errors.share_wrong == pytest.approx((given != true).mean(), abs=0.03)
     by_class = [(true[given == k] != k).mean() for k in range(C)]
@@ -209,7 +221,7 @@ def test_given_labels_as_evidence_help_against_asymmetric_noise():
     right = {}
     for rule in ("posterior", "soft"):
         recipe = Recipe(rule=rule)
-        s = training.out_of_fold(FeatureSet(features), given, C, recipe, 0)
+        s = training.out_of_fold(FeatureSet(features, given), given, C, recipe, 0)
         right[rule] = (find_label_errors(s, given).new == true).mean()
     assert right["posterior"] > right["soft"]
 
@@ -218,7 +230,7 @@ def test_no_image_is_judged_by_a_network_that_saw_its_label():
     features, true = blobs(240)
     given = given_labels(true)
     recipe = Recipe(epochs=2, quiet=0, average=1, seeds=1)
-    data = FeatureSet(features)
+    data = FeatureSet(features, given)
     before = training.out_of_fold(data, given, C, recipe, 3)
     fold = folds(given, recipe.folds, (3, 0))
     # Two labels of one fold change places: the folds stay as they are.
@@ -234,7 +246,8 @@ def test_no_image_is_judged_by_a_network_that_saw_its_label():
 def test_networks_side_by_side_are_as_one_by_one(rule, monkeypatch):
     features, true = blobs(240)
     recipe = Recipe(epochs=4, quiet=1, average=2, rule=rule, seeds=2)
-    what = FeatureSet(features), given_labels(true), C, recipe, 3
+    given = given_labels(true)
+    what = FeatureSet(features, given), given, C, recipe, 3
     steps = []
     together = training.out_of_fold(*what, progress=lambda *step: steps.append(step))
     assert steps == [(i, 4) for i in range(1, 5)]
@@ -246,7 +259,7 @@ def test_networks_side_by_side_are_as_one_by_one(rule, monkeypatch):
 def test_the_smaller_training_set_has_an_image_twice():
     features, true = blobs(241)
     given, recipe = given_labels(true), Recipe(epochs=4, quiet=1, average=2, seeds=1)
-    data = FeatureSet(features)
+    data = FeatureSet(features, given)
     found = training.out_of_fold(data, given, C, recipe, 3)
     fold = folds(given, recipe.folds, (3, 0))
     assert np.bincount(fold).tolist() == [81, 80, 80]
@@ -257,7 +270,8 @@ def test_the_smaller_training_set_has_an_image_twice():
 
 def test_it_is_the_mean_over_seeds_with_folds_of_their_own():
     features, true = blobs(120)
-    given, data = given_labels(true), FeatureSet(features)
+    given = given_labels(true)
+    data = FeatureSet(features, given)
     two, one = (
         training.out_of_fold(data, given, C, Recipe(epochs=3, quiet=1, seeds=k), 5) for k in (2, 1)
     )
@@ -279,7 +293,9 @@ def test_images_that_are_the_same_are_judged_by_the_same_network():
     fold = folds(given, 3, 0, groups)
     assert len(set(fold[[7, 100, 500]])) == len(set(fold[[8, 300]])) == 1
     assert np.ptp(np.bincount(fold)) <= 4
-    errors = training.judge(FeatureSet(features), given, "abcd", Recipe(epochs=2, quiet=1), 0)
+    errors = training.judge(
+        FeatureSet(features, given), given, "abcd", Recipe(epochs=2, quiet=1), 0
+    )
     assert [group.tolist() for group in errors.duplicates] == [[7, 100, 500], [8, 300]]
 
 
@@ -322,7 +338,7 @@ def test_files_of_the_same_content(tmp_path):
 
 def test_training_that_diverges_is_said():
     features, true = blobs(120)
-    wild, data = Recipe(learning_rate=1e6, weight_decay=1.0), FeatureSet(features)
+    wild, data = Recipe(learning_rate=1e6, weight_decay=1.0), FeatureSet(features, true)
     with pytest.raises(UserError, match="diverged with learning rate 1e[+]06, expected a smaller"):
         training.second_step(data, np.eye(C, dtype=np.float32)[true], wild, 0)
     with pytest.raises(UserError, match="diverged"):
@@ -368,10 +384,10 @@ def test_prior_is_the_mean_label_once_labels_are_updated():
 
 
 def test_features_are_centred_and_divided_by_one_number():
-    features, _ = blobs(100)
-    seen = FeatureSet(features).inputs(np.arange(10))
+    features, true = blobs(100)
+    seen = FeatureSet(features, true).inputs(np.arange(10))
     deviations = features - features.mean(axis=0)
     scale = np.sqrt((deviations**2).mean())
     np.testing.assert_allclose(seen.plain(slice(None)), deviations[:10] / scale, atol=1e-5)
-    same = FeatureSet(np.full((6, 2), 7.0)).inputs(np.arange(6))
+    same = FeatureSet(np.full((6, 2), 7.0), np.arange(6) % 2).inputs(np.arange(6))
     np.testing.assert_array_equal(same.plain(slice(None)), 0)

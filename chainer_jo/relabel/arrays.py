@@ -82,14 +82,15 @@ def training_arrays(features: Any, labels: Any) -> tuple[Any, np.ndarray, np.nda
         if labels not in features.columns:
             raise UserError(f"labels {labels!r}: expected a column of the features' table")
         features, labels = features.drop(columns=labels), features[labels]
-    numbers = matrix("features", features).astype(np.float32)
+    numbers = matrix("features", features)
     given = _labels(labels, len(numbers))
     names = np.unique(given)
     if len(names) < 2:
         raise UserError(f"labels: all are {names.tolist()[0]!r}, expected two classes or more")
     if (numbers == numbers[0]).all():
         raise UserError("features: the same in all rows, expected what tells them apart")
-    return FeatureSet(numbers), _encoded(given, names), names, _index(features, labels)
+    codes = _encoded(given, names)
+    return FeatureSet(numbers, codes), codes, names, _index(features, labels)
 
 
 def matrix(name: str, values: Any, width: int | None = None) -> np.ndarray:

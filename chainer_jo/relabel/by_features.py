@@ -37,7 +37,9 @@ class ByFeatures:
             given["average"] = max(1, round(default.average / default.epochs * flags.epochs))
         self.recipe = replace(default, **given)
         _check_paths(flags.features, self.sets)
-        self.features = read_features(flags.features, self.sets.train)
+        features = read_features(flags.features, self.sets.train)
+        with threadpool_limits(flags.threads):
+            self.data = FeatureSet(features, self.sets.train.labels)
         self.others = {
             use: read_features(flags.features, images) for use, images in self.sets.right.items()
         }
@@ -47,10 +49,10 @@ class ByFeatures:
         """How it is computed."""
         recipe = self.recipe
         return {
-            "images": f"by {self.features.shape[1]} features each: one hidden layer",
+            "images": f"by {self.data.in_words}: one hidden layer",
             "training": f"{recipe.epochs} epochs with labels updated from epoch "
             f"{recipe.quiet + 1} on, on all images but one part of {recipe.folds}, for each "
-            f"part; {recipe.number_of_seeds(len(self.features))} times; then {recipe.epochs} "
+            f"part; {recipe.number_of_seeds(len(self.data))} times; then {recipe.epochs} "
             "epochs on the new labels",
             "settings": f"alpha {recipe.alpha:g}, beta {recipe.beta:g}, learning rate "
             f"{recipe.learning_rate:g}",
@@ -71,25 +73,26 @@ class ByFeatures:
                 bar.total = total
                 bar.update(done)
 
-            data = FeatureSet(self.features)
-            errors = training.judge(data, images.labels, images.class_names, recipe, seed, progress)
+            errors = training.judge(
+                self.data, images.labels, images.class_names, recipe, seed, progress
+            )
             bar.finish(bar.total)
-            network = self._network(data, errors.probabilities.astype(np.float32))
+            network = self._network(errors.probabilities.astype(np.float32))
             networks = [None, network]
             if self.flags.baseline:
                 one_hot = np.eye(len(images.class_names), dtype=np.float32)[images.labels]
-                networks[0] = self._network(data, one_hot)
+                networks[0] = self._network(one_hot)
             accuracies = accuracies_of(
                 networks, self.sets.right, lambda each, use: each.of_features(self.others[use])
             )
         return Outcome(CorrectedLabels(images, errors), network, accuracies, self.about)
 
-    def _network(self, data: FeatureSet, labels: np.ndarray) -> TrainedNetwork:
+    def _network(self, labels: np.ndarray) -> TrainedNetwork:
         """One trained on labels (n, c) of all images."""
-        network = training.second_step(data, labels, self.recipe, self.flags.seed)
-        classes, (mean, scale) = self.sets.class_names, data.look
+        network = training.second_step(self.data, labels, self.recipe, self.flags.seed)
+        classes, (mean, scale) = self.sets.class_names, self.data.look
         about = {"classes": classes, "features": len(mean), "hidden": HIDDEN}
-        look = {"mean": mean, "scale": np.float32(scale)}
+        look = {"mean": mean, "scale": scale}
         return TrainedNetwork(about, [Member.of(network.predictor, look)])
 
 
@@ -116,7 +119,7 @@ class ByProbabilities:
     def __init__(self, flags: argparse.Namespace) -> None:
         self.images = images = flags.own.sets.train
         file, classes = flags.probabilities, images.class_names
-        self.probabilities, names = read_rows(file, images, "probabilities")
+        numbers, names = read_rows(file, images, "probabilities")
         if names is None:
             if sorted(classes) != list(classes):
                 raise UserError(
@@ -124,14 +127,15 @@ class ByProbabilities:
                     "than one order, expected an array 'class_names', what the columns stand for"
                 )
             names = classes
-        width = self.probabilities.shape[1]
+        width = numbers.shape[1]
         if sorted(names) != sorted(classes) or width != len(classes):
             raise UserError(
                 f"probabilities {file!r}: {width} columns for classes {', '.join(names[:5])}, "
                 f"expected one for each of the {len(classes)} of the labels; an array "
                 "'class_names' says their order"
             )
-        self.probabilities = self.probabilities[:, [names.index(name) for name in classes]]
+        columns = [names.index(name) for name in classes]
+        self.probabilities = numbers[:, columns].astype(np.float32)
         problems = Problems()
         wrong = (self.probabilities < 0).any(axis=1) | ~self.probabilities.any(axis=1)
         for i in np.flatnonzero(wrong):

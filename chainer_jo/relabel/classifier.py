@@ -43,7 +43,7 @@ class RelabelClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities (m, c) float32 of features (m, d), whose columns have the same names."""
         check_is_fitted(self)
-        features = matrix("X", X, self.n_features_in_).astype(np.float32)
+        features = matrix("X", X, self.n_features_in_)
         validate_data(self, X, reset=False, skip_check_array=True)
         return training.predict(self._model, FeatureInput(features, *self._look))
 

@@ -22,7 +22,8 @@ _log = logging.getLogger(__name__)
 
 
 def read_features(file: str | Path, images: LabelledImages) -> np.ndarray:
-    """The features of the images, in their order: float32 (n, d).
+    """The features of the images, in their order: float32 (n, d), or float64 as in
+    the file.
 
     The file is an ``.npz`` with an array `features` (rows, d) and the images' `paths` (rows,), as
     in the images' table or below their folder, in any order; rows of other images do not matter.
@@ -45,8 +46,8 @@ def read_features(file: str | Path, images: LabelledImages) -> np.ndarray:
 def read_rows(
     file: str | Path, images: LabelledImages, kind: str
 ) -> tuple[np.ndarray, list[str] | None]:
-    """The images' rows of the array `kind` of such a file, in their order, float32 (n, d); and the
-    names in its array `class_names`, if there is one.
+    """The images' rows of the array `kind` of such a file, in their order, float32 or float64
+    (n, d); and the names in its array `class_names`, if there is one.
 
     Raises UserError as `read_features` does.
     """
@@ -56,8 +57,7 @@ def read_rows(
     else:
         numbers, paths, names = read_arrays(file, kind)
         rows = _rows(where, paths, images)
-    with np.errstate(over="ignore"):
-        chosen = np.ascontiguousarray(numbers[rows], np.float32)
+    chosen = np.asarray(numbers[rows], np.result_type(numbers, np.float32))
     problems = Problems()
     for i in unusable(chosen):
         problems.add(UNUSABLE, images.show(int(i)))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 
 from chainer_jo.relabel.feature_network import FeatureNetwork
+from chainer_jo.relabel.feature_scaling import scaling_of
 from chainer_jo.training.images import ImagesInMemory
 from chainer_jo.training.iterator import Batch
 
@@ -19,18 +19,17 @@ HIDDEN = 32
 class FeatureInput(ImagesInMemory):
     """Features of one set, given out as float32 (b, d); see `NetworkInput`, whose place it takes.
 
-    Nothing is augmented. All dimensions are divided by one number: those of an embedding mean the
-    same, and to blow up the small ones, after a PCA above all, would be to blow up noise.
+    Nothing is augmented.
 
     Parameters
     ----------
     features : (n, d).
-    mean : (d,), of the training features.
-    scale : root mean square of the training features' deviations from their mean.
+    mean : (d,), of the training features, in whose dtype differences are taken.
+    scale : what the differences are divided by, () or (d,); see `feature_scaling.scaling_of`.
     """
 
-    def __init__(self, features, mean, scale: float) -> None:
-        self.values = ((features - mean) / np.float32(scale)).astype(np.float32)
+    def __init__(self, features: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> None:
+        self.values = ((features.astype(mean.dtype, copy=False) - mean) / scale).astype(np.float32)
         self.rows = np.arange(len(features))
 
     def of(self, rows: np.ndarray) -> FeatureInput:
@@ -54,32 +53,39 @@ class FeatureInput(ImagesInMemory):
 class FeatureSet:
     """Feature vectors (n, d) of any model, for networks with a hidden layer of `HIDDEN` units.
 
+    Parameters
+    ----------
+    features : float32 or float64 (n, d).
+    given : int (n,), the labels that networks are to learn.
+
     Attributes
     ----------
     look : mean and scale of these, by which `FeatureInput` shows other features in the same way.
+    values : float32 (n, d), as networks see them.
     """
 
-    def __init__(self, features: np.ndarray) -> None:
-        self.features = features
-        mean = features.mean(axis=0, dtype=np.float64)
-        scale = float(np.sqrt(features.var(axis=0, dtype=np.float64).mean()))
-        self.look = mean.astype(np.float32), scale or 1.0
+    def __init__(self, features: np.ndarray, given: np.ndarray) -> None:
+        self.look = scaling_of(features, given)
+        self._inputs = FeatureInput(features, *self.look)
+        self.values = self._inputs.values
 
     def __len__(self) -> int:
-        return len(self.features)
+        return len(self.values)
+
+    @property
+    def in_words(self) -> str:
+        """What the features are, and how they are scaled."""
+        own = ", each divided by its own standard deviation" if self.look[1].ndim else ""
+        return f"{self.values.shape[1]} features each{own}"
 
     def network(
         self, num_classes: int, rngs: Sequence[np.random.RandomState], beside: bool
     ) -> FeatureNetwork:
         """Fresh networks side by side, one for each source of weights; or the first alone."""
-        d = self.features.shape[1]
+        d = self.values.shape[1]
         networks = [FeatureNetwork(d, num_classes, HIDDEN, rng) for rng in rngs]
         return FeatureNetwork.beside(networks) if beside else networks[0]
 
     def inputs(self, rows: np.ndarray) -> FeatureInput:
         """Those of some rows, as a network sees them; see `FeatureInput.of`."""
         return self._inputs.of(rows)
-
-    @cached_property
-    def _inputs(self) -> FeatureInput:
-        return FeatureInput(self.features, *self.look)

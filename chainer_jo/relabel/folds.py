@@ -84,7 +84,7 @@ def near_duplicates(features: np.ndarray) -> list[np.ndarray]:
 
     Parameters
     ----------
-    features : float32 (n, d), finite.
+    features : float32 (n, d), finite, scaled as networks see them.
     """
     n = len(features)
     most = max(2, int(LARGEST_GROUP * n))

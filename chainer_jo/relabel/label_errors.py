@@ -63,7 +63,7 @@ class LabelErrors:
         """The likeliest class of each image, int (n,)."""
         return self.probabilities.argmax(axis=1)
 
-    @property
+    @cached_property
     def changed(self) -> np.ndarray:
         """Whose label is another now, bool (n,)."""
         return self.new != self.given
@@ -78,7 +78,7 @@ class LabelErrors:
         """The probability (n,) that the given label is right; the surest errors have the least."""
         return self.probabilities[np.arange(len(self.given)), self.given]
 
-    @property
+    @cached_property
     def probability_new(self) -> np.ndarray:
         """The probability (n,) of the new label."""
         return self.probabilities.max(axis=1)

@@ -137,11 +137,13 @@ def class_rows(labels: CorrectedLabels, most: int | None = None) -> list[list[st
     """
     names, errors = labels.images.class_names, labels.errors
     shares = errors.share_wrong_by_class
-    count = np.bincount(errors.given, minlength=len(names))
+    count, changed = (
+        np.bincount(given, minlength=len(names))
+        for given in (errors.given, errors.given[labels.changed])
+    )
     rows = [["label as given", "images", "estimated wrong", "changed"]]
     for k in np.argsort(-shares, kind="stable")[:most]:
-        changed = int((labels.changed & (errors.given == k)).sum())
-        rows.append([names[k], f"{count[k]:,}", percent(shares[k]), f"{changed:,}"])
+        rows.append([names[k], f"{count[k]:,}", percent(shares[k]), f"{changed[k]:,}"])
     return rows
 
 

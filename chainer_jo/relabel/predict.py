@@ -8,8 +8,6 @@ import os
 import sys
 from pathlib import Path
 
-import numpy as np
-
 from chainer_jo.commands.command_line import Parser, ending
 from chainer_jo.errors import UserError
 from chainer_jo.functions import providers
@@ -49,8 +47,6 @@ def _predict(flags: argparse.Namespace) -> None:
         if flags.images:
             raise UserError(f"IMAGE {flags.images[0]!r}: expected none with --features")
         features, paths, _ = read_arrays(flags.features, "features")
-        with np.errstate(over="ignore"):
-            features = features.astype(np.float32)
         length = network.about["features"]
         if features.shape[1] != length or len(unusable(features)):
             raise UserError(

@@ -39,8 +39,8 @@ class Member(NamedTuple):
     Attributes
     ----------
     weights : its arrays by Chainer's names.
-    look : what is subtracted from input and what it is divided by, ``mean`` and ``scale``; empty
-        for a network that knows itself.
+    look : what is subtracted from input and what it is divided by, ``mean`` and ``scale``, which
+        is one number () or one for each feature (d,); empty for a network that knows itself.
     """
 
     weights: dict[str, np.ndarray]

@@ -210,7 +210,7 @@ def judge(
     """
     if seed < 0:
         raise UserError(f"seed {seed}: expected at least 0")
-    groups = near_duplicates(data.features)
+    groups = near_duplicates(data.values)
     probabilities = out_of_fold(data, given, len(class_names), recipe, seed, groups, progress)
     _check(recipe, probabilities)
     return find_label_errors(probabilities, given, class_names, groups)

@@ -1,0 +1,134 @@
+"""Scaling of features: standardised or not by what predicts labels; extreme numbers; networks that
+keep their scaling."""
+
+import json
+
+import feature_scales as benchmark
+import numpy as np
+import pytest
+from own_images import run, write
+from sklearn.datasets import load_wine
+
+from chainer_jo.relabel import RelabelClassifier, relabel
+from chainer_jo.relabel.feature_network import FeatureNetwork
+from chainer_jo.relabel.features import HIDDEN, FeatureInput, FeatureSet
+from chainer_jo.relabel.trained_network import Member, TrainedNetwork
+
+
+@pytest.fixture(scope="module")
+def wine():
+    """Columns with standard deviations from 0.1 to 310, true labels, and 10 % wrong ones."""
+    features, true = load_wine(return_X_y=True)
+    wrong = np.random.default_rng(1).random(len(true)) < 0.1
+    return features, true, np.where(wrong, (true + 1) % 3, true)
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    """(120, 8) around three corners, true labels, and 10 % wrong ones."""
+    rng = np.random.default_rng(0)
+    true = np.repeat([0, 1, 2], 40)
+    features = (rng.normal(size=(3, 8)) * 3)[true] + rng.normal(size=(120, 8)) * 0.5
+    return features, true, np.where(np.arange(120) % 10, true, (true + 1) % 3)
+
+
+def accuracy(found, true):
+    return (np.asarray(found) == true).mean()
+
+
+def test_labels_of_a_table_get_better_whatever_the_units(wine):
+    features, true, given = wine
+    errors = relabel(features, given)
+    assert accuracy(errors.new, true) > 0.98 > accuracy(given, true)
+    assert not errors.doubt
+    assert not errors.duplicates, "rows with one proline value are different wines"
+
+
+def test_columns_of_noise_stay_small(blobs):
+    """As in a PCA: many columns of little variance."""
+    features, _, given = blobs
+    noise = np.random.default_rng(1).normal(size=(120, 60)) * 0.05
+    data = FeatureSet(np.concatenate([features, noise], axis=1), given)
+    assert data.look[1].shape == () and data.in_words == "68 features each"
+
+
+def test_the_command_says_how_features_are_scaled(wine, tmp_path, capsys):
+    features, _, given = wine
+    paths = [f"{i}.png" for i in range(len(given))]
+    for path in paths:
+        (tmp_path / path).touch()
+    write(tmp_path / "labels.csv", [("path", "label"), *zip(paths, given, strict=True)])
+    np.save(tmp_path / "f.npy", features)
+    words = ("--features", tmp_path / "f.npy", "--out", tmp_path / "out", "--dry-run")
+    assert run("relabel", tmp_path / "labels.csv", *words) == 0
+    said = "images: by 13 features each, each divided by its own standard deviation: one hidden"
+    assert said in capsys.readouterr().out
+
+
+def test_standardised_columns(wine):
+    features, _, given = wine
+    features = np.concatenate([features, np.full((len(features), 1), 0.1)], axis=1)
+    data = FeatureSet(features, given)
+    np.testing.assert_allclose(data.values[:, :13].mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(data.values[:, :13].std(axis=0), 1, atol=1e-6)
+    other = FeatureInput(features + 1, *data.look).values
+    assert not data.values[:, 13].any() and not other[:, 13].any(), "a constant says nothing"
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x + 1e8,
+        lambda x: x + 3e8,
+        lambda x: x * 1e-200,
+        lambda x: x * 1e13,
+        lambda x: x * ([1e13] + [1] * 7),
+        lambda x: x * ([1e-200, 1, 1e5] + [1] * 5),
+    ],
+    ids=["offset", "larger offset", "tiny", "huge", "a huge column", "a tiny and a large column"],
+)
+def test_offsets_and_units_change_nothing(change, blobs):
+    features, true, given = blobs
+    errors = relabel(change(features), given)
+    assert accuracy(errors.new, true) == 1 and not errors.doubt
+
+
+def test_float32_features_in_one_scale_are_as_ever(blobs):
+    features, _, given = (each.astype(np.float32) for each in blobs)
+    data = FeatureSet(features, given.astype(int))
+    mean, scale = data.look
+    assert mean.dtype == scale.dtype == np.float32
+    assert scale == np.float32(np.sqrt(features.var(axis=0, dtype=np.float64).mean()))
+    np.testing.assert_array_equal(data.values, (features - mean) / scale)
+
+
+def test_a_classifier_predicts_with_the_scaling_it_was_fitted_with(wine):
+    features, true, given = wine
+    model = RelabelClassifier().fit(features[::2], given[::2])
+    assert accuracy(model.predict(features[1::2]), true[1::2]) > 0.95
+
+
+def test_a_network_file_has_one_scale_or_one_for_each_column(wine, tmp_path):
+    features, _, given = wine
+    about = {"classes": ["a", "b", "c"], "features": 13, "hidden": HIDDEN}
+    network = FeatureNetwork(13, 3, HIDDEN, np.random.RandomState(0))
+    mean, scale = FeatureSet(features, given).look
+    before = mean.astype(np.float32), np.float32(300)  # as files have it that were written before
+    for look in ((mean, scale), before):
+        member = Member.of(network, dict(zip(("mean", "scale"), look, strict=True)))
+        TrainedNetwork(about, [member]).save(tmp_path)
+        found = TrainedNetwork.load(tmp_path).of_features(features)
+        inputs = ((features.astype(look[0].dtype) - look[0]) / look[1]).astype(np.float32)
+        again = TrainedNetwork(about, [Member.of(network, {"mean": 0 * mean, "scale": scale**0})])
+        np.testing.assert_array_equal(found, again.of_features(inputs))
+
+
+def test_the_benchmark_compares_both_scalings(tmp_path, capsys):
+    file = tmp_path / "found.json"
+    benchmark.main(["--sets", "iris", "--seeds", "0", "--json", str(file)])
+    records = json.loads(file.read_text())["records"]
+    assert len(records) == 6
+    assert all(r["chosen"] in benchmark.SCALINGS and 0.5 < r["before"] < 1 for r in records)
+    table = file.with_suffix(".md").read_text()
+    assert "| iris, columns multiplied | 0.4 |" in table and "of 6 runs: one scale " in table
