@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import unicodedata
 import zipfile
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -57,13 +58,19 @@ def read_rows(
     else:
         numbers, paths, names = read_arrays(file, kind)
         rows = _rows(where, paths, images)
+    return in_float32(where, numbers[rows], images.show), names
+
+
+def in_float32(where: str, numbers: np.ndarray, show: Callable[[int], str]) -> np.ndarray:
+    """Numbers (n, d) of n images as float32. Raises UserError for those that nothing can be
+    computed of; `show` says which image that is."""
     with np.errstate(over="ignore"):
-        chosen = np.ascontiguousarray(numbers[rows], np.float32)
+        numbers = np.ascontiguousarray(numbers, np.float32)
     problems = Problems()
-    for i in unusable(chosen):
-        problems.add(UNUSABLE, images.show(int(i)))
+    for i in unusable(numbers):
+        problems.add(UNUSABLE, show(int(i)))
     problems.raise_if_any(where)
-    return chosen, names
+    return numbers
 
 
 def _rows(where: str, paths: list[str], images: LabelledImages) -> np.ndarray:
