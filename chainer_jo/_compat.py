@@ -35,8 +35,11 @@ def empty_module(
     return module
 
 
-def supply_numpy_sctypes() -> None:
-    """Read by chainer.functions.array.as_strided at import; NumPy 2.0 removed it."""
+def supply_numpy_names() -> None:
+    """``float`` is read by chainer.functions.resize_images, ``sctypes`` by as_strided at import;
+    NumPy 1.24 and 2.0 removed them."""
+    if not hasattr(numpy, "float"):
+        numpy.float = float
     if not hasattr(numpy, "sctypes"):
         numpy.sctypes = {
             "int": [numpy.int8, numpy.int16, numpy.int32, numpy.int64],
@@ -126,7 +129,7 @@ def cupy_as_chainer_knows_it() -> Iterator[None]:
                 sys.modules["cupy"] = real
 
 
-supply_numpy_sctypes()
+supply_numpy_names()
 replace_environment_check()
 supply_pkg_resources()
 with cupy_as_chainer_knows_it():

@@ -65,6 +65,10 @@ def test_columns_by_other_names(file):
     assert usual.paths == ["x.png", "y.png"]
     with pytest.raises(UserError, match="expected columns 'picture' and 'label'"):
         label_table.read(file, TableForm.of("picture", None, None))
+    twice = "expected columns 'picture' or 'path' or 'file_name' and 'label', separated"
+    with pytest.raises(UserError, match=twice):
+        file.write_text("image,class\na.png,cat\n")
+        label_table.read(file, TableForm.of("picture", None, None).or_usual())
 
 
 def test_absolute_paths_are_those_below_the_images(file, tmp_path):

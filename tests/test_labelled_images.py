@@ -359,6 +359,15 @@ def test_images_that_are_not_there_are_named_with_their_lines(table):
     refuse(r"not a file: 'more' \(line 10\)", table)
 
 
+def test_classes_of_more_digits_than_python_makes_an_int_of(table):
+    """They are sorted by value as shorter ones are."""
+    names = ["9" * 5000, "1" + "0" * 5000, "8"]
+    paths = ["a é.png", "more/b.jpg", '"c, d.webp"']
+    rows = [f"{path},{name}" for path, name in zip(paths, names, strict=True)]
+    table.write_text("\n".join(["path,label", *rows]), "utf-8")
+    assert read_sets(str(table)).class_names == ("8", *names[:2])
+
+
 def test_one_class_is_no_task(tmp_path):
     save(tmp_path / "pets/cat/1.png")
     refuse(r"1 class \('cat'\), expected at least two$", tmp_path / "pets")

@@ -317,7 +317,11 @@ def test_predict_from_features(by_features, data, tmp_path, capsys):
     assert "IMAGE 'one.png': expected none with --features" in one_line(capsys)
     np.savez(tmp_path / "short.npz", features=np.ones((1, 2)), paths=np.array(["a.png"]))
     assert run("predict", by_features, "--features", tmp_path / "short.npz") == 2
-    assert "short.npz': 2 numbers each, expected 64 finite ones" in one_line(capsys)
+    assert "short.npz': 2 numbers each, expected 64" in one_line(capsys)
+    gap = np.where(np.arange(3)[:, None] == 1, np.nan, np.ones((3, 64)))
+    np.savez(tmp_path / "gap.npz", features=gap, paths=np.array(["a.png", "b.png", "c.png"]))
+    assert run("predict", by_features, "--features", tmp_path / "gap.npz") == 2
+    assert "gap.npz': numbers that are not finite, or beyond 1e+14: 'b.png'" in one_line(capsys)
 
 
 def test_another_command_on_the_same_folder_with_other_labels(data, tmp_path, capsys, monkeypatch):

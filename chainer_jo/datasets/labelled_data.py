@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 
@@ -141,7 +142,8 @@ def class_index(name: str, class_names: Sequence[str]) -> int:
     raise UserError(f"class {name!r}: expected one of {', '.join(class_names)}")
 
 
-def by_value(name: str) -> tuple[list[tuple[int, str]], str]:
+def by_value(name: str) -> tuple[list[tuple[Decimal | int, str]], str]:
     """Sorting key by which "9" comes before "10"; the name itself tells "09" from "9"."""
     runs = re.findall(r"[0-9]+|[^0-9]+", name)
-    return [(int(r), "") if r.isdecimal() else (-1, r) for r in runs], name
+    # Python makes no int of more than 4,300 digits.
+    return [(Decimal(r), "") if r.isdecimal() else (-1, r) for r in runs], name

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from chainer_jo.datasets.labelled_data import by_value
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import label_errors
 from chainer_jo.relabel.label_errors import LabelErrors
 
 LARGEST = 1e14
+EXPECTED_NAMES = "expected class_names, the classes that the columns stand for"
 UNUSABLE = f"numbers that are not finite, or beyond {LARGEST:g}"
 
 
@@ -24,24 +26,23 @@ def find_label_errors(
 
     Parameters
     ----------
-    probabilities : (n, c) numbers that are not negative, an array or a DataFrame.
+    probabilities : (n, c) numbers that are not negative, an array or a table (see `column_names`).
     labels : (n,) classes as given: integers, text or anything that can be sorted.
-    class_names : what the c columns stand for. By default the names of a DataFrame's columns; or
+    class_names : what the c columns stand for. By default the names of a table's columns; or
         0 to c - 1, where labels are among them; or the labels' own classes, sorted.
 
     Raises
     ------
     UserError
         a ValueError, for arrays of other shapes, numbers that are not finite, labels that are none
-        of the classes, or tables with their rows in different orders.
+        of the classes, columns of no certain class, or tables whose rows are not the same.
     """
-    index = _index(probabilities, labels)
+    index = common_index(probabilities, labels)
     numbers = matrix("probabilities", probabilities)
     if (numbers < 0).any() or not numbers.sum(axis=1).all():
         raise UserError("probabilities: expected no negative ones, and in each row one that is not")
-    given = _labels(labels, len(numbers))
-    columns = getattr(probabilities, "columns", None)
-    names = _names(class_names, columns, given, numbers.shape[1])
+    given = _classes("labels", labels, len(numbers), "row")
+    names = _names(class_names, column_names(probabilities), given, numbers.shape[1])
     errors = label_errors.find_label_errors(numbers, _encoded(given, names), names)
     return replace(errors, index=index)
 
@@ -52,8 +53,8 @@ def relabel(features: Any, labels: Any, seed: int = 0, **settings: Any) -> Label
 
     Parameters
     ----------
-    features : (n, d) numbers, an array or a DataFrame.
-    labels : (n,) classes as given, of two kinds or more; or the name of the DataFrame's column that
+    features : (n, d) numbers, an array or a table (see `column_names`).
+    labels : (n,) classes as given, of two kinds or more; or the name of the table's column that
         has them.
     seed : of everything random.
     settings : fields of `training.Recipe`.
@@ -62,61 +63,86 @@ def relabel(features: Any, labels: Any, seed: int = 0, **settings: Any) -> Label
     ------
     UserError
         a ValueError, for arrays of other shapes, numbers that are not finite, fewer than two
-        classes, too few rows, tables with their rows in different orders, or training that
-        diverged.
+        classes, too few rows, tables whose rows are not the same, settings that cannot be, or
+        training that diverged.
     """
     from chainer_jo.relabel import training  # and with it Chainer
 
-    data, given, names, index = training_arrays(features, labels)
+    index = common_index(features, labels)
     chosen = training.Recipe(**settings)
-    errors = training.judge(data, given, names, chosen, seed)
+    errors = training.judge(*training_arrays(features, labels), chosen, seed)
     return replace(errors, index=index)
 
 
-def training_arrays(features: Any, labels: Any) -> tuple[Any, np.ndarray, np.ndarray, Any]:
-    """What `relabel` takes as networks want it: a `FeatureSet`, labels int32 (n,), the classes'
-    names, and the index of the rows."""
+def training_arrays(features: Any, labels: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    """What `relabel` takes as networks want it: a `FeatureSet`, labels int32 (n,), and the classes'
+    names."""
     from chainer_jo.relabel.features import FeatureSet
 
-    if np.ndim(labels) == 0 and hasattr(features, "columns"):
-        if labels not in features.columns:
-            raise UserError(f"labels {labels!r}: expected a column of the features' table")
-        features, labels = features.drop(columns=labels), features[labels]
+    if np.isscalar(labels):
+        columns = column_names(features)
+        if columns is None or columns.tolist().count(labels) != 1:
+            raise UserError(f"labels {labels!r}: expected one column of the features' table")
+        features, labels = _without(features, labels), features[labels]
     numbers = matrix("features", features)
-    given = _labels(labels, len(numbers))
+    given = _classes("labels", labels, len(numbers), "row")
     names = np.unique(given)
     if len(names) < 2:
         raise UserError(f"labels: all are {names.tolist()[0]!r}, expected two classes or more")
     if (numbers == numbers[0]).all():
         raise UserError("features: the same in all rows, expected what tells them apart")
     codes = _encoded(given, names)
-    return FeatureSet(numbers, codes), codes, names, _index(features, labels)
+    return FeatureSet(numbers, codes), codes, names
 
 
-def matrix(name: str, values: Any, width: int | None = None) -> np.ndarray:
-    """Numbers (rows, columns) float64, finite in float32; of a certain width if one is given."""
+def column_names(table: Any) -> np.ndarray | None:
+    """The names of the columns of a table of pandas, polars, PyArrow or their like; None for an
+    array. PyArrow's ``columns`` are the columns themselves."""
+    names = getattr(table, "column_names", getattr(table, "columns", None))
+    return None if names is None or not hasattr(table, "__array__") else np.asarray(names)
+
+
+def _without(table: Any, column: Any) -> Any:
+    """The other columns of a table."""
+    if hasattr(table, "drop_columns"):  # PyArrow's
+        return table.drop_columns(column)
+    return table.drop(columns=column) if hasattr(table, "iloc") else table.drop(column)
+
+
+def matrix(name: str, values: Any) -> np.ndarray:
+    """Numbers (rows, columns) float64, finite in float32."""
+    array, columns, kind = _array(name, values), column_names(values), type(values).__name__
+    if array.dtype.kind in "cmM" or array.ndim != 2 or 0 in array.shape:
+        found = f"{array.dtype} {array.shape} of a {kind}"
+        raise UserError(f"{name}: {found}, expected dense numbers (rows, one column or more)")
+    if columns is not None and columns.shape != array.shape[1:]:
+        raise UserError(f"{name}: columns of a {kind} have no names, expected a DataFrame or array")
     try:
-        numbers = np.asarray(values, np.float64)
-    except (TypeError, ValueError) as error:
-        where = f"{name}, column {of!r}" if (of := _no_numbers(values)) is not None else name
-        raise UserError(f"{where}: {error}, expected numbers") from None
-    if numbers.ndim != 2 or 0 in numbers.shape:
-        raise UserError(f"{name}: shape {numbers.shape}, expected (rows, one column or more)")
-    if width not in (None, numbers.shape[1]):
-        raise UserError(f"{name}: {numbers.shape[1]} columns, expected {width} as in training")
+        numbers = np.asarray(array, np.float64)
+    except (TypeError, ValueError):
+        numbers = np.vectorize(_or_nan, [np.float64])(array)
     if len(bad := unusable(numbers)):
-        raise UserError(f"{name}: row {bad[0]} has {UNUSABLE}")
+        row, column = bad[0], unusable(numbers[bad[0]][:, None])[0]
+        named = "" if columns is None else f", column {columns.tolist()[column]!r}"
+        (value,) = array[[row], column].tolist()
+        where = f"{name}{named}: row {row}"
+        raise UserError(f"{where} has {value!r}, expected finite numbers up to {LARGEST:g}")
     return numbers
 
 
-def _no_numbers(table: Any) -> Any:
-    """The name of the first column of a DataFrame that has something else than numbers."""
-    for name in getattr(table, "columns", ()):
-        try:
-            np.asarray(table[name], np.float64)
-        except (TypeError, ValueError):
-            return name
-    return None
+def _array(name: str, values: Any) -> np.ndarray:
+    """What NumPy makes of values, whose own ``__array__`` may raise anything."""
+    try:
+        return np.asarray(values)
+    except Exception as error:
+        raise UserError(f"{name}: {error}, expected an array") from None
+
+
+def _or_nan(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return np.nan
 
 
 def unusable(numbers: np.ndarray) -> np.ndarray:
@@ -125,51 +151,61 @@ def unusable(numbers: np.ndarray) -> np.ndarray:
     return np.flatnonzero(~(np.abs(numbers) <= LARGEST).all(axis=1))
 
 
-def _labels(labels: Any, n: int) -> np.ndarray:
-    given = np.asarray(labels)
+def _classes(name: str, values: Any, n: int, of: str) -> np.ndarray:
+    """Classes (n,) that can be sorted, one for each of the rows or columns."""
+    given = _array(name, values)
     if given.shape != (n,):
-        raise UserError(f"labels: shape {given.shape}, expected ({n},), one for each row")
-    # Not equal to itself is NaN; of pandas' NA it is not even known.
-    missing = [i for i, x in enumerate(given.tolist()) if x is None or (x != x) is not False]
-    if given.dtype.kind == "U":  # NumPy makes text of a NaN in a list of text
-        missing += [i for i, x in enumerate(labels) if isinstance(x, float) and x != x]
-    if missing:
-        raise UserError(f"labels: row {missing[0]} has none, expected a label for every row")
+        raise UserError(f"{name}: shape {given.shape}, expected ({n},), one for each {of}")
+    # NumPy makes text of a NaN in a list of text.
+    for i, x in enumerate(values if given.dtype.kind == "U" else given.tolist()):
+        if isinstance(x, Sized) and not isinstance(x, str | bytes):
+            raise UserError(f"{name}: {of} {i} has {x!r}, expected numbers, text or dates")
+        # Not equal to itself is NaN; of pandas' NA it is not even known.
+        if x is None or (x != x) is not False:
+            raise UserError(f"{name}: {of} {i} has none, expected one for every {of}")
     if given.dtype == object:
         given = np.array(given.tolist())
+    try:
+        np.unique(given)
+    except TypeError as error:
+        raise UserError(f"{name}: {error}, expected numbers, text or dates") from None
     return given
 
 
 def _names(
-    class_names: Sequence[Any] | None, columns: Any, given: np.ndarray, width: int
+    class_names: Sequence[Any] | None, columns: np.ndarray | None, given: np.ndarray, width: int
 ) -> np.ndarray:
+    """What the columns stand for, (width,), each name once."""
     found = np.unique(given)
+    numbered = given.dtype.kind in "iu" and found[0] >= 0 and found[-1] < width
     if class_names is not None:
-        names = np.asarray(class_names)
-    elif columns is not None and np.isin(found, columns).all():
-        names = np.asarray(columns)
+        names = _classes("class_names", class_names, width, "column")
+    elif columns is not None and set(found.tolist()) <= set(columns.tolist()):
+        names = columns
     elif (
-        columns is not None
-        and (
-            set(map(str, found)) & set(map(str, columns))
-            or (found.dtype.kind == "U" and any(isinstance(name, str) for name in columns))
-        )
-        and not np.array_equal(columns, np.arange(width))
+        columns is None
+        or np.array_equal(columns, np.arange(width))
+        or (numbered and not set(map(str, found)) & set(map(str, columns)))
     ):
+        names = np.arange(width) if numbered else found
+        if found.dtype.kind == "U" and sorted(found.tolist(), key=by_value) != found.tolist():
+            shown = max(found.tolist(), key=by_value)
+            raise UserError(
+                f"probabilities: labels with numbers such as {shown!r} have more than one order, "
+                f"{EXPECTED_NAMES}"
+            )
+    else:
         missing = next(name for name in found.tolist() if name not in columns)
         raise UserError(
-            f"probabilities: labels such as {missing!r} are not among the columns {list(columns)}, "
-            "expected class_names, the classes that the columns stand for"
+            f"probabilities: labels such as {missing!r} are not among the columns "
+            f"{columns.tolist()}, {EXPECTED_NAMES}"
         )
-    elif given.dtype.kind in "iu" and found[0] >= 0 and found[-1] < width:
-        names = np.arange(width)
-    else:
-        names = found
     if names.shape != (width,):
         raise UserError(
-            f"probabilities: {width} columns for {len(names)} classes, expected class_names, the "
-            "classes that the columns stand for"
+            f"probabilities: {width} columns for {len(names)} classes, {EXPECTED_NAMES}"
         )
+    if len(set(names.tolist())) < width:
+        raise UserError(f"probabilities: columns {names.tolist()}, expected each class once")
     return names
 
 
@@ -184,18 +220,20 @@ def _encoded(given: np.ndarray, names: np.ndarray) -> np.ndarray:
     return codes
 
 
-def _index(*tables: Any) -> Any:
-    """Of the first that has one, as those of pandas do. A list has a method of that name.
+def common_index(*tables: Any) -> Any:
+    """The index of the first that has one, as tables of pandas have. A list has a method of that
+    name.
 
-    Raises UserError if another has the same one in another order: rows go by position.
+    Raises UserError if another has some of the same rows at other places: rows go by position.
     """
     found = (getattr(table, "index", None) for table in tables)
     indices = [index for index in found if index is not None and not callable(index)]
     for other in indices[1:]:
-        here, there = (index.tolist() for index in (indices[0], other))
-        if here != there and set(here) == set(there):
+        here, there = (list(map(repr, index.tolist())) for index in (indices[0], other))
+        if set(here) & set(there) and here[: len(there)] != there[: len(here)]:
+            a, b = next((a, b) for a, b in zip(here, there, strict=False) if a != b)
             raise UserError(
-                f"labels: their index is that of the rows in another order, {there[0]!r} first for "
-                f"{here[0]!r}, expected the same order, or arrays"
+                f"labels: {b} in their index stands where the rows' index has {a}, expected the "
+                "same index, or arrays"
             )
     return indices[0] if indices else None

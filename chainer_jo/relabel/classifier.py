@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from chainer_jo.relabel import training
-from chainer_jo.relabel.arrays import matrix, training_arrays
+from chainer_jo.relabel.arrays import common_index, matrix, training_arrays
 from chainer_jo.relabel.features import FeatureInput
 
 
@@ -30,12 +31,16 @@ class RelabelClassifier(ClassifierMixin, BaseEstimator):
         self.seed = seed
 
     def fit(self, X: Any, y: Any) -> RelabelClassifier:
-        """X (n, d), y (n,) with wrong labels among them. Raises UserError as `relabel` does."""
-        data, given, classes, _ = training_arrays(X, y)
+        """X (n, d), y (n,) with wrong labels among them. Raises scikit-learn's errors for what is
+        none of its arrays, UserError as `relabel` does."""
+        common_index(X, y)
+        features, labels = check_X_y(X, y, dtype=np.float64, ensure_min_samples=2, estimator=self)
+        data, given, classes = training_arrays(features, labels)
+        check_classification_targets(labels)
         recipe = training.Recipe()
         errors = training.judge(data, given, classes, recipe, self.seed)
-        labels = errors.probabilities.astype(np.float32)
-        self._model = training.second_step(data, labels, recipe, self.seed)
+        soft = errors.probabilities.astype(np.float32)
+        self._model = training.second_step(data, soft, recipe, self.seed)
         self._look, self.classes_, self.errors_ = data.look, classes, errors
         validate_data(self, X, skip_check_array=True)  # notes number and names of the columns
         return self
@@ -43,8 +48,7 @@ class RelabelClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities (m, c) float32 of features (m, d), whose columns have the same names."""
         check_is_fitted(self)
-        features = matrix("X", X, self.n_features_in_)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        features = matrix("X", validate_data(self, X, reset=False, dtype=np.float64))
         return training.predict(self._model, FeatureInput(features, *self._look))
 
     def predict(self, X: Any) -> np.ndarray:

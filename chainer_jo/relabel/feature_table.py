@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -57,12 +58,18 @@ def read_rows(
     else:
         numbers, paths, names = read_arrays(file, kind)
         rows = _rows(where, paths, images)
-    chosen = np.asarray(numbers[rows], np.result_type(numbers, np.float32))
+    return usable(where, numbers[rows], images.show), names
+
+
+def usable(where: str, numbers: np.ndarray, show: Callable[[int], str]) -> np.ndarray:
+    """Numbers (n, d) of n images as float32 or float64. Raises UserError for those that nothing can
+    be computed of; `show` says which image that is."""
+    numbers = np.asarray(numbers, np.result_type(numbers, np.float32))
     problems = Problems()
-    for i in unusable(chosen):
-        problems.add(UNUSABLE, images.show(int(i)))
+    for i in unusable(numbers):
+        problems.add(UNUSABLE, show(int(i)))
     problems.raise_if_any(where)
-    return chosen, names
+    return numbers
 
 
 def _rows(where: str, paths: list[str], images: LabelledImages) -> np.ndarray:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import math
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.commands.command_line import Parser, at_least
+from chainer_jo.commands.command_line import Parser
 from chainer_jo.commands.flags import add_computing_flags, resolve_computing_flags
 from chainer_jo.errors import UserError
+from chainer_jo.relabel import limits
 from chainer_jo.relabel.class_folders import is_utf8
 from chainer_jo.relabel.label_table import TableForm
 from chainer_jo.relabel.own_data import OwnData
@@ -151,19 +151,10 @@ def _check(flags: argparse.Namespace) -> None:
         if path is not None and not is_utf8(str(path)):
             shown = "DATA" if name == "data" else f"--{name}"
             raise UserError(f"{shown} {str(path)!r}: expected a name in UTF-8")
-    at_least(0, "seed", flags.seed)
-    at_least(1, "epochs", flags.epochs)
-    at_least(8, "size", flags.size)
-    for flag in ("alpha", "beta"):
-        value = getattr(flags, flag)
-        if value is not None and not 0 <= value < math.inf:
-            raise UserError(f"--{flag} {value:g}: expected a finite number that is not negative")
-    rate = flags.learning_rate
-    if rate is not None and not 0 < rate < math.inf:
-        raise UserError(f"--learning-rate {rate:g}: expected a finite positive number")
-    at_least(0, "audit", flags.audit)
-    if not 0 <= flags.min_probability <= 1:
-        raise UserError(f"--min-probability {flags.min_probability:g}: expected 0 to 1")
+    given = {
+        name: value for name in limits.LIMITS if (value := getattr(flags, name, None)) is not None
+    }
+    limits.check(given, lambda name: f"--{_written(name)}")
     for name in ("copy", "drop_unsure", "despite_doubt"):
         if getattr(flags, name) and flags.apply is None:
             raise UserError(

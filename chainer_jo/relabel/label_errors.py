@@ -113,12 +113,15 @@ class LabelErrors:
             return f"{may}{n:,} images of {c} classes are few, expected {FEWEST * c:,} or more."
         guessed = (self.predicted @ self.confusion).argmax(axis=1) == self.given
         usual = np.bincount(self.given).max() / n
-        if guessed.mean() - usual < 2 * np.sqrt(usual * (1 - usual) / n) or wrong > MOST:
+        if guessed.mean() - usual < 2 * np.sqrt(usual * (1 - usual) / n):
             return (
                 f"{may}what the images are seen by hardly tells their labels, "
                 f"{100 * guessed.mean():.1f} % are foretold, {100 * usual:.1f} % are the most "
                 f"frequent one; {100 * wrong:.0f} % are estimated to be wrong."
             )
+        if wrong > MOST:
+            found, most = (f"{100 * share:.0f} %" for share in (wrong, MOST))
+            return f"{may}{found} are estimated to be wrong, expected {most} or less."
         if 1 - errs < WEAK:
             return (
                 f"{may}a network that has not seen an image's label expects to be right in "

@@ -66,7 +66,9 @@ class TableForm:
         return None if None in found else (found[0], found[1])
 
     def __str__(self) -> str:
-        paths, labels = (" or ".join(map(repr, names)) for names in (self.paths, self.labels))
+        paths, labels = (
+            " or ".join(map(repr, dict.fromkeys(names))) for names in (self.paths, self.labels)
+        )
         return f"columns {paths} and {labels}"
 
 

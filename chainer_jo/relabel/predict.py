@@ -12,8 +12,7 @@ from chainer_jo.commands.command_line import Parser, ending
 from chainer_jo.errors import UserError
 from chainer_jo.functions import providers
 from chainer_jo.relabel import class_folders
-from chainer_jo.relabel.arrays import unusable
-from chainer_jo.relabel.feature_table import read_arrays
+from chainer_jo.relabel.feature_table import read_arrays, usable
 from chainer_jo.relabel.trained_network import TrainedNetwork
 
 
@@ -47,12 +46,10 @@ def _predict(flags: argparse.Namespace) -> None:
         if flags.images:
             raise UserError(f"IMAGE {flags.images[0]!r}: expected none with --features")
         features, paths, _ = read_arrays(flags.features, "features")
-        length = network.about["features"]
-        if features.shape[1] != length or len(unusable(features)):
-            raise UserError(
-                f"features {flags.features!r}: {features.shape[1]} numbers each, expected {length} "
-                "finite ones"
-            )
+        where, length = f"features {flags.features!r}", network.about["features"]
+        if features.shape[1] != length:
+            raise UserError(f"{where}: {features.shape[1]} numbers each, expected {length}")
+        features = usable(where, features, lambda i: repr(paths[i]))
         probabilities = network.of_features(features)
     else:
         paths = [path for name in flags.images for path in _images(name)]

@@ -4,8 +4,9 @@ that images get from networks that have not been trained on them."""
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 
 import chainer
 import numpy as np
@@ -16,6 +17,7 @@ from chainer.training.triggers import ManualScheduleTrigger
 from chainer_jo import seeds
 from chainer_jo.errors import UserError
 from chainer_jo.links.objectives import Classifier, JointObjective
+from chainer_jo.relabel import limits
 from chainer_jo.relabel.features import FeatureInput, FeatureSet
 from chainer_jo.relabel.folds import folds, near_duplicates
 from chainer_jo.relabel.label_errors import LabelErrors, find_label_errors
@@ -59,8 +61,7 @@ class Recipe:
     Raises
     ------
     UserError
-        a ValueError, for less than an epoch, an average of none, less than a seed, a rule or a
-        prior of other names.
+        a ValueError, for what is beyond `limits.LIMITS`.
     """
 
     alpha: float = 1.2
@@ -76,13 +77,8 @@ class Recipe:
     prior: str = "labels"
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "average", "seeds"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"{name} {value}: expected at least 1")
-        for name, names in (("rule", ("posterior", "soft")), ("prior", ("labels", "uniform"))):
-            if getattr(self, name) not in names:
-                raise UserError(f"{name} {getattr(self, name)!r}: expected {' or '.join(names)}")
+        given = {f.name: x for f in fields(self) if (x := getattr(self, f.name)) is not f.default}
+        limits.check(given)
 
     def number_of_seeds(self, n: int) -> int:
         """How many seeds are averaged over when there are n images."""
@@ -96,6 +92,23 @@ def batch_size(n: int, largest: int, fewest_batches: int) -> int:
     while batch > SMALLEST_BATCH and n < fewest_batches * batch:
         batch //= 2
     return min(batch, n)
+
+
+@contextmanager
+def configured() -> Iterator[None]:
+    """Training's own configuration of Chainer and NumPy, whatever the caller's is.
+
+    Chainer's checks of types take a tenth of a step of a network as small as that for features.
+    Whether numbers are finite is looked at in what training comes to.
+    """
+    with (
+        chainer.using_config("train", True),
+        chainer.using_config("enable_backprop", True),
+        chainer.using_config("dtype", np.float32),
+        chainer.using_config("type_check", False),
+        np.errstate(all="ignore"),
+    ):
+        yield
 
 
 class MeanPrediction(training.Extension):
@@ -133,6 +146,7 @@ def predict(model: Classifier, inputs: FeatureInput) -> np.ndarray:
     return np.concatenate([model.predict(inputs.plain(part)) for part in parts])
 
 
+@configured()
 def first_step(
     data: FeatureSet,
     rows: np.ndarray,
@@ -172,6 +186,7 @@ def first_step(
     return mean.probabilities
 
 
+@configured()
 def second_step(data: FeatureSet, labels: np.ndarray, recipe: Recipe, seed: int) -> Classifier:
     """A fresh network trained on labels (n, c) float32 of all images, soft or one-hot, that stay as
     they are. Raises UserError if training diverged."""
@@ -206,10 +221,10 @@ def judge(
     Raises
     ------
     UserError
-        if training diverged, there are too few images for folds, or the seed is negative.
+        if training diverged, there are too few images for folds, or the seed is no whole number
+        from 0 on.
     """
-    if seed < 0:
-        raise UserError(f"seed {seed}: expected at least 0")
+    limits.check({"seed": seed})
     groups = near_duplicates(data.values)
     probabilities = out_of_fold(data, given, len(class_names), recipe, seed, groups, progress)
     _check(recipe, probabilities)
@@ -319,12 +334,6 @@ def _trainer(
 
 
 def _run(trainer: training.Trainer) -> None:
-    # Chainer's trainer makes its folder even if nothing is written there; and its checks of types
-    # take a tenth of a step of a network as small as that for features.
-    # Whether numbers are finite is looked at in what training comes to.
-    with (
-        tempfile.TemporaryDirectory() as trainer.out,
-        chainer.using_config("type_check", False),
-        np.errstate(all="ignore"),
-    ):
+    # Chainer's trainer makes its folder even if nothing is written there.
+    with tempfile.TemporaryDirectory() as trainer.out:
         trainer.run(show_loop_exception_msg=False)
