@@ -35,7 +35,7 @@ NAME = "generated"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=PUBLISHED_COUNTS[clothing1m.NOISY_TRAIN])
     parser.add_argument("--shards", type=int, help="default: one a rank")
     flags = parser.parse_args()

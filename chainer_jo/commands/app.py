@@ -91,7 +91,6 @@ def start(
     read : gives the flags, of which ``device`` is asked for here.
     lead : what the first rank does with them.
     """
-    logging.basicConfig(level=logging.WARNING, format="note: %(message)s")
     # Like Ctrl-C: otherwise the processes of the runs would live on until their epoch's end.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     ranks, flags = ALONE, None
