@@ -42,7 +42,7 @@ class Checkpoint(training.Extension):
     shards : how the images are divided; their ranks call this together.
     seconds : least time between two checkpoints.
     steps : between two moments within an epoch at which there may be one.
-    deadline : value of `time.time()` after which training ends, once saved, with `Paused`; None:
+    deadline : value of `time.monotonic()` after which training ends, saved, with `Paused`; None:
         never.
 
     Attributes
@@ -80,7 +80,7 @@ class Checkpoint(training.Extension):
 
     def __call__(self, trainer: training.Trainer) -> None:
         now = time.monotonic()
-        over = self.deadline is not None and time.time() >= self.deadline
+        over = self.deadline is not None and now >= self.deadline
         due, over = self.ranks.broadcast((over or now - self._last >= self.seconds, over))
         if due:
             self._save(trainer)
