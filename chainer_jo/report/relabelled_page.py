@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import base64
 import html
-import json
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import resources
 from itertools import accumulate
 from pathlib import Path
 from urllib.parse import quote
@@ -22,6 +19,7 @@ from chainer_jo.datasets.labelled_data import LabelledData
 from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.experiments.store import RunStore
 from chainer_jo.report.relabelled import LOST, Relabelled, drawn_for
+from chainer_jo.report.template import filled
 
 #: Bytes: if the images take no more, they are in the page itself; otherwise the page links to them.
 EMBEDDED = 8 << 20
@@ -90,12 +88,7 @@ def _page(relabelled: Relabelled, origin: dict, folder: Path) -> str:
         f"Preset {origin['preset']}, data {origin['data']}: the labels that images came with, and "
         f"those after the first step.{drawn_for(relabelled.class_names, origin)}"
     )
-    template = resources.files("chainer_jo.report").joinpath("relabelled.html").read_text("utf-8")
-    # In the script that holds the data, "</script" would end it and "<!--<script" hide its end.
-    text = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
-    parts = {"about": html.escape(about), "content": text}
-    # In one go: what is put in is not looked at again.
-    return re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], template)
+    return filled("chainer_jo.report", "relabelled.html", content, about=html.escape(about))
 
 
 def _data_uri(root: Path, key: str) -> str:
