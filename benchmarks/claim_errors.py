@@ -102,7 +102,7 @@ def kept_at_the_margin(trials: int, repeats: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=10_000)
     repeats = parser.parse_args().repeats
     rows = [["compared", "comparisons", "trials", "refuted", "holds", "one for itself"]]

@@ -190,7 +190,7 @@ def problems(results: dict) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--data", default="cifar10", help="as in reproduce/table1.py")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--only", choices=PRECISIONS, help="this precision alone, in this process")

@@ -133,7 +133,7 @@ def _members(tar: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("action", choices=("pack", "unpack"))
     parser.add_argument("folder", type=Path)
     options = parser.parse_args(arguments)

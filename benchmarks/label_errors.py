@@ -404,7 +404,7 @@ def _before(block: dict[str, list[dict]]) -> float:
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     names = list(METHODS)
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--features", type=Path, metavar="FILE", help="embeddings of CIFAR-10")
     parser.add_argument("--tasks", nargs="+", default=[], metavar="TASK", help="default: all")
     parser.add_argument("--methods", nargs="+", choices=names, default=names, metavar="METHOD")

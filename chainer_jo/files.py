@@ -5,6 +5,7 @@ import hashlib
 import json
 import lzma
 import os
+import secrets
 import tempfile
 import zipfile
 import zlib
@@ -37,25 +38,25 @@ NOT_AN_NPZ = (
 
 def write(path: Path, save: Callable[[IO[bytes]], None]) -> None:
     """Writes what ``save`` puts into a binary file: beside ``path``, synchronised, then renamed.
+    Who may read it follows from the umask, as of any new file.
 
     Raises
     ------
     UserError
         if the folder cannot be written to, or is full; ``path`` is then as it was.
     """
-    temporary = None
+    temporary = path.with_name(f"{path.name}{secrets.token_hex(4)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with os.fdopen(descriptor, "wb") as file:
             save(file)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException as error:
-        if temporary and os.path.exists(temporary):
-            os.unlink(temporary)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
         if isinstance(error, OSError):
             raise UserError(f"cannot write {path}: {error.strerror or error}") from None
         raise

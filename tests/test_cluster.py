@@ -8,6 +8,7 @@ import runpy
 import subprocess
 import sys
 import time
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -356,10 +357,27 @@ def test_a_worker_that_may_start_no_processes_decodes_no_images(tmp_path, monkey
 
 def test_a_budget_that_is_over_is_not_spent_on_waiting_for_a_worker(tmp_path):
     with machines_in(tmp_path) as machines:
-        settings = replace(SETTINGS, deadline=time.time())
+        settings = replace(SETTINGS, deadline=time.monotonic())
         store = RunStore(tmp_path / "results")
         pool = Cluster(machines.address, store, digits.load, settings)
         assert not Scheduler(store, pool, deadline=settings.deadline).work([BASELINE])
+
+
+@pytest.mark.parametrize("deadline", [None, 100.0])
+def test_workers_have_the_seconds_that_are_left_by_their_own_clocks(deadline, monkeypatch):
+    handed_out, clock = [], SimpleNamespace(monotonic=lambda: 40.0, monotonic_ns=lambda: 0)
+    monkeypatch.setattr(cluster, "time", clock)
+    pool = Cluster("", RunStore("."), digits.load, replace(SETTINGS, deadline=deadline))
+    pool._pickled, pool._out, ended = b"", set(), Future()
+    ended.set_result(None)
+    submit = lambda *words, **more: handed_out.append(words) or ended  # noqa: E731
+    pool._client = SimpleNamespace(id="", submit=submit)
+    pool._hand_out(BASELINE)
+    clock.monotonic = lambda: 7000.0
+    monkeypatch.setattr(cluster, "get_worker", lambda: SimpleNamespace(get_current_task=str))
+    monkeypatch.setattr(cluster.worker, "execute", lambda *words: words[3].deadline)
+    perform, *arguments = handed_out[0]
+    assert perform(*arguments) == (deadline and 7060.0)
 
 
 def probe_of(store):

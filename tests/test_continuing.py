@@ -147,7 +147,7 @@ def test_paused_by_a_time_budget(tmp_path):
         with undisturbed.lock(experiment), store.lock(experiment):
             Run(experiment, digits.load(), undisturbed, Settings()).finish()
             while store.result(experiment) is None:
-                settings = Settings(deadline=time.time(), snapshot_seconds=1e9)
+                settings = Settings(deadline=time.monotonic(), snapshot_seconds=1e9)
                 try:
                     Run(experiment, digits.load(), store, settings).finish()
                 except Paused:
@@ -270,7 +270,7 @@ def test_what_is_shown_may_change_when_a_run_goes_on(tmp_path, monkeypatch, caps
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     store, experiment = RunStore(tmp_path), EXPERIMENTS[1]
     with store.lock(experiment):
-        now = Settings(deadline=time.time(), snapshot_seconds=0, verbose=verbose[0])
+        now = Settings(deadline=time.monotonic(), snapshot_seconds=0, verbose=verbose[0])
         with pytest.raises(Paused):
             Run(experiment, digits.load(), store, now).finish()
         shown = capsys.readouterr().out

@@ -215,7 +215,7 @@ def test_paused_between_two_drops_of_the_learning_rate(data, tmp_path):
     Run(experiment, data, whole, SETTINGS).finish()
     while sliced.result(experiment) is None:
         try:
-            Run(experiment, data, sliced, replace(SETTINGS, deadline=time.time())).finish()
+            Run(experiment, data, sliced, replace(SETTINGS, deadline=time.monotonic())).finish()
         except Paused:
             pauses += 1
     assert pauses >= 3

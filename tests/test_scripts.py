@@ -1,5 +1,6 @@
 """The scripts as a user meets them: their output, their files, and one clear line for bad input."""
 
+import itertools
 import json
 import math
 import os
@@ -170,6 +171,14 @@ def test_no_time_of_a_budget_goes_into_an_estimate(tiny, tmp_path, monkeypatch):
     flags = "--noise-rates", "0.5", "--trials", "1"
     assert run(table1, tmp_path, *flags, "--time-budget", "1e-9") == 0 and not tried
     assert run(table1, tmp_path, *flags) == 0 and tried
+
+
+def test_a_budget_ends_though_the_clock_is_set_back(tiny, tmp_path, capsys, monkeypatch):
+    set_back = itertools.count(time.time(), -1e6)
+    monkeypatch.setattr(time, "time", lambda: next(set_back))
+    flags = "--noise-rates", "0.5", "--trials", "1"
+    assert run(table1, tmp_path, *flags, "--time-budget", "1e-9") == 0
+    assert "time is up" in capsys.readouterr().out
 
 
 def test_no_runs_shows_what_has_finished(tiny, tmp_path, capsys):

@@ -88,7 +88,6 @@ def start(
     read : gives the flags.
     work : what is done with them.
     """
-    logging.basicConfig(level=logging.WARNING, format="note: %(message)s")
     # Like Ctrl-C: otherwise the processes of the runs would live on until their epoch's end.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     flags = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
+import io
 import logging
 import os
 import shlex
@@ -60,7 +61,6 @@ def reference_parser(description: str) -> Parser:
 @contextlib.contextmanager
 def ending() -> Iterator[None]:
     """Ends a process without runs: with 2 and one line for bad input, with 130 if interrupted."""
-    logging.basicConfig(level=logging.WARNING, format="note: %(message)s")
     try:
         with written():
             yield
@@ -80,7 +80,17 @@ def ending() -> Iterator[None]:
 @contextlib.contextmanager
 def written() -> Iterator[None]:
     """Whatever was printed has reached its reader at the end, or BrokenPipeError is raised; with a
-    question mark for what the locale's encoding lacks."""
+    question mark for what the locale's encoding lacks. Nothing is said on streams that are closed,
+    nor on a standard error that takes no more: that ends no work."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, os.O_RDWR)  # that of the stream, else the next file's
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, mode, errors="replace"))
+    if sys.stderr is sys.__stderr__:
+        raw = io.BufferedWriter(_Unheard(sys.stderr.fileno(), "w", closefd=False))
+        sys.stderr = io.TextIOWrapper(raw, sys.stderr.encoding, "backslashreplace", None, True)
+    logging.basicConfig(level=logging.WARNING, format="note: %(message)s")
     if hasattr(sys.stdout, "reconfigure"):  # a notebook's has no encoding
         sys.stdout.reconfigure(errors="replace")
     try:
@@ -89,14 +99,33 @@ def written() -> Iterator[None]:
         sys.stdout.flush()
 
 
+class _Unheard(io.FileIO):
+    """A file that loses what it cannot take: its disk is full, or nobody reads it."""
+
+    def write(self, data: bytes) -> int:
+        with contextlib.suppress(OSError):
+            return super().write(data)
+        return len(data)
+
+
+#: Errors that name no file: what they are of, and what was expected.
+_NAMELESS = {
+    errno.ENOENT: ("working folder", "one that is there"),
+    errno.EMFILE: ("limit", "more to be allowed (ulimit -n)"),
+    errno.ENOSPC: ("output", "room for it"),
+}
+
+
 def file_error(error: OSError) -> str:
     """Which file cannot be used, and why. Raises what is no error of a file."""
-    if error.errno == errno.ENOSPC and error.filename is None:  # of files the name is known
+    what, expected = f"file {str(error.filename)!r}", "one that can be used"
+    if error.filename is None or error.errno == errno.EMFILE:
+        if error.errno not in _NAMELESS:
+            raise error
+        what, expected = _NAMELESS[error.errno]
+    if what == "output":
         print_no_more()
-        return f"output: {error.strerror}, expected room for it"
-    if error.filename is None:
-        raise error
-    return f"file {str(error.filename)!r}: {error.strerror}, expected one that can be used"
+    return f"{what}: {error.strerror}, expected {expected}"
 
 
 def print_no_more() -> None:

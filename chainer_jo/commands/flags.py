@@ -38,7 +38,7 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
 
     ``preset`` is a `Preset`; ``device`` "cpu" or "cuda:N"; ``threads`` None if the workers of a
     cluster decide; ``runs`` whether to do what is missing; ``deadline``, in the place of a time
-    budget, a value of ``time.time()`` or None.
+    budget, a value of ``time.monotonic()`` or None.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def resolve_computing_flags(flags: argparse.Namespace, here: bool = True, now: b
     at_least(1, "threads", flags.threads)
     if budget is not None and not budget > 0:
         raise UserError(f"--time-budget {budget:g}: expected a positive number of minutes")
-    flags.deadline = None if budget is None else time.time() + 60 * budget
+    flags.deadline = None if budget is None else time.monotonic() + 60 * budget
     flags.threads_given = flags.threads is not None
     cores = usable_cores()
     flags.jobs = flags.jobs or (cores if flags.device == "cpu" else 1)

@@ -10,7 +10,6 @@ that is there is compared with what would be made, image by image.
 
 from __future__ import annotations
 
-import argparse
 import io
 import sys
 import tarfile
@@ -97,28 +96,27 @@ def differing(data: ImageData, other: ImageData) -> int:
     )
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns 0, 1 if `--check` finds another image, or 2 for bad input."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("archive", type=Path, help="the official cifar-10-python.tar.gz")
-    parser.add_argument("tar", type=Path, help="what to write: .tar, .tar.gz, .tar.bz2 or .tar.xz")
-    parser.add_argument("--check", action="store_true", help="compare the tar, do not write it")
-    options = parser.parse_args(arguments)
-    try:
+def main(arguments: list[str] | None = None) -> None:
+    """Command line; ends with 1 if `--check` finds another image, with 2 for bad input."""
+    from chainer_jo.commands.command_line import Parser, ending  # which take in this module
+
+    with ending():
+        parser = Parser(description=__doc__ and __doc__.splitlines()[0])
+        add = parser.add_argument
+        add("archive", type=Path, help="the official cifar-10-python.tar.gz")
+        add("tar", type=Path, help="what to write: .tar, .tar.gz, .tar.bz2 or .tar.xz")
+        add("--check", action="store_true", help="compare the tar, do not write it")
+        options = parser.parse_args(arguments)
         data = cifar10.load_archive(options.archive)
         if options.check:
             count = differing(data, image_folder.load(options.tar, options.tar.name))
             print(f"{options.tar}: {count} images are not those made from {options.archive}")
-            return 1 if count else 0
+            sys.exit(1 if count else 0)
         write(data, options.tar)
         made = image_folder.load(options.tar, NAME)
         number = len(made.train_labels) + len(made.test_labels)
         print(f"{options.tar}: {number} images, fingerprint {made.fingerprint()}")
-        return 0
-    except (UserError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -8,7 +8,6 @@ of FOLDER from then on; a run that was interrupted goes on where it stopped.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import signal
@@ -145,25 +144,22 @@ def _write(image: Image.Image, path: Path) -> None:
         raise UserError(f"cannot write {path}: {error.strerror or error}") from None
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """The command line; 0 when the set is sound, 2 when it is not, 130 if interrupted."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--write", type=Path, metavar="FOLDER", help="for the small copy")
-    parser.add_argument("--processes", type=int, help="default: one per core")
-    options = parser.parse_args(arguments)
-    try:
+def main(arguments: list[str] | None = None) -> None:
+    """The command line; ends the process with 2 when the set is not sound, 130 if interrupted."""
+    from chainer_jo.commands.command_line import Parser, ending  # not for processes that decode
+
+    with ending():
+        parser = Parser(description=__doc__ and __doc__.splitlines()[0])
+        parser.add_argument("folder", type=Path)
+        parser.add_argument("--write", type=Path, metavar="FOLDER", help="for the small copy")
+        parser.add_argument("--processes", type=int, help="default: one per core")
+        options = parser.parse_args(arguments)
         lists = prepare(options.folder, options.write, processes=options.processes)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    for line in lists.unlike_published():
-        print(f"note: {line}", file=sys.stderr)
-    print(f"{options.folder}: sound;", ", ".join(f"{n} {name}" for name, n in lists.sizes.items()))
-    return 0
+        for line in lists.unlike_published():
+            print(f"note: {line}", file=sys.stderr)
+        sizes = ", ".join(f"{n} {name}" for name, n in lists.sizes.items())
+        print(f"{options.folder}: sound; {sizes}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -41,7 +41,7 @@ class Settings:
     device : "cpu" or "cuda" or "cuda:N".
     engine : who computes convolutions; see `chainer_jo.functions.providers.choose`.
     graph : whether steps on a GPU run as CUDA graphs, where an engine allows for it.
-    deadline : value of ``time.time()`` after which the run stops, saved; None: never.
+    deadline : value of ``time.monotonic()`` after which the run stops, saved; None: never.
     snapshot_seconds : least time between two checkpoints.
     snapshot_steps : between two moments within an epoch at which there may be a checkpoint.
     pseudo : what pseudo labels are clustered from.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -104,7 +105,8 @@ def _write(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
         size = usual_size(labels.images)
     except UserError:  # by features or probabilities no image has to be opened: grey squares
         size = 24
-    page = report.write(outcome, flags.data, RunStore(out), size)
+    name = os.path.basename(os.path.abspath(flags.data))
+    page = report.write(outcome, name, RunStore(out), size)
     print("", *summary(outcome), "", sep="\n")
     print("written:", out / LABELS, out / SOFT_LABELS, *network, page)
     if flags.apply:

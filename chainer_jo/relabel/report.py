@@ -6,12 +6,9 @@ from __future__ import annotations
 import base64
 import html
 import io
-import json
 import os
-import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib import resources
 from pathlib import Path
 from urllib.parse import quote
 
@@ -35,6 +32,7 @@ from chainer_jo.relabel.outcome import (
 )
 from chainer_jo.relabel.results_folder import REPORT
 from chainer_jo.report.curves import Curve
+from chainer_jo.report.template import filled
 
 #: Groups of the same images that are listed.
 MOST_DUPLICATES = 50
@@ -57,7 +55,7 @@ def write(outcome: Outcome, name: str, store: RunStore, usual_size: int) -> Path
 
     Parameters
     ----------
-    name : of the data.
+    name : of the data, without the folders that it lies in: a page is passed on.
     usual_size : of the images, in pixels.
     """
     labels, path = outcome.labels, store.root / REPORT
@@ -72,24 +70,23 @@ def write(outcome: Outcome, name: str, store: RunStore, usual_size: int) -> Path
         side = side_for(len(rows), usual_size)
         pictures += sheets(labels.images.files(rows), side)
         content |= {"cells": CELLS, "columns": COLUMNS, "side": side}
-    template = resources.files("chainer_jo.relabel").joinpath("report.html").read_text("utf-8")
     about = f"{len(labels.images):,} images of {len(labels.images.class_names)} classes."
     if by_eye := outcome.by_eye:
         about += f" {by_eye.in_words(labels.errors.share_wrong)}"
     doubt = f'<p class="doubt">{html.escape(outcome.doubt)}</p>\n' if outcome.doubt else ""
-    parts = {
-        "title": html.escape(f"Corrected labels: {name}"),
-        "about": f"{doubt}<p>{html.escape(about)}</p>",
-        "sections": _sections(outcome, store),
-        # In the script that holds it, "</script" would end it and "<!--<script" hide its end.
-        "content": json.dumps(content, separators=(",", ":")).replace("<", "\\u003c"),
-        "sheets": "\n".join(
+    page = filled(
+        "chainer_jo.relabel",
+        "report.html",
+        content,
+        title=html.escape(f"Corrected labels: {name}"),
+        about=f"{doubt}<p>{html.escape(about)}</p>",
+        sections=_sections(outcome, store),
+        sheets="\n".join(
             f'<script type="text/plain" id="sheet{i}">{sheet}</script>'
             for i, sheet in enumerate(pictures)
         ),
-    }
-    # In one go: what is put in is not looked at again.
-    files.write_text(path, re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], template))
+    )
+    files.write_text(path, page)
     return path
 
 

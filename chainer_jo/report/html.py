@@ -19,6 +19,7 @@ from chainer_jo.report.grid import prose
 from chainer_jo.report.headline import headline
 from chainer_jo.report.html_claims import claims_html, folded
 from chainer_jo.report.output import Output, Page, write_all
+from chainer_jo.report.template import policy
 from chainer_jo.report.words import images, of_the_paper
 
 TITLE = "Joint Optimization Framework for Learning with Noisy Labels"
@@ -116,15 +117,16 @@ def _page(study: Study, origin: dict, found: _Found, figures: Path) -> str:
     )
     links = "".join(f'<li><a href="#{key}">{escape(title)}</a></li>' for key, title, _ in sections)
     css = resources.files(__package__).joinpath("report.css").read_text()
+    style = f"<style>\n{css}</style>"
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+{policy(style)}
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>{escape(TITLE)}: {escape(setting)}</title>
-<style>
-{css}</style>
+{style}
 </head>
 <body>
 <a class="skip" href="#result">Skip to the result</a>

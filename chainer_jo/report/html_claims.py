@@ -60,7 +60,8 @@ def _all(claims: Iterable[Mapping]) -> str:
 
 def _badge(verdict: str, text: str) -> str:
     look, sign = _SIGNS[verdict]
-    return f'<span class="verdict {look}"><span aria-hidden="true">{sign}</span> {text}</span>'
+    sign = f'<span aria-hidden="true">{sign}</span>'
+    return f'<span class="verdict {look}">{sign} {escape(text)}</span>'
 
 
 def _claim(claim: Mapping) -> str:
@@ -76,7 +77,7 @@ def _claim(claim: Mapping) -> str:
         reason = ": ".join(filter(None, (label[:1].upper() + label[1:], "; ".join(why)))) + "."
         table = f'<table class="findings">{_HEAD}<tbody>{rows}</tbody></table>'
         compared += f'<div class="scroll">{table}</div>\n<p>{prose(reason)}</p>'
-    return folded(said, compared, claim["id"])
+    return folded(said, compared, escape(claim["id"]))
 
 
 _HEAD = "<thead><tr>{}</tr></thead>".format(

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from concurrent.futures import Future as LocalFuture
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import chainer
@@ -141,7 +141,7 @@ class Cluster:
             if not self._workers and time.monotonic() >= until:
                 _logger.warning("--cluster %s: no workers yet", self.address)
                 until = math.inf
-            if self.settings.deadline is not None and time.time() >= self.settings.deadline:
+            if self.settings.deadline is not None and time.monotonic() >= self.settings.deadline:
                 return
             time.sleep(0.2)
 
@@ -229,8 +229,10 @@ class Cluster:
 
     def _hand_out(self, experiment: Experiment) -> tuple[str, dict | None]:
         """Has a run computed and waits for it."""
+        deadline = self.settings.deadline
+        left = None if deadline is None else deadline - time.monotonic()
         run = self._client.submit(
-            perform, experiment, self.store, self._pickled, self.settings,
+            perform, experiment, self.store, self._pickled, replace(self.settings, deadline=left),
             key=f"{experiment.id}-{self._client.id}-{time.monotonic_ns()}",
             resources={self._place: 1},
         )  # fmt: skip
@@ -336,7 +338,12 @@ def perform(
     load_data: bytes,
     settings: Settings,
 ) -> tuple[str, dict | None]:
-    """`worker.execute` on a worker: stops at the end of an epoch when nobody waits for it."""
+    """`worker.execute` on a worker: stops at the end of an epoch when nobody waits for it.
+
+    Clocks of two machines say different things: the deadline comes as seconds from the start.
+    """
+    if settings.deadline is not None:
+        settings = replace(settings, deadline=time.monotonic() + settings.deadline)
     this = get_worker()
     key = this.get_current_task()
 

@@ -137,7 +137,7 @@ class Scheduler:
     store : where runs are kept; other schedulers may use it at the same time.
     pool : who computes, a `LocalPool` or a `Cluster`.
     on_event : called for every `Event`.
-    deadline : value of ``time.time()`` after which no run is begun; None: never.
+    deadline : value of ``time.monotonic()`` after which no run is begun; None: never.
     """
 
     store: RunStore
@@ -173,7 +173,7 @@ class Scheduler:
         shown: dict[Experiment, int] = {}
         next_look = 0.0
         while queue or running:
-            out_of_time = self.deadline is not None and time.time() >= self.deadline
+            out_of_time = self.deadline is not None and time.monotonic() >= self.deadline
             if out_of_time and not running:
                 return False
             while len(running) < self.pool.places and not out_of_time:

@@ -37,7 +37,7 @@ class Checkpoint(training.Extension):
     computing : what computes, as JSON values.
     seconds : least time between two checkpoints.
     steps : between two moments within an epoch at which there may be one.
-    deadline : value of `time.time()` after which training ends, once saved, with `Paused`; None:
+    deadline : value of `time.monotonic()` after which training ends, saved, with `Paused`; None:
         never.
 
     Attributes
@@ -71,7 +71,7 @@ class Checkpoint(training.Extension):
 
     def __call__(self, trainer: training.Trainer) -> None:
         now = time.monotonic()
-        over = self.deadline is not None and time.time() >= self.deadline
+        over = self.deadline is not None and now >= self.deadline
         if over or now - self._last >= self.seconds:
             self._save(trainer)
             self._last = now
