@@ -1,6 +1,7 @@
 """Features of people's own images, joined by the images' paths."""
 
 import unicodedata
+import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from hostile import promise_npz
 
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.feature_table import read_features
+from chainer_jo.relabel.feature_table import read_arrays, read_features
 from chainer_jo.relabel.labelled_images import read_sets
 
 PATHS = ["a é.png", "b/b.png", "c.png"]
@@ -141,3 +142,14 @@ def test_files_of_something_else(images, file):
     file.write_bytes(content)
     with pytest.raises(UserError, match="features.npz.*expected an .npz"):
         read_features(file, images)
+
+
+def test_a_header_that_is_cut_short_is_one_line(tmp_path):
+    """Of the arrays within, where NumPy's own error is no ValueError."""
+    path, header = tmp_path / "features.npz", b"{'descr': '<f4', 'shape': (3, (".ljust(117) + b"\n"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("features", "paths"):
+            whole = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+            archive.writestr(f"{name}.npy", whole)
+    with pytest.raises(UserError, match="expected an .npz with arrays 'features'"):
+        read_arrays(path, "features")

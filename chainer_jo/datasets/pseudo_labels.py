@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from chainer_jo import files
 from chainer_jo.datasets.image_data import ImageData
 from chainer_jo.errors import UserError
 
@@ -62,7 +61,7 @@ def read_features(path: str | Path, data: ImageData) -> np.ndarray:
     try:
         with np.load(path, allow_pickle=False) as file:
             values, by_path = file["features"].astype(np.float32), "paths" in file
-    except files.NOT_AN_NPZ as error:
+    except Exception as error:  # a damaged archive can raise anything
         raise UserError(
             f"features {path}: {error}, expected an .npz with an array 'features' "
             "(images, dimensions)"

@@ -102,7 +102,7 @@ def _in_order(file: str | Path, images: LabelledImages, kind: str) -> np.ndarray
         features = np.load(file, mmap_mode="r", allow_pickle=False)
         if not isinstance(features, np.ndarray):
             raise ValueError("an .npz")
-    except files.NOT_AN_NPZ as error:
+    except Exception as error:  # a damaged archive can raise anything
         raise UserError(f"{kind} {str(file)!r}: {error}, expected an array") from None
     if features.dtype.kind not in "fiu" or features.ndim != 2 or not features.shape[1]:
         raise UserError(
@@ -143,7 +143,7 @@ def read_arrays(file: str | Path, kind: str) -> tuple[np.ndarray, list[str], lis
         texts = _texts(paths)
         if names is not None:
             names = [unicodedata.normalize("NFC", str(name)) for name in _texts(names)]
-    except files.NOT_AN_NPZ as error:
+    except Exception as error:  # a damaged archive can raise anything
         raise UserError(
             f"{where}: {error}, expected an .npz with arrays {kind!r} (images, dimensions) and "
             "'paths' (images,), text and no objects"
