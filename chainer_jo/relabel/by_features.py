@@ -37,9 +37,9 @@ class ByFeatures:
             given["average"] = max(1, round(default.average / default.epochs * flags.epochs))
         self.recipe = replace(default, **given)
         _check_paths(flags.features, self.sets)
-        features = read_features(flags.features, self.sets.train)
+        train = self.sets.train
         with threadpool_limits(flags.threads):
-            self.data = FeatureSet(features, self.sets.train.labels)
+            self.data = FeatureSet(read_features(flags.features, train), train.labels)
         self.others = {
             use: read_features(flags.features, images) for use, images in self.sets.right.items()
         }
@@ -47,9 +47,10 @@ class ByFeatures:
     @property
     def about(self) -> dict[str, str]:
         """How it is computed."""
-        recipe = self.recipe
+        recipe, (mean, scale) = self.recipe, self.data.look
+        own = ", each divided by its own standard deviation" if scale.ndim else ""
         return {
-            "images": f"by {self.data.in_words}: one hidden layer",
+            "images": f"by {len(mean)} features each{own}: one hidden layer",
             "training": f"{recipe.epochs} epochs with labels updated from epoch "
             f"{recipe.quiet + 1} on, on all images but one part of {recipe.folds}, for each "
             f"part; {recipe.number_of_seeds(len(self.data))} times; then {recipe.epochs} "
@@ -65,7 +66,7 @@ class ByFeatures:
 
     def work(self) -> Outcome:
         """Everything."""
-        images, recipe, seed = self.sets.train, self.recipe, self.flags.seed
+        images, data, recipe, seed = self.sets.train, self.data, self.recipe, self.flags.seed
         with threadpool_limits(self.flags.threads):
             bar = Progress("Training", "epochs", 1)
 
@@ -73,24 +74,22 @@ class ByFeatures:
                 bar.total = total
                 bar.update(done)
 
-            errors = training.judge(
-                self.data, images.labels, images.class_names, recipe, seed, progress
-            )
+            errors = training.judge(data, images.labels, images.class_names, recipe, seed, progress)
             bar.finish(bar.total)
-            network = self._network(errors.probabilities.astype(np.float32))
+            network = self._network(data, errors.probabilities.astype(np.float32))
             networks = [None, network]
             if self.flags.baseline:
                 one_hot = np.eye(len(images.class_names), dtype=np.float32)[images.labels]
-                networks[0] = self._network(one_hot)
+                networks[0] = self._network(data, one_hot)
             accuracies = accuracies_of(
                 networks, self.sets.right, lambda each, use: each.of_features(self.others[use])
             )
         return Outcome(CorrectedLabels(images, errors), network, accuracies, self.about)
 
-    def _network(self, labels: np.ndarray) -> TrainedNetwork:
+    def _network(self, data: FeatureSet, labels: np.ndarray) -> TrainedNetwork:
         """One trained on labels (n, c) of all images."""
-        network = training.second_step(self.data, labels, self.recipe, self.flags.seed)
-        classes, (mean, scale) = self.sets.class_names, self.data.look
+        network = training.second_step(data, labels, self.recipe, self.flags.seed)
+        classes, (mean, scale) = self.sets.class_names, data.look
         about = {"classes": classes, "features": len(mean), "hidden": HIDDEN}
         look = {"mean": mean, "scale": scale}
         return TrainedNetwork(about, [Member.of(network.predictor, look)])
@@ -134,8 +133,7 @@ class ByProbabilities:
                 f"expected one for each of the {len(classes)} of the labels; an array "
                 "'class_names' says their order"
             )
-        columns = [names.index(name) for name in classes]
-        self.probabilities = numbers[:, columns].astype(np.float32)
+        self.probabilities = numbers.astype(np.float32)[:, [names.index(name) for name in classes]]
         problems = Problems()
         wrong = (self.probabilities < 0).any(axis=1) | ~self.probabilities.any(axis=1)
         for i in np.flatnonzero(wrong):

@@ -17,9 +17,8 @@ HIDDEN = 32
 
 
 class FeatureInput(ImagesInMemory):
-    """Features of one set, given out as float32 (b, d); see `NetworkInput`, whose place it takes.
-
-    Nothing is augmented.
+    """Features of one set, given out as float32 (b, d), never augmented; see `NetworkInput`, whose
+    place it takes.
 
     Parameters
     ----------
@@ -71,12 +70,6 @@ class FeatureSet:
 
     def __len__(self) -> int:
         return len(self.values)
-
-    @property
-    def in_words(self) -> str:
-        """What the features are, and how they are scaled."""
-        own = ", each divided by its own standard deviation" if self.look[1].ndim else ""
-        return f"{self.values.shape[1]} features each{own}"
 
     def network(
         self, num_classes: int, rngs: Sequence[np.random.RandomState], beside: bool

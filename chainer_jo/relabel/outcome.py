@@ -137,10 +137,8 @@ def class_rows(labels: CorrectedLabels, most: int | None = None) -> list[list[st
     """
     names, errors = labels.images.class_names, labels.errors
     shares = errors.share_wrong_by_class
-    count, changed = (
-        np.bincount(given, minlength=len(names))
-        for given in (errors.given, errors.given[labels.changed])
-    )
+    count = np.bincount(errors.given, minlength=len(names))
+    changed = np.bincount(errors.given[labels.changed], minlength=len(names))
     rows = [["label as given", "images", "estimated wrong", "changed"]]
     for k in np.argsort(-shares, kind="stable")[:most]:
         rows.append([names[k], f"{count[k]:,}", percent(shares[k]), f"{changed[k]:,}"])
