@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
+from chainer_jo import files
 from chainer_jo.datasets import cifar10, cifar10_jpeg, digits, image_folder
 from chainer_jo.datasets.image_data import ImageData
 from chainer_jo.datasets.unpacked_tar import DAMAGED
@@ -71,7 +72,7 @@ def _in_folder(path: Path) -> Source:
 
 def _in_archive(path: Path) -> Source:
     try:
-        with tarfile.open(path) as archive:
+        with files.opened(path) as file, tarfile.open(fileobj=file) as archive:
             first = archive.next()
     except DAMAGED as error:
         raise UserError(

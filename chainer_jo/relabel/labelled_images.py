@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from chainer_jo import files
 from chainer_jo.datasets.input_problems import Problems
 from chainer_jo.datasets.labelled_data import (
     UNKNOWN,
@@ -245,6 +246,7 @@ def _find(spec: str, form: TableForm) -> dict[str, _Listing]:
     if not os.path.exists(path):
         raise UserError(f"data {spec!r}: no such file or folder, expected {EXPECTED}")
     try:
+        files.opened(path).close()
         if tarfile.is_tarfile(path):
             return _in_folder(spec, unpack(path), form)
         if TAR_ENDING.search(path.name) or zipfile.is_zipfile(path):
