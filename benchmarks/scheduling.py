@@ -75,7 +75,7 @@ def per_run(runs: int, workers: int, rounds: int) -> dict[str, float]:
 
     study, taken = Study(SHORT, "digits"), {"local": [], "cluster": []}
     todo = [study.baseline("cross_entropy", "symmetric", 0.5, seed) for seed in range(runs)]
-    options = {"threads_per_worker": 1, "memory_limit": 0, "dashboard_address": "127.0.0.1:0"}
+    options = {"threads_per_worker": 1, "memory_limit": 0, "dashboard_address": None}
     with LocalCluster(n_workers=workers, **options) as dask:
         for _ in range(rounds):
             for name, found in taken.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -107,8 +106,7 @@ def _write(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
         size = usual_size(labels.images)
     except UserError:  # by features or probabilities no image has to be opened: grey squares
         size = 24
-    name = os.path.basename(os.path.abspath(flags.data))
-    page = report.write(outcome, name, RunStore(out), size)
+    page = report.write(outcome, flags.data, RunStore(out), size)
     say("", *summary(outcome), "", sep="\n")
     say("written:", out / LABELS, out / SOFT_LABELS, *network, page)
     if flags.apply:

@@ -10,8 +10,11 @@ from importlib import resources
 
 
 def filled(package: str, name: str, content: dict, **parts: str) -> str:
-    """A template with its `policy`, ``content`` as JSON for its script, and ``parts`` of HTML."""
+    """A template with the style that all share, its `policy`, ``content`` as JSON for its script,
+    and ``parts`` of HTML."""
+    style = resources.files(__package__).joinpath("page.css").read_text("utf-8")
     template = resources.files(package).joinpath(name).read_text("utf-8")
+    template = template.replace("{{style}}", style)
     # In the script that holds it, "</script" would end it and "<!--<script" hide its end.
     parts["content"] = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
     parts["policy"] = policy(template)
