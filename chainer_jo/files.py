@@ -1,6 +1,7 @@
 """Files that appear whole or not at all, and what tells their contents apart."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -41,6 +42,13 @@ def write(path: Path, save: Callable[[IO[bytes]], None]) -> None:
         if isinstance(error, OSError):
             raise UserError(f"cannot write {path}: {error.strerror or error}") from None
         raise
+
+
+def opened(path: str | Path) -> IO[bytes]:
+    """A file to be read whole. Raises OSError for a device or pipe as well: it may have no end."""
+    if not (os.path.isfile(path) or os.path.isdir(path)) and os.path.exists(path):
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return open(path, "rb")
 
 
 @contextlib.contextmanager
@@ -141,7 +149,7 @@ def digest(path: str | Path) -> str:
     Raises UserError if it cannot be read.
     """
     try:
-        with open(path, "rb") as file:
+        with opened(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()[:12]
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}") from None

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pickle
+import re
 import runpy
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import pytest
-from processes import HERE, environment
+from processes import HERE, ROOT, environment
 from test_continuing import EXPERIMENTS, outcome
 from tiny import STUDY, TINY
 
@@ -39,6 +40,8 @@ from chainer_jo.scheduling.cluster import Cluster  # noqa: E402
 BASELINE = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
 LONG = replace(BASELINE, optimization=replace(BASELINE.optimization, epochs=100_000))
 SETTINGS = Settings(snapshot_seconds=0)
+#: As docs/cluster.md has it: whoever connects can run code.
+ON_LOOPBACK = ("--host=127.0.0.1", "--dashboard-address=127.0.0.1:0", "--no-dashboard")
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class Machines:
 
     def start(self, *flags):
         command = [sys.executable, "-m", "distributed.cli.dask_worker", self.address,
-                   "--no-nanny", "--nthreads=1", "--memory-limit=0", "--no-dashboard",
+                   "--no-nanny", "--nthreads=1", "--memory-limit=0", *ON_LOOPBACK,
                    f"--local-directory={self._folder}", *flags]  # fmt: skip
         env = environment(HERE, self._folder, OMP_NUM_THREADS=1)
         with (self._folder / "log").open("a") as log:
@@ -89,7 +92,7 @@ class Machines:
 def machines_in(folder, *plugins):
     """None, to begin with."""
     with distributed.LocalCluster(
-        n_workers=0, processes=False, protocol="tcp://", dashboard_address=":0"
+        n_workers=0, processes=False, protocol="tcp://", dashboard_address="127.0.0.1:0"
     ) as cluster:
         for plugin in plugins:
             cluster.scheduler.add_plugin(plugin)
@@ -121,6 +124,26 @@ def local(tmp_path_factory):
 def work(dask, store, experiments, load_data=digits.load, on_event=lambda event: None):
     pool = Cluster(dask.address, store, load_data, SETTINGS, 1)
     return Scheduler(store, pool, on_event).work(experiments)
+
+
+def test_nothing_here_listens_to_the_network(dask):
+    psutil = pytest.importorskip("psutil", reason="extra test")
+    with distributed.Client(dask.address) as client:
+        client.wait_for_workers(2)
+        processes = [psutil.Process(), *(psutil.Process(w.pid) for w in dask.workers)]
+        listening = [
+            {c.laddr.ip for c in process.net_connections() if c.status == psutil.CONN_LISTEN}
+            for process in processes
+        ]
+    assert listening == [{"127.0.0.1"}] * len(processes)
+
+
+def test_documented_commands_name_what_they_listen_on():
+    text = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    (closed,) = re.findall('closed="(.*)"', text)
+    assert closed == "--dashboard-address 127.0.0.1:0 --no-dashboard"
+    commands = re.findall("^    (dask (?:scheduler|worker) .*)", text, re.MULTILINE)
+    assert len(commands) == 4 and all(" --interface eth1 $closed " in c for c in commands)
 
 
 def test_killed_workers_change_nothing(dask, local, tmp_path):
@@ -239,7 +262,7 @@ def store_is_locked(store):
 def test_workers_that_are_not_fit_are_refused_by_name(dask, tmp_path, caplog):
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0"
         ) as other,
         pytest.raises(UserError, match="none of its workers"),
     ):

@@ -1,15 +1,18 @@
-"""What a command finds around it: closed streams, full disks, limits, permissions, -OO."""
+"""What a command finds around it: streams, limits, permissions, devices, terminals, -OO."""
 
 import contextlib
+import os
 import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import processes
 import pytest
-from own_images import BY_FEATURES, SHORT, make
+from own_images import BY_FEATURES, SHORT, make, one_line, run
 
 from chainer_jo import files
+from chainer_jo.relabel import label_table
 
 RELABEL = [sys.executable, "-c", "from chainer_jo.relabel.cli import main; main()", "relabel"]
 #: A shell's setting that holds for the command after it.
@@ -116,3 +119,57 @@ def test_no_program_needs_its_docstring():
         for path in (processes.ROOT / folder).rglob("*.py"):
             taken = re.search(r"(?<!__doc__ and )__doc__[.\[]", path.read_text(encoding="utf-8"))
             assert not taken, path
+
+
+@pytest.mark.parametrize("flag", ["DATA", "--true-labels", "--accept", "--features"])
+def test_a_file_that_may_have_no_end_is_not_read(flag, data, tmp_path, capsys):
+    """Of a device all of the memory would be filled; a pipe that nobody writes to is no better."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("/dev/zero", str(tmp_path / "pipe")):
+        named = {"DATA": data / "labels.csv", "--out": tmp_path / "out", flag: path}
+        words = [word for pair in named.items() for word in pair if word != "DATA"]
+        assert run("relabel", *words, *BY_FEATURES) == 2
+        line = one_line(capsys)
+        assert path in line and "not a regular file" in line
+
+
+def test_a_table_of_a_folder_that_is_a_pipe_is_none(tmp_path):
+    os.mkfifo(tmp_path / "metadata.csv")
+    assert not label_table.is_metadata(tmp_path / "metadata.csv")
+
+
+ORDERS = "\x1b]0;owned\x07\x9b2J\r"
+SHOWN = r"\x1b]0;owned\x07\x9b2J\r"
+
+
+def test_a_terminal_takes_no_orders_from_names(tmp_path, cache, capsys):
+    (tmp_path / ORDERS).mkdir()
+    data = make(tmp_path / ORDERS / "set")
+    for name in ("labels.csv", "true.csv"):
+        text = (data / name).read_text(encoding="utf-8")
+        (data / name).write_text(text.replace("hell wie Schnee", f"b{ORDERS[:-1]}c"), "utf-8")
+    flags = "--features", data / "features.npz", "--true-labels", data / "true.csv"
+    out = tmp_path / ORDERS / "out"
+    assert run("relabel", data / "labels.csv", "--out", out, *flags, *BY_FEATURES) == 0
+    said = capsys.readouterr()
+    assert f"b{SHOWN[:-2]}c" in said.out and f"{SHOWN}/out/labels.csv" in said.out
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", said.out)
+    assert f"b{ORDERS[:-1]}c" in (out / "labels.csv").read_text(encoding="utf-8")
+    assert run("predict", out / "none") == 2
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_table_for_a_terminal_shows_what_one_for_a_file_has(
+    terminal, tmp_path, cache, capsys, monkeypatch
+):
+    data, out = make(tmp_path / "set"), tmp_path / "out"
+    features = np.load(data / "features.npz")
+    file, paths = tmp_path / "f.npz", np.array([f"{ORDERS}{i}" for i in range(60)])
+    np.savez(file, features=features["features"], paths=paths)
+    flags = "--features", data / "features.npz", *BY_FEATURES
+    assert run("relabel", data / "labels.csv", "--out", out, *flags) == 0
+    capsys.readouterr()
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    assert run("predict", out, "--features", file) == 0
+    assert f'"{SHOWN if terminal else ORDERS}0",' in capsys.readouterr().out

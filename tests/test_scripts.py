@@ -521,13 +521,13 @@ def test_results_folder_that_is_a_file(tiny, tmp_path, capsys):
     assert (tmp_path / "results").read_text() == "in the way"
 
 
-@NEEDS_A_FULL_DISK
 def test_a_script_that_draws_starts_in_a_notebook():
     """Whose backend, in the environment of what it starts, may not be installed there."""
     backend = processes.environment(MPLBACKEND="module://matplotlib_inline.backend_inline")
     processes.run([sys.executable, ROOT / "reproduce" / "figure7.py", "--help"], env=backend)
 
 
+@NEEDS_A_FULL_DISK
 def test_output_that_finds_no_room_ends_with_one_line(tmp_path):
     here = "--results", tmp_path, "--figures", tmp_path, "--device", "cpu"
     with open("/dev/full", "wb") as full:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NoReturn, Protocol
 
 from chainer_jo import files
-from chainer_jo.commands.command_line import file_error, print_no_more, written
+from chainer_jo.commands.command_line import file_error, print_no_more, say, written
 from chainer_jo.commands.dry_run import machines_line, run_lines, script_lines
 from chainer_jo.commands.flags import parse
 from chainer_jo.commands.image_sources import ImageSource, study_of
@@ -126,7 +126,7 @@ def go_on(fresh: bool = False) -> str:
 
 
 def _fail(line: str, code: int) -> NoReturn:
-    print(line, file=sys.stderr, flush=True)
+    say(line, file=sys.stderr, flush=True)
     sys.exit(code)
 
 
@@ -291,7 +291,7 @@ class App:
         seconds = makespan(left, flags.jobs) * self._cost.seconds_per_epoch
         known = left and flags.runs and not flags.cluster and not math.isnan(seconds)
         about = f", about {duration(seconds)}" if known else ""
-        print(
+        say(
             f"preset {study.preset.name} ({study.preset.summary}) | data {study.data} | "
             f"device {flags.device} | {flags.precision} | "
             f"{len(self.experiments)} runs, {len(left)} to do{about}",
@@ -403,5 +403,5 @@ class App:
         for output in outputs:
             paths = output.write(self.store, self.origin, self.store.root, self.figures)
             if show:
-                print("", output.text(self.store, self.origin), sep="\n")
-                print("written:", *(paths or ["nothing"]))
+                say("", output.text(self.store, self.origin), sep="\n")
+                say("written:", *(paths or ["nothing"]))

@@ -8,11 +8,12 @@ import errno
 import io
 import logging
 import os
+import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from chainer_jo.errors import UserError
 
@@ -65,13 +66,13 @@ def ending() -> Iterator[None]:
         with written():
             yield
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        say(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:
         print_no_more()
         sys.exit(1)
     except OSError as error:
-        print(f"error: {file_error(error)}", file=sys.stderr)
+        say(f"error: {file_error(error)}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -99,6 +100,13 @@ def written() -> Iterator[None]:
         sys.stdout.flush()
 
 
+def say(*words: object, **how: Any) -> None:
+    """`print`, with control characters but ends of lines as `repr` shows them: from the names of
+    files and classes a terminal takes no orders."""
+    control = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f]")
+    print(*(control.sub(lambda c: repr(c[0])[1:-1], str(word)) for word in words), **how)
+
+
 class _Unheard(io.FileIO):
     """A file that loses what it cannot take: its disk is full, or nobody reads it."""
 
@@ -108,24 +116,23 @@ class _Unheard(io.FileIO):
         return len(data)
 
 
-#: Errors that name no file: what they are of, and what was expected.
+#: Errors that name no file, or not the one that matters.
 _NAMELESS = {
-    errno.ENOENT: ("working folder", "one that is there"),
-    errno.EMFILE: ("limit", "more to be allowed (ulimit -n)"),
-    errno.ENOSPC: ("output", "room for it"),
+    errno.ENOENT: "working folder: {}, expected one that is there",
+    errno.EMFILE: "limit: {}, expected more to be allowed (ulimit -n)",
+    errno.ENOSPC: "output: {}, expected room for it",
 }
 
 
 def file_error(error: OSError) -> str:
     """Which file cannot be used, and why. Raises what is no error of a file."""
-    what, expected = f"file {str(error.filename)!r}", "one that can be used"
-    if error.filename is None or error.errno == errno.EMFILE:
-        if error.errno not in _NAMELESS:
-            raise error
-        what, expected = _NAMELESS[error.errno]
-    if what == "output":
+    if error.filename is not None and error.errno != errno.EMFILE:
+        return f"file {str(error.filename)!r}: {error.strerror}, expected one that can be used"
+    if error.errno not in _NAMELESS:
+        raise error
+    if error.errno == errno.ENOSPC:
         print_no_more()
-    return f"{what}: {error.strerror}, expected {expected}"
+    return _NAMELESS[error.errno].format(error.strerror)
 
 
 def print_no_more() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.commands.command_line import ending, reference_parser
+from chainer_jo.commands.command_line import ending, reference_parser, say
 from chainer_jo.experiments.experiment import PRECISIONS
 from chainer_jo.report import agreement
 from chainer_jo.report.agreement import (
@@ -45,12 +45,12 @@ def compare(description: str, argv: list[str] | None = None) -> bool:
     there = flags.reference / _reference_of(flags.preset, flags.reference)
     judged = agreement.judge(agreement.read_pairs(here, there))
     for name, folder in (("here", here), ("reference", there)):
-        print(f"{name:9}  {_origin(folder)}")
+        say(f"{name:9}  {_origin(folder)}")
     print()
     shown = [j for j in judged if flags.all or j.verdict == DIFFERS]
     if shown:
-        print(*_table(shown), "", sep="\n")
-    print(*_counts(judged), "", sep="\n")
+        say(*_table(shown), "", sep="\n")
+    say(*_counts(judged), "", sep="\n")
     print(*_verdict(judged), sep="\n")
     return all(j.verdict != DIFFERS for j in judged)
 

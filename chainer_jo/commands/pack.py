@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.commands.command_line import ending, reference_parser
+from chainer_jo.commands.command_line import ending, reference_parser, say
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.store import PACKED, RunStore
 from chainer_jo.functions.providers import cudnn_choices
@@ -42,7 +42,7 @@ def pack(description: str, argv: list[str] | None = None) -> None:
             known = files.read_json(there / name, missing={})
             files.write_json(there / name, _joined(known, files.read_json(here / name)))
     path = there / PACKED
-    print(f"{path}: {number:,} runs, {new:,} of them new, in {path.stat().st_size / 1e6:.2f} MB")
+    say(f"{path}: {number:,} runs, {new:,} of them new, in {path.stat().st_size / 1e6:.2f} MB")
 
 
 def _joined(known: dict, new: dict) -> dict:

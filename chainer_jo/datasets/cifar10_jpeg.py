@@ -98,7 +98,7 @@ def differing(data: ImageData, other: ImageData) -> int:
 
 def main(arguments: list[str] | None = None) -> None:
     """Command line; ends with 1 if `--check` finds another image, with 2 for bad input."""
-    from chainer_jo.commands.command_line import Parser, ending  # which take in this module
+    from chainer_jo.commands.command_line import Parser, ending, say  # which take in this module
 
     with ending():
         parser = Parser(description=__doc__ and __doc__.splitlines()[0])
@@ -110,12 +110,12 @@ def main(arguments: list[str] | None = None) -> None:
         data = cifar10.load_archive(options.archive)
         if options.check:
             count = differing(data, image_folder.load(options.tar, options.tar.name))
-            print(f"{options.tar}: {count} images are not those made from {options.archive}")
+            say(f"{options.tar}: {count} images are not those made from {options.archive}")
             sys.exit(1 if count else 0)
         write(data, options.tar)
         made = image_folder.load(options.tar, NAME)
         number = len(made.train_labels) + len(made.test_labels)
-        print(f"{options.tar}: {number} images, fingerprint {made.fingerprint()}")
+        say(f"{options.tar}: {number} images, fingerprint {made.fingerprint()}")
 
 
 if __name__ == "__main__":

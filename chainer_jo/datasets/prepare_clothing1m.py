@@ -146,7 +146,7 @@ def _write(image: Image.Image, path: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """The command line; ends the process with 2 when the set is not sound, 130 if interrupted."""
-    from chainer_jo.commands.command_line import Parser, ending  # not for processes that decode
+    from chainer_jo.commands.command_line import Parser, ending, say  # not where it decodes
 
     with ending():
         parser = Parser(description=__doc__ and __doc__.splitlines()[0])
@@ -158,7 +158,7 @@ def main(arguments: list[str] | None = None) -> None:
         for line in lists.unlike_published():
             print(f"note: {line}", file=sys.stderr)
         sizes = ", ".join(f"{n} {name}" for name, n in lists.sizes.items())
-        print(f"{options.folder}: sound; {sizes}")
+        say(f"{options.folder}: sound; {sizes}")
 
 
 if __name__ == "__main__":

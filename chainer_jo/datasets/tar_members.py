@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from chainer_jo import files
 from chainer_jo.errors import UserError
 
 #: Errors of tarfile and of the decompressors if a file is no tar, or a damaged one.
@@ -37,9 +38,11 @@ class _Header(tarfile.TarInfo):
         raise tarfile.ReadError("a sparse file")
 
 
-def open_tar(path: Path) -> tarfile.TarFile:
+@contextlib.contextmanager
+def open_tar(path: Path) -> Iterator[tarfile.TarFile]:
     """The tar, compressed or not. Raises OSError, or one of `DAMAGED` if it is none."""
-    return tarfile.open(path, tarinfo=_Header)
+    with files.opened(path) as file, tarfile.open(fileobj=file, tarinfo=_Header) as archive:
+        yield archive
 
 
 def is_tar(path: Path) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 from dataclasses import replace
 from pathlib import Path
 
 from chainer_jo.commands import app
+from chainer_jo.commands.command_line import say
 from chainer_jo.datasets.array_cache import cache
 from chainer_jo.errors import UserError
 from chainer_jo.experiments.store import RunStore
@@ -56,8 +56,8 @@ def relabel(flags: argparse.Namespace) -> None:
         way = ByImages(flags)
     classes = sets.class_names
     shown = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
-    print(f"{len(images):,} images of {len(classes)} classes ({shown})")
-    print(*(f"{name}: {value}" for name, value in way.about.items()), sep="\n", flush=True)
+    say(f"{len(images):,} images of {len(classes)} classes ({shown})")
+    say(*(f"{name}: {value}" for name, value in way.about.items()), sep="\n", flush=True)
     if flags.dry_run:
         way.plan()
         return
@@ -105,10 +105,9 @@ def _write(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
         size = usual_size(labels.images)
     except UserError:  # by features or probabilities no image has to be opened: grey squares
         size = 24
-    name = os.path.basename(os.path.abspath(flags.data))
-    page = report.write(outcome, name, RunStore(out), size)
-    print("", *summary(outcome), "", sep="\n")
-    print("written:", out / LABELS, out / SOFT_LABELS, *network, page)
+    page = report.write(outcome, flags.data, RunStore(out), size)
+    say("", *summary(outcome), "", sep="\n")
+    say("written:", out / LABELS, out / SOFT_LABELS, *network, page)
     if flags.apply:
         _apply(flags, folder, outcome)
 
@@ -126,7 +125,7 @@ def _apply(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
     what = f"{labels.digest(flags.drop_unsure)} copy={copy} drop_unsure={flags.drop_unsure}"
     if folder.to_apply(flags.apply, what):
         corrected_set.write(labels, flags.own.sets, flags.apply, copy, flags.drop_unsure)
-    print("written:", flags.apply)
+    say("written:", flags.apply)
 
 
 def _is_unpacked(flags: argparse.Namespace) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 from chainer_jo import files
-from chainer_jo.commands.command_line import Parser, ending
+from chainer_jo.commands.command_line import Parser, ending, say
 from chainer_jo.datasets import digits, noise
 from chainer_jo.relabel import label_table
 from chainer_jo.relabel.label_table import LABEL, PATH
@@ -34,8 +34,8 @@ def main(arguments: list[str] | None = None) -> None:
         folder = parser.parse_args(arguments).folder
         wrong = write(folder)
         labels, true_labels = (folder / name for name in (LABELS, TRUE_LABELS))
-        print(f"written: {folder}: 1,797 images, {wrong} of their labels are wrong")
-        print(
+        say(f"written: {folder}: 1,797 images, {wrong} of their labels are wrong")
+        say(
             "try: chainer-jo relabel",
             *map(shlex.quote, (str(labels), "--out", "out", "--true-labels", str(true_labels))),
         )

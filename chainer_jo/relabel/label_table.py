@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from chainer_jo import files
 from chainer_jo.datasets.input_problems import Problems
 from chainer_jo.errors import UserError
 
@@ -187,7 +188,7 @@ def below(root: PurePosixPath, path: str) -> str:
 def is_metadata(file: Path) -> bool:
     """Whether it is a table as Hugging Face has it in a folder of images."""
     try:
-        with open(file, encoding="utf-8-sig", newline="") as text:
+        with io.TextIOWrapper(files.opened(file), "utf-8-sig", newline="") as text:
             header = next(csv.reader(text), [])
     except (OSError, UnicodeDecodeError, csv.Error):
         return False
@@ -196,7 +197,8 @@ def is_metadata(file: Path) -> bool:
 
 def _text(file: Path) -> str:
     try:
-        content = file.read_bytes()
+        with files.opened(file) as table:
+            content = table.read()
     except OSError as error:
         raise UserError(f"labels {str(file)!r}: {error.strerror or error}") from None
     if content.startswith(_PARQUET):

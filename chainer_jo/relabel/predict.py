@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import csv
+import io
 import os
 import sys
 from pathlib import Path
 
-from chainer_jo.commands.command_line import Parser, ending
+from chainer_jo.commands.command_line import Parser, ending, say
 from chainer_jo.errors import UserError
 from chainer_jo.functions import providers
-from chainer_jo.relabel import class_folders
+from chainer_jo.relabel import class_folders, label_table
 from chainer_jo.relabel.feature_table import read_arrays, usable
 from chainer_jo.relabel.trained_network import TrainedNetwork
 
@@ -59,10 +59,14 @@ def _predict(flags: argparse.Namespace) -> None:
             folders, endings = ", ".join(flags.images), ", ".join(class_folders.ENDINGS)
             raise UserError(f"images in {folders!r}: none, expected files that end in {endings}")
         probabilities = network.of_images(paths)
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(("path", "label", "probability"))
-    for path, row in zip(paths, probabilities, strict=True):
-        writer.writerow((path, network.class_names[row.argmax()], f"{row.max():.6f}"))
+    columns = {
+        "path": paths,
+        "label": (network.class_names[k] for k in probabilities.argmax(axis=1)),
+        "probability": (f"{p:.6f}" for p in probabilities.max(axis=1)),
+    }
+    table = io.StringIO()
+    label_table.write(table, columns)
+    (say if sys.stdout.isatty() else print)(table.getvalue(), end="")
 
 
 def _images(name: str) -> list[str]:

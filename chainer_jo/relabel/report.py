@@ -55,7 +55,7 @@ def write(outcome: Outcome, name: str, store: RunStore, usual_size: int) -> Path
 
     Parameters
     ----------
-    name : of the data, without the folders that it lies in: a page is passed on.
+    name : of the data; the page, which is passed on, does not say what folders they lie in.
     usual_size : of the images, in pixels.
     """
     labels, path = outcome.labels, store.root / REPORT
@@ -78,7 +78,7 @@ def write(outcome: Outcome, name: str, store: RunStore, usual_size: int) -> Path
         "chainer_jo.relabel",
         "report.html",
         content,
-        title=html.escape(f"Corrected labels: {name}"),
+        title=html.escape(f"Corrected labels: {Path(name).absolute().name}"),
         about=f"{doubt}<p>{html.escape(about)}</p>",
         sections=_sections(outcome, store),
         sheets="\n".join(

@@ -8,14 +8,13 @@ import json
 import re
 from importlib import resources
 
-#: Pictures within the page, those that its script unpacks, and files that it links to.
-_IMAGES = "data: blob: 'self' file:"
-
 
 def filled(package: str, name: str, content: dict, **parts: str) -> str:
-    """The page of a template in this package: ``content`` as JSON for its script, ``parts`` of HTML
-    by their names, and its `policy`."""
+    """A template with the style that all share, its `policy`, ``content`` as JSON for its script,
+    and ``parts`` of HTML."""
+    style = resources.files(__package__).joinpath("page.css").read_text("utf-8")
     template = resources.files(package).joinpath(name).read_text("utf-8")
+    template = template.replace("{{style}}", style)
     # In the script that holds it, "</script" would end it and "<!--<script" hide its end.
     parts["content"] = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
     parts["policy"] = policy(template)
@@ -24,15 +23,11 @@ def filled(package: str, name: str, content: dict, **parts: str) -> str:
 
 
 def policy(template: str) -> str:
-    """What a browser lets a page do, a ``<meta>``: should a text that comes from elsewhere get into
-    it unescaped, it runs no code, restyles nothing and calls nobody.
-
-    Parameters
-    ----------
-    template : of the page, before such texts are in it. The styles and scripts found there are
-        allowed by their hashes; "'unsafe-inline'" would allow all that comes in.
-    """
-    allowed = {"img": _IMAGES, "style": "'none'", "script": "'none'"}
+    """What a browser lets a page do, as a ``<meta>``: a text from elsewhere, were it not escaped,
+    runs nothing, restyles nothing and calls nobody. Allowed are the style and script of the
+    ``template``, by hashes ('unsafe-inline' would allow what gets in), and images that are in the
+    page, unpacked by its script, or files beside it."""
+    allowed = {"img": "data: blob: 'self' file:", "style": "'none'", "script": "'none'"}
     for tag, text in re.findall(r"<(style|script)>(.*?)</\1>", template, re.DOTALL):
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         allowed[tag] = f"'sha256-{digest}'"
