@@ -34,7 +34,7 @@ CONFIDENCE_BOUNDS = (0.99, 0.95, 0.9, 0.0)
 
 @dataclass(frozen=True)
 class Settings:
-    """How a run is computed, as opposed to what: results are rounded differently at most.
+    """How a run is computed, as opposed to what: results differ by rounding at most.
 
     Parameters
     ----------

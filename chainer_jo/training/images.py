@@ -120,7 +120,7 @@ class Preparation:
 
 
 class StreamedImages(Images):
-    """Images that stay on disk, a million of them: those of one set.
+    """The images of one set that stay on disk, a million of them.
 
     Parameters
     ----------
