@@ -21,14 +21,15 @@ import numpy as np
 from PIL import Image
 
 from chainer_jo.cores import usable_cores
-from chainer_jo.datasets.image_stream import ImageStream
-from chainer_jo.datasets.prepare_clothing1m import JPEG_QUALITY
-from chainer_jo.experiments.provenance import device_name
-from chainer_jo.functions import providers
-from chainer_jo.links.objectives import Classifier, JointObjective
-from chainer_jo.links.resnet50 import ResNet50
-from chainer_jo.training.images import Preparation
-from chainer_jo.training.optimizers import FlatMomentumSGD
+from chainer_jo.data.image_stream import ImageStream
+from chainer_jo.data.prepare_clothing1m import JPEG_QUALITY
+from chainer_jo.engine.backend import use_backend
+from chainer_jo.engine.choice import choose_backend
+from chainer_jo.method.images import Preparation
+from chainer_jo.method.objectives import Classifier, JointObjective
+from chainer_jo.method.optimizers import FlatMomentumSGD
+from chainer_jo.method.resnet50 import ResNet50
+from chainer_jo.runs.provenance import device_name
 
 CLASSES = 14
 FILES = 256
@@ -100,7 +101,7 @@ def step_rates(
     paths: list[str], workers: int, flags: argparse.Namespace, device
 ) -> tuple[float, float]:
     """Images per second of the step on one batch again and again, and on streamed batches."""
-    providers.use(providers.choose(device, "fp32"))
+    use_backend(choose_backend(device, "fp32"))
     network = ResNet50(CLASSES, rng=np.random.RandomState(0))
     objective = JointObjective(np.full(CLASSES, 1 / CLASSES, np.float32), 2.4, 0.8)
     model = Classifier(network, objective)

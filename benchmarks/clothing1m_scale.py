@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from chainer_jo.datasets import clothing1m
-from chainer_jo.datasets.clothing1m import CLASS_NAMES, KEY_LISTS, PUBLISHED_COUNTS
-from chainer_jo.experiments.experiment import Network
-from chainer_jo.experiments.presets import CLOTHING1M_PAPER, REAL, Study
-from chainer_jo.experiments.provenance import cpu_name
-from chainer_jo.experiments.task import Task
-from chainer_jo.training.iterator import BatchIterator
-from chainer_jo.training.labels import LabelStore
+from chainer_jo.data import clothing1m
+from chainer_jo.data.clothing1m import CLASS_NAMES, KEY_LISTS, PUBLISHED_COUNTS
+from chainer_jo.method.iterator import BatchIterator
+from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.task import Task
+from chainer_jo.runs.experiment import Network
+from chainer_jo.runs.presets import CLOTHING1M_PAPER, REAL, Study
+from chainer_jo.runs.provenance import cpu_name
 
 STEPS = 200
 NAME = "generated"

@@ -57,5 +57,5 @@ GOALS = [
     ),
     ("fp32 over stock Chainer", "chainer_jo/fp32", ("chainer",), 10.0),
     ("mixed over stock Chainer", "chainer_jo/mixed", ("chainer",), 30.0),
-    ("without a provider over stock Chainer", "chainer_jo/stock", ("chainer",), 1.0),
+    ("without a backend over stock Chainer", "chainer_jo/stock", ("chainer",), 1.0),
 ]

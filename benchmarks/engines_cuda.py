@@ -128,7 +128,7 @@ ENTRIES: dict[str, Callable[[Workload], DeviceStep]] = {
         partial(_joint, engine="cudnn", precision=precision, graph=graph)
         for precision, graph in product(OURS, (False, True))
     },
-    # To fill `FUSED` of the provider.
+    # To fill `FUSED` of the backend.
     **{
         f"chainer_jo/{name}":
         partial(_joint, engine="cudnn", precision=name.split("-")[0], graph=True, fused=fused)

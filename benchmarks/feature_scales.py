@@ -27,9 +27,9 @@ import numpy as np  # noqa: E402
 from sklearn import datasets  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
-from chainer_jo.experiments.provenance import provenance  # noqa: E402
 from chainer_jo.relabel import feature_scaling, training  # noqa: E402
 from chainer_jo.relabel.features import FeatureSet  # noqa: E402
+from chainer_jo.runs.provenance import provenance  # noqa: E402
 
 SETS = "iris", "wine", "breast_cancer", "digits"
 RATES = 0.1, 0.2, 0.4

@@ -29,12 +29,12 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 import machine  # noqa: E402
 
 from chainer_jo import files  # noqa: E402
-from chainer_jo.datasets import source  # noqa: E402
+from chainer_jo.data import source  # noqa: E402
 from chainer_jo.errors import UserError  # noqa: E402
-from chainer_jo.experiments.experiment import PRECISIONS  # noqa: E402
-from chainer_jo.experiments.presets import HALF, PAPER, Study  # noqa: E402
-from chainer_jo.experiments.run import Run, Settings  # noqa: E402
-from chainer_jo.experiments.store import RunStore  # noqa: E402
+from chainer_jo.runs.experiment import PRECISIONS  # noqa: E402
+from chainer_jo.runs.presets import HALF, PAPER, Study  # noqa: E402
+from chainer_jo.runs.run import Run, Settings  # noqa: E402
+from chainer_jo.runs.store import RunStore  # noqa: E402
 
 NOISE_RATE = 0.7
 PRESETS = {preset.name: preset for preset in (PAPER, HALF)}
@@ -53,8 +53,8 @@ def measure(preset: str, data: str, precision: str, epochs: int, threads: int) -
     with tempfile.TemporaryDirectory() as folder:
         store = RunStore(Path(folder))
         run = Run(experiment, found.load(), store, Settings(verbose=True))
-        if run.provider is not None:
-            run.provider.set_threads(threads)
+        if run.backend is not None:
+            run.backend.set_threads(threads)
         worked = [time.process_time()]
         run.trainer.extend(
             lambda trainer: worked.append(time.process_time()),

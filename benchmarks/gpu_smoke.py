@@ -28,13 +28,13 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from chainer_jo import files  # noqa: E402
-from chainer_jo.datasets import source  # noqa: E402
+from chainer_jo.data import source  # noqa: E402
 from chainer_jo.errors import UserError  # noqa: E402
-from chainer_jo.experiments.experiment import PRECISIONS  # noqa: E402
-from chainer_jo.experiments.presets import PAPER, Study  # noqa: E402
-from chainer_jo.experiments.provenance import sources_digest  # noqa: E402
-from chainer_jo.experiments.run import Run, Settings  # noqa: E402
-from chainer_jo.experiments.store import RunStore  # noqa: E402
+from chainer_jo.runs.experiment import PRECISIONS  # noqa: E402
+from chainer_jo.runs.presets import PAPER, Study  # noqa: E402
+from chainer_jo.runs.provenance import sources_digest  # noqa: E402
+from chainer_jo.runs.run import Run, Settings  # noqa: E402
+from chainer_jo.runs.store import RunStore  # noqa: E402
 
 REFERENCE = HERE / "results" / "gpu_smoke-cpu.json"
 NOISE_RATE = 0.5

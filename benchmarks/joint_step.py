@@ -18,16 +18,17 @@ from workload import (
     tiled,
 )
 
+from chainer_jo.engine.backend import use_backend
+from chainer_jo.engine.choice import choose_backend
+from chainer_jo.engine.cuda import graph_step
 from chainer_jo.errors import UserError
-from chainer_jo.functions import providers
-from chainer_jo.links import JointObjective, PreActResNet
-from chainer_jo.links.objectives import Classifier
-from chainer_jo.training.device import graph_step
-from chainer_jo.training.images import NetworkInput
-from chainer_jo.training.iterator import BatchIterator
-from chainer_jo.training.labels import LabelStore
-from chainer_jo.training.optimizers import FlatMomentumSGD
-from chainer_jo.training.updaters import JointUpdater
+from chainer_jo.method.images import NetworkInput
+from chainer_jo.method.iterator import BatchIterator
+from chainer_jo.method.objectives import Classifier, JointObjective
+from chainer_jo.method.optimizers import FlatMomentumSGD
+from chainer_jo.method.preact_resnet import PreActResNet
+from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.updater import JointUpdater
 
 PAD = 4
 ALPHA, BETA = 1.2, 0.8
@@ -47,15 +48,15 @@ def joint_step(
     Raises Missing if the engine does not work here in this precision, or is not captured.
     """
     try:
-        provider = providers.choose(device, precision, engine)
+        backend = choose_backend(device, precision, engine)
     except UserError as error:
         raise Missing(str(error)) from error
-    providers.use(provider)
+    use_backend(backend)
     target = chainer.get_device("@numpy" if device == "cpu" else "@cupy:0")
     if device == "cuda":
         workload = tiled(workload, EPOCH)
     if fused is not None:
-        provider.fused = frozenset(fused)
+        backend.fused = frozenset(fused)
     send = target.send
     network = PreActResNet(
         workload.images.shape[-1],

@@ -41,13 +41,14 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
-from chainer_jo.datasets import digits, noise  # noqa: E402
+from chainer_jo.data import digits  # noqa: E402
 from chainer_jo.errors import UserError  # noqa: E402
-from chainer_jo.experiments.provenance import provenance  # noqa: E402
+from chainer_jo.method import noise  # noqa: E402
 from chainer_jo.relabel import training  # noqa: E402
 from chainer_jo.relabel.features import FeatureSet  # noqa: E402
 from chainer_jo.relabel.label_errors import LabelErrors, find_label_errors  # noqa: E402
 from chainer_jo.relabel.training import Recipe  # noqa: E402
+from chainer_jo.runs.provenance import provenance  # noqa: E402
 
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer")
 CIFAR10 += ("dog", "frog", "horse", "ship", "truck")

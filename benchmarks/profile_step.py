@@ -1,4 +1,4 @@
-"""Where the time of a training step goes: the provider's operations, and what is around them."""
+"""Where the time of a training step goes: the backend's operations, and what is around them."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any
 
 import numpy
 
-from chainer_jo.functions import providers
+from chainer_jo.engine.backend import Backend, current_backend, use_backend
 
 STEPS = 5
 
 
 class Timed:
-    """A provider that keeps account: seconds, calls, floating-point operations, bytes of arrays."""
+    """A backend that keeps account: seconds, calls, floating-point operations, bytes of arrays."""
 
     #: A recording is not asked for its operations.
     recordings = None
 
-    def __init__(self, provider: providers.Provider) -> None:
-        self._provider = provider
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
         self.account: dict[str, dict[str, float]] = {}
 
     def __getattr__(self, name: str) -> Any:
-        operation = getattr(self._provider, name)
+        operation = getattr(self._backend, name)
         if not callable(operation):
             return operation
 
@@ -53,15 +53,15 @@ def profile(step: Callable[[], None]) -> dict:
     the calls take that a step repeats otherwise.
     """
     recorded = _recorded_seconds()
-    timed = Timed(providers.current())
-    providers.use(timed)
+    timed = Timed(current_backend())
+    use_backend(timed)
     step()  # makes what a recording has of its own
     timed.account.clear()
     start = time.perf_counter()
     for _ in range(STEPS):
         step()
     seconds = (time.perf_counter() - start) / STEPS
-    providers.use(timed._provider)
+    use_backend(timed._backend)
     operations = {
         name: {key: value / STEPS for key, value in entry.items()}
         for name, entry in timed.account.items()
@@ -71,7 +71,7 @@ def profile(step: Callable[[], None]) -> dict:
 
 def _recorded_seconds() -> float | None:
     """Of the calls of a recorded step alone; None where none is recorded."""
-    (recording,) = (providers.current().recordings or {None: None}).values()
+    (recording,) = (current_backend().recordings or {None: None}).values()
     if recording is None:
         return None
     start = time.perf_counter()

@@ -7,7 +7,8 @@ import quick  # noqa: F401
 from sklearn.datasets import load_sample_images
 
 from chainer_jo.commands import main
-from chainer_jo.datasets import ImageData, source
+from chainer_jo.data import source
+from chainer_jo.data.image_data import ImageData
 from chainer_jo.paper import tables
 from chainer_jo.report.comparison_table import comparison_table
 

@@ -3,9 +3,9 @@
 import quick  # noqa: F401
 
 from chainer_jo.commands import main
+from chainer_jo.method.soft_labels import RULES
 from chainer_jo.report.cells import Cell, score
 from chainer_jo.report.table import Block, Table
-from chainer_jo.training.labels import RULES
 
 
 def sharpened(store, mean):

@@ -10,17 +10,19 @@ import numpy as np
 from chainer import training
 from chainer.training.extensions import LogReport, PrintReport
 
-from chainer_jo.datasets import augmentation, digits, noise
-from chainer_jo.functions import providers
-from chainer_jo.links import Classifier, JointObjective, PreActResNet
-from chainer_jo.training import extensions
-from chainer_jo.training.images import NetworkInput
-from chainer_jo.training.iterator import BatchIterator
-from chainer_jo.training.labels import LabelStore
-from chainer_jo.training.optimizers import FlatMomentumSGD
-from chainer_jo.training.updaters import JointUpdater
+from chainer_jo.data import digits
+from chainer_jo.engine.backend import use_backend
+from chainer_jo.engine.choice import choose_backend
+from chainer_jo.method import augmentation, extensions, noise
+from chainer_jo.method.images import NetworkInput
+from chainer_jo.method.iterator import BatchIterator
+from chainer_jo.method.objectives import Classifier, JointObjective
+from chainer_jo.method.optimizers import FlatMomentumSGD
+from chainer_jo.method.preact_resnet import PreActResNet
+from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.updater import JointUpdater
 
-providers.use(providers.choose("cpu"))  # oneDNN where it is installed, else Chainer's functions
+use_backend(choose_backend("cpu"))  # oneDNN where it is installed, else Chainer's functions
 data = digits.load()
 true, classes = data.train_labels, data.num_classes
 noisy = noise.symmetric(true, 0.5, classes, np.random.default_rng(0))

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.presets import PRESETS
-from chainer_jo.experiments.provenance import known
-from chainer_jo.experiments.store import read_packed
+from chainer_jo.runs.experiment import Experiment
+from chainer_jo.runs.presets import PRESETS
+from chainer_jo.runs.provenance import known
+from chainer_jo.runs.store import read_packed
 
 #: The preset of the paper's own scale, and those of which the README shows the first there is.
 FULL_SCALE = "paper"

@@ -7,9 +7,9 @@ to be edited.
 from pathlib import Path
 
 from chainer_jo.commands import main
-from chainer_jo.experiments.presets import Study
-from chainer_jo.experiments.store import RunStore
 from chainer_jo.report.output import Output, Page
+from chainer_jo.runs.presets import Study
+from chainer_jo.runs.store import RunStore
 
 CAPTION = (
     "The loop of the method: what the network says of an image, averaged over past epochs, becomes "

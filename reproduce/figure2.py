@@ -1,11 +1,11 @@
 """Figure 2: test accuracy with a high and a low learning rate on SN-CIFAR, cross entropy only."""
 
 from chainer_jo.commands import main
-from chainer_jo.experiments.presets import Study
 from chainer_jo.paper.settings import FIGURE2_EPOCHS, FIGURE2_LEARNING_RATES
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
 from chainer_jo.report.words import images
+from chainer_jo.runs.presets import Study
 
 CAPTION = "Test accuracy of cross entropy alone, at a high and at a low learning rate"
 #: The paper names none.

@@ -1,12 +1,12 @@
 """Figure 3: training loss at different noise rates on SN-CIFAR, cross entropy only."""
 
 from chainer_jo.commands import main
-from chainer_jo.experiments.presets import Study
 from chainer_jo.paper.settings import FIGURE3_SCHEDULE as SCHEDULE
 from chainer_jo.paper.tables import TABLE1
 from chainer_jo.report.curves import Curve, Inset
 from chainer_jo.report.figure import Figure
 from chainer_jo.report.words import images
+from chainer_jo.runs.presets import Study
 
 CAPTION = (
     "Training loss of cross entropy alone by noise rate, at a high learning rate and after it is "

@@ -1,7 +1,6 @@
 """Figure 4: recovery accuracy of soft and hard labels in the first step on SN-CIFAR at 0.7."""
 
 from chainer_jo.commands import main
-from chainer_jo.experiments.presets import Study
 from chainer_jo.paper.settings import (
     FIGURE4_BEST_HARD,
     FIGURE4_BEST_TOP,
@@ -15,6 +14,7 @@ from chainer_jo.report.curves import Curve, Inset
 from chainer_jo.report.figure import Figure
 from chainer_jo.report.table import Block
 from chainer_jo.report.words import images, of_the_paper
+from chainer_jo.runs.presets import Study
 
 CAPTION = (
     "Recovery accuracy of the first step with soft labels, and with hard ones of which all or only "

@@ -4,11 +4,11 @@ The paper prints their best and last values, and no curves; so this is none of i
 """
 
 from chainer_jo.commands import main
-from chainer_jo.experiments.presets import Study
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
 from chainer_jo.report.headline import NOISE_RATE
 from chainer_jo.report.words import images
+from chainer_jo.runs.presets import Study
 
 CAPTION = (
     "Test accuracy by epoch of the runs of Table 1: cross entropy, the joint method's first step, "

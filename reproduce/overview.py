@@ -7,7 +7,7 @@ from readme_regions import fill, result, script_costs, status, table1
 from results_page import page
 
 from chainer_jo import files
-from chainer_jo.commands.command_line import Parser, ending
+from chainer_jo.command_line import Parser, ending
 
 ROOT = Path(__file__).resolve().parent.parent
 

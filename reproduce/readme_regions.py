@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 
 from committed import FULL_SCALE, MOST_TELLING, Reference, described, trials
 
-from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.presets import PRESETS, Study
-from chainer_jo.experiments.store import RunStore, read_packed
 from chainer_jo.paper.tables import TABLE1
 from chainer_jo.report.claims import summary
 from chainer_jo.report.headline import NOISE_RATE, SHOWN, headline, means
 from chainer_jo.report.words import counted, images, of_the_paper, slug
+from chainer_jo.runs.experiment import Experiment
+from chainer_jo.runs.presets import PRESETS, Study
+from chainer_jo.runs.store import RunStore, read_packed
 
 #: Characters of a line of prose.
 LINE = 140

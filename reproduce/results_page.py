@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from committed import Reference, described, trials
 from readme_regions import wrapped
 
-from chainer_jo.experiments.presets import PRESETS
-from chainer_jo.experiments.store import PACKED
 from chainer_jo.paper.claims import GROUPS
 from chainer_jo.paper.claims.claim import NOT_RUN
 from chainer_jo.report.claims import summary
 from chainer_jo.report.words import counted, slug
+from chainer_jo.runs.presets import PRESETS
+from chainer_jo.runs.store import PACKED
 
 
 def page(found: Sequence[Reference]) -> str:

@@ -1,10 +1,10 @@
 """Table 5: the hyper parameters of the first step on SN-CIFAR, read off the runs of Table 1."""
 
 from chainer_jo.commands import main
-from chainer_jo.experiments.presets import Study
 from chainer_jo.paper import tables
 from chainer_jo.report.static_table import StaticTable
 from chainer_jo.report.words import images
+from chainer_jo.runs.presets import Study
 
 
 def table(study: Study) -> StaticTable:

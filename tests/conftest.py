@@ -21,8 +21,8 @@ sys.path += [str(ROOT / "benchmarks"), str(ROOT / "reproduce")]
 
 # Before any test imports chainer: see chainer_jo._compat.
 from chainer_jo.cores import usable_cores  # noqa: E402
-from chainer_jo.datasets.array_cache import download  # noqa: E402
-from chainer_jo.functions import providers  # noqa: E402
+from chainer_jo.data.array_cache import download  # noqa: E402
+from chainer_jo.engine.backend import use_backend  # noqa: E402
 
 
 @pytest.hookimpl(optionalhook=True)  # without pytest-xdist nothing asks
@@ -35,7 +35,7 @@ def pytest_xdist_auto_num_workers(config):
 def engine_as_before():
     """A run makes its engine that of the process; the next test has none that it did not choose."""
     yield
-    providers.use(None)
+    use_backend(None)
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """A stand-in for the module ``cudnn``: its graphs compute in NumPy, in float64, on host addresses.
 
-It is as strict as the real one about what the provider relies on: the order of the calls that plan
+It is as strict as the real one about what the backend relies on: the order of the calls that plan
 a graph, NHWC strides, and an aligned address for every tensor with memory and for no other.
 """
 
@@ -324,7 +324,7 @@ def dgrad(gy, W, x_dim, padding, stride):
 
 
 class HostArrays:
-    """NumPy in CuPy's place, with what the provider takes from ``cupy.cuda``."""
+    """NumPy in CuPy's place, with what the backend takes from ``cupy.cuda``."""
 
     def __init__(self, clock=lambda: 0.0):
         self.stream, self.capturing = 7, False

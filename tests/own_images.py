@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from chainer_jo.datasets.array_cache import download
+from chainer_jo.data.array_cache import download
 from chainer_jo.relabel import cli, own_data
 
 #: Two that are easily told apart, and one that a single image has.

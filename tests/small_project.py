@@ -11,7 +11,7 @@ import pytest
 from processes import ROOT, run
 
 SMALL = {
-    "chainer_jo/experiments/presets.py": """
+    "chainer_jo/runs/presets.py": """
         from dataclasses import replace
         PAPER = replace(
             DIGITS, name="paper", network=Network((1,), (4,)), train_images=180,

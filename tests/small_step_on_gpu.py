@@ -9,13 +9,14 @@ import chainer_jo  # noqa: E402, F401, I001  (before chainer)
 import chainer  # noqa: E402
 import numpy as np  # noqa: E402
 
-from chainer_jo.functions.providers.cudnn import load  # noqa: E402
-from chainer_jo.links import Classifier, JointObjective, PreActResNet  # noqa: E402
-from chainer_jo.training.images import NetworkInput  # noqa: E402
-from chainer_jo.training.iterator import BatchIterator  # noqa: E402
-from chainer_jo.training.labels import LabelStore  # noqa: E402
-from chainer_jo.training.optimizers import FlatMomentumSGD  # noqa: E402
-from chainer_jo.training.updaters import JointUpdater  # noqa: E402
+from chainer_jo.engine.cuda.cudnn import load  # noqa: E402
+from chainer_jo.method.objectives import Classifier, JointObjective  # noqa: E402
+from chainer_jo.method.preact_resnet import PreActResNet  # noqa: E402
+from chainer_jo.method.images import NetworkInput  # noqa: E402
+from chainer_jo.method.iterator import BatchIterator  # noqa: E402
+from chainer_jo.method.soft_labels import LabelStore  # noqa: E402
+from chainer_jo.method.optimizers import FlatMomentumSGD  # noqa: E402
+from chainer_jo.method.updater import JointUpdater  # noqa: E402
 
 
 def main() -> None:
@@ -35,7 +36,7 @@ def main() -> None:
         device.send(labels),
         device,
     )
-    with chainer.using_config("jo_provider", load("mixed")), chainer.Reporter():
+    with chainer.using_config("jo_backend", load("mixed")), chainer.Reporter():
         for _ in range(3):
             updater.update()
     assert bool(device.xp.isfinite(updater.get_optimizer("main").parameters).all())

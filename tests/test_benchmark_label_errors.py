@@ -6,7 +6,7 @@ import label_errors as benchmark
 import numpy as np
 import pytest
 
-from chainer_jo.datasets import noise
+from chainer_jo.method import noise
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import train_step
 import worker
 import workload
 
-from chainer_jo.experiments import presets
+from chainer_jo.runs import presets
 
 
 def test_the_network_is_the_papers():
@@ -38,7 +38,7 @@ def test_a_run(tmp_path, capsys):
         assert entry["processor_s"] > 0
         assert 20 < entry["peak_mb"] < 4000
     assert result["machine"]["threads"] == 1
-    ratio = next(r for r in result["ratios"] if r["name"].startswith("without a provider"))
+    ratio = next(r for r in result["ratios"] if r["name"].startswith("without a backend"))
     assert ratio["ratio"] == pytest.approx(
         measured["chainer"]["median_s"] / measured["chainer_jo/stock"]["median_s"]
     )

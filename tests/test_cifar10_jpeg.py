@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image, JpegImagePlugin
 
-from chainer_jo.datasets import cifar10, cifar10_jpeg, image_folder
-from chainer_jo.datasets.image_data import ImageData
+from chainer_jo.data import cifar10, cifar10_jpeg, image_folder
+from chainer_jo.data.image_data import ImageData
 
 NAMES = ("cat", "dog", "frog")
 pytestmark = pytest.mark.usefixtures("cache")

@@ -16,11 +16,11 @@ from clothing1m_like import CLASSES, SMALL, append, make_clothing1m_like
 from PIL import Image
 from processes import alive, finish, start, wait_until
 
-from chainer_jo.datasets import clothing1m, clothing1m_standin
-from chainer_jo.datasets.clothing1m import load, parse
-from chainer_jo.datasets.input_problems import Problems
-from chainer_jo.datasets.labelled_data import UNKNOWN, ImageFiles, as_keys, class_index, digest_keys
-from chainer_jo.datasets.prepare_clothing1m import main, prepare
+from chainer_jo.data import clothing1m, clothing1m_standin
+from chainer_jo.data.clothing1m import load, parse
+from chainer_jo.data.input_problems import Problems
+from chainer_jo.data.labelled_data import UNKNOWN, ImageFiles, as_keys, class_index, digest_keys
+from chainer_jo.data.prepare_clothing1m import main, prepare
 from chainer_jo.errors import UserError
 
 
@@ -251,7 +251,7 @@ def test_prepare_says_what_it_cannot_write_in_one_line(whole, tmp_path, capsys, 
 
 SLOW = """
 import time
-from chainer_jo.datasets import prepare_clothing1m
+from chainer_jo.data import prepare_clothing1m
 
 open_resized = prepare_clothing1m.open_resized
 

@@ -12,14 +12,14 @@ from clothing1m_like import make_clothing1m_like
 from processes import ROOT, environment, run
 
 from chainer_jo.commands import clothing1m_main as main
-from chainer_jo.datasets import clothing1m
+from chainer_jo.data import clothing1m
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.presets import CLOTHING1M_DIGITS as DIGITS
-from chainer_jo.experiments.presets import CLOTHING1M_PAPER as PAPER
-from chainer_jo.experiments.presets import REAL, Study, pretrained
-from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper import tables
 from chainer_jo.report.clothing1m import figure7, table3
+from chainer_jo.runs.presets import CLOTHING1M_DIGITS as DIGITS
+from chainer_jo.runs.presets import CLOTHING1M_PAPER as PAPER
+from chainer_jo.runs.presets import REAL, Study, pretrained
+from chainer_jo.runs.store import RunStore
 
 NAMES = list(clothing1m.CLASS_NAMES)
 

@@ -20,22 +20,22 @@ from test_continuing import EXPERIMENTS, outcome
 from tiny import STUDY, TINY
 
 from chainer_jo.commands import app, main
-from chainer_jo.datasets import digits
+from chainer_jo.data import digits
 from chainer_jo.errors import UserError
-from chainer_jo.experiments import presets, provenance
-from chainer_jo.experiments.run import Settings
-from chainer_jo.experiments.store import RunStore
+from chainer_jo.method.soft_labels import RULES
 from chainer_jo.paper import tables
 from chainer_jo.report.comparison_table import comparison_table
-from chainer_jo.scheduling.local_pool import LocalPool
-from chainer_jo.scheduling.scheduler import Scheduler
-from chainer_jo.training.labels import RULES
+from chainer_jo.runs import presets, provenance
+from chainer_jo.runs.local_pool import LocalPool
+from chainer_jo.runs.run import Settings
+from chainer_jo.runs.scheduler import Scheduler
+from chainer_jo.runs.store import RunStore
 
 distributed = pytest.importorskip("distributed")
 from distributed.diagnostics.plugin import SchedulerPlugin  # noqa: E402
 
-from chainer_jo.scheduling import cluster  # noqa: E402
-from chainer_jo.scheduling.cluster import Cluster  # noqa: E402
+from chainer_jo.runs import cluster  # noqa: E402
+from chainer_jo.runs.cluster import Cluster  # noqa: E402
 
 BASELINE = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
 LONG = replace(BASELINE, optimization=replace(BASELINE.optimization, epochs=100_000))
@@ -313,7 +313,7 @@ def test_data_that_the_script_itself_loads_are_sent(dask, tmp_path, monkeypatch)
 
 
 RULE = """
-from chainer_jo.training.labels import RULES
+from chainer_jo.method.soft_labels import RULES
 
 def reversed_(store, mean):
     store.labels[...] = mean[:, ::-1]

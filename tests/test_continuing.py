@@ -22,16 +22,15 @@ from processes import HERE
 from tiny import STUDY
 
 from chainer_jo import files
-from chainer_jo.datasets import digits
+from chainer_jo.data import digits
 from chainer_jo.errors import UserError
-from chainer_jo.experiments import provenance
-from chainer_jo.experiments.provenance import collect, other_code
-from chainer_jo.experiments.run import Run, Settings
-from chainer_jo.experiments.store import RunStore
-from chainer_jo.scheduling import worker
-from chainer_jo.scheduling.cost import UNKNOWN, Cost
-from chainer_jo.scheduling.scheduler import pending, tidy, with_first_steps
-from chainer_jo.training.extensions import Paused
+from chainer_jo.method.extensions import Paused
+from chainer_jo.runs import provenance, worker
+from chainer_jo.runs.cost import UNKNOWN, Cost
+from chainer_jo.runs.provenance import collect, other_code
+from chainer_jo.runs.run import Run, Settings
+from chainer_jo.runs.scheduler import pending, tidy, with_first_steps
+from chainer_jo.runs.store import RunStore
 
 EXPERIMENTS = [
     STUDY.joint("symmetric", 0.5, 0),
@@ -44,11 +43,11 @@ EXPERIMENTS = [
 PROGRAM = """
 import sys
 import chainer_jo
-from chainer_jo.datasets import digits
-from chainer_jo.scheduling.local_pool import LocalPool
-from chainer_jo.experiments.run import Settings
-from chainer_jo.scheduling.scheduler import Scheduler
-from chainer_jo.experiments.store import RunStore
+from chainer_jo.data import digits
+from chainer_jo.runs.local_pool import LocalPool
+from chainer_jo.runs.run import Settings
+from chainer_jo.runs.scheduler import Scheduler
+from chainer_jo.runs.store import RunStore
 from test_continuing import EXPERIMENTS
 if __name__ == "__main__":
     store = RunStore(sys.argv[1])

@@ -9,17 +9,11 @@ import numpy as np
 import pytest
 from fake_cudnn import HostArrays, Library, Offer
 
+from chainer_jo.engine.cuda import cudnn_choices, cudnn_planner
+from chainer_jo.engine.cuda.cudnn import CuDNN
+from chainer_jo.engine.cuda.cudnn_choices import NAME, Choices
+from chainer_jo.engine.cuda.cudnn_planner import CANDIDATES, ROUNDS, RUNS, SECONDS, WORKSPACE
 from chainer_jo.errors import UserError
-from chainer_jo.functions.providers import cudnn_choices, cudnn_planner
-from chainer_jo.functions.providers.cudnn import CuDNN
-from chainer_jo.functions.providers.cudnn_choices import NAME, Choices
-from chainer_jo.functions.providers.cudnn_planner import (
-    CANDIDATES,
-    ROUNDS,
-    RUNS,
-    SECONDS,
-    WORKSPACE,
-)
 
 HERE = "H100, cuDNN 9.28.0"
 SLOW, FAST = Offer("eng1_k2=5", 30.0, off=0.25), Offer("eng1_k2=7", 20.0, off=0.5)
@@ -28,21 +22,21 @@ GRAPH = "fp32 convolution (2, 3, 6, 6) (4, 3, 3, 3) 1 1 False"
 X, W = np.ones((2, 3, 6, 6), np.float32), np.ones((4, 3, 3, 3), np.float32)
 
 
-def convolution(provider, x=X):
-    return provider.conv2d(x, W, 1, 1, None)
+def convolution(backend, x=X):
+    return backend.conv2d(x, W, 1, 1, None)
 
 
 def make(*offers, choices=None, folder=None, precision="fp32"):
-    """A provider, and the library below it, whose graphs have these plans."""
+    """A backend, and the library below it, whose graphs have these plans."""
     library = Library()
     library.offers = offers
     arrays = HostArrays(lambda: library.clock)
     kernels = SimpleNamespace(occupy=lambda x, passes: arrays.allocated.append(passes))
     choices = choices or Choices(HERE)
-    provider = CuDNN(library, "handle", precision, arrays, kernels, choices)
+    backend = CuDNN(library, "handle", precision, arrays, kernels, choices)
     if folder is not None:
-        provider.keep_choices(folder)
-    return provider, library
+        backend.keep_choices(folder)
+    return backend, library
 
 
 def runs(library):
@@ -78,40 +72,40 @@ def clock(monkeypatch):
 
 
 def test_the_fastest_is_chosen_by_timing_and_runs_from_the_first_call_on():
-    provider, library = make(SLOW, FAST, MIDDLE)
+    backend, library = make(SLOW, FAST, MIDDLE)
     plain = convolution(make(Offer("eng0"))[0])
     for _ in range(2):
-        assert np.array_equal(convolution(provider), plain * (1 + FAST.off))
+        assert np.array_equal(convolution(backend), plain * (1 + FAST.off))
     assert chosen(library) == FAST.name
     assert runs(library) == [3 * (1 + ROUNDS * RUNS) + 2]
 
 
 def test_the_gpu_is_occupied_while_runs_are_queued():
-    provider, _ = make(SLOW, FAST)
-    convolution(provider)
-    assert sum(isinstance(passes, int) for passes in provider._xp.allocated) == 2 * ROUNDS
+    backend, _ = make(SLOW, FAST)
+    convolution(backend)
+    assert sum(isinstance(passes, int) for passes in backend._xp.allocated) == 2 * ROUNDS
 
 
 @pytest.mark.parametrize("precision", ["fp32", "tf32", "mixed"])
 def test_what_varies_from_call_to_call_is_neither_built_nor_run(precision):
     refused = Offer("eng0", 1.0, notes=("NONDETERMINISTIC",))
-    provider, library = make(refused, SLOW, refused, FAST, precision=precision)
-    convolution(provider, provider.as_activation(X))
+    backend, library = make(refused, SLOW, refused, FAST, precision=precision)
+    convolution(backend, backend.as_activation(X))
     assert chosen(library) == FAST.name
     assert {offer for _, offer in library.built} == {SLOW, FAST}
 
 
 @pytest.mark.parametrize("second", [30.0, 29.5])
 def test_of_those_as_fast_cudnns_first_is_chosen(second):
-    provider, library = make(SLOW, Offer("eng4", second), Offer("eng5", second))
-    convolution(provider)
+    backend, library = make(SLOW, Offer("eng4", second), Offer("eng5", second))
+    convolution(backend)
     assert chosen(library) == SLOW.name
 
 
 def test_so_many_are_timed_at_most():
     offers = [Offer(f"eng{i}", 100.0 - i) for i in range(CANDIDATES + 5)]
-    provider, library = make(*offers)
-    convolution(provider)
+    backend, library = make(*offers)
+    convolution(backend)
     assert len(library.built) == CANDIDATES
 
 
@@ -122,65 +116,65 @@ def test_so_many_are_timed_at_most():
 def test_building_takes_little_more_than_a_share_of_a_second(shares, number):
     """The first is built in any case; none is begun that would end too late if it took as long as
     the one before."""
-    provider, library = make(
+    backend, library = make(
         *(Offer(f"eng{i}", seconds_to_build=s * SECONDS) for i, s in enumerate(shares))
     )
-    convolution(provider)
+    convolution(backend)
     assert len(library.built) == number
 
 
 def test_much_memory_is_not_taken_for_speed():
     greedy = Offer("eng9", 1.0, workspace=WORKSPACE + 1)
-    provider, library = make(SLOW, greedy)
-    convolution(provider)
+    backend, library = make(SLOW, greedy)
+    convolution(backend)
     assert chosen(library) == SLOW.name
-    provider, library = make(Offer("eng9", workspace=4096))
-    convolution(provider)
-    assert provider._xp.allocated[-1].nbytes == 4096, "if there is nothing else"
+    backend, library = make(Offer("eng9", workspace=4096))
+    convolution(backend)
+    assert backend._xp.allocated[-1].nbytes == 4096, "if there is nothing else"
 
 
 def test_what_cannot_be_built_or_run_is_passed_over():
     broken = [Offer("eng8", 1.0, builds=False), Offer("eng9", 1.0, runs=False)]
-    provider, library = make(*broken, SLOW, FAST)
-    convolution(provider)
+    backend, library = make(*broken, SLOW, FAST)
+    convolution(backend)
     assert chosen(library) == FAST.name
     slow = Offer("eng8", builds=False, seconds_to_build=2 * SECONDS)
-    provider, library = make(slow, SLOW)
-    convolution(provider)
+    backend, library = make(slow, SLOW)
+    convolution(backend)
     assert chosen(library) == SLOW.name
-    provider, library = make(broken[0])
+    backend, library = make(broken[0])
     with pytest.raises(UserError, match="no engine"):
-        convolution(provider)
-    provider, library = make(broken[1])
+        convolution(backend)
+    backend, library = make(broken[1])
     with pytest.raises(RuntimeError, match="EXECUTION_FAILED"):
-        convolution(provider)
+        convolution(backend)
 
 
 def test_a_continued_run_has_the_same_plans_without_measuring(tmp_path, caplog):
-    provider, _ = make(SLOW, FAST, folder=tmp_path)
-    first = convolution(provider)
+    backend, _ = make(SLOW, FAST, folder=tmp_path)
+    first = convolution(backend)
     entry = file(tmp_path)[HERE][GRAPH]
     assert entry == {"plan": FAST.name, "microseconds": [30.0, 20.0]}
     # Today another one is faster, and cuDNN's order is another.
     again, library = make(Offer("eng9", 1.0), SLOW, FAST, folder=tmp_path)
     assert np.array_equal(convolution(again), first)
     assert runs(library) == [1] and len(library.built) == 1
-    assert provider.choices == again.choices is not None
+    assert backend.choices == again.choices is not None
     assert not caplog.records
 
 
 def test_the_only_plan_is_kept_too(tmp_path):
     convolution(make(SLOW, folder=tmp_path)[0])
-    provider, library = make(FAST, SLOW, folder=tmp_path)
-    convolution(provider)
+    backend, library = make(FAST, SLOW, folder=tmp_path)
+    convolution(backend)
     assert chosen(library) == SLOW.name
 
 
 def test_each_precision_chooses_by_itself(tmp_path):
     choices = Choices(HERE)
     convolution(make(SLOW, choices=choices, folder=tmp_path)[0])
-    provider, library = make(MIDDLE, choices=choices, folder=tmp_path, precision="tf32")
-    convolution(provider)
+    backend, library = make(MIDDLE, choices=choices, folder=tmp_path, precision="tf32")
+    convolution(backend)
     assert kept(tmp_path) == {GRAPH: SLOW.name, GRAPH.replace("fp32", "tf32"): MIDDLE.name}
 
 
@@ -189,8 +183,8 @@ def test_on_another_gpu_it_says_so_once_and_chooses_anew(tmp_path, caplog):
     there = "H200, cuDNN 9.28.0"
     for turn in range(2):
         caplog.clear()
-        provider, library = make(MIDDLE, SLOW, choices=Choices(there), folder=tmp_path)
-        convolution(provider)
+        backend, library = make(MIDDLE, SLOW, choices=Choices(there), folder=tmp_path)
+        convolution(backend)
         assert chosen(library) == MIDDLE.name
         lines = [record.getMessage() for record in caplog.records]
         assert len(lines) == (turn == 0)
@@ -204,8 +198,8 @@ def test_on_another_gpu_it_says_so_once_and_chooses_anew(tmp_path, caplog):
 ])  # fmt: skip
 def test_a_plan_that_is_not_there_any_more_is_replaced(tmp_path, caplog, offers):
     convolution(make(SLOW, FAST, folder=tmp_path)[0])
-    provider, library = make(*offers, folder=tmp_path)
-    convolution(provider)
+    backend, library = make(*offers, folder=tmp_path)
+    convolution(backend)
     assert chosen(library) == MIDDLE.name and kept(tmp_path) == {GRAPH: MIDDLE.name}
     (record,) = caplog.records
     assert FAST.name in record.getMessage() and GRAPH in record.getMessage()
@@ -217,21 +211,19 @@ def test_a_damaged_file_is_one_line_and_is_mended(tmp_path, caplog, text):
     path = tmp_path / NAME
     path.parent.mkdir()
     path.write_text(text)
-    provider, library = make(SLOW, FAST, folder=tmp_path)
-    convolution(provider)
+    backend, library = make(SLOW, FAST, folder=tmp_path)
+    convolution(backend)
     assert chosen(library) == FAST.name and kept(tmp_path) == {GRAPH: FAST.name}
     (record,) = caplog.records
     assert record.getMessage() == f"{path}: damaged; plans are chosen anew"
 
 
 def test_nothing_is_timed_while_a_stream_captures(tmp_path):
-    provider, library = make(
-        Offer("eng0", notes=("NONDETERMINISTIC",)), SLOW, FAST, folder=tmp_path
-    )
-    provider._xp.capturing = True  # its events refuse to be made then
-    convolution(provider)
-    provider._xp.capturing = False
-    convolution(provider)
+    backend, library = make(Offer("eng0", notes=("NONDETERMINISTIC",)), SLOW, FAST, folder=tmp_path)
+    backend._xp.capturing = True  # its events refuse to be made then
+    convolution(backend)
+    backend._xp.capturing = False
+    convolution(backend)
     assert chosen(library) == SLOW.name and runs(library) == [2]
     assert kept(tmp_path) == {GRAPH: SLOW.name}
 
@@ -281,30 +273,30 @@ def test_a_process_measures_once_wherever_it_keeps_what_it_chose(tmp_path):
 
 def test_in_a_folder_with_other_plans_these_are_taken(tmp_path):
     convolution(make(SLOW, folder=tmp_path / "theirs")[0])
-    provider, library = make(SLOW, FAST, folder=tmp_path / "ours")
-    plain = convolution(provider) / (1 + FAST.off)
-    digest = provider.choices
-    provider.keep_choices(tmp_path / "theirs")
-    assert np.array_equal(convolution(provider), plain * (1 + SLOW.off))
-    assert provider.choices != digest
-    provider.keep_choices(tmp_path / "ours")
-    assert np.array_equal(convolution(provider), plain * (1 + FAST.off))
-    assert provider.choices == digest
-    provider.keep_choices(tmp_path / "ours")
-    convolution(provider)
+    backend, library = make(SLOW, FAST, folder=tmp_path / "ours")
+    plain = convolution(backend) / (1 + FAST.off)
+    digest = backend.choices
+    backend.keep_choices(tmp_path / "theirs")
+    assert np.array_equal(convolution(backend), plain * (1 + SLOW.off))
+    assert backend.choices != digest
+    backend.keep_choices(tmp_path / "ours")
+    assert np.array_equal(convolution(backend), plain * (1 + FAST.off))
+    assert backend.choices == digest
+    backend.keep_choices(tmp_path / "ours")
+    convolution(backend)
     assert len(library.graphs) == 3, "planned anew only where the plan is another one"
 
 
 def test_the_digest_is_of_what_ran_in_this_run(tmp_path):
-    provider, _ = make(SLOW, FAST, folder=tmp_path)
-    assert provider.choices is None
-    convolution(provider)
-    digest = provider.choices
-    convolution(provider, X[:1])
-    assert provider.choices != digest
-    provider.keep_choices(tmp_path)
-    convolution(provider)
-    assert provider.choices == digest
+    backend, _ = make(SLOW, FAST, folder=tmp_path)
+    assert backend.choices is None
+    convolution(backend)
+    digest = backend.choices
+    convolution(backend, X[:1])
+    assert backend.choices != digest
+    backend.keep_choices(tmp_path)
+    convolution(backend)
+    assert backend.choices == digest
 
 
 def test_a_folder_that_cannot_be_written_to_is_the_users(tmp_path):
@@ -317,6 +309,6 @@ def test_without_a_folder_choices_last_as_long_as_the_process(tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     choices = Choices(HERE)
     convolution(make(SLOW, FAST, choices=choices)[0])
-    provider, library = make(SLOW, FAST, choices=choices)
-    convolution(provider)
+    backend, library = make(SLOW, FAST, choices=choices)
+    convolution(backend)
     assert runs(library) == [1] and not list(tmp_path.iterdir()) and not caplog.records

@@ -7,9 +7,10 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from fake_cudnn import Library
 
+from chainer_jo.engine.backend import Unavailable
+from chainer_jo.engine.choice import _notice_once, choose_backend
+from chainer_jo.engine.cuda import cudnn_library
 from chainer_jo.errors import UserError
-from chainer_jo.functions import providers
-from chainer_jo.functions.providers import Unavailable, cudnn_library
 
 
 class FakeCuPy(ModuleType):
@@ -96,14 +97,14 @@ def test_a_library_that_cannot_be_loaded_beforehand_may_still_be_found(monkeypat
 
 def test_without_cudnn_stock_chainer_computes_after_one_notice(monkeypatch, caplog):
     install(monkeypatch, FakeCuPy(), None)
-    providers._notice_once.cache_clear()
+    _notice_once.cache_clear()
     with caplog.at_level(logging.WARNING):
-        assert providers.choose("cuda") is None
-        assert providers.choose("cuda") is None
+        assert choose_backend("cuda") is None
+        assert choose_backend("cuda") is None
     assert [r.message.count("pip install nvidia-cudnn-frontend") for r in caplog.records] == [1]
     with pytest.raises(
         UserError, match="'mixed' needs the cudnn engine, and .*nvidia-cudnn-frontend"
     ):
-        providers.choose("cuda", "mixed")
+        choose_backend("cuda", "mixed")
     with pytest.raises(UserError, match="'cudnn' is not available: .*nvidia-cudnn-frontend"):
-        providers.choose("cuda", engine="cudnn")
+        choose_backend("cuda", engine="cudnn")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from chainer_jo.datasets import augmentation
 from chainer_jo.errors import UserError
+from chainer_jo.method import augmentation
 
 pytestmark = pytest.mark.usefixtures("arithmetic")
 

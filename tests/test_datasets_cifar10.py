@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chainer_jo.datasets import ImageData, cifar10, source
+from chainer_jo.data import cifar10, source
+from chainer_jo.data.image_data import ImageData
 from chainer_jo.errors import UserError
 
 COMMITTED = Path(__file__).parents[1] / "results/reference/paper-mixed/data.json"

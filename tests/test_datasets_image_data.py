@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from chainer_jo.datasets import ImageData, digits
+from chainer_jo.data import digits
+from chainer_jo.data.image_data import ImageData
 from chainer_jo.errors import UserError
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from chainer_jo.datasets import image_folder, source
-from chainer_jo.datasets.array_cache import download
+from chainer_jo.data import image_folder, source
+from chainer_jo.data.array_cache import download
 from chainer_jo.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("cache")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from chainer_jo.datasets import noise
 from chainer_jo.errors import UserError
+from chainer_jo.method import noise
 
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 DIGITS = tuple("0123456789")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from processes import environment, run
 
-from chainer_jo.datasets import digits, source
-from chainer_jo.datasets.array_cache import download
+from chainer_jo.data import digits, source
+from chainer_jo.data.array_cache import download
 from chainer_jo.errors import UserError
 
 CIFAR10_JPEG = Path(__file__).parents[2] / "shared/data/cifar10-jpeg.tar.xz"
@@ -93,8 +93,8 @@ def test_digits_are_decoded_once_and_wherever_nothing_can_be_kept(tmp_path, monk
     monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "cache"))
     assert digits.load().fingerprint() == kept_nowhere
     said = run(
-        [sys.executable, "-c", "import sys; from chainer_jo.datasets import digits; "
-         "from chainer_jo.scheduling import worker; print(digits.load().fingerprint(), "
+        [sys.executable, "-c", "import sys; from chainer_jo.data import digits; "
+         "from chainer_jo.runs import worker; print(digits.load().fingerprint(), "
          "'sklearn' in sys.modules)"],
         env=environment(CHAINER_DATASET_ROOT=tmp_path / "cache"),
     ).stdout  # fmt: skip

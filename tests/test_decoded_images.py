@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from chainer_jo.datasets import decoding
+from chainer_jo.data import decoding
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import own_data
 from chainer_jo.relabel.labelled_images import read_sets

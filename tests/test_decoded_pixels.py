@@ -10,8 +10,8 @@ import pytest
 from image_bytes import ORIENTATIONS, bmp, png, tiff
 from PIL import Image, PngImagePlugin, TiffImagePlugin
 
-from chainer_jo.datasets import decoding
-from chainer_jo.datasets.decoding import open_rgb
+from chainer_jo.data import decoding
+from chainer_jo.data.decoding import open_rgb
 from chainer_jo.errors import UserError
 
 H, W = 5, 11  # no multiple of 8, so that rows of single bits end within a byte

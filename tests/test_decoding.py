@@ -7,7 +7,7 @@ import pytest
 from PIL import EpsImagePlugin, Image
 from processes import run
 
-from chainer_jo.datasets.decoding import decode
+from chainer_jo.data.decoding import decode
 from chainer_jo.errors import UserError
 
 POSTSCRIPT = "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n%%EOF\n"
@@ -111,7 +111,7 @@ def test_a_decompression_bomb_is_refused_and_a_large_photograph_is_not(tmp_path,
         decode(path)
     # In a process of its own, where the tests' own rules for warnings do not hold.
     code = (
-        "import sys; from PIL import Image; from chainer_jo.datasets.decoding import decode; "
+        "import sys; from PIL import Image; from chainer_jo.data.decoding import decode; "
         "Image.MAX_IMAGE_PIXELS = 40 * 40 - 1; print(*decode(sys.argv[1], 8, 8)[3, 3])"
     )
     done = run([sys.executable, "-W", "error", "-c", code, path])

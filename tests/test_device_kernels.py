@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from cuda_on_cpu import array, needs_compiler
 
-from chainer_jo.datasets import augmentation
-from chainer_jo.functions import cuda_source, joint_loss_kernel
-from chainer_jo.functions.losses import JointLoss
-from chainer_jo.functions.providers import EPS, Provider, cudnn_kernels
-from chainer_jo.training.device import kernels
-from chainer_jo.training.iterator import Batch
-from chainer_jo.training.optimizers import FlatMomentumSGD
+from chainer_jo.engine.backend import EPS, Backend
+from chainer_jo.engine.cuda import cuda_source, cudnn_kernels, kernels
+from chainer_jo.method import augmentation, joint_loss_kernel
+from chainer_jo.method.iterator import Batch
+from chainer_jo.method.losses import JointLoss
+from chainer_jo.method.optimizers import FlatMomentumSGD
 
 pytestmark = [needs_compiler, pytest.mark.usefixtures("arithmetic")]
 
@@ -108,14 +107,14 @@ def test_weights_are_arranged_as_numpy_would(rng, count, dtype):
 
 
 @pytest.mark.parametrize("layers", [1, cudnn_kernels.LAYERS + 3])
-def test_averages_of_all_layers_move_as_a_providers_do(rng, layers):
+def test_averages_of_all_layers_move_as_a_backends_do(rng, layers):
     moved, expected = [], []
     for i in range(layers):
         c, samples = 1 + i % 7, 2 + i
         mean, var = rng.standard_normal(c).astype(np.float32), rng.random(c, np.float32) + 0.01
         running = rng.standard_normal(c).astype(np.float32), rng.random(c, np.float32)
         theirs = [a.copy() for a in running]
-        Provider.move_averages(None, *theirs, mean, var, samples)
+        Backend.move_averages(None, *theirs, mean, var, samples)
         expected.append(theirs)
         inverse = 1 / np.sqrt(var + np.float32(EPS))
         arrays = map(array, (*running, mean, inverse))

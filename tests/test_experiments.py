@@ -8,24 +8,18 @@ import numpy as np
 import pytest
 from tiny import STUDY
 
-from chainer_jo.datasets import digits, noise
-from chainer_jo.datasets.augmentation import mean_image
+from chainer_jo.data import digits
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.experiment import (
-    Data,
-    Experiment,
-    Network,
-    Noise,
-    Optimization,
-    Relabelling,
-)
-from chainer_jo.experiments.presets import DIGITS, HALF, PAPER, PRESETS, Study
-from chainer_jo.experiments.run import Run, Settings
-from chainer_jo.experiments.store import RunStore
-from chainer_jo.experiments.task import Task
-from chainer_jo.links.cnn_crf import CNNCRF, K_END
-from chainer_jo.scheduling.scheduler import pending, with_first_steps
-from chainer_jo.training.extensions import BestEpoch
+from chainer_jo.method import noise
+from chainer_jo.method.augmentation import mean_image
+from chainer_jo.method.cnn_crf import CNNCRF, K_END
+from chainer_jo.method.extensions import BestEpoch
+from chainer_jo.method.task import Task
+from chainer_jo.runs.experiment import Data, Experiment, Network, Noise, Optimization, Relabelling
+from chainer_jo.runs.presets import DIGITS, HALF, PAPER, PRESETS, Study
+from chainer_jo.runs.run import Run, Settings
+from chainer_jo.runs.scheduler import pending, with_first_steps
+from chainer_jo.runs.store import RunStore
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import pytest
 from tiny import STUDY
 
 from chainer_jo import files
-from chainer_jo.experiments.presets import HALF, PAPER, Study
-from chainer_jo.experiments.store import RunStore
 from chainer_jo.report import figure_style, plot
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
+from chainer_jo.runs.presets import HALF, PAPER, Study
+from chainer_jo.runs.store import RunStore
 
 ORIGIN = {"preset": "tiny", "data": "digits", "precision": "fp32"}
 STUDY = replace(STUDY, trials=2, features="pixels")

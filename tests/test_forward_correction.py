@@ -2,11 +2,11 @@ import chainer
 import numpy as np
 import pytest
 from chainer import gradient_check
-from engines import provider
+from engines import backend
 
 from chainer_jo.errors import UserError
-from chainer_jo.functions.forward_correction import forward_correction_loss
-from chainer_jo.links.objectives import ForwardCorrection
+from chainer_jo.method.forward_correction import forward_correction_loss
+from chainer_jo.method.objectives import ForwardCorrection
 
 pytestmark = pytest.mark.usefixtures("arithmetic")
 
@@ -99,18 +99,18 @@ def test_a_matrix_that_is_no_transition_matrix_is_refused(transition, words):
         ForwardCorrection(transition)
 
 
-def test_a_provider_changes_no_bit_on_a_cpu():
+def test_a_backend_changes_no_bit_on_a_cpu():
     """Its product of matrices, which a GPU needs for CUDA graphs, is NumPy's."""
     rng = np.random.default_rng(2)
     transition = rng.dirichlet(np.ones(10), 10).astype(np.float32)
-    made = provider("fp32")
+    made = backend("fp32")
     for images in (1, 7, 64, 128):
         logits = rng.standard_normal((images, 10)).astype(np.float32)
         labels = rng.dirichlet(np.ones(10), images).astype(np.float32)
         values = []
         for used in (None, made):
             z = chainer.Variable(logits)
-            with chainer.using_config("jo_provider", used):
+            with chainer.using_config("jo_backend", used):
                 loss = forward_correction_loss(z, labels, transition)
             loss.backward()
             values.append((loss.array, z.grad))

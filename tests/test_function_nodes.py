@@ -4,9 +4,11 @@ import chainer
 import chainer.functions as F
 import numpy as np
 import pytest
-from engines import provider
+from engines import backend
 
-from chainer_jo.functions import as_activation, batch_norm_relu, conv2d
+from chainer_jo.engine.batch_norm_relu import batch_norm_relu
+from chainer_jo.engine.conv2d import conv2d
+from chainer_jo.engine.network_ends import as_activation
 from chainer_jo.relabel.feature_network import FeatureNetwork
 
 RNG = np.random.default_rng(0)
@@ -27,7 +29,7 @@ FUNCTIONS = {
 @pytest.fixture(params=FUNCTIONS)
 def sum_of_squares(request):
     """Of the function's result, and what it is a function of."""
-    with chainer.using_config("jo_provider", provider("fp32")):
+    with chainer.using_config("jo_backend", backend("fp32")):
         x = chainer.Variable(RNG.standard_normal((3, 4, 5, 5), np.float32))
         yield F.sum(FUNCTIONS[request.param](x) ** 2), x
 

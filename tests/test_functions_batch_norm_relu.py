@@ -3,11 +3,12 @@
 import chainer
 import numpy as np
 import pytest
-from engines import TOLERANCE, provider
+from engines import TOLERANCE, backend
 from float64_functions import batch_norm_relu as batch_norm_relu64
 from float64_functions import batch_norm_relu_gradients, relative_error
 
-from chainer_jo.functions import as_activation, batch_norm_relu, spatial_mean
+from chainer_jo.engine.batch_norm_relu import batch_norm_relu
+from chainer_jo.engine.network_ends import as_activation, spatial_mean
 
 EPS = 2e-5
 SHAPES = [(8, 32, 4, 4), (1, 1, 7, 5), (3, 5, 7, 5), (2, 16, 1, 1), (4, 17, 3, 2), (1, 48, 6, 6)]
@@ -15,7 +16,7 @@ SHAPES = [(8, 32, 4, 4), (1, 1, 7, 5), (3, 5, 7, 5), (2, 16, 1, 1), (4, 17, 3, 2
 
 @pytest.fixture(params=["stock", "fp32", "mixed"])
 def engine(request):
-    with chainer.using_config("jo_provider", provider(request.param)):
+    with chainer.using_config("jo_backend", backend(request.param)):
         yield request.param
 
 
@@ -76,7 +77,7 @@ def test_fixed_statistics(engine, shape):
 def test_no_gradient_in_test_mode():
     x, gamma, beta, gy = draw(SHAPES[0])
     running = np.zeros(32, np.float32), np.ones(32, np.float32)
-    used = chainer.using_config("jo_provider", provider("fp32"))
+    used = chainer.using_config("jo_backend", backend("fp32"))
     with used, chainer.using_config("train", False):
         y = batch_norm_relu(as_activation(chainer.Variable(x)), gamma, beta, *running)
     y.grad = gy
@@ -100,7 +101,7 @@ def test_gradient_that_is_there_is_added_to(engine):
 def test_wrong_arrays_are_refused(name):
     x, gamma, beta, _ = draw((2, 16, 4, 4))
     running = np.zeros(16, np.float32), np.ones(16, np.float32)
-    with chainer.using_config("jo_provider", provider(name)):
+    with chainer.using_config("jo_backend", backend(name)):
         with pytest.raises(TypeError, match="activation: dtype float64"):
             batch_norm_relu(x.astype(np.float64), gamma, beta, *running)
         with pytest.raises(TypeError, match="gamma: dtype float64"):

@@ -3,12 +3,13 @@
 import chainer
 import numpy as np
 import pytest
-from engines import TOLERANCE, provider
+from engines import TOLERANCE, backend
 from float64_functions import conv2d as conv2d64
 from float64_functions import conv2d_gradients, relative_error
 
-from chainer_jo.functions import as_activation, conv2d
-from chainer_jo.functions.providers import onednn
+from chainer_jo.engine.conv2d import conv2d
+from chainer_jo.engine.cpu import onednn
+from chainer_jo.engine.network_ends import as_activation
 
 # n, c, h, w, out channels, kernel, stride, pad
 SHAPES = [
@@ -26,7 +27,7 @@ SHAPES = [
 
 @pytest.fixture(params=["stock", "fp32", "mixed"])
 def engine(request):
-    with chainer.using_config("jo_provider", provider(request.param)):
+    with chainer.using_config("jo_backend", backend(request.param)):
         yield request.param
 
 
@@ -96,7 +97,7 @@ def test_gradient_given_by_the_user_is_not_written_to(engine):
 @pytest.mark.parametrize("name", ["fp32", "mixed"])
 def test_memory_of_any_layout_is_accepted(name):
     x, W, _, _ = draw((4, 16, 6, 6, 16, 3, 1, 1))
-    with chainer.using_config("jo_provider", provider(name)):
+    with chainer.using_config("jo_backend", backend(name)):
         dtype = as_activation(x).dtype
         expected = conv2d(as_activation(x), W, 1, 1).array
         wide = np.zeros((4, 16, 6, 12), dtype)
@@ -110,7 +111,7 @@ def test_memory_of_any_layout_is_accepted(name):
 @pytest.mark.parametrize("name", ["fp32", "mixed"])
 def test_wrong_arrays_are_refused(name):
     x, W, _, _ = draw((2, 16, 6, 6, 16, 3, 1, 1))
-    with chainer.using_config("jo_provider", provider(name)):
+    with chainer.using_config("jo_backend", backend(name)):
         h = as_activation(x).array
         with pytest.raises(TypeError, match="activation: dtype float64"):
             conv2d(x.astype(np.float64), W, 1, 1)
@@ -128,9 +129,9 @@ def test_wrong_arrays_are_refused(name):
 
 def test_nothing_is_kept_without_backprop():
     x, W, _, _ = draw((2, 16, 6, 6, 16, 3, 1, 1))
-    provider("fp32")
+    backend("fp32")
     chosen = onednn.load("fp32")
-    with chainer.using_config("jo_provider", chosen), chainer.no_backprop_mode():
+    with chainer.using_config("jo_backend", chosen), chainer.no_backprop_mode():
         h = as_activation(x)
         for _ in range(3):
             h = conv2d(h, W, 1, 1)

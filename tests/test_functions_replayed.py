@@ -6,10 +6,10 @@ import weakref
 import chainer
 import numpy as np
 import pytest
-from engines import provider
+from engines import backend
 
-from chainer_jo.links import PreActResNet
-from chainer_jo.training.optimizers import FlatMomentumSGD
+from chainer_jo.method.optimizers import FlatMomentumSGD
+from chainer_jo.method.preact_resnet import PreActResNet
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.standard_normal((3, 8, 2, 6, 6), np.float32)
@@ -105,9 +105,9 @@ def parameters_that_are_copied(net):
     parameters_that_are_copied,
 ])  # fmt: skip
 def test_as_without_a_recording(use, name, monkeypatch):
-    net, chosen = network(), provider(name)
+    net, chosen = network(), backend(name)
     other = copy.deepcopy(net)
-    with chainer.using_config("jo_provider", chosen):
+    with chainer.using_config("jo_backend", chosen):
         replayed = list(use(net))
         assert net in chosen.recordings
         monkeypatch.setattr(chosen, "recordings", None)
@@ -117,8 +117,8 @@ def test_as_without_a_recording(use, name, monkeypatch):
 
 
 def test_chainer_computes_the_first_step_alone(monkeypatch):
-    net, chosen = network(), provider("fp32")
-    with chainer.using_config("jo_provider", chosen):
+    net, chosen = network(), backend("fp32")
+    with chainer.using_config("jo_backend", chosen):
         steps = several_steps(net)
         next(steps), next(steps)
         monkeypatch.delattr(type(chosen), "conv2d")
@@ -129,7 +129,7 @@ def test_chainer_computes_the_first_step_alone(monkeypatch):
 
 def test_backward_runs_once():
     net = network()
-    with chainer.using_config("jo_provider", provider("fp32")):
+    with chainer.using_config("jo_backend", backend("fp32")):
         for images in IMAGES:
             y = net(images)
             backward(y)
@@ -142,8 +142,8 @@ def test_backward_runs_once():
 
 
 def test_memory_of_networks_that_are_gone_is_given_back():
-    chosen, allocated = provider("fp32"), []
-    with chainer.using_config("jo_provider", chosen):
+    chosen, allocated = backend("fp32"), []
+    with chainer.using_config("jo_backend", chosen):
         for _ in range(3):
             net = network()
             net.itself = net  # as a trainer and its extensions refer to each other

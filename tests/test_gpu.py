@@ -22,28 +22,24 @@ from float64_functions import batch_norm_relu_gradients
 from processes import run
 from tiny import STUDY
 
-from chainer_jo.datasets import augmentation, digits
-from chainer_jo.experiments.run import Run, Settings
-from chainer_jo.experiments.store import RunStore
-from chainer_jo.functions import providers
-from chainer_jo.functions.providers import Unavailable, cudnn_library
-from chainer_jo.functions.providers.cudnn import FUSIONS, load
-from chainer_jo.links import (
-    CNNCRF,
-    Classifier,
-    ForwardCorrection,
-    JointObjective,
-    PreActResNet,
-)
-from chainer_jo.training import extensions
-from chainer_jo.training.device import kernels
-from chainer_jo.training.device.graph_step import GraphStep
-from chainer_jo.training.extensions import Paused
-from chainer_jo.training.images import NetworkInput
-from chainer_jo.training.iterator import Batch, BatchIterator
-from chainer_jo.training.labels import LabelStore
-from chainer_jo.training.optimizers import FlatMomentumSGD
-from chainer_jo.training.updaters import JointUpdater
+from chainer_jo.data import digits
+from chainer_jo.engine.backend import EPS, Unavailable
+from chainer_jo.engine.choice import choose_backend
+from chainer_jo.engine.cuda import cudnn_library, kernels
+from chainer_jo.engine.cuda.cudnn import FUSIONS, load
+from chainer_jo.engine.cuda.graph_step import GraphStep
+from chainer_jo.method import augmentation, extensions
+from chainer_jo.method.cnn_crf import CNNCRF
+from chainer_jo.method.extensions import Paused
+from chainer_jo.method.images import NetworkInput
+from chainer_jo.method.iterator import Batch, BatchIterator
+from chainer_jo.method.objectives import Classifier, ForwardCorrection, JointObjective
+from chainer_jo.method.optimizers import FlatMomentumSGD
+from chainer_jo.method.preact_resnet import PreActResNet
+from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.updater import JointUpdater
+from chainer_jo.runs.run import Run, Settings
+from chainer_jo.runs.store import RunStore
 
 
 def obstacle() -> str:
@@ -107,49 +103,49 @@ def fused(request):
 
 
 @pytest.fixture(params=TOLERANCE)
-def provider(request, fused):
+def backend(request, fused):
     made = load(request.param)
     made.fused = frozenset(fused)
     return made
 
 
-def activation(provider, rng, *shape):
-    return provider.as_activation(cupy.asarray(rng.standard_normal(shape), np.float32))
+def activation(backend, rng, *shape):
+    return backend.as_activation(cupy.asarray(rng.standard_normal(shape), np.float32))
 
 
 @pytest.mark.parametrize(("x_shape", "W_shape", "stride", "pad"), SHAPES)
-def test_convolution_and_gradients(provider, rng, x_shape, W_shape, stride, pad):
-    tolerance = TOLERANCE[provider.precision]
-    x = activation(provider, rng, *x_shape)
+def test_convolution_and_gradients(backend, rng, x_shape, W_shape, stride, pad):
+    tolerance = TOLERANCE[backend.precision]
+    x = activation(backend, rng, *x_shape)
     W = cupy.asarray(rng.standard_normal(W_shape), np.float32)
     geometry = [pad] * 2, [stride] * 2
     y = conv(host(x), host(W), *geometry)
-    residual, gy = (activation(provider, rng, *y.shape) for _ in range(2))
-    accumulate = activation(provider, rng, *x_shape)
+    residual, gy = (activation(backend, rng, *y.shape) for _ in range(2))
+    accumulate = activation(backend, rng, *x_shape)
     gx = dgrad(host(gy), host(W), x_shape, *geometry)
     for name, there, expected in (("y", None, y), ("y + residual", residual, y + host(residual))):
-        assert_close(name, provider.conv2d(x, W, stride, pad, there), expected, tolerance)
+        assert_close(name, backend.conv2d(x, W, stride, pad, there), expected, tolerance)
     for name, there, expected in (
         ("gx", None, gx),
         ("gx + there", accumulate, gx + host(accumulate)),
     ):
-        ours = provider.conv2d_grad_input(gy, W, x_shape, stride, pad, there)
+        ours = backend.conv2d_grad_input(gy, W, x_shape, stride, pad, there)
         assert_close(name, ours, expected, tolerance)
-    raw = provider.conv2d_grad_weight(x, gy, W_shape, stride, pad)
-    gW = provider.gradient_of(W, raw, None)
+    raw = backend.conv2d_grad_weight(x, gy, W_shape, stride, pad)
+    gW = backend.gradient_of(W, raw, None)
     assert_close("gW", gW, wgrad(host(x), host(gy), W_shape, *geometry), tolerance)
     assert gW.dtype == np.float32 and gW.flags.c_contiguous
 
 
 @pytest.mark.parametrize("shape", [(8, 32, 32, 32), (8, 128, 8, 8), (2, 3, 7, 5), (1, 1, 7, 5)])
-def test_batch_norm_relu_and_gradients(provider, rng, shape):
-    tolerance = TOLERANCE[provider.precision]
-    x, gy, accumulate = (activation(provider, rng, *shape) for _ in range(3))
+def test_batch_norm_relu_and_gradients(backend, rng, shape):
+    tolerance = TOLERANCE[backend.precision]
+    x, gy, accumulate = (activation(backend, rng, *shape) for _ in range(3))
     gamma, beta = (cupy.asarray(rng.standard_normal(shape[1]), np.float32) for _ in range(2))
-    y, mean, inverse, saved = provider.batch_norm_relu_train(x, gamma, beta)
-    var = cupy.maximum(1 / inverse**2 - providers.EPS, 0).astype(np.float32)
-    gx, ggamma, gbeta = provider.batch_norm_relu_grad(x, y, gamma, gy, saved, accumulate)
-    tested = provider.batch_norm_relu_test(x, gamma, beta, mean, var)
+    y, mean, inverse, saved = backend.batch_norm_relu_train(x, gamma, beta)
+    var = cupy.maximum(1 / inverse**2 - EPS, 0).astype(np.float32)
+    gx, ggamma, gbeta = backend.batch_norm_relu_grad(x, y, gamma, gy, saved, accumulate)
+    tested = backend.batch_norm_relu_test(x, gamma, beta, mean, var)
 
     y64, gx64, ggamma64, gbeta64 = batch_norm_relu_gradients(*map(host, (x, gamma, beta, gy)))
     expected = (
@@ -195,7 +191,7 @@ def inputs(steps):
 def float64():
     """Logits and gradient of the first step, and parameters after STEPS, in float64 NumPy."""
     x, labels = (a.astype(np.float64) for a in inputs(STEPS))
-    with chainer.using_config("jo_provider", None), chainer.using_config("dtype", np.float64):
+    with chainer.using_config("jo_backend", None), chainer.using_config("dtype", np.float64):
         model = paper_model(np.float64)
         optimizer = chainer.optimizers.MomentumSGD(0.05, 0.9).setup(model)
         optimizer.add_hook(chainer.optimizer_hooks.WeightDecay(1e-4))
@@ -214,17 +210,17 @@ def float64():
 
 @pytest.mark.parametrize("precision", TOLERANCE)
 def test_the_papers_network_and_its_first_updates(precision, float64):
-    provider, tolerance = load(precision), TOLERANCE[precision]
+    backend, tolerance = load(precision), TOLERANCE[precision]
     x, labels = map(cupy.asarray, inputs(STEPS))
     model = paper_model()
     model.to_device("@cupy:0")
     optimizer = FlatMomentumSGD(0.05, 0.9, 1e-4).setup(model)
-    with chainer.using_config("jo_provider", provider):
+    with chainer.using_config("jo_backend", backend):
         assert_close("logits", model.predictor(x[0]).array, float64[0], tolerance)
         for step in range(STEPS):
             optimizer.update(model, x[step], labels[step])
             if step == 0:
-                gradients = flat(model, "grad", 1 / provider.loss_scale)
+                gradients = flat(model, "grad", 1 / backend.loss_scale)
                 assert_close("gradients", gradients, float64[1], tolerance)
     assert_close("parameters", flat(model, "array"), float64[2], tolerance)
 
@@ -311,7 +307,7 @@ def train(folder, precision, graph, epochs=4, objective="joint"):
     trainer.extend(
         lambda t: reports.append(dict(t.observation)), name="keep", trigger=(1, "epoch"), priority=0
     )
-    with chainer.using_config("jo_provider", load(precision)):
+    with chainer.using_config("jo_backend", load(precision)):
         trainer.run()
     assert bool(updater.replays) == graph
     updater_state = updater.get_optimizer("main")
@@ -487,6 +483,6 @@ def test_a_refused_capture_is_not_timed_as_a_graph(monkeypatch):
         joint_step.joint_step(workload.load("digits", 4), "cudnn", "fp32", "cuda", graph=True)
 
 
-def test_providers_choose_cudnn_here():
-    chosen = providers.choose("cuda", "mixed")
+def test_backends_choose_cudnn_here():
+    chosen = choose_backend("cuda", "mixed")
     assert (chosen.name, chosen.precision) == ("cudnn", "mixed")

@@ -13,9 +13,9 @@ import pytest
 from processes import ROOT, run
 
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.presets import PAPER
-from chainer_jo.experiments.provenance import sources_digest
-from chainer_jo.links import PreActResNet
+from chainer_jo.method.preact_resnet import PreActResNet
+from chainer_jo.runs.presets import PAPER
+from chainer_jo.runs.provenance import sources_digest
 
 
 def test_flags_are_of_the_best_precision_that_passed():

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from chainer_jo.training.device.graph_step import WARM_UP, GraphStep
+from chainer_jo.engine.cuda.graph_step import WARM_UP, GraphStep
 
 
 class CUDARuntimeError(RuntimeError):

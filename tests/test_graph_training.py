@@ -6,17 +6,19 @@ import chainer
 import numpy as np
 import pytest
 from chainer import training
-from test_provider_cudnn import make
+from test_backend_cudnn import make
 
-from chainer_jo.links import CNNCRF, Classifier, JointObjective, PreActResNet, cnn_crf
-from chainer_jo.training import extensions
-from chainer_jo.training import images as images_module
-from chainer_jo.training.extensions import evaluation
-from chainer_jo.training.images import NetworkInput
-from chainer_jo.training.iterator import BatchIterator
-from chainer_jo.training.labels import LabelStore
-from chainer_jo.training.optimizers import FlatMomentumSGD
-from chainer_jo.training.updaters import JointUpdater, joint_updater
+from chainer_jo.method import cnn_crf, extensions, updater
+from chainer_jo.method import images as images_module
+from chainer_jo.method.cnn_crf import CNNCRF
+from chainer_jo.method.extensions import evaluation
+from chainer_jo.method.images import NetworkInput
+from chainer_jo.method.iterator import BatchIterator
+from chainer_jo.method.objectives import Classifier, JointObjective
+from chainer_jo.method.optimizers import FlatMomentumSGD
+from chainer_jo.method.preact_resnet import PreActResNet
+from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.updater import JointUpdater
 
 
 class StandIn:
@@ -51,7 +53,7 @@ class StandIn:
 @pytest.fixture
 def stand_in(monkeypatch):
     monkeypatch.setattr(StandIn, "made", [])
-    for module in (joint_updater, evaluation):
+    for module in (updater, evaluation):
         monkeypatch.setattr(module, "GraphStep", StandIn)
         monkeypatch.setattr(module, "cuda", SimpleNamespace(cupy=np))
     return StandIn
@@ -130,11 +132,11 @@ def test_a_scaled_loss_leaves_scaled_gradients_and_an_unscaled_update():
     one_hot = np.eye(3, dtype=np.float32)[labels]
     updated = {}
     for precision in ("fp32", "mixed"):
-        provider, _ = make(precision)
+        backend, _ = make(precision)
         classifier = model()
         optimizer = FlatMomentumSGD(0.05, 0.9, 1e-4).setup(classifier)
         x = NetworkInput(images, np.zeros((6, 6, 1), np.float32)).plain(slice(None))
-        with chainer.using_config("jo_provider", provider):
+        with chainer.using_config("jo_backend", backend):
             optimizer.update(classifier, x, one_hot)
         bias = classifier.predictor.dense.b
         updated[precision] = optimizer.gradients, bias.grad, optimizer.velocity

@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 from processes import alive, finish, start, wait_until
 
-from chainer_jo.datasets.decoding import decode
-from chainer_jo.datasets.image_stream import ImageStream
+from chainer_jo.data.decoding import decode
+from chainer_jo.data.image_stream import ImageStream
 from chainer_jo.errors import Unfinished, UserError
 
 
@@ -161,7 +161,7 @@ def test_workers_end_with_a_killed_parent(paths, tmp_path):
     script = tmp_path / "parent.py"
     script.write_text(
         "import sys\n"
-        "from chainer_jo.datasets.image_stream import ImageStream\n"
+        "from chainer_jo.data.image_stream import ImageStream\n"
         "if __name__ == '__main__':\n"
         "    stream = ImageStream(4, resize=16, crop=12, workers=2)\n"
         "    next(stream.batches([sys.argv[1:]]))\n"

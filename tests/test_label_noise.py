@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from test_label_errors import PAIRS, C, given_labels
 
-from chainer_jo.datasets import noise
+from chainer_jo.method import noise
 from chainer_jo.relabel import label_noise
 
 N = 6000

@@ -5,7 +5,7 @@ import pytest
 from chainer import serializers
 
 from chainer_jo.errors import UserError
-from chainer_jo.training.labels import RULES, LabelStore
+from chainer_jo.method.soft_labels import RULES, LabelStore
 
 pytestmark = pytest.mark.usefixtures("arithmetic")
 

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 from processes import names_in_utf8
 
-from chainer_jo.datasets import source, tar_members
+from chainer_jo.data import source, tar_members
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.class_folders import images_below
 from chainer_jo.relabel.label_table import TableForm

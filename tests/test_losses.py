@@ -6,14 +6,14 @@ import pytest
 from chainer import gradient_check
 
 from chainer_jo.errors import UserError
-from chainer_jo.functions.losses import (
+from chainer_jo.method.losses import (
     JointLoss,
     classification_loss,
     entropy_loss,
     joint_loss,
     prior_loss,
 )
-from chainer_jo.links import JointObjective
+from chainer_jo.method.objectives import JointObjective
 
 pytestmark = pytest.mark.usefixtures("arithmetic")
 

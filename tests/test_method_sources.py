@@ -6,10 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from chainer_jo.datasets import noise
-from chainer_jo.experiments import provenance
-from chainer_jo.experiments.provenance import other_code
-from chainer_jo.training import labels
+from chainer_jo.method import noise, soft_labels
+from chainer_jo.runs import provenance
+from chainer_jo.runs.provenance import other_code
 
 SOURCE = """
 def rule(labels, mean, top=None):
@@ -61,11 +60,11 @@ def test_the_python_that_reads_it_does_not_count(digest, monkeypatch):
 
 def test_all_parts_are_read():
     names = {name for name, _ in provenance._SOURCES}
-    assert {"training/labels.py", "datasets/noise.py", "seeds.py"} <= names
+    assert {"method/soft_labels.py", "method/noise.py", "seeds.py"} <= names
     described = {"experiment", "presets", "provenance", "store", "__init__"}
     whole = {path.stem for path in (provenance.ROOT / "experiments").glob("*.py")}
     assert {f"experiments/{name}.py" for name in whole - described} <= names
-    assert "training/updaters/joint_updater.py" in names
+    assert "method/updater.py" in names
     assert not any(name.startswith(("commands", "report")) for name in names)
 
 
@@ -76,7 +75,7 @@ def test_what_is_added_counts(tmp_path, monkeypatch, registry):
         space = {}
         exec(compile(source, str(tmp_path / "mine.py"), "exec"), space)
         if registry == "rule":
-            monkeypatch.setitem(labels.RULES, "mine", space["rule"])
+            monkeypatch.setitem(soft_labels.RULES, "mine", space["rule"])
         else:
             model = noise.NoiseModel("mn", space["rule"], np.eye)
             monkeypatch.setitem(noise.MODELS, "mine", model)
@@ -93,7 +92,7 @@ def test_what_is_added_counts_as_it_was_loaded(tmp_path, monkeypatch):
     path, space = tmp_path / "mine.py", {}
     path.write_text(SOURCE)
     exec(compile(SOURCE, str(path), "exec"), space)
-    monkeypatch.setitem(labels.RULES, "mine", space["rule"])
+    monkeypatch.setitem(soft_labels.RULES, "mine", space["rule"])
     before = provenance.sources_digest(), provenance.code()
     path.write_text(SOURCE[:15])
     assert (provenance.sources_digest(), provenance.code()) == before
@@ -153,7 +152,7 @@ def test_values_that_a_rule_is_made_of_count(tmp_path, monkeypatch, entry, chang
 
     def digest_with(entry):
         space = loaded(tmp_path / "mine.py", MADE_OF)
-        monkeypatch.setitem(labels.RULES, "mine", eval(entry, space))
+        monkeypatch.setitem(soft_labels.RULES, "mine", eval(entry, space))
         return provenance.sources_digest()
 
     before = digest_with(entry)
@@ -176,7 +175,7 @@ def test_code_that_a_rule_is_made_of_counts(tmp_path, monkeypatch, entry):
     def digest_with(own, tools):
         space = loaded(tmp_path / "tools.py", tools)
         loaded(tmp_path / "mine.py", own, space)
-        monkeypatch.setitem(labels.RULES, "mine", eval(entry, space))
+        monkeypatch.setitem(soft_labels.RULES, "mine", eval(entry, space))
         return provenance.sources_digest(), provenance.code()
 
     before, code = digest_with(OWN, MADE_OF)
@@ -190,9 +189,9 @@ def test_code_that_a_rule_is_made_of_counts(tmp_path, monkeypatch, entry):
 
 def test_what_a_rule_changes_of_itself_as_it_runs_does_not_count(tmp_path, monkeypatch):
     space = loaded(tmp_path / "mine.py", MADE_OF)
-    monkeypatch.setitem(labels.RULES, "mine", space["Rule"](2))
+    monkeypatch.setitem(soft_labels.RULES, "mine", space["Rule"](2))
     before = provenance.sources_digest()
-    labels.RULES["mine"](None, None)
+    soft_labels.RULES["mine"](None, None)
     assert provenance.sources_digest() == before
 
 

@@ -10,7 +10,7 @@ from own_images import BY_FEATURES, make, run
 from processes import ROOT
 from processes import run as run_process
 
-from chainer_jo.datasets.array_cache import download
+from chainer_jo.data.array_cache import download
 from chainer_jo.paper.claims.claim import HOLDS
 from chainer_jo.report.html_claims import claims_html
 

@@ -7,7 +7,6 @@ from zlib import crc32
 import paper_source
 import pytest
 
-from chainer_jo.experiments.presets import PRESETS
 from chainer_jo.paper import tables
 from chainer_jo.paper.claims import CLAIMS
 from chainer_jo.paper.claims.claim import (
@@ -23,6 +22,7 @@ from chainer_jo.paper.claims.claim import (
 )
 from chainer_jo.paper.claims.decision import NOT_MET
 from chainer_jo.paper.trials import Trials
+from chainer_jo.runs.presets import PRESETS
 
 RIGHT_LABELS = {
     ("ground_truth", "initial"): 100.0,

@@ -6,26 +6,17 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 import pytest
-from engines import provider
+from engines import backend
 from tiny import STUDY, TINY
 
-from chainer_jo.commands.dry_run import script_lines
-from chainer_jo.datasets import digits
+from chainer_jo.data import digits
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.presets import HALF, Study
-from chainer_jo.experiments.run import Run, Settings
-from chainer_jo.experiments.store import RunStore
-from chainer_jo.scheduling import cost
-from chainer_jo.scheduling.cost import (
-    GUESS,
-    MEASURED,
-    TRIED,
-    UNKNOWN,
-    Cost,
-    duration,
-    measure,
-    probe,
-)
+from chainer_jo.report.dry_run import script_lines
+from chainer_jo.runs import cost
+from chainer_jo.runs.cost import GUESS, MEASURED, TRIED, UNKNOWN, Cost, duration, measure, probe
+from chainer_jo.runs.presets import HALF, Study
+from chainer_jo.runs.run import Run, Settings
+from chainer_jo.runs.store import RunStore
 
 RUN = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
 
@@ -40,7 +31,7 @@ def test_an_iteration_takes_what_a_run_says_it_does(tmp_path):
 
 def test_images_are_those_of_the_preset(monkeypatch):
     """Half-size CIFAR-10 in colour, in mixed precision: the shapes have to fit the network."""
-    provider("mixed")
+    backend("mixed")
     monkeypatch.setattr(cost, "SECONDS", 0)
     study = Study(replace(HALF, batch_size=4), "cifar10-jpeg")
     assert measure(study.first_step("symmetric", 0.5, 0), HALF.image_shape, Settings(), 1) > 0

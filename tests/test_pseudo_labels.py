@@ -6,21 +6,22 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from chainer_jo.datasets import ImageData, digits
-from chainer_jo.datasets.pseudo_labels import (
+from chainer_jo.data import digits
+from chainer_jo.data.image_data import ImageData
+from chainer_jo.errors import UserError
+from chainer_jo.method.pseudo_labels import (
     name_clusters,
     pixel_features,
     pseudo_labels,
     read_features,
 )
-from chainer_jo.errors import UserError
-from chainer_jo.experiments.presets import DIGITS, Study
-from chainer_jo.experiments.pseudo import PseudoSource
-from chainer_jo.experiments.store import RunStore
-from chainer_jo.links import resnet50_features
-from chainer_jo.links.resnet50 import VARIANTS, ResNet50
-from chainer_jo.links.resnet50_features import pool5_features, prepare
-from chainer_jo.links.resnet50_weights import load_resnet50
+from chainer_jo.method.resnet50 import VARIANTS, ResNet50
+from chainer_jo.method.resnet50_weights import load_resnet50
+from chainer_jo.runs import resnet50_features
+from chainer_jo.runs.presets import DIGITS, Study
+from chainer_jo.runs.pseudo import PseudoSource
+from chainer_jo.runs.resnet50_features import pool5_features, prepare
+from chainer_jo.runs.store import RunStore
 
 STAND_IN = Path(__file__).parents[2] / "shared" / "data" / "cifar10-effnetlite0-pca128.npz"
 

@@ -5,7 +5,7 @@ import re
 from processes import ROOT
 
 from chainer_jo import files
-from chainer_jo.experiments.presets import DIGITS, HALF, PAPER, Study
+from chainer_jo.runs.presets import DIGITS, HALF, PAPER, Study
 
 REFERENCE = ROOT / "results" / "reference"
 #: What there is at the paper's own scale: on the official images, and on JPEG files.

@@ -17,15 +17,15 @@ from processes import ROOT, run
 from chainer_jo import files
 from chainer_jo.commands import flags
 from chainer_jo.commands.image_sources import InMemory
-from chainer_jo.datasets import clothing1m, clothing1m_standin
-from chainer_jo.experiments.presets import CLOTHING1M_DIGITS, PRESETS, Study
-from chainer_jo.experiments.presets import CLOTHING1M_STANDIN as STANDIN
-from chainer_jo.experiments.provenance import collect
-from chainer_jo.experiments.store import RunStore
+from chainer_jo.data import clothing1m, clothing1m_standin
 from chainer_jo.paper.tables import TABLE1
 from chainer_jo.report import plot
 from chainer_jo.report.clothing1m import table3
 from chainer_jo.report.headline import headline
+from chainer_jo.runs.presets import CLOTHING1M_DIGITS, PRESETS, Study
+from chainer_jo.runs.presets import CLOTHING1M_STANDIN as STANDIN
+from chainer_jo.runs.provenance import collect
+from chainer_jo.runs.store import RunStore
 
 REFERENCE = ROOT / "results" / "reference"
 RATES = TABLE1.keys("noise_rate")

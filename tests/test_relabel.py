@@ -32,15 +32,15 @@ from own_images import (
 from PIL import Image
 from processes import names_in_utf8
 
-from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.store import RunStore
-from chainer_jo.links.resnet50 import ResNet50
+from chainer_jo.method.resnet50 import ResNet50
 from chainer_jo.relabel import by_images, presets, training
 from chainer_jo.relabel.corrected_labels import COLUMNS
 from chainer_jo.relabel.flags import parse
 from chainer_jo.relabel.folds import folds
 from chainer_jo.relabel.label_errors import find_label_errors
 from chainer_jo.relabel.trained_network import TrainedNetwork
+from chainer_jo.runs.experiment import Experiment
+from chainer_jo.runs.store import RunStore
 
 
 @pytest.fixture(scope="module", autouse=True)

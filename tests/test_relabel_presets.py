@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from chainer_jo.datasets.labelled_data import Labelled, LabelledData
+from chainer_jo.data.labelled_data import Labelled, LabelledData
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.presets import DIGITS, HALF, PAPER, REAL, Study
-from chainer_jo.experiments.task import Task
+from chainer_jo.method.task import Task
 from chainer_jo.paper import settings as paper
 from chainer_jo.relabel.presets import small_images
 from chainer_jo.relabel.training import batch_size
+from chainer_jo.runs.experiment import Experiment
+from chainer_jo.runs.presets import DIGITS, HALF, PAPER, REAL, Study
 
 
 def steps(study, left_out):

@@ -19,7 +19,7 @@ from own_images import (
 )
 
 from chainer_jo import files
-from chainer_jo.datasets.array_cache import download
+from chainer_jo.data.array_cache import download
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import corrected_set, label_table
 from chainer_jo.relabel.corrected_labels import renamed

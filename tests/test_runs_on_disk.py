@@ -14,22 +14,22 @@ from test_graph_training import stand_in  # noqa: F401  (a fixture)
 
 from chainer_jo import cores
 from chainer_jo.commands import clothing1m_main as main
-from chainer_jo.datasets import clothing1m
-from chainer_jo.datasets.image_stream import ImageStream
-from chainer_jo.datasets.labelled_data import UNKNOWN
+from chainer_jo.data import clothing1m
+from chainer_jo.data.image_stream import ImageStream
+from chainer_jo.data.labelled_data import UNKNOWN
 from chainer_jo.errors import UserError
-from chainer_jo.experiments import task
-from chainer_jo.experiments.experiment import Network
-from chainer_jo.experiments.presets import CLOTHING1M_DIGITS, REAL, Study
-from chainer_jo.experiments.run import Run, Settings
-from chainer_jo.experiments.run_parts import make_network
-from chainer_jo.experiments.store import RunStore
-from chainer_jo.links import PreActResNet
-from chainer_jo.links.resnet50 import VARIANTS
+from chainer_jo.method import task
+from chainer_jo.method.extensions import Paused
+from chainer_jo.method.preact_resnet import PreActResNet
+from chainer_jo.method.resnet50 import VARIANTS
 from chainer_jo.report.clothing1m import figure7, table3
-from chainer_jo.scheduling import worker
-from chainer_jo.scheduling.scheduler import Scheduler
-from chainer_jo.training.extensions import Paused
+from chainer_jo.runs import worker
+from chainer_jo.runs.experiment import Network
+from chainer_jo.runs.presets import CLOTHING1M_DIGITS, REAL, Study
+from chainer_jo.runs.run import Run, Settings
+from chainer_jo.runs.run_parts import make_network
+from chainer_jo.runs.scheduler import Scheduler
+from chainer_jo.runs.store import RunStore
 
 SETTINGS = Settings(engine="stock", workers=0, snapshot_seconds=0)
 SECOND = replace(

@@ -18,14 +18,14 @@ from pathlib import Path
 import pytest
 from tiny import STUDY
 
-from chainer_jo.datasets import digits
+from chainer_jo.data import digits
 from chainer_jo.errors import Unfinished, UserError
-from chainer_jo.experiments.run import Settings
-from chainer_jo.experiments.store import RunStore
-from chainer_jo.scheduling import scheduler, worker
-from chainer_jo.scheduling.cost import longest_chain, makespan
-from chainer_jo.scheduling.local_pool import LocalPool
-from chainer_jo.scheduling.scheduler import Queue, Scheduler, with_first_steps
+from chainer_jo.runs import scheduler, worker
+from chainer_jo.runs.cost import longest_chain, makespan
+from chainer_jo.runs.local_pool import LocalPool
+from chainer_jo.runs.run import Settings
+from chainer_jo.runs.scheduler import Queue, Scheduler, with_first_steps
+from chainer_jo.runs.store import RunStore
 
 JOINT = STUDY.joint("symmetric", 0.5, 0)
 BASELINE = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)

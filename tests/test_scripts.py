@@ -23,15 +23,12 @@ from processes import ROOT
 from tiny import TINY
 
 from chainer_jo import files
+from chainer_jo.command_line import ending
 from chainer_jo.commands import app, flags, main
-from chainer_jo.commands.command_line import ending
 from chainer_jo.commands.image_sources import InMemory
-from chainer_jo.datasets import source
+from chainer_jo.data import source
+from chainer_jo.engine.choice import choose_backend
 from chainer_jo.errors import Unfinished
-from chainer_jo.experiments import presets, provenance
-from chainer_jo.experiments.presets import Study
-from chainer_jo.experiments.store import RunStore
-from chainer_jo.functions import providers
 from chainer_jo.paper import tables
 from chainer_jo.report.cells import Cell
 from chainer_jo.report.claims import Claims
@@ -41,6 +38,9 @@ from chainer_jo.report.label_curves import label_figure
 from chainer_jo.report.output import trials_by_number
 from chainer_jo.report.sensitivity_table import sensitivity_table, validation
 from chainer_jo.report.table import Block, Table
+from chainer_jo.runs import presets, provenance
+from chainer_jo.runs.presets import Study
+from chainer_jo.runs.store import RunStore
 
 NEEDS_A_FULL_DISK = pytest.mark.skipif(
     not Path("/dev/full").exists(), reason="no /dev/full on this system"
@@ -58,7 +58,7 @@ def tiny(preset, monkeypatch):
     """The same, where everything is computed in this process and no iteration is tried first."""
     monkeypatch.setattr(app, "LocalPool", Here)
     monkeypatch.setattr(app, "probe", lambda *_: None)
-    providers.choose("cpu")  # a notice, where there is no oneDNN, comes before the test
+    choose_backend("cpu")  # a notice, where there is no oneDNN, comes before the test
 
 
 def table1(study):
@@ -537,7 +537,7 @@ def test_output_that_finds_no_room_ends_with_one_line(tmp_path):
 
 
 def test_what_the_encoding_of_the_output_lacks_is_a_question_mark():
-    program = "from chainer_jo.commands.command_line import ending\nwith ending(): print('1 \\xb1')"
+    program = "from chainer_jo.command_line import ending\nwith ending(): print('1 \\xb1')"
     plain = processes.environment(LC_ALL="C", PYTHONUTF8=0)
     assert processes.run([sys.executable, "-c", program], env=plain).stdout == "1 ?\n"
     with redirect_stdout(StringIO()) as shown, ending():

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from chainer_jo.datasets import digits
+from chainer_jo.data import digits
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.task import split
+from chainer_jo.method.task import split
 
 
 def test_sorted_disjoint_and_complete():

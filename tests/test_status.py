@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from tiny import STUDY
 
-from chainer_jo.scheduling import status
-from chainer_jo.scheduling.scheduler import Event
-from chainer_jo.scheduling.status import Status
+from chainer_jo.runs import status
+from chainer_jo.runs.scheduler import Event
+from chainer_jo.runs.status import Status
 
 RESULT = {"best": {"validation": 0.7}, "last": {"validation": 0.65}, "seconds": 10}
 

@@ -6,8 +6,6 @@ from dataclasses import replace
 import pytest
 from tiny import STUDY
 
-from chainer_jo.experiments.presets import CLOTHING1M_DIGITS, PAPER, REAL, Study
-from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper import tables
 from chainer_jo.paper.claims.claim import DOES_NOT_HOLD, HOLDS, NOT_RUN
 from chainer_jo.report.cells import Cell, best_of
@@ -16,7 +14,9 @@ from chainer_jo.report.clothing1m import table3
 from chainer_jo.report.grid import Grid, Number
 from chainer_jo.report.results import OutputResults
 from chainer_jo.report.table import Block
-from chainer_jo.scheduling.scheduler import with_first_steps
+from chainer_jo.runs.presets import CLOTHING1M_DIGITS, PAPER, REAL, Study
+from chainer_jo.runs.scheduler import with_first_steps
+from chainer_jo.runs.store import RunStore
 
 OUTPUTS = __import__("all").OUTPUTS
 COMPUTED = (1, 2, 6, 7, 8, 9, 10, 11, 12, 13)

@@ -10,14 +10,15 @@ from chainer import serializers, training
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
-from chainer_jo.links import Classifier, JointObjective, PreActResNet
-from chainer_jo.training import extensions, optimizers
-from chainer_jo.training.extensions import log_report
-from chainer_jo.training.images import NetworkInput
-from chainer_jo.training.iterator import BatchIterator
-from chainer_jo.training.labels import LabelStore
-from chainer_jo.training.optimizers import CHUNK, FlatMomentumSGD
-from chainer_jo.training.updaters import JointUpdater
+from chainer_jo.method import extensions, optimizers
+from chainer_jo.method.extensions import log_report
+from chainer_jo.method.images import NetworkInput
+from chainer_jo.method.iterator import BatchIterator
+from chainer_jo.method.objectives import Classifier, JointObjective
+from chainer_jo.method.optimizers import CHUNK, FlatMomentumSGD
+from chainer_jo.method.preact_resnet import PreActResNet
+from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.updater import JointUpdater
 
 
 def network(seed=0):
@@ -131,9 +132,9 @@ def test_a_parameter_that_was_given_another_array_is_trained():
 
 
 def test_gradients_of_whoever_computes_them_count_once(monkeypatch):
-    """Where a provider asks for scaled losses, as in half precision, but nobody has scaled one."""
-    provider = SimpleNamespace(loss_scale=1024.0)
-    monkeypatch.setattr(optimizers.providers, "current", lambda: provider)
+    """Where a backend asks for scaled losses, as in half precision, but nobody has scaled one."""
+    backend = SimpleNamespace(loss_scale=1024.0)
+    monkeypatch.setattr(optimizers.backends, "current", lambda: backend)
     chain, same = small_chain(), small_chain()
     optimizer = FlatMomentumSGD(1e-3).setup(chain)
     optimizer.update(lambda: loss_of(chain))

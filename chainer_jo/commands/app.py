@@ -17,26 +17,26 @@ from pathlib import Path
 from typing import NoReturn, Protocol
 
 from chainer_jo import files
-from chainer_jo.commands.command_line import file_error, print_no_more, say, written
-from chainer_jo.commands.dry_run import machines_line, run_lines, script_lines
+from chainer_jo.command_line import file_error, print_no_more, say, written
 from chainer_jo.commands.flags import parse
 from chainer_jo.commands.image_sources import ImageSource, study_of
-from chainer_jo.datasets import ImageData
+from chainer_jo.data.image_data import ImageData
+from chainer_jo.engine.choice import choose_backend
 from chainer_jo.errors import Unfinished, UserError
-from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.presets import Study
-from chainer_jo.experiments.provenance import collect, device_name, other_code
-from chainer_jo.experiments.run import Settings, device_of
-from chainer_jo.experiments.store import RunStore, read_packed, without_digest
-from chainer_jo.experiments.task import check_results
-from chainer_jo.functions import providers
+from chainer_jo.method.task import check_results
+from chainer_jo.report.dry_run import machines_line, run_lines, script_lines
 from chainer_jo.report.output import trials_by_number
 from chainer_jo.report.table import Table
 from chainer_jo.report.words import of_the_paper
-from chainer_jo.scheduling.cost import MEASURED, Cost, duration, makespan, probe
-from chainer_jo.scheduling.local_pool import LocalPool
-from chainer_jo.scheduling.scheduler import Event, Pool, Scheduler, pending, with_first_steps
-from chainer_jo.scheduling.status import Status
+from chainer_jo.runs.cost import MEASURED, Cost, duration, makespan, probe
+from chainer_jo.runs.experiment import Experiment
+from chainer_jo.runs.local_pool import LocalPool
+from chainer_jo.runs.presets import Study
+from chainer_jo.runs.provenance import collect, device_name, other_code
+from chainer_jo.runs.run import Settings, device_of
+from chainer_jo.runs.scheduler import Event, Pool, Scheduler, pending, with_first_steps
+from chainer_jo.runs.status import Status
+from chainer_jo.runs.store import RunStore, read_packed, without_digest
 
 _logger = logging.getLogger(__name__)
 
@@ -216,7 +216,7 @@ class App:
         if flags.precision == "fp32" or flags.cluster:
             return ""
         try:
-            providers.choose(flags.device.partition(":")[0], flags.precision, flags.engine)
+            choose_backend(flags.device.partition(":")[0], flags.precision, flags.engine)
         except UserError as error:
             return str(error)
         return ""
@@ -364,7 +364,7 @@ class App:
         if flags.cluster is None:
             return LocalPool(*what, flags.jobs, flags.threads)
         try:
-            from chainer_jo.scheduling.cluster import Cluster
+            from chainer_jo.runs.cluster import Cluster
         except ImportError as error:
             raise UserError(
                 f"--cluster needs Dask ({error}): pip install 'chainer_jo[cluster]'"

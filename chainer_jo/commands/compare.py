@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.commands.command_line import ending, reference_parser, say
-from chainer_jo.experiments.experiment import PRECISIONS
+from chainer_jo.command_line import ending, reference_parser, say
 from chainer_jo.report import agreement
 from chainer_jo.report.agreement import (
     DIFFERS,
@@ -22,6 +21,7 @@ from chainer_jo.report.agreement import (
     in_words,
 )
 from chainer_jo.report.grid import aligned
+from chainer_jo.runs.experiment import PRECISIONS
 
 
 def main(description: str, argv: list[str] | None = None) -> None:

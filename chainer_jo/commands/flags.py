@@ -13,13 +13,13 @@ from typing import Any
 import chainer
 
 from chainer_jo import _compat
-from chainer_jo.commands.command_line import Parser, at_least
+from chainer_jo.command_line import Parser, at_least
 from chainer_jo.commands.image_sources import ImageSource
 from chainer_jo.cores import usable_cores
+from chainer_jo.engine.choice import ENGINES
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.experiment import PRECISIONS
-from chainer_jo.experiments.presets import Preset
-from chainer_jo.functions.providers import ENGINES
+from chainer_jo.runs.experiment import PRECISIONS
+from chainer_jo.runs.presets import Preset
 
 _logger = logging.getLogger(__name__)
 

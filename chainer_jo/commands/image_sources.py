@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from chainer_jo.commands.command_line import at_least
+from chainer_jo.command_line import at_least
 from chainer_jo.cores import usable_cores
-from chainer_jo.datasets import clothing1m, clothing1m_standin, source
-from chainer_jo.datasets.array_cache import made_once
-from chainer_jo.datasets.labelled_data import LabelledData
-from chainer_jo.datasets.source import Source
+from chainer_jo.data import clothing1m, clothing1m_standin, source
+from chainer_jo.data.array_cache import made_once
+from chainer_jo.data.labelled_data import LabelledData
+from chainer_jo.data.source import Source
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.presets import (
+from chainer_jo.runs.presets import (
     CLOTHING1M_PRESETS,
     CLOTHING1M_STANDIN,
     PRESETS,
@@ -25,12 +25,12 @@ from chainer_jo.experiments.presets import (
     Study,
     pretrained,
 )
-from chainer_jo.experiments.pseudo import PseudoSource
+from chainer_jo.runs.pseudo import PseudoSource
 
 
 class ImageSource(Protocol):
     """The images of a family of scripts. ``add`` is argparse's ``add_argument``; ``find``,
-    ``fields`` (of `Study`) and ``settings`` (of `chainer_jo.experiments.run.Settings`) are given
+    ``fields`` (of `Study`) and ``settings`` (of `chainer_jo.runs.run.Settings`) are given
     the checked flags. ``check``, ``find`` and ``fields`` raise UserError."""
 
     presets: dict[str, Preset]

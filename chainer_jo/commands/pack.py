@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.commands.command_line import ending, reference_parser, say
+from chainer_jo.command_line import ending, reference_parser, say
+from chainer_jo.engine.cuda import cudnn_choices
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.store import PACKED, RunStore
-from chainer_jo.functions.providers import cudnn_choices
+from chainer_jo.runs.store import PACKED, RunStore
 
 #: Files that results depend on beside the descriptions of runs: the data and, on a GPU, cuDNN's
 #: plans.

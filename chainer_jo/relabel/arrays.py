@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from chainer_jo.datasets.labelled_data import by_value
+from chainer_jo.data.labelled_data import by_value
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import label_errors
 from chainer_jo.relabel.label_errors import LabelErrors
@@ -66,7 +66,7 @@ def relabel(features: Any, labels: Any, seed: int = 0, **settings: Any) -> Label
         classes, too few rows, tables whose rows are not the same, settings that cannot be, or
         training that diverged.
     """
-    from chainer_jo.relabel import training  # and with it Chainer
+    from chainer_jo.relabel import training
 
     index = common_index(features, labels)
     chosen = training.Recipe(**settings)

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from chainer_jo.datasets.input_problems import Problems
-from chainer_jo.datasets.progress import Progress
+from chainer_jo.data.input_problems import Problems
+from chainer_jo.data.progress import Progress
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import training
 from chainer_jo.relabel.corrected_labels import CorrectedLabels

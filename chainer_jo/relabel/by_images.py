@@ -14,18 +14,13 @@ import numpy as np
 from chainer import serializers
 
 from chainer_jo import files
-from chainer_jo.commands.dry_run import run_lines
 from chainer_jo.commands.flags import spare_threads
 from chainer_jo.cores import usable_cores
-from chainer_jo.datasets import augmentation
+from chainer_jo.engine.backend import use_backend
+from chainer_jo.engine.choice import choose_backend
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.presets import REAL, Study
-from chainer_jo.experiments.provenance import device_name
-from chainer_jo.experiments.run import Settings, device_of
-from chainer_jo.experiments.store import DONE_AGAIN, RunStore, without_digest
-from chainer_jo.functions import providers
-from chainer_jo.links.objectives import Classifier, JointObjective
+from chainer_jo.method import augmentation
+from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.relabel import own_data
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.folds import folds, same_files
@@ -34,10 +29,16 @@ from chainer_jo.relabel.outcome import Outcome, accuracies_of
 from chainer_jo.relabel.own_data import usual_size
 from chainer_jo.relabel.presets import FOLDS, large_images, small_images
 from chainer_jo.relabel.trained_network import Member, TrainedNetwork, untrained
-from chainer_jo.scheduling.cost import MEASURED, Cost, duration, makespan, probe
-from chainer_jo.scheduling.local_pool import LocalPool
-from chainer_jo.scheduling.scheduler import Scheduler, pending
-from chainer_jo.scheduling.status import Status
+from chainer_jo.report.dry_run import run_lines
+from chainer_jo.runs.cost import MEASURED, Cost, duration, makespan, probe
+from chainer_jo.runs.experiment import Experiment
+from chainer_jo.runs.local_pool import LocalPool
+from chainer_jo.runs.presets import REAL, Study
+from chainer_jo.runs.provenance import device_name
+from chainer_jo.runs.run import Settings, device_of
+from chainer_jo.runs.scheduler import Scheduler, pending
+from chainer_jo.runs.status import Status
+from chainer_jo.runs.store import DONE_AGAIN, RunStore, without_digest
 
 _logger = logging.getLogger(__name__)
 
@@ -320,10 +321,10 @@ class ByImages:
         """Images are classified there, at the end."""
         self.device = device_of(self.flags.device)
         self.device.use()
-        provider = providers.choose(self.device, self.study.preset.precision)
-        if provider is not None:
-            provider.keep_choices(self.store.root)
-        providers.use(provider)
+        backend = choose_backend(self.device, self.study.preset.precision)
+        if backend is not None:
+            backend.keep_choices(self.store.root)
+        use_backend(backend)
 
 
 def _together(networks: Sequence[TrainedNetwork]) -> TrainedNetwork:

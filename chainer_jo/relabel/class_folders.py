@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from chainer_jo.datasets.hidden_names import is_hidden
+from chainer_jo.data.hidden_names import is_hidden
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.label_table import LabelTable
 

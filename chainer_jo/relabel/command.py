@@ -6,11 +6,10 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+from chainer_jo.command_line import say
 from chainer_jo.commands import app
-from chainer_jo.commands.command_line import say
-from chainer_jo.datasets.array_cache import cache
+from chainer_jo.data.array_cache import cache
 from chainer_jo.errors import UserError
-from chainer_jo.experiments.store import RunStore
 from chainer_jo.relabel import corrected_set, report
 from chainer_jo.relabel.by_features import ByFeatures, ByProbabilities
 from chainer_jo.relabel.by_images import ByImages
@@ -20,6 +19,7 @@ from chainer_jo.relabel.labelled_images import labels_of
 from chainer_jo.relabel.outcome import Outcome, summary
 from chainer_jo.relabel.own_data import usual_size
 from chainer_jo.relabel.results_folder import LABELS, SOFT_LABELS, ResultsFolder
+from chainer_jo.runs.store import RunStore
 
 
 def main(arguments: list[str] | None = None) -> None:

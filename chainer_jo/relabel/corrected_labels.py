@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from chainer_jo import files, seeds
-from chainer_jo.datasets.labelled_data import UNKNOWN
+from chainer_jo.data.labelled_data import UNKNOWN
 from chainer_jo.relabel import label_table
 from chainer_jo.relabel.label_errors import COLUMNS as SAID
 from chainer_jo.relabel.label_errors import LabelErrors

@@ -9,8 +9,9 @@ import numpy as np
 from PIL import Image
 
 from chainer_jo import files
-from chainer_jo.commands.command_line import Parser, ending, say
-from chainer_jo.datasets import digits, noise
+from chainer_jo.command_line import Parser, ending, say
+from chainer_jo.data import digits
+from chainer_jo.method import noise
 from chainer_jo.relabel import label_table
 from chainer_jo.relabel.label_table import LABEL, PATH
 

@@ -13,9 +13,9 @@ import chainer.links as L
 import numpy as np
 from chainer import Variable, initializers
 
-from chainer_jo.functions.function_nodes import OnceBackward
-from chainer_jo.functions.providers import DECAY, EPS
-from chainer_jo.links.preact_resnet import BatchNormReLU
+from chainer_jo.engine.backend import DECAY, EPS
+from chainer_jo.engine.function_nodes import OnceBackward
+from chainer_jo.method.preact_resnet import BatchNormReLU
 
 
 class FeatureNetwork(chainer.Chain):

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from chainer_jo import files
-from chainer_jo.datasets.input_problems import Problems
+from chainer_jo.data.input_problems import Problems
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import label_table
 from chainer_jo.relabel.arrays import UNUSABLE, unusable

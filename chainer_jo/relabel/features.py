@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from chainer_jo.method.images import ImagesInMemory
+from chainer_jo.method.iterator import Batch
 from chainer_jo.relabel.feature_network import FeatureNetwork
 from chainer_jo.relabel.feature_scaling import scaling_of
-from chainer_jo.training.images import ImagesInMemory
-from chainer_jo.training.iterator import Batch
 
 #: Units of a network's hidden layer.
 HIDDEN = 32

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.commands.command_line import Parser
+from chainer_jo.command_line import Parser
 from chainer_jo.commands.flags import add_computing_flags, resolve_computing_flags
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import limits

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from chainer_jo import files
-from chainer_jo.datasets.input_problems import Problems
+from chainer_jo.data.input_problems import Problems
 from chainer_jo.errors import UserError
 
 PATH, LABEL = "path", "label"

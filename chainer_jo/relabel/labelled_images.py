@@ -13,17 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from chainer_jo.datasets.input_problems import Problems
-from chainer_jo.datasets.labelled_data import (
-    UNKNOWN,
-    ImageFiles,
-    as_keys,
-    by_value,
-    digest_keys,
-)
-from chainer_jo.datasets.source import TAR_ENDING
-from chainer_jo.datasets.tar_members import is_tar
-from chainer_jo.datasets.unpacked_tar import unpack
+from chainer_jo.data.input_problems import Problems
+from chainer_jo.data.labelled_data import UNKNOWN, ImageFiles, as_keys, by_value, digest_keys
+from chainer_jo.data.source import TAR_ENDING
+from chainer_jo.data.tar_members import is_tar
+from chainer_jo.data.unpacked_tar import unpack
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import class_folders, label_table
 from chainer_jo.relabel.label_table import USUAL, LabelTable, TableForm

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from chainer_jo.experiments.experiment import Experiment
 from chainer_jo.relabel.corrected_labels import ByEye, CorrectedLabels
 from chainer_jo.relabel.labelled_images import LabelledImages
 from chainer_jo.relabel.trained_network import TrainedNetwork
 from chainer_jo.report.grid import aligned
 from chainer_jo.report.words import counted
+from chainer_jo.runs.experiment import Experiment
 
 #: Standard errors that a difference has to have.
 CERTAIN = 2.0

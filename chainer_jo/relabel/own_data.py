@@ -16,11 +16,11 @@ from PIL import Image
 
 from chainer_jo import files
 from chainer_jo.cores import usable_cores
-from chainer_jo.datasets import decoding
-from chainer_jo.datasets.array_cache import made_once, to_disk
-from chainer_jo.datasets.input_problems import Problems
-from chainer_jo.datasets.labelled_data import UNKNOWN, ImageFiles, Labelled, LabelledData
-from chainer_jo.datasets.progress import Progress
+from chainer_jo.data import decoding
+from chainer_jo.data.array_cache import made_once, to_disk
+from chainer_jo.data.input_problems import Problems
+from chainer_jo.data.labelled_data import UNKNOWN, ImageFiles, Labelled, LabelledData
+from chainer_jo.data.progress import Progress
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import labelled_images
 from chainer_jo.relabel.label_table import USUAL, TableForm

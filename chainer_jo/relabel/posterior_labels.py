@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from chainer import training
 
+from chainer_jo.method.soft_labels import LabelStore
 from chainer_jo.relabel import label_noise
-from chainer_jo.training.labels import LabelStore
 
 #: Steps of EM in one update; the next update goes on from where they end.
 STEPS = 5

@@ -8,9 +8,10 @@ import os
 import sys
 from pathlib import Path
 
-from chainer_jo.commands.command_line import Parser, ending, say
+from chainer_jo.command_line import Parser, ending, say
+from chainer_jo.engine.backend import use_backend
+from chainer_jo.engine.choice import choose_backend
 from chainer_jo.errors import UserError
-from chainer_jo.functions import providers
 from chainer_jo.relabel import class_folders, label_table
 from chainer_jo.relabel.feature_table import read_arrays, usable
 from chainer_jo.relabel.trained_network import TrainedNetwork
@@ -38,7 +39,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
 
 def _predict(flags: argparse.Namespace) -> None:
     network = TrainedNetwork.load(flags.folder)
-    providers.use(providers.choose("cpu"))
+    use_backend(choose_backend("cpu"))
     if ("features" in network.about) != (flags.features is not None):
         wanted = "--features FILE.npz" if flags.features is None else "images, not --features"
         raise UserError(f"network {str(flags.folder)!r}: expected {wanted}, as it was trained on")

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chainer_jo.experiments.experiment import Network
-from chainer_jo.experiments.presets import CLOTHING1M_PAPER, DIGITS, PAPER, Preset, pretrained
 from chainer_jo.paper import settings as paper
 from chainer_jo.relabel.own_data import NAME
 from chainer_jo.relabel.training import batch_size
+from chainer_jo.runs.experiment import Network
+from chainer_jo.runs.presets import CLOTHING1M_PAPER, DIGITS, PAPER, Preset, pretrained
 
 #: New labels of a shortened first step are averaged over this part of it, and over at most the
 #: paper's ten epochs: 5 of 70, as in the presets.

@@ -17,9 +17,7 @@ from PIL import Image
 
 from chainer_jo import files
 from chainer_jo.cores import usable_cores
-from chainer_jo.datasets import decoding
-from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.store import RunStore
+from chainer_jo.data import decoding
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.labelled_images import LabelledImages
 from chainer_jo.relabel.outcome import (
@@ -33,6 +31,8 @@ from chainer_jo.relabel.outcome import (
 from chainer_jo.relabel.results_folder import REPORT
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.template import filled
+from chainer_jo.runs.experiment import Experiment
+from chainer_jo.runs.store import RunStore
 
 #: Groups of the same images that are listed.
 MOST_DUPLICATES = 50
@@ -197,7 +197,7 @@ def _duplicate_rows(images: LabelledImages, groups: Sequence[np.ndarray]) -> lis
 
 def _plot(runs: dict[str, Experiment], store: RunStore) -> bytes:
     from chainer_jo.report.figure import Figure
-    from chainer_jo.report.plot import plot  # matplotlib: only where something is drawn
+    from chainer_jo.report.plot import plot
 
     curves = [Curve(name, [experiment]) for name, experiment in runs.items()]
     series = [curve.read(store, "validation") for curve in curves]

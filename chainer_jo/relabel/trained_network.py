@@ -16,15 +16,15 @@ from chainer import serializers
 
 from chainer_jo import files
 from chainer_jo.cores import usable_cores
-from chainer_jo.datasets import augmentation
-from chainer_jo.datasets.decoding import decode
+from chainer_jo.data.decoding import decode
 from chainer_jo.errors import UserError
-from chainer_jo.links.preact_resnet import PreActResNet
-from chainer_jo.links.resnet50 import ResNet50
+from chainer_jo.method import augmentation
+from chainer_jo.method.images import Preparation
+from chainer_jo.method.preact_resnet import PreActResNet
+from chainer_jo.method.resnet50 import ResNet50
 from chainer_jo.relabel.feature_network import FeatureNetwork
 from chainer_jo.relabel.features import FeatureInput
 from chainer_jo.relabel.results_folder import MODEL
-from chainer_jo.training.images import Preparation
 
 #: Images per forward pass.
 IMAGES = 100

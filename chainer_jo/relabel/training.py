@@ -16,17 +16,17 @@ from chainer.training.triggers import ManualScheduleTrigger
 
 from chainer_jo import seeds
 from chainer_jo.errors import UserError
-from chainer_jo.links.objectives import Classifier, JointObjective
+from chainer_jo.method import extensions
+from chainer_jo.method.iterator import BatchIterator
+from chainer_jo.method.objectives import Classifier, JointObjective
+from chainer_jo.method.optimizers import FlatMomentumSGD
+from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.updater import JointUpdater
 from chainer_jo.relabel import limits
 from chainer_jo.relabel.features import FeatureInput, FeatureSet
 from chainer_jo.relabel.folds import folds, near_duplicates
 from chainer_jo.relabel.label_errors import LabelErrors, find_label_errors
 from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
-from chainer_jo.training import extensions
-from chainer_jo.training.iterator import BatchIterator
-from chainer_jo.training.labels import LabelStore
-from chainer_jo.training.optimizers import FlatMomentumSGD
-from chainer_jo.training.updaters import JointUpdater
 
 #: Images per forward pass in test mode.
 ROWS = 1000

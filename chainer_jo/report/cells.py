@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper.trials import Trials
 from chainer_jo.report.grid import Number
+from chainer_jo.runs.experiment import Experiment
+from chainer_jo.runs.store import RunStore
 
 Quantity = Callable[[RunStore, Experiment], float | None]
 FINISHED, DIVERGED = "finished", "diverged"

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.experiments.presets import Study
-from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper.claims import GROUPS
 from chainer_jo.paper.claims import claim as paper
 from chainer_jo.paper.claims.claim import DOES_NOT_HOLD, HOLDS, NOT_RUN, PREMISE, UNDECIDED
@@ -18,6 +16,8 @@ from chainer_jo.paper.trials import Trials
 from chainer_jo.report.output import Output, write_all
 from chainer_jo.report.results import OutputResults
 from chainer_jo.report.words import clusters, in_words, slug
+from chainer_jo.runs.presets import Study
+from chainer_jo.runs.store import RunStore
 
 RULE = (
     "± is one standard deviation over trials, which are seeds on the same images: what other test "

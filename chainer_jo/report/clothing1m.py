@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chainer_jo.datasets.labelled_data import class_index
-from chainer_jo.experiments.presets import REAL, Study
+from chainer_jo.data.labelled_data import class_index
 from chainer_jo.paper.tables import METHODS, TABLE3
 from chainer_jo.report.cells import Cell, score
 from chainer_jo.report.relabelled import RelabelledFigure
 from chainer_jo.report.table import Block, Table
 from chainer_jo.report.words import data_set
+from chainer_jo.runs.presets import REAL, Study
 
 QUOTED = "quoted"
 NOTE = (

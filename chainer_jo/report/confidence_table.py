@@ -1,14 +1,14 @@
 """The layout that Tables 12 and 13 share: how right the new labels are, by their highest
 probability."""
 
-from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.presets import Study
-from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper.printed import PrintedTable
 from chainer_jo.paper.tables import probability_range
 from chainer_jo.report.cells import Cell, Quantity
 from chainer_jo.report.table import Block, Table
 from chainer_jo.report.words import images, of_the_paper
+from chainer_jo.runs.experiment import Experiment
+from chainer_jo.runs.presets import Study
+from chainer_jo.runs.store import RunStore
 
 
 def confidence(quantity: str, probabilities: str) -> Quantity:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper.trials import Trials
 from chainer_jo.report.cells import DIVERGED, FINISHED, state
+from chainer_jo.runs.experiment import Experiment
+from chainer_jo.runs.store import RunStore
 
 
 class Quantity(NamedTuple):

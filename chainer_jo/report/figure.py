@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.presets import Study
-from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper.trials import Trials
 from chainer_jo.report.cells import Cell
 from chainer_jo.report.claims import judged
@@ -16,6 +13,9 @@ from chainer_jo.report.grid import Grid, Number
 from chainer_jo.report.output import Output, Page, as_csv
 from chainer_jo.report.results import OutputResults
 from chainer_jo.report.table import Block
+from chainer_jo.runs.experiment import Experiment
+from chainer_jo.runs.presets import Study
+from chainer_jo.runs.store import RunStore
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Figure(Output):
 
     def further(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
         """The drawing from the epochs there are, and every epoch of every trial as CSV."""
-        from chainer_jo.report.plot import plot  # matplotlib: only where something is drawn
+        from chainer_jo.report.plot import plot
 
         series, thin = self.read(store), self._divergences(store)
         images = plot(self, series, thin, self.footnote(store, origin))

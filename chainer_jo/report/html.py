@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chainer_jo import files
-from chainer_jo.experiments.presets import Study
-from chainer_jo.experiments.provenance import known
-from chainer_jo.experiments.store import RunStore
 from chainer_jo.report.claims import RULE, one_image
 from chainer_jo.report.grid import prose
 from chainer_jo.report.headline import headline
@@ -21,6 +18,9 @@ from chainer_jo.report.html_claims import claims_html, folded
 from chainer_jo.report.output import Output, Page, write_all
 from chainer_jo.report.template import policy
 from chainer_jo.report.words import images, of_the_paper
+from chainer_jo.runs.presets import Study
+from chainer_jo.runs.provenance import known
+from chainer_jo.runs.store import RunStore
 
 TITLE = "Joint Optimization Framework for Learning with Noisy Labels"
 

@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from chainer_jo.experiments.presets import Study
 from chainer_jo.report.curves import Curve, Inset
 from chainer_jo.report.figure import Figure
 from chainer_jo.report.words import clusters, images
+from chainer_jo.runs.presets import Study
 
 #: By name: the kind and rate of the noise.
 LABELS = {

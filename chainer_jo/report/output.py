@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from chainer_jo import files
-from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.store import RunStore
 from chainer_jo.report.grid import Grid
+from chainer_jo.runs.experiment import Experiment
+from chainer_jo.runs.store import RunStore
 
 
 @dataclass(frozen=True)

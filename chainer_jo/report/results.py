@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.presets import Study
-from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper.claims.claim import Claim
 from chainer_jo.paper.trials import Trials
 from chainer_jo.report.cells import noisy_labels_right, trials
 from chainer_jo.report.curves import QUANTITIES
 from chainer_jo.report.output import Output
 from chainer_jo.report.words import of_the_paper
+from chainer_jo.runs.experiment import Experiment
+from chainer_jo.runs.presets import Study
+from chainer_jo.runs.store import RunStore
 
 
 class OutputResults:

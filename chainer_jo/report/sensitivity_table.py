@@ -1,11 +1,11 @@
 """The layout that Tables 6 to 11 share: validation accuracy as one parameter varies and the others
 stay."""
 
-from chainer_jo.experiments.presets import Study
 from chainer_jo.paper.printed import SensitivityTable
 from chainer_jo.report.cells import Cell, score
 from chainer_jo.report.table import Block, Table
 from chainer_jo.report.words import images
+from chainer_jo.runs.presets import Study
 
 NAMES = {
     "alpha": "α", "beta": "β", "learning_rate": "learning rate", "start_epoch": "start epoch",

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import chainer
 import numpy as np
 
-from chainer_jo.experiments.presets import Study
-from chainer_jo.experiments.store import RunStore
-from chainer_jo.links import PreActResNet
+from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.paper import tables
 from chainer_jo.report.grid import Grid, escape_latex
 from chainer_jo.report.output import Output, Page, as_csv
 from chainer_jo.report.words import images
+from chainer_jo.runs.presets import Study
+from chainer_jo.runs.store import RunStore
 
 #: Of CIFAR-10, and of the digits.
 CLASSES = 10

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from chainer_jo.experiments.experiment import Experiment
-from chainer_jo.experiments.store import RunStore
 from chainer_jo.paper.trials import Trials
 from chainer_jo.report.cells import Cell, best_of
 from chainer_jo.report.grid import Grid, Number, escape_latex
 from chainer_jo.report.output import Output, Page, as_csv
 from chainer_jo.report.words import of_the_paper
+from chainer_jo.runs.experiment import Experiment
+from chainer_jo.runs.store import RunStore
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import re
 
-from chainer_jo.experiments.presets import Study
+from chainer_jo.runs.presets import Study
 
 _DATA = {
     "cifar10": "CIFAR-10",

@@ -6,14 +6,7 @@ from functools import partial
 from chainer_jo.paper import tables
 from chainer_jo.paper.claims import phases
 from chainer_jo.paper.claims.claim import Claim, Results
-from chainer_jo.paper.claims.decision import (
-    NOTABLE,
-    POINTS,
-    Finding,
-    exceeds,
-    keeps_up,
-    on_average,
-)
+from chainer_jo.paper.claims.decision import NOTABLE, POINTS, Finding, exceeds, keeps_up, on_average
 from chainer_jo.paper.settings import CROSS_ENTROPY_DROP_EPOCH, LEAST_GAIN_NOISE_RATE
 from chainer_jo.paper.trials import Trials
 

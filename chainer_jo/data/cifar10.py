@@ -1,0 +1,170 @@
+"""CIFAR-10 from the official python archive, downloaded or given, or from its unpacked folder."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import pickle
+import pickletools
+import tarfile
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from http.client import HTTPException
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+import numpy as np
+from chainer.dataset import download
+
+from chainer_jo.data.array_cache import decoded_once
+from chainer_jo.data.image_data import ImageData
+from chainer_jo.errors import UserError
+
+NAME = "cifar10"
+URL = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
+MD5 = "c58f30108f718f92721af3b95e74349a"
+FINGERPRINT = "a258ea3325a20808"  # of the images, labels and class names in it
+FOLDER = "cifar-10-batches-py"  # what the archive unpacks to
+
+_TRAIN = tuple(f"data_batch_{i}" for i in range(1, 6))
+_TEST = ("test_batch",)
+_META = "batches.meta"
+_FILES = (*_TRAIN, *_TEST, _META)
+_SHAPE = (3, 32, 32)  # of an image in the files
+
+
+def load() -> ImageData:
+    """50,000 training and 10,000 test images, (32, 32, 3); downloaded (170 MB) the first time.
+
+    Raises UserError if the download fails, or another file comes.
+    """
+    return decoded_once(NAME, MD5, lambda: _assemble(_archive_files(_downloaded()), URL))
+
+
+def load_archive(path: Path) -> ImageData:
+    """The same from a copy of the archive; UserError unless it is the official one, whole."""
+    _check(path)
+    return decoded_once(NAME, MD5, lambda: _assemble(_archive_files(path), str(path)))
+
+
+def load_folder(path: Path) -> ImageData:
+    """The same from the unpacked archive; UserError if a file is missing or damaged. Images, labels
+    or class names other than the official ones make it ``cifar10-<start of the fingerprint>``."""
+    return _assemble(_folder_files(path), str(path))
+
+
+def is_unpacked(path: Path) -> bool:
+    """Whether the folder looks like the unpacked archive, complete or not."""
+    return any((path / name).is_file() for name in _FILES)
+
+
+def _downloaded() -> Path:
+    """The archive in Chainer's download cache."""
+    try:
+        path = Path(download.cached_download(URL))
+    except (OSError, HTTPException) as error:
+        raise UserError(
+            f"download of {URL}: {error}, expected a connection, and {download.get_dataset_root()} "
+            "to be writable (CHAINER_DATASET_ROOT names another place); or the file with --data"
+        ) from error
+    try:
+        _check(path)
+    except UserError:
+        path.unlink()  # the next call downloads it again
+        raise
+    return path
+
+
+def _check(path: Path) -> None:
+    with open(path, "rb") as file:
+        found = hashlib.file_digest(file, "md5").hexdigest()
+    if found != MD5:
+        raise UserError(
+            f"CIFAR-10 archive {str(path)!r}: md5 {found}, expected {MD5}; "
+            "it is damaged, or not the official one"
+        )
+
+
+def _archive_files(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    with tarfile.open(path) as archive:
+        for member in archive:  # in the archive's order: going back means decompressing again
+            if member.isfile():
+                yield PurePosixPath(member.name).name, archive.extractfile(member)
+
+
+def _folder_files(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    for name in _FILES:
+        if (path / name).is_file():
+            with open(path / name, "rb") as file:
+                yield name, file
+
+
+def _assemble(files: Iterable[tuple[str, IO[bytes]]], place: str) -> ImageData:
+    contents = {}
+    for name, file in files:
+        if name in _FILES:
+            try:
+                contents[name] = _content(name, file)
+            except Exception as error:  # a damaged pickle can raise anything
+                raise UserError(
+                    f"CIFAR-10 in {place!r}: {name} cannot be read ({error}), expected as published"
+                ) from error
+    missing = [name for name in _FILES if name not in contents]
+    if missing:
+        raise UserError(f"CIFAR-10 in {place!r}: {missing[0]} is missing, expected {_FILES}")
+    train_images, train_labels = map(np.concatenate, zip(*map(contents.get, _TRAIN), strict=True))
+    test_images, test_labels = contents[_TEST[0]]
+    data = ImageData(NAME, train_images, train_labels, test_images, test_labels, contents[_META])
+    found = data.fingerprint()
+    return data if found == FINGERPRINT else replace(data, name=f"{NAME}-{found[:8]}")
+
+
+def _content(name: str, file: IO[bytes]) -> tuple:
+    """Class names from the file that has them; images (n, h, w, c) and labels from the others."""
+    raw = file.read(1 << (16 if name == _META else 26))  # twice what an official one has, and more
+    for opcode, argument, _ in pickletools.genops(raw):
+        if opcode.name.endswith("PUT") and argument > len(raw):  # room is made for as many objects
+            raise ValueError(f"it cannot have {argument:,} objects")
+    unpickled = _RestrictedUnpickler(io.BytesIO(raw), encoding="latin-1").load()
+    content = {_text(key): value for key, value in unpickled.items()}
+    if name == _META:
+        return tuple(map(_text, content["label_names"]))
+    labels = np.frombuffer(bytes(list(content["labels"])), np.uint8).astype(np.int32)
+    match content["data"].given:
+        case ((1, _, _, False, pixels),) | (pixels, _, _, "C"):  # a state, or protocol 5's buffer
+            planes = np.frombuffer(_text(pixels).encode("latin-1"), np.uint8)
+        case _:
+            raise ValueError("its pixels are not stored row by row")
+    return np.ascontiguousarray(planes.reshape(len(labels), *_SHAPE).transpose(0, 2, 3, 1)), labels
+
+
+def _text(value: str | bytes | _Kept) -> str:
+    """A text; bytes as one in Latin-1, also if Python 3 pickled them for Python 2, by `encode`."""
+    if isinstance(value, _Kept):
+        value, _ = value.given
+    return value if isinstance(value, str) else value.decode("latin-1")
+
+
+class _Kept:
+    """Stands for what a pickle calls to build arrays, and keeps what that is given. NumPy's own
+    would believe it: that bytes are pointers to objects, or an array larger than the memory."""
+
+    def __init__(self, *given: object) -> None:
+        self.given = given
+
+    __setstate__ = __init__
+
+
+class _RestrictedUnpickler(pickle.Unpickler):
+    """Builds dicts, lists, strings and numbers, keeps what arrays are made of, and nothing else."""
+
+    _kept = {
+        *(("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")),
+        *((f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")),
+        *((f"numpy.{core}.numeric", "_frombuffer") for core in ("core", "_core")),
+    }
+
+    def find_class(self, module: str, name: str) -> type[_Kept]:
+        if (module, name) not in self._kept:
+            raise pickle.UnpicklingError(f"it asks for {f'{module}.{name}'!r}")
+        return _Kept

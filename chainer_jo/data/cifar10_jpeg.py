@@ -1,0 +1,122 @@
+"""CIFAR-10 as JPEG files, made from the official archive: a tar of ``train/<class>/NNNN.jpg``.
+
+    python -m chainer_jo.data.cifar10_jpeg cifar-10-python.tar.gz cifar10-jpeg.tar.xz
+
+Pillow's JPEG of quality 75, whose colours have half the resolution (4:2:0) and differ a little by
+encoder; within a class images are numbered in the archive's order. It says the fingerprint of what
+can be read from the tar, which results are bound to. With ``--check`` the tar is not made, but one
+that is there is compared with what would be made, image by image.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from chainer_jo import files
+from chainer_jo.data import cifar10, image_folder
+from chainer_jo.data.image_data import ImageData
+from chainer_jo.errors import UserError
+
+NAME = "cifar10-jpeg"
+QUALITY, SUBSAMPLING = 75, "4:2:0"
+_COMPRESSION = {".tar": "", ".gz": "gz", ".bz2": "bz2", ".xz": "xz"}
+
+
+def load() -> ImageData:
+    """Raises UserError: these images are nowhere to be downloaded from."""
+    raise UserError(
+        f"data {NAME!r}: expected its path; python -m chainer_jo.data.cifar10_jpeg makes it "
+        "from the official archive"
+    )
+
+
+def jpeg_files(data: ImageData) -> Iterator[tuple[str, bytes]]:
+    """Name and content of every file, ``train/airplane/0000.jpg`` first."""
+    for part in image_folder.PARTS:
+        images, labels = getattr(data, f"{part}_images"), getattr(data, f"{part}_labels")
+        for k, name in enumerate(data.class_names):
+            for number, image in enumerate(images[labels == k]):
+                yield f"{part}/{name}/{number:04}.jpg", _encoded(image)
+
+
+def _encoded(image: np.ndarray) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(image).save(out, "JPEG", quality=QUALITY, subsampling=SUBSAMPLING)
+    return out.getvalue()
+
+
+def write(data: ImageData, path: Path) -> None:
+    """Writes the tar, compressed as its name ends.
+
+    The same images give the same tar. Raises UserError for another ending, or if it cannot be
+    written.
+    """
+    if path.suffix not in _COMPRESSION:
+        endings = ", ".join(_COMPRESSION)
+        raise UserError(f"{path}: expected a name that ends in one of {endings}")
+
+    def save(file) -> None:
+        with tarfile.open(fileobj=file, mode=f"w:{_COMPRESSION[path.suffix]}") as archive:
+            for name, content in jpeg_files(data):
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+
+    files.write(path, save)
+
+
+def differing(data: ImageData, other: ImageData) -> int:
+    """How many images of `other`, read from such a tar, differ from the JPEGs of `data`.
+
+    Raises UserError if classes or numbers of images differ.
+    """
+    for part in image_folder.PARTS:
+        sizes = [np.bincount(getattr(d, f"{part}_labels")).tolist() for d in (data, other)]
+        if data.class_names != other.class_names or sizes[0] != sizes[1]:
+            raise UserError(
+                f"{other.name}, {part}: {dict(zip(other.class_names, sizes[1], strict=False))} "
+                f"images, expected {dict(zip(data.class_names, sizes[0], strict=False))}"
+            )
+    theirs = (
+        image
+        for part in image_folder.PARTS
+        for k in range(other.num_classes)
+        for image in getattr(other, f"{part}_images")[getattr(other, f"{part}_labels") == k]
+    )
+    return sum(
+        not np.array_equal(np.asarray(Image.open(io.BytesIO(content))), image)
+        for (_, content), image in zip(jpeg_files(data), theirs, strict=True)
+    )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Command line; ends with 1 if `--check` finds another image, with 2 for bad input."""
+    from chainer_jo.command_line import Parser, ending, say
+
+    with ending():
+        parser = Parser(description=__doc__ and __doc__.splitlines()[0])
+        add = parser.add_argument
+        add("archive", type=Path, help="the official cifar-10-python.tar.gz")
+        add("tar", type=Path, help="what to write: .tar, .tar.gz, .tar.bz2 or .tar.xz")
+        add("--check", action="store_true", help="compare the tar, do not write it")
+        options = parser.parse_args(arguments)
+        data = cifar10.load_archive(options.archive)
+        if options.check:
+            count = differing(data, image_folder.load(options.tar, options.tar.name))
+            say(f"{options.tar}: {count} images are not those made from {options.archive}")
+            sys.exit(1 if count else 0)
+        write(data, options.tar)
+        made = image_folder.load(options.tar, NAME)
+        number = len(made.train_labels) + len(made.test_labels)
+        say(f"{options.tar}: {number} images, fingerprint {made.fingerprint()}")
+
+
+if __name__ == "__main__":
+    main()

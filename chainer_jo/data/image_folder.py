@@ -1,0 +1,160 @@
+"""Images from a folder or tar laid out as train/<class>/* and test/<class>/*, decoded once."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from chainer_jo.data import decoding, tar_members
+from chainer_jo.data.array_cache import decoded_once
+from chainer_jo.data.hidden_names import is_hidden
+from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.labelled_data import by_value
+from chainer_jo.data.progress import Progress
+from chainer_jo.errors import UserError
+
+PARTS = ("train", "test")
+
+
+def load(path: Path, name: str) -> ImageData:
+    """The images of a folder, or of a tar, compressed or not, in which that folder was packed.
+
+    Classes are sorted by name and images by file name within their class, numbers in names by
+    value. Images are grey, (h, w, 1), if all of them are, otherwise RGB, (h, w, 3); odd ones are
+    seen as `decoding.read` says. Links in a folder are followed.
+
+    Raises
+    ------
+    UserError
+        naming the file or class at fault: no train or test classes, a class that only one of them
+        has, a file that is not a png or jpg image, images of different sizes, a damaged tar, two
+        folders of images in a tar, a link in a tar, or one that leads nowhere.
+    """
+    if path.is_dir():
+        files = _list(path)
+        listing = _digest_of_listing(files, path)
+        contents = _folder_contents(files, path)
+    else:
+        with open(path, "rb") as file:
+            listing = hashlib.file_digest(file, "sha256").hexdigest()
+        contents = _tar_contents(path)
+    key = hashlib.sha256(f"{decoding.VERSION} {listing}".encode()).hexdigest()
+    return decoded_once(name, key, lambda: _assemble(name, str(path), contents))
+
+
+def _list(root: Path) -> list[Path]:
+    for entry in (e for part in PARTS for level in ("*", "*/*") for e in (root / part).glob(level)):
+        if not entry.exists() and not is_hidden(entry.name):
+            raise UserError(f"image {str(entry)!r}: a link that leads nowhere, expected a file")
+    return sorted(f for part in PARTS for f in (root / part).glob("*/*") if f.is_file())
+
+
+def _digest_of_listing(files: list[Path], root: Path) -> str:
+    """A digest of names, sizes and times: it changes when a file is added, removed or written."""
+    digest = hashlib.sha256()
+    for file in files:
+        status = file.stat()
+        entry = (file.relative_to(root).as_posix(), status.st_size, status.st_mtime_ns)
+        digest.update(repr(entry).encode())
+    return digest.hexdigest()
+
+
+def _folder_contents(files: list[Path], root: Path) -> Iterator[tuple[str, bytes]]:
+    for file in files:
+        try:
+            content = file.read_bytes()
+        except OSError as error:
+            raise UserError(
+                f"image {str(file)!r}: {error.strerror or error}, expected a readable file"
+            ) from error
+        yield file.relative_to(root).as_posix(), content
+
+
+def _tar_contents(path: Path) -> Iterator[tuple[str, bytes]]:
+    with tar_members.read(path, lambda name: not set(PARTS).isdisjoint(name.parts[-3:])) as members:
+        for name, packed in members:
+            if packed is not None:
+                yield str(name), packed.read()
+
+
+def _assemble(name: str, place: str, contents: Iterable[tuple[str, bytes]]) -> ImageData:
+    """Put the files in order, check that they fit together, decode them."""
+    encoded: dict[tuple[str, str, str], bytes] = {}
+    top = None  # the folder that was packed, if the tar begins with it
+    for file_name, content in contents:
+        *above, part, class_name, image_name = ("", "", *PurePosixPath(file_name).parts)
+        if part not in PARTS or is_hidden(image_name) or is_hidden(class_name):
+            continue
+        found = "/".join(filter(None, above))
+        if top not in (None, found):
+            raise UserError(
+                f"images in {place!r}: some are below {top or '.'!r}, others below "
+                f"{found or '.'!r}, expected train/ and test/ in one folder"
+            )
+        top = found
+        encoded[part, class_name, image_name] = content
+    class_names = _class_names(encoded.keys(), place)
+    order = sorted(encoded, key=lambda key: (PARTS.index(key[0]), *map(by_value, key[1:])))
+    images = _decode_all(name, place, {"/".join(key): encoded[key] for key in order})
+    labels = np.array([class_names.index(class_name) for _, class_name, _ in order], np.int32)
+    n = sum(part == "train" for part, _, _ in order)
+    return ImageData(name, images[:n], labels[:n], images[n:], labels[n:], class_names)
+
+
+def _class_names(files: Iterable[tuple[str, str, str]], place: str) -> tuple[str, ...]:
+    classes: dict[str, set[str]] = {part: set() for part in PARTS}
+    for part, class_name, _ in files:
+        classes[part].add(class_name)
+        if class_name.encode(errors="ignore").decode() != class_name:
+            raise UserError(f"images in {place!r}: class {class_name!r}, expected a name in UTF-8")
+    for part in PARTS:
+        if not classes[part]:
+            raise UserError(
+                f"images in {place!r}: none under {part}/, expected {part}/<class>/*.png or *.jpg"
+            )
+    for one, other in (PARTS, PARTS[::-1]):
+        for class_name in sorted(classes[one] - classes[other]):
+            raise UserError(
+                f"images in {place!r}: class {class_name!r} is in {one}/ but not in {other}/, "
+                "expected the same classes in both"
+            )
+    return tuple(sorted(classes["train"], key=by_value))
+
+
+def _decode_all(name: str, place: str, encoded: dict[str, bytes]) -> np.ndarray:
+    """uint8 (n, h, w, c) of all files, in their order."""
+    decoded: list[np.ndarray] = []
+    bar = Progress(f"Decoding {name}", "images", len(encoded))
+    try:
+        for file_name, content in encoded.items():
+            decoded.append(_decode(file_name, place, content))
+            (h, w), expected = decoded[-1].shape[:2], decoded[0].shape[:2]
+            if (h, w) != expected:
+                raise UserError(
+                    f"image {file_name!r} in {place!r} has {h} x {w} pixels, expected "
+                    f"{expected[0]} x {expected[1]} (height x width) like {next(iter(encoded))!r}"
+                )
+            bar.update(len(decoded))
+    finally:
+        bar.finish(len(decoded))
+    channels = max(image.shape[2] for image in decoded)
+    images = np.empty((len(decoded), h, w, channels), dtype=np.uint8)
+    for i, image in enumerate(decoded):
+        images[i] = image  # a grey one among coloured ones fills all three channels
+    return images
+
+
+def _decode(file_name: str, place: str, content: bytes) -> np.ndarray:
+    try:
+        image = decoding.read(io.BytesIO(content))
+    except Exception as error:
+        raise UserError(
+            f"image {file_name!r} in {place!r}: {decoding.reason(error)}, expected a whole png or "
+            "jpg of 8 or 16 bits"
+        ) from error
+    pixels = np.asarray(image)
+    return pixels[..., np.newaxis] if image.mode == "L" else pixels

@@ -1,0 +1,236 @@
+"""Batches of images decoded by worker processes ahead of the step that needs them."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import signal
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import cycle
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+
+from chainer_jo.cores import usable_cores
+from chainer_jo.data.decoding import decode
+from chainer_jo.errors import Unfinished, UserError
+
+
+class ImageStream:
+    """Decodes batch after batch into a ring of reused buffers, several batches ahead.
+
+    The buffers are shared with the worker processes, so that no pixel goes through a pipe. On CUDA
+    they are page-locked, and a batch reaches the device by one asynchronous copy.
+
+    Parameters
+    ----------
+    batch_size : the most images that a batch may have.
+    resize, crop : images are resized to `resize` x `resize`, their centre `crop` x `crop` is used.
+    workers : decoding processes; 0 decodes in this process, None takes all cores but one.
+    ahead : batches decoded in advance of the one in use.
+    on_cuda : give CuPy arrays on the current device.
+    """
+
+    def __init__(
+        self,
+        batch_size: int,
+        resize: int = 256,
+        crop: int = 224,
+        workers: int | None = None,
+        ahead: int = 4,
+        on_cuda: bool = False,
+    ) -> None:
+        if workers is None:
+            workers = max(1, usable_cores() - 1)
+        self.batch_size = batch_size
+        self._ahead = ahead
+        context = get_context("spawn")  # a fork would inherit CUDA, which does not survive it
+        shape = (ahead + 2, batch_size, crop, crop, 3)  # one batch in use, one being copied away
+        # Memory of this kind has no name: nothing is left behind when the processes are killed.
+        memory = context.RawArray(ctypes.c_uint8, int(np.prod(shape)))
+        self._slots = np.frombuffer(memory, np.uint8).reshape(shape)
+        self._upload = _Upload(self._slots) if on_cuda else None
+        self._workers = [
+            _WorkerProcess(context, (memory, shape, resize)) for _ in range(workers)
+        ] or [_ThisProcess(self._slots, resize)]
+        self._reading: Iterator[Any] | None = None
+
+    def is_reading(self, batches: Iterator[Any] | None) -> bool:
+        """Whether these batches can still be read: no other sequence has begun since."""
+        return batches is not None and batches is self._reading
+
+    def batches(self, paths: Iterable[Sequence[str]]) -> Iterator[Any]:
+        """The images of each batch of paths, in order: uint8 (n, crop, crop, 3).
+
+        A NumPy array is overwritten some batches later: use or copy it before asking for the next.
+        `paths` may be endless; it is read `ahead` batches in advance. One sequence of batches is
+        read at a time; to begin another ends it.
+
+        Raises
+        ------
+        UserError
+            for an image that is missing or cannot be decoded, when its batch is due; `Unfinished`
+            if a process that decodes died.
+        """
+        if self._reading is not None:
+            self._reading.close()
+        self._reading = self._read(iter(paths))
+        return self._reading
+
+    def _read(self, paths: Iterator[Sequence[str]]) -> Iterator[Any]:
+        slots = cycle(range(len(self._slots)))
+        begun: deque[tuple[int, int]] = deque()  # slot and number of images
+        try:
+            while True:
+                while len(begun) <= self._ahead and (batch := next(paths, None)) is not None:
+                    slot = next(slots)
+                    self._begin(slot, batch)
+                    begun.append((slot, len(batch)))
+                if not begun:
+                    return
+                slot, count = begun[0]
+                complaints = self._finish()
+                begun.popleft()
+                if complaints:
+                    raise UserError(complaints[0])
+                images = self._slots[slot, :count]
+                yield self._upload(slot, images) if self._upload else images
+        finally:
+            for worker in self._workers:  # the consumer has stopped early, or was interrupted
+                worker.drain()
+
+    def close(self) -> None:
+        """End the worker processes."""
+        try:
+            if self._reading is not None:
+                self._reading.close()
+        finally:
+            for worker in self._workers:
+                worker.close()
+            upload, self._upload = self._upload, None
+            if upload:
+                upload.close()
+
+    def _begin(self, slot: int, paths: Sequence[str]) -> None:
+        if self._upload:
+            self._upload.wait(slot)
+        count = len(self._workers)
+        for first, worker in enumerate(self._workers):
+            worker.begin((slot, first, count, list(paths[first::count])))
+
+    def _finish(self) -> list[str]:
+        """Waits for every worker's part of the oldest batch; returns their complaints."""
+        return [complaint for worker in self._workers if (complaint := worker.finish())]
+
+
+class _ThisProcess:
+    """A worker that decodes when its result is asked for."""
+
+    def __init__(self, slots: np.ndarray, resize: int) -> None:
+        self._slots, self._resize = slots, resize
+        self._tasks: deque[tuple] = deque()
+
+    def begin(self, task: tuple) -> None:
+        self._tasks.append(task)
+
+    def finish(self) -> str | None:
+        return _decode_into(self._slots, self._resize, self._tasks.popleft())
+
+    def drain(self) -> None:
+        self._tasks.clear()
+
+    close = drain
+
+
+class _WorkerProcess:
+    """A worker in a process of its own, which ends when this end of its pipe is gone."""
+
+    def __init__(self, context: Any, work: tuple) -> None:
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, *work), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._due = 0
+
+    def begin(self, task: tuple) -> None:
+        with self._noticing_death():
+            self._pipe.send(task)
+        self._due += 1
+
+    def finish(self) -> str | None:
+        with self._noticing_death():
+            complaint = self._pipe.recv()
+        self._due -= 1
+        return complaint
+
+    def drain(self) -> None:
+        """Leaves nothing in the pipe."""
+        while self._due:
+            self.finish()
+
+    @contextlib.contextmanager
+    def _noticing_death(self) -> Iterator[None]:
+        try:
+            yield
+        except (EOFError, ConnectionError):
+            self._process.join(timeout=10)
+            code = self._process.exitcode
+            raise Unfinished(f"an image decoding process died (exit code {code})") from None
+
+    def close(self) -> None:
+        self._pipe.close()
+        self._process.join()
+
+
+def _serve(pipe: Connection, memory: ctypes.Array, shape: tuple[int, ...], resize: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    slots = np.frombuffer(memory, np.uint8).reshape(shape)
+    try:
+        while True:
+            pipe.send(_decode_into(slots, resize, pipe.recv()))
+    except (EOFError, ConnectionError):
+        return
+
+
+def _decode_into(slots: np.ndarray, resize: int, task: tuple) -> str | None:
+    """Decode every `step`-th image of a batch into its slot; the complaint about a bad image."""
+    slot, first, step, paths = task
+    try:
+        for image, path in zip(slots[slot, first::step], paths, strict=False):
+            image[...] = decode(path, resize, crop=image.shape[0])
+    except UserError as error:
+        return str(error)
+    return None
+
+
+class _Upload:
+    """Page-locks the slots and copies them to the current CUDA device, in the current stream."""
+
+    def __init__(self, slots: np.ndarray) -> None:
+        import cupy
+
+        self._cupy = cupy
+        self._copied: dict[int, Any] = {}
+        self._address = slots.ctypes.data
+        cupy.cuda.runtime.hostRegister(self._address, slots.nbytes, 0)
+
+    def __call__(self, slot: int, images: np.ndarray) -> Any:
+        stream = self._cupy.cuda.get_current_stream()
+        array = self._cupy.empty(images.shape, np.uint8)
+        array.set(images, stream=stream)
+        self._copied[slot] = stream.record()
+        return array
+
+    def wait(self, slot: int) -> None:
+        """Waits until the slot's last copy is done and the slot may be written again."""
+        if slot in self._copied:
+            self._copied.pop(slot).synchronize()
+
+    def close(self) -> None:
+        """Unlocks the slots: the next stream's may lie where they were."""
+        for slot in list(self._copied):
+            self.wait(slot)
+        self._cupy.cuda.runtime.hostUnregister(self._address)

@@ -1,0 +1,165 @@
+"""Check a whole Clothing1M folder before training and, once, write its images at 256 x 256 pixels.
+
+    python -m chainer_jo.data.prepare_clothing1m FOLDER [--write SMALL_FOLDER]
+
+Everything that is wrong is reported in one go. SMALL_FOLDER has the same layout and takes the place
+of FOLDER from then on; a run that was interrupted goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+
+from PIL import Image
+
+from chainer_jo import files
+from chainer_jo.data import clothing1m
+from chainer_jo.data.clothing1m import LAYOUT, Lists
+from chainer_jo.data.decoding import open_resized
+from chainer_jo.data.input_problems import Problems
+from chainer_jo.data.progress import Progress
+from chainer_jo.errors import Unfinished, UserError
+
+JPEG_QUALITY = 95
+#: Images per task of a process; an interrupted process finishes its task.
+CHUNK = 32
+
+
+def prepare(
+    root: str | Path,
+    write: str | Path | None = None,
+    *,
+    size: int = 256,
+    processes: int | None = None,
+) -> Lists:
+    """Check the list files and decode every image; with `write`, also leave small copies there.
+
+    Parameters
+    ----------
+    root
+        Folder in the published layout.
+    write
+        Folder for JPEGs of `size` x `size` pixels and copies of the list files. The list files
+        come last, so that a folder with all of them is whole.
+    processes
+        Decoding processes; one per CPU core when None.
+
+    Returns
+    -------
+    What the list files say.
+
+    Raises
+    ------
+    UserError
+        naming every kind of problem of the whole set at once; or as soon as `write` cannot be
+        written to.
+    """
+    if processes is not None and processes < 1:
+        raise UserError(f"--processes {processes}: expected at least 1")
+    root, small = Path(root), None if write is None else Path(write)
+    if small is not None and small.resolve() == root.resolve():
+        raise UserError(f"--write {str(write)!r}: expected another folder than the one read")
+    problems = Problems()
+    lists = clothing1m.parse(root, problems)
+    total = sum(lists.sizes.values())
+    progress = Progress(f"checking {root}", "images", total)
+    keys = (key for split in lists.splits.values() for key in split.images.keys)
+    with contextlib.closing(_each_image(root, keys, small, size, processes)) as complaints:
+        for done, complaint in enumerate(complaints, 1):
+            if complaint:
+                problems.add(*complaint)
+            progress.update(done)
+    progress.finish(total)
+    problems.raise_if_any(f"Clothing1M folder {str(root)!r}")
+    if small is not None:
+        for name in LAYOUT:
+            content = (root / name).read_bytes()
+            files.write(small / name, lambda file, content=content: file.write(content))
+    return lists
+
+
+def _each_image(
+    root: Path, keys: Iterator[str], small: Path | None, size: int, processes: int | None
+) -> Iterator[tuple[str, str] | None]:
+    """In order, for every key: None, or (problem, key)."""
+    work = partial(_check_image, root, small, size)
+    if processes == 1:
+        yield from map(work, keys)
+        return
+    context = get_context("spawn")
+    pool = ProcessPoolExecutor(processes, context, initializer=_end_with_parent)
+    try:
+        # Only this process handles Ctrl-C: processes that start now ignore it.
+        heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            complaints = pool.map(work, keys, chunksize=CHUNK)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, heard)
+        yield from complaints
+    except BrokenExecutor:
+        raise Unfinished("a process that decodes was killed; the same command goes on") from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Ends this process when its parent is killed."""
+
+    def wait() -> None:
+        parent_process().join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def _check_image(root: Path, small: Path | None, size: int, key: str) -> tuple[str, str] | None:
+    if small is not None and os.path.exists(small / key):  # written whole by an earlier run
+        return None
+    try:
+        image = open_resized(root / key, size)
+    except UserError:
+        missing = not os.path.exists(root / key)
+        return ("image missing" if missing else "image cannot be decoded"), repr(key)
+    if small is not None:
+        _write(image, small / key)
+    return None
+
+
+def _write(image: Image.Image, path: Path) -> None:
+    beside = path.with_name(f".{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        image.save(beside, "JPEG", quality=JPEG_QUALITY)
+        beside.rename(path)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line; ends the process with 2 when the set is not sound, 130 if interrupted."""
+    from chainer_jo.command_line import Parser, ending, say
+
+    with ending():
+        parser = Parser(description=__doc__ and __doc__.splitlines()[0])
+        parser.add_argument("folder", type=Path)
+        parser.add_argument("--write", type=Path, metavar="FOLDER", help="for the small copy")
+        parser.add_argument("--processes", type=int, help="default: one per core")
+        options = parser.parse_args(arguments)
+        lists = prepare(options.folder, options.write, processes=options.processes)
+        for line in lists.unlike_published():
+            print(f"note: {line}", file=sys.stderr)
+        sizes = ", ".join(f"{n} {name}" for name, n in lists.sizes.items())
+        say(f"{options.folder}: sound; {sizes}")
+
+
+if __name__ == "__main__":
+    main()

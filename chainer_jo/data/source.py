@@ -1,0 +1,97 @@
+"""Finds the data set that --data names: by name, or by path."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+from chainer_jo.data import cifar10, cifar10_jpeg, digits, image_folder
+from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.tar_members import DAMAGED, open_tar
+from chainer_jo.errors import UserError
+
+#: Functions that load a data set, by its name. Add your own under a new name.
+BY_NAME: dict[str, Callable[[], ImageData]] = {
+    digits.NAME: digits.load,
+    cifar10.NAME: cifar10.load,
+}
+TAR_ENDING = re.compile(r"\.(tar(\.\w+)?|t[a-z]z2?)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set's name, and the function that loads it."""
+
+    name: str
+    load: Callable[[], ImageData]
+
+
+def find(spec: str) -> Source:
+    """The source that `spec` names; opens it no further than needed to tell what it is: CIFAR-10's
+    unpacked folder whole, since only its contents tell the official images from others.
+
+    A name in `BY_NAME` is that data set ('cifar10' is downloaded when loaded); anything else is a
+    path, but for 'cifar10-jpeg', which can be named where nothing has to be loaded. A folder or tar
+    of images is named after its file name, without its endings.
+
+    Raises UserError if there is nothing of that name, or it is none of these.
+    """
+    if spec in BY_NAME:
+        return Source(spec, BY_NAME[spec])
+    path = Path(os.path.abspath(os.path.expanduser(spec)))
+    if spec == cifar10_jpeg.NAME and not path.exists():
+        return Source(spec, cifar10_jpeg.load)
+    try:
+        return _in_folder(path) if path.is_dir() else _in_archive(path)
+    except OSError as error:
+        raise UserError(
+            f"data {spec!r}: {error.strerror or error}, expected {_expected()}"
+        ) from error
+
+
+def _expected() -> str:
+    return (
+        f"{', '.join(map(repr, BY_NAME))}, or a path to the official CIFAR-10 python archive, its "
+        "unpacked folder, or a folder or tar of images in train/<class>/ and test/<class>/"
+    )
+
+
+def _in_folder(path: Path) -> Source:
+    for folder in (path, path / cifar10.FOLDER):
+        if cifar10.is_unpacked(folder):
+            return _unpacked(folder)
+    if any((path / part).is_dir() for part in image_folder.PARTS):
+        return _images(path, path.name)
+    raise UserError(f"data {str(path)!r}: an unknown folder, expected {_expected()}")
+
+
+def _unpacked(folder: Path) -> Source:
+    load = partial(cifar10.load_folder, folder)
+    if (name := load().name) != cifar10.NAME:
+        note = "%s: not the official CIFAR-10, or damaged; its results are called %s"
+        logging.getLogger(__name__).warning(note, folder, name)
+    return Source(name, load)
+
+
+def _in_archive(path: Path) -> Source:
+    try:
+        with open_tar(path) as archive:
+            first = archive.next()
+    except DAMAGED as error:
+        raise UserError(
+            f"data {str(path)!r}: not a tar, or damaged; expected {_expected()}"
+        ) from error
+    if first is not None and cifar10.FOLDER in PurePosixPath(first.name).parts:
+        return Source(cifar10.NAME, partial(cifar10.load_archive, path))
+    return _images(path, TAR_ENDING.sub("", path.name))
+
+
+def _images(path: Path, stem: str) -> Source:
+    # Images called "cifar10" are not the official ones, and their results must not pass for those.
+    name = f"{stem}-images" if stem in BY_NAME else stem
+    return Source(name, partial(image_folder.load, path, name))

@@ -1,0 +1,56 @@
+"""A tar of image files, unpacked once, so that each of them can be read on its own."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+from chainer_jo.data import tar_members
+from chainer_jo.data.array_cache import made_once
+from chainer_jo.data.hidden_names import is_hidden
+
+_CONTENT, _COUNT = "content", "count"
+
+
+def unpack(path: Path) -> Path:
+    """Unpacks a tar below Chainer's data set folder; returns the folder, or the only folder in it.
+
+    Raises
+    ------
+    UserError
+        if the tar is refused, see `tar_members.read`, or there is no room; nothing is left then.
+    """
+    status = path.stat()
+    digest = hashlib.sha256(f"{path}/{status.st_size}/{status.st_mtime_ns}".encode())
+    name = f"unpacked-{digest.hexdigest()[:16]}"
+    content = made_once(name, lambda folder: _extract(path, folder), _whole)
+    visible = [entry for entry in content.iterdir() if not is_hidden(entry.name)]
+    return visible[0] if len(visible) == 1 and visible[0].is_dir() else content
+
+
+def _extract(path: Path, folder: Path) -> None:
+    content = folder / _CONTENT
+    content.mkdir()
+    with tar_members.read(path, wanted=lambda name: True) as members:
+        for name, packed in members:
+            target = content / name
+            (target if packed is None else target.parent).mkdir(parents=True, exist_ok=True)
+            if packed is not None:
+                target.unlink(missing_ok=True)  # of a file packed twice the last one counts
+                with open(target, "xb") as file:
+                    shutil.copyfileobj(packed, file)
+    (folder / _COUNT).write_text(str(_count(content)))
+    os.sync()
+
+
+def _whole(folder: Path) -> Path:
+    """The content; OSError if a file is missing."""
+    if int((folder / _COUNT).read_text()) != _count(folder / _CONTENT):
+        raise ValueError("files are gone")
+    return folder / _CONTENT
+
+
+def _count(folder: Path) -> int:
+    return sum(len(files) for _, _, files in os.walk(folder))

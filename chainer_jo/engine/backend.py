@@ -1,0 +1,175 @@
+"""Backends for convolution and batch normalisation; without one, stock Chainer computes.
+
+The functions of `chainer_jo.engine` ask `current_backend()` at every call and keep the answer for
+the backward pass. A backend is a set of operations on arrays and knows nothing of Variables or
+graphs.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, MutableMapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import chainer
+import numpy
+
+#: Of batch normalisation: Chainer's defaults.
+DECAY, EPS = 0.9, 2e-5
+
+Shape = tuple[int, ...]
+
+chainer.global_config.jo_backend = None
+
+
+class Unavailable(Exception):
+    """A backend cannot work here; the message says what is missing and which package has it."""
+
+
+class Backend(abc.ABC):
+    """Array operations behind `chainer_jo.functions`; subclass it once per library.
+
+    Arrays are NumPy's or CuPy's. Activations have the logical shape (n, c, h, w) and channels-last
+    memory, that is, they are `nhwc.transpose(0, 3, 1, 2)`; something else is accepted and copied
+    once. Their dtype is the backend's own (float32 for "fp32" and "tf32", a half precision for
+    "mixed"). Weights are float32 (o, c, kh, kw), C-contiguous; statistics, gamma, beta and all
+    gradients of parameters are float32. Results are new arrays, but for those of `as_activation`,
+    `to_float32` and `gradient_of` where the argument is that already. Arguments are never written
+    to, and neither is `accumulate`: the gradient that is there already, of the result's shape and
+    dtype, or None. A dtype that an operation does not know raises TypeError.
+    """
+
+    name: str
+    precision: str
+    #: What a loss is multiplied with before its backward pass, and every gradient divided by after.
+    loss_scale: float = 1.0
+    #: By link, what `replayed` has recorded; None where nothing is.
+    recordings: MutableMapping[Any, Any] | None = None
+
+    #: On a CPU, how many threads an operation takes; results are reproducible for a fixed number.
+    threads: int | None = None
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Of the libraries behind it, by name."""
+        return {}
+
+    @abc.abstractmethod
+    def as_activation(self, x: Any) -> Any:
+        """x (n, c, h, w) of any float dtype, as an activation of this backend."""
+
+    @abc.abstractmethod
+    def to_float32(self, x: Any) -> Any:
+        """An activation as float32, of the same shape."""
+
+    @abc.abstractmethod
+    def conv2d(self, x: Any, W: Any, stride: int, pad: int, residual: Any | None) -> Any:
+        """Cross-correlation of x and W, (n, o, h', w'), plus `residual` of that shape if given."""
+
+    @abc.abstractmethod
+    def conv2d_grad_input(
+        self, gy: Any, W: Any, x_shape: Shape, stride: int, pad: int, accumulate: Any | None
+    ) -> Any:
+        """Gradient with respect to x, of shape x_shape, plus `accumulate` if given."""
+
+    @abc.abstractmethod
+    def conv2d_grad_weight(self, x: Any, gy: Any, W_shape: Shape, stride: int, pad: int) -> Any:
+        """Gradient with respect to W, of shape W_shape, as `gradient_of` takes it."""
+
+    def keep_choices(self, folder: Path) -> None:  # noqa: B027 - most have nothing to choose
+        """Begins a run: what the backend chooses by measuring, and rounding depends on, is from
+        now on taken from and kept below a results folder, so that a continued run does the same."""
+
+    @property
+    def choices(self) -> str | None:
+        """Digest of what has been chosen so for this run; None if there is nothing to choose."""
+        return None
+
+    def gradient_of(self, W: Any, gradient: Any, accumulate: Any | None) -> Any:
+        """What `conv2d_grad_weight` gave, plus `accumulate` if given: float32, C-contiguous."""
+        return gradient if accumulate is None else gradient + accumulate
+
+    def step(self, weights: Sequence[tuple[Any, Any]]) -> AbstractContextManager[Mapping[int, Any]]:
+        """A forward and backward pass, for what is better done for all layers at once.
+
+        Parameters
+        ----------
+        weights : float32 weights (o, c, kh, kw), which stay as they are inside, each with an array
+            of its shape that stands for its gradient.
+
+        Returns
+        -------
+        A context manager. It gives a mapping that after it holds, by address of the weights, the
+        gradients that are not in their parameters yet: of any float type and memory layout.
+        """
+        return nullcontext({})
+
+    @abc.abstractmethod
+    def batch_norm_relu_train(self, x: Any, gamma: Any, beta: Any) -> tuple[Any, Any, Any, Any]:
+        """max(0, gamma (x - mean) / sqrt(var + EPS) + beta) with the batch's own statistics.
+
+        Returns y, mean (c,), var (c,; biased, the mean of squared deviations; or whatever
+        `move_averages` takes for it), and `saved`, what `batch_norm_relu_grad` wants to be handed
+        back.
+        """
+
+    @abc.abstractmethod
+    def batch_norm_relu_test(self, x: Any, gamma: Any, beta: Any, mean: Any, var: Any) -> Any:
+        """The same with given statistics."""
+
+    @abc.abstractmethod
+    def batch_norm_relu_grad(
+        self, x: Any, y: Any, gamma: Any, gy: Any, saved: Any, accumulate: Any | None
+    ) -> tuple[Any, Any, Any]:
+        """Gradients of `batch_norm_relu_train`: of x (plus `accumulate` if given), gamma, beta."""
+
+    def move_averages(
+        self, running_mean: Any, running_var: Any, mean: Any, var: Any, samples: int
+    ) -> None:
+        """Moves running statistics, in place, towards those of a batch; var is the biased one."""
+        running_mean *= DECAY
+        running_mean += (1 - DECAY) * mean
+        running_var *= DECAY
+        running_var += (1 - DECAY) * samples / max(samples - 1, 1) * var
+
+    def spatial_mean(self, x: Any) -> Any:
+        """Mean over the pixels of an activation (n, c, h, w): float32 (n, c)."""
+        return self.to_float32(x).mean(axis=(2, 3))
+
+    def spatial_mean_grad(self, gy: Any, x_shape: Shape) -> Any:
+        """Gradient of `spatial_mean`: an activation of shape x_shape from gy, float32 (n, c)."""
+        n, c, h, w = x_shape
+        xp = chainer.backend.get_array_module(gy)
+        per_pixel = (gy / numpy.float32(h * w))[:, None, None, :]
+        return self.as_activation(xp.broadcast_to(per_pixel, (n, h, w, c)).transpose(0, 3, 1, 2))
+
+    def matmul(self, a: Any, b: Any) -> Any:
+        """The product (m, n) of float32 a (m, k) and b (k, n), any of which may be transposed."""
+        return a.dot(b)
+
+    def linear(self, x: Any, W: Any, b: Any) -> Any:
+        """x W^T + b for float32 x (n, c), W (o, c), b (o,)."""
+        return self.matmul(x, W.T) + b
+
+    def sum_of_rows(self, a: Any) -> Any:
+        """The sum (n,) of the rows of float32 a (m, n)."""
+        return a.sum(axis=0)
+
+    def add(self, a: Any, b: Any) -> Any:
+        """Sum of two activations."""
+        return a + b
+
+
+def current_backend() -> Backend | None:
+    """The backend in use; None means stock Chainer functions."""
+    return chainer.config.jo_backend
+
+
+def use_backend(backend: Backend | None) -> None:
+    """Make `backend` the one of this process.
+
+    For a block of code alone there is `chainer.using_config("jo_backend", backend)`.
+    """
+    chainer.global_config.jo_backend = backend

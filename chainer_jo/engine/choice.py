@@ -1,0 +1,92 @@
+"""The fastest backend for a device and a precision."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from typing import Any
+
+import chainer
+import numpy
+from chainer.backends import cuda
+
+from chainer_jo.engine.backend import Backend, Unavailable
+from chainer_jo.engine.cpu.buffers import keep_freed_memory
+from chainer_jo.errors import UserError
+
+PRECISIONS = ("fp32", "tf32", "mixed")
+ENGINES = ("auto", "onednn", "cudnn", "stock")
+
+_logger = logging.getLogger(__name__)
+
+
+def choose_backend(device: Any, precision: str = "fp32", engine: str = "auto") -> Backend | None:
+    """The best backend for a device, or None where stock Chainer has to do.
+
+    There is one for each device and precision in a process, so that what it has worked out for a
+    shape serves every run.
+
+    Parameters
+    ----------
+    device : chainer.backend.Device or anything `chainer.get_device` takes, or "cpu", or "cuda".
+    precision : one of PRECISIONS.
+    engine : one of ENGINES. "auto" takes the device's own library, or else stock Chainer, with one
+        notice.
+
+    Raises
+    ------
+    UserError
+        Unknown precision or engine, an engine asked for by name that cannot work here, or a
+        precision that neither the engine nor stock Chainer has on this machine.
+    """
+    if precision not in PRECISIONS:
+        raise UserError(f"precision: {precision!r}, expected one of {', '.join(PRECISIONS)}")
+    native = "onednn" if _is_cpu(device) else "cudnn"
+    if engine == "stock":
+        reason = "stock Chainer computes in fp32"
+    elif engine not in ("auto", native):
+        raise UserError(f"engine: {engine!r} on device {device}, expected {native!r} or 'stock'")
+    else:
+        try:
+            return _load(native, _number(device), precision)
+        except Unavailable as error:
+            if engine == native:
+                raise UserError(f"engine: {engine!r} is not available: {error}") from error
+            reason = str(error)
+    if precision != "fp32":
+        raise UserError(f"precision: {precision!r} needs the {native} engine, and {reason}")
+    if engine == "auto":
+        _notice_once(f"{reason}; using stock Chainer functions: same results, slower")
+    if native == "onednn":
+        keep_freed_memory()
+    return None
+
+
+def _is_cpu(device: Any) -> bool:
+    if device in ("cpu", "cuda"):
+        return device == "cpu"
+    return chainer.get_device(device).xp is numpy
+
+
+def _number(device: Any) -> int:
+    """Of a GPU, the current one for "cuda"; 0 for a CPU."""
+    if _is_cpu(device) or not cuda.available:
+        return 0
+    return (cuda.Device() if device == "cuda" else chainer.get_device(device).device).id
+
+
+@functools.cache
+def _load(engine: str, number: int, precision: str) -> Backend:
+    try:
+        if engine == "onednn":
+            from chainer_jo.engine.cpu.onednn import load
+        else:
+            from chainer_jo.engine.cuda.cudnn import load
+    except ImportError as error:
+        raise Unavailable(f"the {engine} engine cannot be imported ({error})") from error
+    return load(precision)
+
+
+@functools.cache
+def _notice_once(text: str) -> None:
+    _logger.warning(text)

@@ -1,0 +1,1 @@
+"""CPU: oneDNN behind convolutions and batch normalisation."""

@@ -1,0 +1,387 @@
+"""The cuDNN backend: convolutions and batch normalisations on a GPU, in float32, TF32 or float16.
+
+"mixed" is float16, not bfloat16: it rounds eight times finer, CuPy has it natively, and it is the
+type of cuDNN's fused engines on Hopper. Its small range asks for a scaled loss. Weights, statistics
+and gradients of parameters are float32 at the border in every precision.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy
+
+from chainer_jo.engine import batch_norm_arrays
+from chainer_jo.engine.backend import EPS, Backend, Shape
+from chainer_jo.engine.cuda import cudnn_choices, cudnn_library
+from chainer_jo.engine.cuda import cudnn_plans as plans
+from chainer_jo.engine.cuda.cudnn_kernels import Kernels, Moved
+from chainer_jo.engine.cuda.cudnn_planner import Plan, Planner
+from chainer_jo.errors import UserError
+
+FLOAT32 = numpy.dtype(numpy.float32)
+
+#: Bytes that addresses are multiples of, as cudnn-frontend promises cuDNN for every tensor.
+ALIGNMENT = 16
+#: In "mixed", a power of two, so that dividing by it is exact: gradients of a mean over a batch and
+#: an image lie far below float16's smallest normal number, 6e-5, and with it well within its range.
+LOSS_SCALE = 1024.0
+
+
+#: What can be part of one graph of cuDNN's: the addition of a residual to a convolution, and of the
+#: gradient that is there to another; ReLU behind a batch normalisation, and the gradient of both.
+FUSIONS = ("conv2d", "conv2d_grad_input", "batch_norm_relu", "batch_norm_relu_grad")
+#: What is, by precision, until benchmarks/train_step.py has measured each way on a GPU. cuDNN's
+#: engines with an addition are other ones than those without. In fp32 they are general ones, where
+#: without an addition there are many made for convolutions alone.
+FUSED = {
+    "fp32": frozenset({"batch_norm_relu", "batch_norm_relu_grad"}),
+    "tf32": frozenset(FUSIONS),
+    "mixed": frozenset(FUSIONS),
+}
+
+
+class _Step(NamedTuple):
+    """What `CuDNN.step` keeps, by address of the weights."""
+
+    #: The weights with the activations' type and memory.
+    arranged: dict[int, Any]
+    #: What Chainer is given for gradients that are kept here.
+    stand_ins: dict[int, Any]
+    gradients: dict[int, Any]
+    moved: list[Moved]
+
+
+def load(precision: str) -> CuDNN:
+    """The backend for "fp32", "tf32" or "mixed", on the current device.
+
+    Raises
+    ------
+    Unavailable
+        A library is missing or does not match, or the GPU lacks the precision.
+    """
+    library, handle = cudnn_library.load(precision)
+    import cupy
+
+    choices = cudnn_choices.of(cudnn_library.machine(library, cupy))
+    return CuDNN(library, handle, precision, cupy, Kernels(), choices)
+
+
+class CuDNN(Backend):
+    """Operations on CuPy arrays, on CuPy's current stream, with workspaces from its memory pool.
+
+    Parameters
+    ----------
+    library, handle : the module ``cudnn`` and a handle of it, which is destroyed with the backend
+        or when the process ends. A backend keeps its plans: have one per process and precision.
+    precision : "fp32", "tf32" or "mixed".
+    xp : CuPy, or what stands for it in a test.
+    kernels : the functions of `cudnn_kernels.SOURCES`.
+    choices : of plans, those of this GPU and cuDNN.
+
+    Attributes
+    ----------
+    fused : which of `FUSIONS` may be one graph, those of `FUSED` at first. What cuDNN does not fuse
+        for a shape is computed one after the other in any case.
+    """
+
+    name = "cudnn"
+
+    def __init__(
+        self,
+        library: ModuleType,
+        handle: Any,
+        precision: str,
+        xp: Any,
+        kernels: Any,
+        choices: cudnn_choices.Choices,
+    ) -> None:
+        self.precision = precision
+        self.loss_scale = LOSS_SCALE if precision == "mixed" else 1.0
+        self.fused = FUSED[precision]
+        self._library = library
+        self._handle = handle
+        weakref.finalize(self, library.destroy_handle, handle)
+        self._xp = xp
+        self._kernels = kernels
+        self._planner = Planner(library, handle, precision, choices)
+        self._dtype = numpy.dtype(numpy.float16 if precision == "mixed" else numpy.float32)
+        self._stream: Any = None
+        # cuDNN reads these scalars from host memory whenever a plan runs.
+        self._scalars: dict[float, numpy.ndarray] = {}
+        self._unused_averages: dict[int, Any] = {}
+        self._step: _Step | None = None
+
+    @property
+    def versions(self):
+        return {"cuDNN": cudnn_library.dotted(self._library.backend_version())}
+
+    def keep_choices(self, folder):
+        self._planner.keep_in(folder)
+
+    @property
+    def choices(self):
+        return self._planner.digest
+
+    def as_activation(self, x):
+        if x.dtype.kind != "f":
+            raise TypeError(f"activation: dtype {x.dtype}, expected {self._dtype}")
+        return self._nhwc(x, self._dtype)
+
+    def to_float32(self, x):
+        return x.astype(FLOAT32, copy=False)
+
+    def conv2d(self, x, W, stride, pad, residual):
+        x = self._activation("x", x)
+        geometry = x.shape, W.shape, stride, pad
+        y = self._empty(plans.output_shape(*geometry))
+        if residual is not None:
+            residual = self._activation("residual", residual, y.shape)
+        arrays = {"x": x, "W": self._weights(W), "y": y}
+        return self._convolve("conv2d", plans.convolution, geometry, arrays, y, residual)
+
+    def conv2d_grad_input(self, gy, W, x_shape, stride, pad, accumulate):
+        geometry = tuple(x_shape), W.shape, stride, pad
+        gy = self._activation("gy", gy, plans.output_shape(*geometry))
+        gx = self._empty(x_shape)
+        if accumulate is not None:
+            accumulate = self._activation("accumulate", accumulate, gx.shape)
+        arrays = {"gy": gy, "W": self._weights(W), "gx": gx}
+        describe = plans.convolution_grad_input
+        return self._convolve("conv2d_grad_input", describe, geometry, arrays, gx, accumulate)
+
+    def conv2d_grad_weight(self, x, gy, W_shape, stride, pad):
+        x = self._activation("x", x)
+        geometry = x.shape, tuple(W_shape), stride, pad
+        gy = self._activation("gy", gy, plans.output_shape(*geometry))
+        gW = self._empty(W_shape)
+        plan = self._planner.plan(plans.convolution_grad_weight, *geometry)
+        self._run(_found(plan, geometry), {"x": x, "gy": gy, "gW": gW})
+        return gW
+
+    def gradient_of(self, W, gradient, accumulate):
+        step, address = self._step, _address(W)
+        if step is None or address not in step.stand_ins:
+            gradient = gradient.astype(FLOAT32, order="C", copy=False)
+            return gradient if accumulate is None else gradient + accumulate
+        if address in step.gradients:
+            # The other place where the weights are used has given the stand-in already.
+            gradient = self.add(step.gradients[address], gradient)
+        step.gradients[address] = gradient
+        return step.stand_ins[address]
+
+    @contextmanager
+    def step(self, weights):
+        arranged = self._kernels.arrange([W for W, _ in weights], self._dtype)
+        addresses = [_address(W) for W, _ in weights]
+        self._step = _Step(
+            dict(zip(addresses, arranged, strict=True)),
+            dict(zip(addresses, (stand_in for _, stand_in in weights), strict=True)),
+            {},
+            [],
+        )
+        try:
+            yield self._step.gradients
+            if self._step.moved:
+                self._kernels.move_averages(self._step.moved)
+        finally:
+            self._step = None
+
+    def batch_norm_relu_train(self, x, gamma, beta):
+        x, gamma, beta = self._activation("x", x), self._vector(gamma), self._vector(beta)
+        plan, relu = self._with_relu("batch_norm_relu", plans.batch_norm, x.shape)
+        if plan is None:
+            rows = batch_norm_arrays.forward(self._xp, self._rows(x), gamma, beta)
+            y, mean, inverse = self._from_rows(rows[0], x.shape), *rows[1:]
+        else:
+            y = self._empty(x.shape)
+            mean, inverse = self._vectors(gamma.size)
+            average_mean, average_var = self._averages(gamma.size)
+            self._run(plan, {
+                "x": x, "gamma": gamma, "beta": beta, "y": y, "mean": mean, "inverse": inverse,
+                "average_mean": average_mean, "next_average_mean": average_mean,
+                "average_var": average_var, "next_average_var": average_var,
+                "eps": self._scalar(EPS), "momentum": self._scalar(1.0),
+            })  # fmt: skip
+            if not relu:
+                y = self._map(self._kernels.relu, y)
+        return y, mean, inverse, (mean, inverse, beta)
+
+    def batch_norm_relu_test(self, x, gamma, beta, mean, var):
+        x = self._activation("x", x)
+        vectors = (self._vector(v) for v in (gamma, beta, mean, var))
+        y = self._kernels.fixed_batch_norm_relu(self._view(x), *vectors, EPS)
+        return y.transpose(0, 3, 1, 2)
+
+    def batch_norm_relu_grad(self, x, y, gamma, gy, saved, accumulate):
+        mean, inverse, beta = saved
+        x, gy = self._activation("x", x), self._activation("gy", gy, x.shape)
+        gamma = self._vector(gamma)
+        plan, relu = self._with_relu("batch_norm_relu_grad", plans.batch_norm_grad, x.shape)
+        if not relu:
+            gy = self._map(self._kernels.relu_grad, gy, y)
+        if plan is None:
+            rows, ggamma, gbeta = batch_norm_arrays.backward(
+                self._rows(x), self._rows(gy), gamma, mean, inverse
+            )
+            gx = self._from_rows(rows, x.shape)
+        else:
+            gx = self._empty(x.shape)
+            ggamma, gbeta = self._vectors(gamma.size)
+            self._run(plan, {
+                "x": x, "gy": gy, "gamma": gamma, "beta": beta, "mean": mean, "inverse": inverse,
+                "gx": gx, "ggamma": ggamma, "gbeta": gbeta,
+            })  # fmt: skip
+        return (gx if accumulate is None else self.add(gx, accumulate)), ggamma, gbeta
+
+    def move_averages(self, running_mean, running_var, mean, inverse, samples):
+        moved = Moved(running_mean, running_var, mean, inverse, samples / max(samples - 1, 1))
+        if self._step is None:
+            self._kernels.move_averages([moved])
+            return
+        # A layer that is called twice moves twice, one after the other.
+        if any(_address(m.running_mean) == _address(running_mean) for m in self._step.moved):
+            self._kernels.move_averages(self._step.moved)
+            self._step.moved.clear()
+        self._step.moved.append(moved)
+
+    def matmul(self, a, b):
+        return self._kernels.matmul(a, b)
+
+    def add(self, a, b):
+        a = self._activation("a", a)
+        return self._map(self._kernels.add, a, self._activation("b", b, a.shape))
+
+    def _convolve(
+        self,
+        fusion: str,
+        describe: Callable[..., None],
+        geometry: tuple,
+        arrays: dict[str, Any],
+        result: Any,
+        residual: Any | None,
+    ) -> Any:
+        """Convolves into `result` and adds `residual`, in one graph where cuDNN can."""
+        if residual is not None and fusion in self.fused:
+            plan = self._planner.plan(describe, *geometry, True)
+            if plan is not None:
+                self._run(plan, {**arrays, "residual": residual})
+                return result
+        self._run(_found(self._planner.plan(describe, *geometry, False), geometry), arrays)
+        return result if residual is None else self.add(result, residual)
+
+    def _with_relu(
+        self, fusion: str, describe: Callable[..., None], shape: Shape
+    ) -> tuple[Plan | None, bool]:
+        """The plan of a batch normalisation, and whether the ReLU is in it."""
+        plan = self._planner.plan(describe, shape, True) if fusion in self.fused else None
+        if plan is not None:
+            return plan, True
+        return self._planner.plan(describe, shape, False), False
+
+    def _run(self, plan: Plan, arrays: dict[str, Any]) -> None:
+        stream = self._xp.cuda.get_current_stream()
+        if self._stream is None or stream.ptr != self._stream.ptr:
+            self._library.set_stream(handle=self._handle, stream=stream.ptr)
+            # Held on to, so that no other stream gets its address while the handle has it.
+            self._stream = stream
+        addresses = {name: _address(a) for name, a in arrays.items()}
+        if plan.candidates:
+            self._choose(plan, addresses)
+        # Given back when this returns, before the kernels have run: the pool is ordered by stream.
+        workspace = self._xp.cuda.alloc(plan.workspace)
+        plan.run(self._handle, workspace.ptr, addresses)
+
+    def _choose(self, plan: Plan, addresses: dict[str, int]) -> None:
+        """Has a graph's plan chosen by what its candidates take, on the arrays of its first run:
+        none of these is read and written both, but for averages that nobody reads."""
+        times: dict[str, float] = {}
+        # While a stream captures, nothing runs that could be timed.
+        if not self._stream.is_capturing():
+            workspace, idle = self._xp.cuda.alloc(plan.workspace), self._xp.zeros(1, FLOAT32)
+            times = plan.times(
+                lambda: plan.run(self._handle, workspace.ptr, addresses),
+                self._xp.cuda,
+                lambda passes: self._kernels.occupy(idle, passes),
+            )
+        self._planner.settle(plan, times)
+
+    def _weights(self, W: Any) -> Any:
+        """Weights of shape (o, c, kh, kw) with the activations' type and memory."""
+        if W.dtype != FLOAT32:
+            raise TypeError(f"W: dtype {W.dtype}, expected float32")
+        if self._step is not None and _address(W) in self._step.arranged:
+            return self._step.arranged[_address(W)]
+        return self._nhwc(W, self._dtype)
+
+    def _activation(self, name: str, x: Any, shape: Shape | None = None) -> Any:
+        if x.dtype != self._dtype:
+            raise TypeError(f"{name}: dtype {x.dtype}, expected {self._dtype}")
+        if shape is not None and x.shape != shape:
+            raise ValueError(f"{name}: shape {x.shape}, expected {shape}")
+        return self._nhwc(x, self._dtype)
+
+    def _vector(self, v: Any) -> Any:
+        if v.dtype != FLOAT32:
+            raise TypeError(f"batch normalisation: dtype {v.dtype}, expected float32 per channel")
+        return _aligned(self._xp.ascontiguousarray(v))
+
+    def _vectors(self, channels: int) -> tuple[Any, Any]:
+        """Two new arrays, of one number per channel."""
+        return self._xp.empty(channels, FLOAT32), self._xp.empty(channels, FLOAT32)
+
+    def _scalar(self, value: float) -> numpy.ndarray:
+        return self._scalars.setdefault(value, numpy.full(1, value, FLOAT32))
+
+    def _averages(self, channels: int) -> tuple[Any, Any]:
+        """Running statistics for cuDNN to update, since it insists; nobody reads them."""
+        if channels not in self._unused_averages:
+            self._unused_averages[channels] = self._vectors(channels)
+            for unused in self._unused_averages[channels]:
+                unused[...] = 0
+        return self._unused_averages[channels]
+
+    def _empty(self, shape: Shape) -> Any:
+        n, c, h, w = shape
+        return self._xp.empty((n, h, w, c), self._dtype).transpose(0, 3, 1, 2)
+
+    @staticmethod
+    def _view(x: Any) -> Any:
+        return x.transpose(0, 2, 3, 1)
+
+    def _nhwc(self, x: Any, dtype: numpy.dtype) -> Any:
+        nhwc = self._view(x).astype(dtype, order="C", copy=False)
+        return _aligned(nhwc).transpose(0, 3, 1, 2)
+
+    def _map(self, kernel: Any, *activations: Any) -> Any:
+        """An elementwise kernel on the memory itself, so that the result has the same layout."""
+        return kernel(*map(self._view, activations)).transpose(0, 3, 1, 2)
+
+    def _rows(self, x: Any) -> Any:
+        return self._view(x).reshape(-1, x.shape[1]).astype(FLOAT32, copy=False)
+
+    def _from_rows(self, rows: Any, shape: Shape) -> Any:
+        n, c, h, w = shape
+        return rows.astype(self._dtype).reshape(n, h, w, c).transpose(0, 3, 1, 2)
+
+
+def _found(plan: Plan | None, geometry: tuple) -> Plan:
+    if plan is None:
+        raise UserError(
+            "cuDNN has no engine for the convolution of {} by {} with stride {} and padding {} "
+            "or a gradient of it; expected a shape it supports, or engine 'stock'".format(*geometry)
+        )
+    return plan
+
+
+def _aligned(x: Any) -> Any:
+    """A contiguous array, or a copy of it, whose address suits cuDNN."""
+    return x if _address(x) % ALIGNMENT == 0 else x.copy()
+
+
+def _address(x: Any) -> int:
+    return x.ctypes.data if isinstance(x, numpy.ndarray) else x.data.ptr

@@ -1,0 +1,118 @@
+"""Which of cuDNN's plans each graph runs, kept beside the results: a run goes on with the same."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from chainer_jo import files
+from chainer_jo.errors import UserError
+
+#: Below a results folder.
+NAME = Path("cudnn", "plans.json")
+
+_logger = logging.getLogger(__name__)
+
+
+class Choices:
+    """Plans by graph, for one kind of GPU and one version of cuDNN.
+
+    The file has an object for each of these, and in it for each graph the name of its ``plan`` and
+    the ``microseconds`` of all that were timed, in the order in which cuDNN offers them. Any number
+    of processes may share it: what one has kept the others take.
+
+    Parameters
+    ----------
+    machine : the GPU and the version of cuDNN, by name.
+    """
+
+    def __init__(self, machine: str) -> None:
+        self.machine = machine
+        self._path: Path | None = None
+        self._chosen: dict[str, dict] = {}
+
+    def keep_in(self, folder: Path) -> None:
+        """From now on keeps them below a results folder. What is there counts, and what this
+        process has chosen before is added.
+
+        Raises
+        ------
+        UserError
+            if the folder cannot be written to.
+        """
+        self._path = folder / NAME
+        with self._merged():
+            pass
+
+    def get(self, graph: str) -> str | None:
+        """The name of the plan that a graph runs, if one has been chosen."""
+        choice = self._chosen.get(graph)
+        return choice and choice["plan"]
+
+    def settle(
+        self,
+        graph: str,
+        plan: str,
+        microseconds: Sequence[float] = (),
+        instead_of: str | None = None,
+    ) -> str:
+        """Chooses a plan for a graph, for good; returns the one that another process has kept
+        meanwhile, if it is not `instead_of`."""
+        with self._merged() as chosen:
+            if graph not in chosen or chosen[graph]["plan"] == instead_of:
+                chosen[graph] = {"plan": plan, "microseconds": [round(t, 1) for t in microseconds]}
+        return self._chosen[graph]["plan"]
+
+    @contextlib.contextmanager
+    def _merged(self) -> Iterator[dict[str, dict]]:
+        """What has been chosen here and in the file, to be added to."""
+        if self._path is None:
+            yield self._chosen
+            return
+        with _locked(self._path):
+            kept = _read(self._path)
+            if kept and self.machine not in kept:
+                _logger.warning(
+                    "%s: plans for %s; this is %s, whose plans are chosen anew: runs that were "
+                    "begun there go on with other rounding",
+                    self._path, "; ".join(kept), self.machine,
+                )  # fmt: skip
+            chosen = {**self._chosen, **kept.get(self.machine, {})}
+            yield chosen
+            self._chosen = chosen
+            if kept.get(self.machine) != chosen:
+                files.write_json(self._path, {**kept, self.machine: chosen})
+
+
+@functools.cache
+def of(machine: str) -> Choices:
+    """Those of this process: what one backend has chosen the others take."""
+    return Choices(machine)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path.parent / "lock", "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _read(path: Path) -> dict[str, dict[str, dict]]:
+    """What is in the file; nothing, after one line, if it is damaged."""
+    try:
+        kept = files.read_json(path, missing={})
+        plans = [choice["plan"] for chosen in kept.values() for choice in chosen.values()]
+        if not all(isinstance(plan, str) for plan in plans):
+            raise TypeError
+    except (UserError, AttributeError, KeyError, TypeError):
+        _logger.warning("%s: damaged; plans are chosen anew", path)
+        return {}
+    return kept

@@ -1,0 +1,123 @@
+"""Finding cuDNN 9 through NVIDIA's cudnn-frontend, and saying which package is missing if any."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from types import ModuleType
+from typing import Any
+
+from chainer_jo.engine.backend import Unavailable
+
+#: The oldest versions that are taken.
+CUDNN = 91000
+CUPY = 14
+#: The first compute capability with matrix instructions for a precision.
+CAPABILITY = {"fp32": 0, "tf32": 80, "mixed": 70}
+
+#: What cuDNN loads by name; CuPy's own finder knows where it is, in pip wheels or the system.
+_LIBRARIES = ("cudart", "nvrtc", "cublasLt", "cudnn")
+
+
+def load(precision: str) -> tuple[ModuleType, Any]:
+    """The module ``cudnn`` and a handle on the current device.
+
+    Raises
+    ------
+    Unavailable
+        CuPy, a GPU, cudnn-frontend or cuDNN is missing or does not match, or the GPU does not have
+        the precision.
+    """
+    cupy = _cupy()
+    cuda = cupy.cuda.runtime.runtimeGetVersion() // 1000  # that CuPy was built for: 12 or 13
+    _check_precision(cupy, precision)
+    _preload()
+    try:
+        library = importlib.import_module("cudnn")
+    except ImportError as error:
+        raise Unavailable(
+            f"the package nvidia-cudnn-frontend is not installed ({error}); "
+            "pip install nvidia-cudnn-frontend"
+        ) from error
+    except OSError as error:
+        raise _without_cudnn(cuda, error) from error
+    if not hasattr(library, "pygraph"):
+        raise Unavailable(
+            "the module cudnn is not NVIDIA's cudnn-frontend; pip install nvidia-cudnn-frontend"
+        )
+    try:
+        version = library.backend_version()
+    except RuntimeError as error:
+        raise _without_cudnn(cuda, error) from error
+    if version < CUDNN:
+        raise Unavailable(
+            f"cuDNN {dotted(version)} is too old, expected {dotted(CUDNN)} or newer; "
+            f"pip install --upgrade nvidia-cudnn-cu{cuda}"
+        )
+    try:
+        return library, library.create_handle()
+    except RuntimeError as error:
+        raise Unavailable(
+            f"cuDNN {dotted(version)} does not work with this GPU and its CUDA {cuda} driver "
+            f"({_first_line(error)}); pip install --upgrade nvidia-cudnn-cu{cuda}"
+        ) from error
+
+
+def machine(library: ModuleType, cupy: ModuleType) -> str:
+    """The current GPU and the version of cuDNN, by name."""
+    properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+    return f"{properties['name'].decode()}, cuDNN {dotted(library.backend_version())}"
+
+
+def _cupy() -> ModuleType:
+    packages = "pip install 'cupy-cuda12x[ctk]' for CUDA 12, 'cupy-cuda13x[ctk]' for CUDA 13"
+    try:
+        cupy = importlib.import_module("cupy")
+    except ImportError as error:
+        raise Unavailable(f"CuPy cannot be imported ({_first_line(error)}); {packages}") from error
+    if int(cupy.__version__.split(".")[0]) < CUPY:
+        raise Unavailable(
+            f"CuPy {cupy.__version__} is too old, expected {CUPY} or newer; {packages}"
+        )
+    try:
+        devices = cupy.cuda.runtime.getDeviceCount()
+    except RuntimeError as error:
+        raise Unavailable(f"CuPy finds no CUDA GPU ({_first_line(error)})") from error
+    if devices == 0:
+        raise Unavailable("CuPy finds no CUDA GPU")
+    return cupy
+
+
+def _check_precision(cupy: ModuleType, precision: str) -> None:
+    capability, needed = int(cupy.cuda.Device().compute_capability), CAPABILITY[precision]
+    if capability < needed:
+        raise Unavailable(
+            f"this GPU has compute capability {capability / 10:.1f}, "
+            f"{precision} needs {needed / 10:.1f}"
+        )
+
+
+def _preload() -> None:
+    """Loads what cuDNN opens by name: it finds what is in pip wheels only once that is loaded."""
+    with contextlib.suppress(ImportError):
+        pathfinder = importlib.import_module("cuda.pathfinder")
+        for name in _LIBRARIES:
+            # What is missing here, or cannot be loaded, is reported by its first user, who knows
+            # what it is for. There may be no need for it: a finder errs in ways of its own.
+            with contextlib.suppress(Exception):
+                pathfinder.load_nvidia_dynamic_lib(name)
+
+
+def _without_cudnn(cuda: int, error: Exception) -> Unavailable:
+    return Unavailable(
+        f"cuDNN 9 is not found ({_first_line(error)}); pip install nvidia-cudnn-cu{cuda}"
+    )
+
+
+def dotted(version: int) -> str:
+    """90100 as 9.1.0."""
+    return f"{version // 10000}.{version // 100 % 100}.{version % 100}"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n")[0]

@@ -1,0 +1,25 @@
+"""Trainer extensions: label averaging, evaluation, best/last bookkeeping, saving and stopping."""
+
+from chainer_jo.method.extensions.checkpoint import Checkpoint, Paused
+from chainer_jo.method.extensions.epoch_end import (
+    BestEpoch,
+    Diverged,
+    LabelUpdate,
+    StopWhenDiverged,
+)
+from chainer_jo.method.extensions.evaluation import Evaluation, Predictor, accuracy
+from chainer_jo.method.extensions.log_report import LogReport, extend_log
+
+__all__ = [
+    "BestEpoch",
+    "Checkpoint",
+    "Diverged",
+    "Evaluation",
+    "LabelUpdate",
+    "LogReport",
+    "Paused",
+    "Predictor",
+    "StopWhenDiverged",
+    "accuracy",
+    "extend_log",
+]

@@ -1,0 +1,57 @@
+"""Forward loss correction (Patrini et al. 2017) as one function of the logits."""
+
+import chainer
+import numpy as np
+
+from chainer_jo.engine.backend import current_backend
+from chainer_jo.method.losses import log_softmax
+
+
+class ForwardCorrectionLoss(chainer.FunctionNode):
+    """Mean of -log(y^T T^T s) over the batch, s = softmax of the logits (n, c): eq. 1, which prints
+    T for T^T.
+
+    Parameters
+    ----------
+    labels : noisy labels y, (n, c) float32, one-hot or soft, constant.
+    transition : T (c, c) float32, T_ij = p(noisy j | true i), constant.
+
+    After the call ``probabilities`` holds s (n, c), the posterior of the true class. With u = T y,
+    the probability of the noisy label under each true class, the loss is -log sum_z s_z u_z; it is
+    computed from log s, so it stays finite however sure the network is and wherever T is zero. Only
+    a label that T rules out for every true class (u = 0) has no finite loss. Differentiable once.
+    """
+
+    def __init__(self, labels, transition):
+        self.labels = labels
+        self.transition = transition
+
+    def forward(self, inputs):
+        (logits,) = inputs
+        xp = chainer.backend.get_array_module(logits)
+        self.retain_inputs(())
+        log_s, self.probabilities = log_softmax(xp, logits)
+        with np.errstate(divide="ignore"):
+            # log 0 = -inf: a true class that cannot yield this label has no share in it.
+            weighted = log_s + xp.log(_product(self.labels, self.transition.T))
+        peak = weighted.max(axis=1, keepdims=True)
+        share = xp.exp(weighted - peak)
+        likelihood = share.sum(axis=1, keepdims=True)
+        self.posterior = share / likelihood
+        return (xp.asarray(-(peak + xp.log(likelihood)).mean(), logits.dtype),)
+
+    def backward(self, indexes, grad_outputs):
+        # d loss / d logits = p(z | x) - p(z | x, y), the latter being s_z u_z normalised.
+        difference = self.probabilities - self.posterior
+        return (chainer.as_variable(difference * (grad_outputs[0].array / len(difference))),)
+
+
+def _product(a, b):
+    """a b, by the backend: a CUDA graph may hold its products of matrices, and not CuPy's."""
+    backend = current_backend()
+    return a @ b if backend is None else backend.matmul(a, b)
+
+
+def forward_correction_loss(logits, labels, transition) -> chainer.Variable:
+    """Mean of -log(y^T T^T s), a scalar; see `ForwardCorrectionLoss`."""
+    return ForwardCorrectionLoss(labels, transition).apply((logits,))[0]

@@ -1,0 +1,152 @@
+"""One SGD step of the method, and the batch's probabilities handed to the label store."""
+
+from __future__ import annotations
+
+import json
+
+import chainer
+import numpy as np
+from chainer import backend
+from chainer.backends import cuda
+from chainer.training import StandardUpdater
+
+from chainer_jo.engine.cuda.graph_step import GraphStep
+from chainer_jo.errors import UserError
+from chainer_jo.method.extensions.evaluation import accuracy
+from chainer_jo.method.images import Images
+from chainer_jo.method.iterator import Batch
+from chainer_jo.method.objectives import Classifier
+from chainer_jo.method.optimizers import FlatMomentumSGD
+from chainer_jo.method.soft_labels import LabelStore
+
+
+class JointUpdater(StandardUpdater):
+    """Updates theta with Y fixed (Section 4.1) and collects s for the update of Y, all in one
+    forward pass.
+
+    Nothing is copied to the host within an epoch; at its end the means over the epoch's iterations
+    of the loss and of each of its terms are reported, and the shares of images whose latest
+    prediction agrees with the noisy (``accuracy/noisy``) and with the true labels
+    (``accuracy/true``, of those that are known).
+
+    Parameters
+    ----------
+    iterator : gives out `Batch` es.
+    optimizer : set up with the `Classifier` to train.
+    images : the training images.
+    labels : their labels.
+    noisy_labels, true_labels : (n,) int32, on the device, negative where not known, for the report
+        alone; None: it goes without.
+    device : as in Chainer.
+    graph : whether the step is captured as a CUDA graph and replayed.
+
+    Attributes
+    ----------
+    steps_of_epoch : steps since the epoch began.
+
+    Raises
+    ------
+    UserError
+        if iterator and images are not padded by as many pixels.
+    """
+
+    def __init__(
+        self,
+        iterator: chainer.dataset.Iterator,
+        optimizer: FlatMomentumSGD,
+        images: Images,
+        labels: LabelStore,
+        noisy_labels=None,
+        true_labels=None,
+        device=None,
+        graph: bool = False,
+    ) -> None:
+        super().__init__(iterator, optimizer, device=device)
+        pads = [each.pad for each in (iterator, images) if hasattr(each, "pad")]
+        if len(set(pads)) > 1:
+            raise UserError(f"padding: {pads[0]} of the iterator, expected the images' {pads[1]}")
+        self.images = images
+        self.labels = labels
+        references = {"noisy": noisy_labels, "true": true_labels}
+        self._references = {k: labels for k, labels in references.items() if labels is not None}
+        self._sums = {}
+        self.steps_of_epoch = 0
+        self._graph = GraphStep(self._step, cuda.cupy) if graph else None
+
+    @property
+    def replays(self) -> int:
+        """Steps so far that were replayed as a CUDA graph."""
+        return 0 if self._graph is None else self._graph.replays
+
+    @property
+    def model(self) -> Classifier:
+        """The link that is trained."""
+        return self.get_optimizer("main").target
+
+    def update_core(self) -> None:
+        iterator, optimizer = self.get_iterator("main"), self.get_optimizer("main")
+        batch = iterator.next()
+        arrays = (*vars(batch).values(), *self.images.fetch(batch))
+        if self._graph is None:
+            self._step(*arrays)
+        else:
+            optimizer.send_lr()
+            self._graph(*arrays)
+            optimizer.t = self.iteration + 1  # a replay does not count
+        self.steps_of_epoch += 1
+        if iterator.is_new_epoch:
+            optimizer.new_epoch(auto=True)
+            self._start_epoch(iterator.epoch)
+            self._report()
+
+    def _start_epoch(self, epoch: int) -> None:
+        changed = self.model.objective.start_epoch(epoch)
+        if self._graph is not None and changed:
+            self._graph.forget()
+
+    def _step(self, indices, dy, dx, flips, *fetched) -> None:
+        self.step(Batch(indices, dy, dx, flips), *fetched)
+
+    def step(self, batch: Batch, *fetched) -> None:
+        """Forward, backward and the update of theta; no host synchronisation."""
+        model, optimizer = self.model, self.get_optimizer("main")
+        x = self.images.augmented(batch, *fetched)
+        labels = self.labels.labels[batch.indices]
+        model.cleargrads()
+        with optimizer.whole_step():
+            optimizer.backward(model(x, labels))
+            self.labels.write(batch.indices, model.objective.probabilities)
+            for name, value in model.objective.terms.items():
+                total = self._sum(name, value)
+                total += value
+        optimizer.update()
+
+    def _sum(self, name: str, like):
+        """The array that sums up a term of the loss over the epoch."""
+        if name not in self._sums:
+            self._sums[name] = backend.get_array_module(like).zeros((), like.dtype)
+        return self._sums[name]
+
+    def _report(self) -> None:
+        report = {name: float(total) / self.steps_of_epoch for name, total in self._sums.items()}
+        predicted = self.labels.probabilities.argmax(axis=-1)
+        for name, labels in self._references.items():
+            agreeing = accuracy(predicted, labels)
+            if agreeing is not None:
+                report[f"accuracy/{name}"] = agreeing
+        chainer.report(report)
+        for total in self._sums.values():
+            total[...] = 0  # kept, since a CUDA graph knows their addresses
+        self.steps_of_epoch = 0
+
+    def serialize(self, serializer) -> None:
+        """Saves or loads the iterator, the optimizer, the model, the labels and the sums of the
+        epoch so far."""
+        super().serialize(serializer)
+        self.labels.serialize(serializer["labels"])
+        self.steps_of_epoch = serializer("steps", self.steps_of_epoch)
+        sums = {name: float(total) for name, total in self._sums.items()}
+        saved = json.loads(serializer("sums", json.dumps(sums)))
+        xp = backend.get_array_module(self.labels.labels)
+        for name, value in saved.items():
+            self._sum(name, xp.zeros((), np.float32))[...] = value

@@ -1,0 +1,202 @@
+"""What determines a result, and nothing else: the description of one training run."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+import typing
+from dataclasses import dataclass
+
+from chainer_jo import files
+from chainer_jo.engine.choice import PRECISIONS
+from chainer_jo.errors import UserError
+from chainer_jo.method import noise
+
+#: Besides those that are put into true labels, `chainer_jo.method.noise.MODELS`.
+NOISE_KINDS = ("none", "pseudo", "real")
+OBJECTIVES = ("cross_entropy", "joint", "forward", "cnn_crf")
+PRIORS = (None, "uniform")
+
+
+@dataclass(frozen=True)
+class Data:
+    """Which images: all of the data set ``name``, or the first ``train_per_class`` and
+    ``test_per_class`` of every class.
+
+    Images of many sizes are resized to a square of ``resize`` pixels, whose centre of ``crop``
+    pixels is used. Those of one size may be shrunk: every square of ``shrink`` x ``shrink`` pixels
+    becomes one, their mean. Of `LabelledData` that are divided into parts, one may be left out of
+    training and classified instead.
+    """
+
+    name: str
+    train_per_class: int | None = None
+    test_per_class: int | None = None
+    resize: int | None = None
+    crop: int | None = None
+    shrink: int | None = None
+    left_out: int | None = None
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The label noise: its kind and rate r; for pseudo labels the features that were clustered.
+
+    ``real`` is that of labels which the images come with.
+    """
+
+    kind: str = "none"
+    rate: float = 0.0
+    features: str | None = None
+
+    def __post_init__(self) -> None:
+        kinds = (*NOISE_KINDS, *noise.MODELS)
+        if self.kind not in kinds:
+            raise UserError(f"noise {self.kind!r}: expected one of {', '.join(kinds)}")
+        if not 0 <= self.rate <= 1:
+            raise UserError(f"noise rate {self.rate:g}: expected a number in [0, 1]")
+        if self.rate == 0 and self.kind in noise.MODELS:
+            object.__setattr__(self, "kind", "none")  # no noise is the same run, whatever its kind
+
+    @property
+    def short(self) -> str:
+        """As in file names and progress lines: ``sn30``, ``an40``, ``pl``, ``real``, ``clean``."""
+        names = {"none": "clean", "pseudo": "pl", "real": "real"}
+        name = names.get(self.kind) or noise.MODELS[self.kind].short
+        return name + (f"{100 * self.rate:g}" if self.rate else "")
+
+
+@dataclass(frozen=True)
+class Network:
+    """Units and filters of each stage of the `PreActResNet`, or the `ResNet50` that starts from
+    ``weights``.
+
+    ``weights`` tells files of pretrained weights apart: the variant and a digest of the file.
+    """
+
+    units: tuple[int, ...] = (5, 5, 5)
+    widths: tuple[int, ...] = (32, 64, 128)
+    weights: str | None = None
+
+
+@dataclass(frozen=True)
+class Optimization:
+    """Momentum SGD: the learning rate is divided by 10 after each of the epochs ``drops``."""
+
+    epochs: int
+    learning_rate: float
+    drops: tuple[int, ...] = ()
+    batch_size: int = 128
+    momentum: float = 0.9
+    weight_decay: float = 1e-4
+    pad: int = 4
+    flip: bool = True
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1:
+            raise UserError(f"{self.epochs} epochs: expected at least 1")
+        if not self.learning_rate > 0:
+            raise UserError(f"learning rate {self.learning_rate:g}: expected a positive number")
+
+
+@dataclass(frozen=True)
+class Relabelling:
+    """How and when the labels are updated: t1, t2, the rule and the epochs averaged (see
+    `LabelStore`)."""
+
+    start: int
+    stop: int
+    rule: str = "soft"
+    top: int | None = None
+    average: int | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One training run.
+
+    Parameters
+    ----------
+    objective : ``cross_entropy``, ``joint`` (eq. 5, with alpha and beta), ``forward`` or
+        ``cnn_crf``.
+    relabelling : set for the first step of the method, in which the labels are updated.
+    first_step : set for the second step, which trains afresh on the labels that this run ends with.
+    seed : the trial; split and noise depend on it alone, so that runs of one trial share them.
+    prior : p of eq. 10: ``"uniform"``, or None for the distribution of the labels where images come
+        with labels, which is uniform elsewhere.
+    """
+
+    data: Data
+    noise: Noise
+    network: Network
+    optimization: Optimization
+    objective: str
+    seed: int
+    alpha: float = 0.0
+    beta: float = 0.0
+    relabelling: Relabelling | None = None
+    first_step: Experiment | None = None
+    precision: str = "fp32"
+    prior: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise UserError(
+                f"objective {self.objective!r}: expected one of {', '.join(OBJECTIVES)}"
+            )
+        if self.precision not in PRECISIONS:
+            raise UserError(
+                f"precision {self.precision!r}: expected one of {', '.join(PRECISIONS)}"
+            )
+        if self.prior not in PRIORS:
+            raise UserError(f"prior {self.prior!r}: expected 'uniform', or none")
+
+    @property
+    def kind(self) -> str:
+        """``first_step``, ``second_step``, or the objective of a baseline."""
+        if self.relabelling:
+            return "first_step"
+        return "second_step" if self.first_step else self.objective
+
+    @functools.cached_property
+    def id(self) -> str:
+        """Readable and unique: kind, noise, seed, and a digest of the whole description."""
+        digest = files.json_digest(self.to_dict())[:10]
+        return f"{self.kind.replace('_', '-')}-{self.noise.short}-s{self.seed}-{digest}"
+
+    def to_dict(self) -> dict:
+        """The description as JSON values; fields that say nothing (None) are left out."""
+        return _without_none(dataclasses.asdict(self))
+
+    @staticmethod
+    def from_dict(description: dict) -> Experiment:
+        """The inverse of `to_dict`. Raises UserError for unknown or missing fields."""
+        return _build(Experiment, description)
+
+
+def _without_none(value):
+    if isinstance(value, dict):
+        return {key: _without_none(item) for key, item in value.items() if item is not None}
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _build(cls, description):
+    """A dataclass, with dataclasses within, from JSON values."""
+    if not isinstance(description, dict):
+        raise UserError(f"description {description!r}: expected the fields of {cls.__name__}")
+    hints = typing.get_type_hints(cls)
+    fields = {}
+    for name, value in description.items():
+        inner = hints.get(name)
+        if isinstance(inner, types.UnionType):
+            inner = typing.get_args(inner)[0]
+        if dataclasses.is_dataclass(inner):
+            value = _build(inner, value)
+        elif isinstance(value, list):
+            value = tuple(value)
+        fields[name] = value
+    try:
+        return cls(**fields)
+    except TypeError as error:
+        raise UserError(f"description of a run: {error}") from None

@@ -1,0 +1,280 @@
+"""The origin of numbers: commit, a digest of the code that they follow from, versions, device."""
+
+import ast
+import contextlib
+import functools
+import hashlib
+import inspect
+import json
+import os
+import platform
+import subprocess
+import sysconfig
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+from types import CellType, CodeType, FunctionType, NoneType
+
+import chainer
+import numpy as np
+
+import chainer_jo
+from chainer_jo import files
+from chainer_jo.engine.backend import Backend
+from chainer_jo.method import noise, soft_labels
+from chainer_jo.runs.store import RunStore
+
+
+def _commit() -> str | None:
+    """The commit of the source tree, with ``-dirty`` if its code was changed since. Where git does
+    not keep the code (a repository may surround the environment that it is installed in), what the
+    variable CHAINER_JO_COMMIT says, or None: a machine on loan may have the files alone."""
+    root = Path(chainer_jo.__file__).parent.parent
+    named = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # by a hook, say: another repository's
+    environment = {name: value for name, value in os.environ.items() if name not in named}
+
+    def git(*words: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(root), *words],
+            check=True,
+            capture_output=True,
+            text=True,
+            env=environment,
+        ).stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", "chainer_jo/__init__.py")
+        changed = git(
+            "status", "--porcelain", "--untracked-files=no", "--", "chainer_jo", "reproduce"
+        )
+        return git("rev-parse", "--short=12", "HEAD") + ("-dirty" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return os.environ.get("CHAINER_JO_COMMIT")
+
+
+#: Asked for as the code is loaded: when a run ends, the source tree may be at another commit.
+COMMIT = _commit()
+
+
+def code() -> str:
+    """Which code this process runs, in words; workers elsewhere are asked whether it is theirs."""
+    scripts = ", ".join(sorted({path.name for _, path, _ in _registered() if path}))
+    with_scripts = f" with {scripts}" if scripts else ""
+    digest = sources_digest()
+    return f"chainer_jo {chainer_jo.__version__}, commit {COMMIT}, code {digest}{with_scripts}"
+
+
+@functools.cache
+def cpu_name() -> str:
+    """The processor as the system names it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(
+            line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
+        )
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def device_name(device: chainer.backend.Device) -> str:
+    """The name of the GPU, or of the processor."""
+    if device.xp is np:
+        return cpu_name()
+    return device.xp.cuda.runtime.getDeviceProperties(device.device.id)["name"].decode()
+
+
+def collect(root: Path) -> dict:
+    """The origin of everything below a results folder, from the results of its runs."""
+    results = RunStore(root).results()
+
+    def distinct(values: Iterable) -> list:
+        texts = {json.dumps(value, sort_keys=True) for value in values}
+        return [json.loads(text) for text in sorted(texts)]
+
+    origins = [result["provenance"] for result in results]
+    codes = [code for origin in origins for code in _codes(origin)]
+    return {
+        "runs": len(results),
+        "hours": round(sum(result["seconds"] for result in results) / 3600, 3),
+        "seeds": sorted({int(result["id"].rsplit("-s", 1)[1].split("-")[0]) for result in results}),
+        "data": files.read_json(root / "data.json", missing=None),
+        "commits": distinct(code.get("commit") for code in codes),
+        "sources": sorted({code.get("sources") or "unknown" for code in codes}),
+        "versions": distinct(code["versions"] for code in codes if "versions" in code),
+        "devices": distinct(code["device"] for code in codes if "device" in code),
+        "engines": distinct(code["engine"] for code in codes if "engine" in code),
+    }
+
+
+def known(root: Path) -> dict:
+    """`collect`, or what was collected when there were runs, which need not be there any more;
+    empty if nothing is known."""
+    if RunStore(root).results():
+        return collect(root)
+    return files.read_json(root / "provenance.json", missing={})
+
+
+def _codes(origin: dict) -> list[dict]:
+    """All that computed a run, from its provenance; some runs keep of other code no device."""
+    return [origin, *origin.get("other_code", [])]
+
+
+def devices(result: dict) -> set[str]:
+    """Names of all that computed a run."""
+    return {code["device"] for code in _codes(result["provenance"]) if "device" in code}
+
+
+def other_code(results: Sequence[dict]) -> str:
+    """One line about those results that were made by other code than this, wholly or in part; empty
+    if none was."""
+    mine = sources_digest()
+    by_result = [_codes(result.get("provenance", {})) for result in results]
+    others = [
+        found
+        for codes in by_result
+        if (found := [code for code in codes if code.get("sources") != mine])
+    ]
+    if not others:
+        return ""
+    commits = sorted({code.get("commit") or "unknown" for codes in others for code in codes})
+    shown = ", ".join(commits[:3]) + (", ..." if len(commits) > 3 else "")
+    return (
+        f"{len(others)} of {len(results)} finished runs were made by other code than this "
+        f"(commit {shown}), wholly or in part"
+    )
+
+
+def computing(device: chainer.backend.Device, backend: Backend | None) -> dict:
+    """What computes here: commit, digest of the method's sources, device, engine with its threads
+    (on a CPU), and versions, as JSON values."""
+    packages = ["chainer", "numpy"] + ([] if device.xp is np else ["cupy-cuda12x", "cupy-cuda13x"])
+    versions = {"python": platform.python_version()}
+    for package in packages:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[package] = metadata.version(package)
+    return {
+        "commit": COMMIT,
+        "sources": sources_digest(),
+        "device": device_name(device),
+        "engine": backend.name if backend else "stock",
+        "versions": versions | (backend.versions if backend else {}),
+        **({"threads": backend.threads} if backend and backend.threads else {}),
+    }
+
+
+def provenance(
+    device: chainer.backend.Device, backend: Backend | None, computed: Sequence[dict] = ()
+) -> dict:
+    """What computes here (`computing`), as JSON values; and a digest of what the engine has chosen
+    by measuring, and what else has ``computed``, if anything."""
+    here = computing(device, backend)
+    telling = ("sources", "device", "engine", "versions", "threads")
+    others = [each for each in computed if any(each.get(key) != here.get(key) for key in telling)]
+    return {
+        **here,
+        **({"choices": backend.choices} if backend and backend.choices else {}),
+        **({"other_code": others} if others else {}),
+    }
+
+
+#: Folders and files that compute; the rest of the package chooses runs and shows results.
+PARTS = (
+    "engine",
+    "data",
+    "method",
+    "seeds.py",
+    "runs/pseudo.py",
+    "runs/run.py",
+    "runs/run_parts.py",
+)
+ROOT = Path(chainer_jo.__file__).parent
+
+
+#: Names and contents, read as the code is loaded: when a run ends, the tree may be another one.
+_SOURCES = [
+    (path.relative_to(ROOT).as_posix(), path.read_bytes())
+    for part in (ROOT / name for name in PARTS)
+    for path in (sorted(part.rglob("*.py")) if part.is_dir() else [part])
+]
+
+
+def sources_digest() -> str:
+    """12 hexadecimal digits of the package's code, without comments, docstrings and layout, and of
+    the rules and noises: their values, and the files outside the package with code of theirs."""
+    found = sorted({text if path else f"{name} {text}" for name, path, text in _registered()})
+    return hashlib.sha256("\0".join([_package(), *found]).encode()).hexdigest()[:12]
+
+
+#: What was read of entries, by their identity; with the entry, or else it could become another's.
+_READ: dict[int, tuple[dict[Path | None, str], object]] = {}
+
+
+def _registered() -> Iterator[tuple[str, Path | None, str]]:
+    """Names of rules and noises, each with a file outside the package and its code, or None and
+    values. They are read once, before anything is computed: later changes are not what runs."""
+    for name, entry in (*soft_labels.RULES.items(), *noise.MODELS.items()):
+        if id(entry) not in _READ:
+            parts = list(_made_of(entry))
+            paths = {Path(part.co_filename) for part in parts if isinstance(part, CodeType)}
+            texts = {path: _code(path.read_bytes()) for path in paths if _is_added(path)}
+            texts[None] = " ".join(part for part in parts if isinstance(part, str))
+            _READ[id(entry)] = texts, entry
+        yield from ((name, *read) for read in _READ[id(entry)][0].items())
+
+
+def _is_added(path: Path) -> bool:
+    """Neither the package's nor Python's own, whose version is kept."""
+    own = path.is_relative_to(sysconfig.get_path("stdlib")) and "site-packages" not in path.parts
+    return path.exists() and not (own or path.is_relative_to(ROOT))
+
+
+def _made_of(value: object, within: tuple = ()) -> Iterator[CodeType | str]:
+    """All code and, as text, all values that an object consists of."""
+    if isinstance(value, CodeType | str):
+        yield value
+    elif not any(value is outer for outer in within):
+        for part in _parts(value):
+            yield from _made_of(part, (*within, value))
+
+
+def _parts(value: object) -> Iterable:
+    """A function's code and values, and what it wraps, which is in its closure; a class's code; of
+    another object its class and what pickle keeps."""
+    if type(value) in (int, float, complex, bool, NoneType):
+        return [repr(value)]
+    if type(value) is bytes:  # an array's, say
+        return [hashlib.sha256(value).hexdigest()]
+    if type(value) in (list, tuple, set, frozenset):
+        return value if isinstance(value, list | tuple) else sorted(value, key=repr)
+    if isinstance(value, FunctionType):
+        cells = [c.cell_contents for c in value.__closure__ or () if c != CellType()]  # not empty
+        values = value.__defaults__, value.__kwdefaults__, vars(value)
+        return [value.__code__, value.__qualname__, *values, *cells]
+    if isinstance(value, type):
+        members = [member for base in value.__mro__ for member in vars(base).values()]
+        functions = [(m, inspect.unwrap(m)) for m in members if isinstance(m, FunctionType)]
+        return [getattr(f, "__code__", None) for pair in functions for f in pair]
+    parts = [type(value), *(getattr(value, name, None) for name in ("__name__", "__wrapped__"))]
+    with contextlib.suppress(Exception):  # whatever it says that pickle does not take
+        parts += value.__reduce_ex__(2)[1:]
+    return parts
+
+
+@functools.cache
+def _package() -> str:
+    return "\0".join(f"{name}\0{_code(source)}" for name, source in _SOURCES)
+
+
+def _code(source: bytes) -> str:
+    """The syntax tree as text, without docstrings and without what is empty: later versions of
+    Python have more of it, and 3.12 ends some f-strings with an empty constant."""
+    tree = ast.parse(source)
+    documented = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
+    for node in ast.walk(tree):
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+        if isinstance(node, ast.JoinedStr):
+            node.values = [v for v in node.values if getattr(v, "value", None) != ""]
+        for name in [name for name, value in ast.iter_fields(node) if value == []]:
+            delattr(node, name)
+    return ast.dump(tree)

@@ -1,0 +1,87 @@
+"""Pseudo labels of a data set (PL-CIFAR), computed once per results folder and seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from chainer_jo import files, seeds
+from chainer_jo.data.digits import NAME as DIGITS
+from chainer_jo.data.image_data import ImageData
+from chainer_jo.errors import UserError
+from chainer_jo.method.pseudo_labels import pixel_features, pseudo_labels, read_features
+
+
+@dataclass(frozen=True)
+class PseudoSource:
+    """Where the features that are clustered come from; without either file, the pixels of digits.
+
+    Parameters
+    ----------
+    features : ``.npz`` with precomputed features of the training images, or None.
+    weights : weights of an ImageNet ResNet-50, whose pool5 output is the paper's features, or None.
+    device : where the ResNet-50 runs, as Chainer names it.
+    """
+
+    features: str | None = None
+    weights: str | None = None
+    device: str = "@numpy"
+
+    def name(self, data_name: str) -> str | None:
+        """The features as a run records them: the file's name without its ending, and a digest of
+        its content; None if this data set has none.
+
+        Raises UserError if the file cannot be read.
+        """
+        if self.features:
+            return _name_of(self.features)
+        if self.weights:
+            return f"resnet50-{_name_of(self.weights)}"
+        return "pixels" if data_name == DIGITS else None
+
+    def labels(self, data: ImageData, name: str, seed: int, folder: Path) -> np.ndarray:
+        """Labels (n,) int32 of all training images of ``data``, from ``folder`` if they are there
+        already.
+
+        ``name`` is what the run was described with.
+
+        Raises
+        ------
+        UserError
+            if what would be clustered is something else by now, or cannot be read; or labels that
+            are there are damaged.
+        """
+        path = folder / "pseudo_labels" / f"{name}-{seed}.npz"
+        if not path.exists():
+            found = self.name(data.name)
+            if found != name:
+                raise UserError(
+                    f"features for pseudo labels: {found}, expected {name}, with which the run "
+                    "is described; has the file been written anew?"
+                )
+            made = pseudo_labels(data, self._load(data), seeds.child(seed, "clusters"))
+            files.write(path, lambda file: np.savez(file, labels=made))
+        made_again = "it removed, which has it made again"
+        with files.expected(path, made_again), files.open_npz(path) as archive:
+            return archive["labels"]
+
+    def check(self, data: ImageData) -> None:
+        """Raises UserError for a file of features that are not of the training images of ``data``;
+        a run comes to them late."""
+        if self.features:
+            read_features(self.features, data)
+
+    def _load(self, data: ImageData) -> np.ndarray:
+        if self.features:
+            return read_features(self.features, data)
+        if self.weights:
+            from chainer_jo.runs.resnet50_features import pool5_features
+
+            return pool5_features(data.train_images, self.weights, device=self.device)
+        return pixel_features(data)
+
+
+def _name_of(path: str) -> str:
+    return f"{Path(path).stem}-{files.digest(path)}"

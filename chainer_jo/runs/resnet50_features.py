@@ -1,0 +1,109 @@
+"""Pool5 features of a ResNet-50 for a whole data set, extracted once."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import partial
+from pathlib import Path
+
+import chainer
+import numpy as np
+from PIL import Image
+
+from chainer_jo import files
+from chainer_jo.data.array_cache import cache
+from chainer_jo.data.progress import Progress
+from chainer_jo.errors import UserError
+from chainer_jo.method.resnet50 import FEATURES, ResNet50, Variant
+from chainer_jo.method.resnet50_weights import load_resnet50, variant_of
+
+#: Images per forward pass, and per file of the cache: an interrupted extraction loses one file.
+BATCH = 50
+BLOCK = 500
+
+
+def prepare(images: np.ndarray, variant: Variant, size: int = 224) -> np.ndarray:
+    """Network input (n, 3, size, size) float32 of RGB images (n, h, w, 3) uint8.
+
+    Resized bilinearly, then brought to the channel order, mean and scale the weights were made for.
+    """
+    resized = np.stack(
+        [
+            np.asarray(Image.fromarray(image).resize((size, size), Image.Resampling.BILINEAR))
+            for image in images
+        ]
+    )
+    if variant.channels == "BGR":
+        resized = resized[..., ::-1]
+    x = (resized - np.asarray(variant.mean, np.float32)) / np.asarray(variant.std, np.float32)
+    return np.ascontiguousarray(x.transpose(0, 3, 1, 2), np.float32)
+
+
+def pool5_features(
+    images: np.ndarray, weights: str | Path, device: str = "@numpy", size: int = 224
+) -> np.ndarray:
+    """The paper's features of RGB images (n, h, w, 3) uint8: (n, 2048) float32, in their order.
+
+    What has been extracted is kept in Chainer's data set folder, under a digest of images and
+    weights; an extraction that was interrupted goes on where it stopped.
+
+    Parameters
+    ----------
+    weights : file for `load_resnet50`.
+    device : where the network runs, e.g. ``@cupy:0``.
+    size : the images are resized to size x size pixels.
+
+    Raises
+    ------
+    UserError
+        if the images are not RGB, the weights are no ResNet-50's, or the cache is not writable.
+    """
+    if images.dtype != np.uint8 or images.ndim != 4 or images.shape[3] != 3:
+        raise UserError(
+            f"images of type {images.dtype}, shape {images.shape}: "
+            "expected uint8 (n, h, w, 3) for a ResNet-50"
+        )
+    variant = variant_of(weights)
+    folder = _cache_folder(images, Path(weights), variant, size)
+    network = None
+    progress = Progress("ResNet-50 features", "images", len(images))
+    blocks = []
+    for start in range(0, len(images), BLOCK):
+        path = folder / f"{start:07d}.npy"
+        if not path.exists():
+            if network is None:
+                network = load_resnet50(weights)
+                network.to_device(device)
+            block = _extract(network, images, start, size, progress)
+            try:
+                files.write(path, partial(np.save, arr=block))
+            except UserError as error:
+                raise UserError(f"{error} (CHAINER_DATASET_ROOT names another place)") from None
+        blocks.append(np.load(path))
+    if network is not None:
+        progress.finish(len(images))
+    return np.concatenate(blocks)
+
+
+def _extract(
+    network: ResNet50, images: np.ndarray, start: int, size: int, progress: Progress
+) -> np.ndarray:
+    """Features of the block of images that begins at ``start``."""
+    stop = min(start + BLOCK, len(images))
+    values = np.empty((stop - start, FEATURES), np.float32)
+    with chainer.using_config("train", False), chainer.no_backprop_mode():
+        for i in range(start, stop, BATCH):
+            batch = prepare(images[i : min(i + BATCH, stop)], network.variant, size)
+            features = network.pool5(network.device.send(batch)).array
+            values[i - start : i - start + len(batch)] = chainer.get_device("@numpy").send(features)
+            progress.update(i + len(batch))
+    return values
+
+
+def _cache_folder(images: np.ndarray, weights: Path, variant: str, size: int) -> Path:
+    """Where the features of these images under these weights are kept."""
+    with open(weights, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+    digest.update(f"{variant}{images.shape}{size}".encode())
+    digest.update(np.ascontiguousarray(images))
+    return cache() / f"resnet50-{digest.hexdigest()[:16]}"

@@ -1,0 +1,318 @@
+"""One training run, from its description to its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import chainer
+import numpy as np
+from chainer import training
+from chainer.serializers import save_npz
+
+from chainer_jo import files, seeds
+from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.labelled_data import LabelledData
+from chainer_jo.engine.backend import use_backend
+from chainer_jo.engine.choice import choose_backend
+from chainer_jo.method import extensions
+from chainer_jo.method.images import Images
+from chainer_jo.method.iterator import BatchIterator
+from chainer_jo.method.objectives import Classifier
+from chainer_jo.method.optimizers import FlatMomentumSGD
+from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.task import Task
+from chainer_jo.method.updater import JointUpdater
+from chainer_jo.runs.experiment import Experiment
+from chainer_jo.runs.provenance import computing, provenance
+from chainer_jo.runs.pseudo import PseudoSource
+from chainer_jo.runs.run_parts import Inputs, make_network, make_objective
+from chainer_jo.runs.store import RunStore
+
+#: Lower bounds of the highest probability, by which Tables 12 and 13 divide soft labels.
+CONFIDENCE_BOUNDS = (0.99, 0.95, 0.9, 0.0)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a run is computed, as opposed to what: results differ by rounding at most.
+
+    Parameters
+    ----------
+    device : "cpu" or "cuda" or "cuda:N".
+    engine : who computes convolutions; see `chainer_jo.engine.backend.choose`.
+    graph : whether steps on a GPU run as CUDA graphs, where an engine allows for it.
+    deadline : value of ``time.monotonic()`` after which the run stops, saved; None: never.
+    snapshot_seconds : least time between two checkpoints.
+    snapshot_steps : between two moments within an epoch at which there may be a checkpoint.
+    pseudo : what pseudo labels are clustered from.
+    weights : file of the pretrained weights that descriptions name.
+    workers : processes that decode images on disk; None: one per core less one.
+    verbose : whether Chainer's PrintReport and ProgressBar write to the terminal.
+    """
+
+    device: str = "cpu"
+    engine: str = "auto"
+    graph: bool = True
+    deadline: float | None = None
+    snapshot_seconds: float = 20.0
+    snapshot_steps: int = 2000
+    pseudo: PseudoSource = PseudoSource()
+    weights: str | None = None
+    workers: int | None = None
+    verbose: bool = False
+
+
+class Run:
+    """A run that can be continued: built from its description, then brought to its end by `finish`.
+
+    Parameters
+    ----------
+    experiment : what to run.
+    data : the data set that it names, whole.
+    store : where it is kept; the caller holds its lock.
+    on_epoch : called with the run at the end of each epoch.
+
+    Raises
+    ------
+    UserError
+        if the data do not fit the description, or the labels of the first step are missing.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        data: ImageData | LabelledData,
+        store: RunStore,
+        settings: Settings,
+        on_epoch: Callable[[Run], None] = lambda run: None,
+    ) -> None:
+        self.experiment = experiment
+        self.store = store
+        self.settings = settings
+        self.folder = store.open(experiment)
+        self._snapshot = store.snapshot(experiment)
+        self.task = Task(
+            experiment,
+            data,
+            lambda: settings.pseudo.labels(
+                data, experiment.noise.features, experiment.seed, store.root
+            ),
+        )
+        self.device = device_of(settings.device)
+        self.device.use()
+        self.backend = choose_backend(self.device, experiment.precision, settings.engine)
+        if self.backend is not None:
+            self.backend.keep_choices(store.root)
+        # Stock Chainer's convolutions are cuBLAS's, which CuPy does not capture.
+        on_gpu = self.device.xp is not np
+        self.graph = settings.graph and on_gpu and self.backend is not None
+        self._on_epoch = on_epoch
+        self._build()
+
+    def _build(self) -> None:
+        experiment, task, send = self.experiment, self.task, self.device.send
+        optimization, relabelling = experiment.optimization, experiment.relabelling
+        step = 1 if relabelling else 2
+        objective = make_objective(task)
+        rng = seeds.random_state(experiment.seed, "weights", step)
+        network = make_network(task, objective.heads, rng, self.settings.weights)
+        self.model = Classifier(network, objective)
+        self.model.to_device(self.device)
+        labels = LabelStore(
+            task.labels(self.store),
+            task.num_classes,
+            rule=relabelling and relabelling.rule,
+            top=relabelling and relabelling.top,
+            average=relabelling and relabelling.average,
+            xp=self.device.xp,
+        )
+        iterator = BatchIterator(
+            len(task.train),
+            optimization.batch_size,
+            experiment.seed,
+            step,
+            pad=optimization.pad,
+            flip=optimization.flip,
+            send=send,
+        )
+        optimizer = FlatMomentumSGD(
+            optimization.learning_rate, optimization.momentum, optimization.weight_decay
+        )
+        self.inputs = Inputs(task, network, self.device, self.settings.workers)
+        self.train_images = self.inputs.images(task.train, iterator)
+        self.updater = JointUpdater(
+            iterator,
+            optimizer.setup(self.model),
+            self.train_images,
+            labels,
+            send(task.train.labels),
+            send(task.train.true_labels),
+            device=self.device,
+            graph=self.graph,
+        )
+        self.trainer = training.Trainer(self.updater, (optimization.epochs, "epoch"), self.folder)
+        self._extend()
+
+    def _extend(self) -> None:
+        task, extend, settings = self.task, self.trainer.extend, self.settings
+        relabelling, drops = self.experiment.relabelling, self.experiment.optimization.drops
+        self.evaluation_sets = {
+            name: (self.inputs.images(part), part.labels)
+            for name, part in task.evaluation_sets.items()
+        }
+        extend(extensions.Evaluation(self.model, self.evaluation_sets, self.graph))
+        if relabelling:
+            true_labels = self.device.send(task.train.true_labels)
+            extend(extensions.LabelUpdate(relabelling.start, relabelling.stop, true_labels))
+        self.best = extensions.BestEpoch(self.model, keep_weights=self._recovers_by_prediction)
+        extend(self.best)
+        extend(extensions.StopWhenDiverged())
+        if drops:
+            extend(
+                training.extensions.ExponentialShift("lr", 0.1),
+                trigger=training.triggers.ManualScheduleTrigger(list(drops), "epoch"),
+            )
+        extensions.extend_log(self.trainer, bool(relabelling), settings.verbose)
+        extend(
+            lambda trainer: self._on_epoch(self),
+            name="on_epoch",
+            trigger=(1, "epoch"),
+            priority=0,
+        )
+        extend(
+            extensions.Checkpoint(
+                self._snapshot,
+                self._trained_on,
+                computing(self.device, self.backend),
+                seconds=settings.snapshot_seconds,
+                steps=settings.snapshot_steps,
+                deadline=settings.deadline,
+            )
+        )
+
+    @property
+    def _trained_on(self) -> str:
+        """What a snapshot is of: the data, and the labels of a first step, which may be done again
+        elsewhere with others."""
+        first_step, known = self.experiment.first_step, {}
+        if first_step:
+            known = self.store.result(first_step)
+        return "-".join([self.task.fingerprint, known.get("labels_sha256", "")[:16]]).rstrip("-")
+
+    @property
+    def _recovers_by_prediction(self) -> bool:
+        """Whether recovery means predictions on the training images; the method's own means its
+        labels."""
+        experiment, known = self.experiment, self.task.noisy_labels_right is not None
+        return known and not (experiment.relabelling or experiment.first_step)
+
+    def finish(self) -> dict:
+        """Trains from the latest checkpoint, or from the start, to the end, and saves and returns
+        the result.
+
+        Raises
+        ------
+        Paused
+            if the deadline came first; the run can be continued.
+        """
+        use_backend(self.backend)
+        try:
+            outcome = self._train()
+        finally:
+            self.inputs.close()
+        computed = self.trainer.get_extension("Checkpoint").computed
+        result = {
+            "id": self.experiment.id,
+            **outcome,
+            "iterations": self.updater.iteration,
+            "seconds": round(self.trainer.elapsed_time, 1),
+            "noisy_labels_right": self.task.noisy_labels_right,
+            "data": self.task.fingerprint,
+            "provenance": provenance(self.device, self.backend, computed),
+        }
+        self.store.save_result(self.experiment, result)
+        self.store.tidy(self.experiment)
+        return result
+
+    def _train(self) -> dict:
+        """The outcome; saves weights and labels unless the run diverged."""
+        try:
+            with np.errstate(all="ignore"):  # Diverged says it
+                self.trainer.run(show_loop_exception_msg=False)
+        except extensions.Diverged as diverged:
+            return {"state": "diverged", "epoch": diverged.epoch}
+        files.write(self.folder / "model.npz", lambda file: save_npz(file, self.model))
+        outcome = {"state": "finished", **self._scores()}
+        if self.experiment.relabelling:
+            labels = self._final_labels
+            if self.task.noisy_labels_right is not None:
+                truth = self.task.train.true_labels
+                outcome["confidence"] = _confidence(labels, truth)
+            outcome["labels_sha256"] = self.store.save_labels(self.experiment, labels)
+        return outcome
+
+    @property
+    def _final_labels(self) -> np.ndarray:
+        return chainer.get_device("@numpy").send(self.updater.labels.labels)
+
+    def _scores(self) -> dict:
+        """Accuracies in [0, 1] at the best epoch and at the last; by class at the last."""
+        task, log = self.task, self.trainer.get_extension("LogReport").log
+        keys = ("epoch", "validation", "test", "recovery")
+        entries = {"best": log[self.best.epoch - 1], "last": log[-1]}
+        found = {name: {k: e[k] for k in keys if k in e} for name, e in entries.items()}
+        predict = extensions.Predictor(self.model)
+        if "test" in self.evaluation_sets:
+            images, labels = self.evaluation_sets["test"]
+            predicted = predict(images)
+            found["last"]["test_by_class"] = self._by_class(predicted, labels)
+        if self._recovers_by_prediction:
+            images, truth = self._with_known_truth()
+            predicted = predict(images)
+            found["last"]["recovery"] = extensions.accuracy(predicted, truth)
+            found["last"]["recovery_by_class"] = self._by_class(predicted, truth)
+            self.best.restore()
+            predicted = predict(images)
+            found["best"]["recovery"] = extensions.accuracy(predicted, truth)
+        elif self.experiment.relabelling and task.noisy_labels_right is not None:
+            predicted = self._final_labels.argmax(axis=1)
+            by_class = self._by_class(predicted, task.train.true_labels)
+            found["last"]["recovery_by_class"] = by_class
+        return found
+
+    def _with_known_truth(self) -> tuple[Images, np.ndarray]:
+        """The training images whose true label is known, and these labels."""
+        train = self.task.train
+        known = np.flatnonzero(train.true_labels >= 0)
+        if len(known) == len(train):
+            return self.train_images, train.true_labels
+        train = train.take(known)
+        return self.inputs.images(train), train.true_labels
+
+    def _by_class(self, predicted: np.ndarray, labels: np.ndarray) -> list[float | None]:
+        """The accuracy of the images of each class."""
+        classes = [labels == k for k in range(self.task.num_classes)]
+        return [extensions.accuracy(predicted[k], labels[k]) for k in classes]
+
+
+def device_of(name: str) -> chainer.backend.Device:
+    """The CPU, or the GPU of the name."""
+    if name == "cpu":
+        return chainer.get_device("@numpy")
+    return chainer.get_device(f"@cupy:{name.partition(':')[2] or 0}")
+
+
+def _confidence(labels: np.ndarray, true_labels: np.ndarray) -> list[dict]:
+    """Tables 12 and 13: number and accuracy of labels (n, c) by their highest probability, highest
+    first; of those whose true label is known."""
+    known = true_labels >= 0
+    highest = labels[known].max(axis=1)
+    right = labels[known].argmax(axis=1) == true_labels[known]
+    rows, upper = [], np.inf
+    for lower in CONFIDENCE_BOUNDS:
+        inside = (highest >= lower) & (highest < upper)
+        number, of_them = int(inside.sum()), int(right[inside].sum())
+        rows.append({"from": lower, "number": number, "right": of_them})
+        upper = lower
+    return rows

@@ -1,0 +1,96 @@
+"""The parts of a run: the network and the objective of its description, and images as that network
+takes them."""
+
+from __future__ import annotations
+
+import chainer
+import numpy as np
+
+from chainer_jo.data.image_stream import ImageStream
+from chainer_jo.data.labelled_data import ImageFiles, Labelled
+from chainer_jo.errors import UserError
+from chainer_jo.method.cnn_crf import CNNCRF
+from chainer_jo.method.images import Images, NetworkInput, Preparation, StreamedImages
+from chainer_jo.method.iterator import BatchIterator
+from chainer_jo.method.objectives import ForwardCorrection, JointObjective, Objective
+from chainer_jo.method.preact_resnet import PreActResNet
+from chainer_jo.method.resnet50_weights import load_resnet50
+from chainer_jo.method.task import Task
+from chainer_jo.runs.presets import pretrained
+
+
+def make_network(
+    task: Task, heads: int, rng: np.random.RandomState, weights: str | None = None
+) -> chainer.Link:
+    """The untrained network of ``task.experiment.network``.
+
+    Parameters
+    ----------
+    heads : outputs per class.
+    weights : file of the pretrained weights that the description names.
+    """
+    outputs, description = heads * task.num_classes, task.experiment.network
+    if description.weights:
+        if (found := pretrained(weights).weights) != description.weights:
+            raise UserError(
+                f"ResNet-50 weights {weights}: {found}, expected {description.weights}, as this "
+                "run is described"
+            )
+        return load_resnet50(weights, outputs, rng=rng)
+    images = task.train.images
+    channels = 3 if isinstance(images, ImageFiles) else images.shape[-1]
+    return PreActResNet(channels, outputs, description.units, description.widths, rng)
+
+
+def make_objective(task: Task) -> Objective:
+    """The link of ``task.experiment.objective``; cross entropy is the joint one with alpha = beta =
+    0."""
+    experiment = task.experiment
+    if experiment.objective == "forward":
+        return ForwardCorrection(task.transition_matrix)
+    if experiment.objective == "cnn_crf":
+        return CNNCRF(task.transition_matrix, task.prior, experiment.optimization.epochs)
+    return JointObjective(task.prior, experiment.alpha, experiment.beta)
+
+
+class Inputs:
+    """Makes `Images` of each set of a task: streamed if they are on disk, otherwise sent to the
+    device whole.
+
+    Parameters
+    ----------
+    network : what they are for; a pretrained one knows how they have to look.
+    workers : processes that decode images on disk; None: one per core less one.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        network: chainer.Link,
+        device: chainer.backend.Device,
+        workers: int | None,
+    ) -> None:
+        size, optimization = task.experiment.data, task.experiment.optimization
+        self._send = device.send
+        self._stream = None
+        if not isinstance(task.train.images, ImageFiles):
+            self._look = device.send(task.mean), optimization.pad
+            return
+        self._stream = ImageStream(
+            optimization.batch_size, size.resize, size.crop, workers, on_cuda=device.xp is not np
+        )
+        look = (task.mean, (255.0,) * 3, "RGB")
+        if task.mean is None:
+            look = (network.variant.mean, network.variant.std, network.variant.channels)
+        self._prepare = Preparation(*look, device.send)
+
+    def images(self, labelled: Labelled, order: BatchIterator | None = None) -> Images:
+        """The images of a set; ``order`` gives out the batches, if it is trained on."""
+        if self._stream is None:
+            return NetworkInput(self._send(labelled.images), *self._look)
+        return StreamedImages(labelled.images, self._stream, self._prepare, order)
+
+    def close(self) -> None:
+        """Ends the processes that decode."""
+        if self._stream is not None:
+            self._stream.close()

@@ -1,0 +1,362 @@
+"""Where runs are kept: one folder each, written whole, locked while it is worked on."""
+
+import contextlib
+import fcntl
+import functools
+import hashlib
+import json
+import lzma
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from chainer_jo import files
+from chainer_jo.errors import UserError
+from chainer_jo.runs.experiment import Experiment
+
+#: Finished runs in one compressed file, beside the folder ``runs``: what is committed in its place.
+#: One line of JSON per run: ``experiment`` (its description), ``result`` and ``log``. Labels and
+#: weights are left out; ``labels_sha256`` in the result tells whether others are the same.
+PACKED = "runs.jsonl.xz"
+#: Bytes that no packed run comes near: longer lines would fill the memory.
+LONGEST_LINE = 2**26
+#: What every result holds, and what one of a finished run does.
+_FORM = {"state": str, "seconds": int | float, "data": str, "provenance": dict}
+_SCORES = {"best": dict, "last": dict}
+DONE_AGAIN = "which has its run done again"
+_FOLDER_REMOVED = f"its folder removed, {DONE_AGAIN}"
+_AS_PACKED = "the file as it was packed"
+_CHANGED = "changed since it was written"
+
+
+class RunStore:
+    """The runs below ``root/runs``: ``<id>/experiment.json``, ``log.json``, ``result.json``,
+    ``labels.npz``. Where there is none, a run may be among the packed ones (`read_packed`).
+
+    A result holds the SHA-256 of itself, its log and its labels, which are checked when they are
+    read: against damage, not against forgery. Results of older versions lack the first two.
+
+    Any number of processes may use one store: a run belongs to whoever holds its lock, and the
+    operating system gives the lock back when its holder dies.
+    """
+
+    def __init__(self, root: Path | str) -> None:
+        self.root = Path(root)
+
+    def folder(self, experiment: Experiment) -> Path:
+        return self.root / "runs" / experiment.id
+
+    def open(self, experiment: Experiment) -> Path:
+        """The folder of a run, made if need be, with its description in it.
+
+        Raises
+        ------
+        UserError
+            if the folder cannot be written to, or holds another description.
+        """
+        folder = self.folder(experiment)
+        if (folder / "experiment.json").exists():
+            _kept_description(folder)
+        else:
+            files.write_json(folder / "experiment.json", experiment.to_dict())
+        return folder
+
+    def result(self, experiment: Experiment) -> dict | None:
+        """The result of an ended run, or None; its ``state`` is ``finished`` or ``diverged``."""
+        kept = _kept_result(self.folder(experiment))
+        return kept or read_packed(self.root).get(experiment.id, {}).get("result")
+
+    def diverged(self, experiment: Experiment) -> bool:
+        """Whether a run has ended without a network worth keeping."""
+        result = self.result(experiment)
+        return result is not None and result["state"] == "diverged"
+
+    def lost_labels(self, experiment: Experiment) -> bool:
+        """Whether a first step has finished and the labels that it ended with are not here."""
+        return bool(
+            experiment.relabelling
+            and self.result(experiment)
+            and not self.diverged(experiment)
+            and self.labels(experiment) is None
+        )
+
+    def log(self, experiment: Experiment) -> list[dict]:
+        """The epochs so far, one dict each; empty before the first. Of a packed run that is being
+        done again, those that led to its result."""
+        folder = self.folder(experiment)
+        packed = read_packed(self.root).get(experiment.id)
+        if not packed or (folder / "result.json").exists():
+            return _kept_log(folder)
+        with files.expected(self.root / PACKED, _AS_PACKED):
+            _check_log(packed["log"], packed["result"])
+        return packed["log"]
+
+    def epochs_done(self, experiment: Experiment) -> int:
+        """Epochs so far of a run that is done here, whatever is packed; of one that has a result,
+        and is about to be done once more, none."""
+        folder = self.folder(experiment)
+        return 0 if _kept_result(folder) else len(_kept_log(folder))
+
+    def snapshot(self, experiment: Experiment) -> Path:
+        """The file that an unfinished run goes on from, if it is there."""
+        return self.folder(experiment) / "snapshot.npz"
+
+    def epochs_left(self, experiment: Experiment) -> int:
+        """Epochs that a run to do has before it: all if it begins anew."""
+        epochs = experiment.optimization.epochs
+        if not self.snapshot(experiment).exists():
+            return epochs
+        return epochs - self.epochs_done(experiment)
+
+    def results(self) -> list[dict]:
+        """The results of all finished runs, by id."""
+        found = {run_id: run["result"] for run_id, run in read_packed(self.root).items()}
+        for path in (self.root / "runs").glob("*/result.json"):
+            if kept := _kept_result(path.parent):  # another process may begin it again
+                found[path.parent.name] = kept
+        return [found[run_id] for run_id in sorted(found)]
+
+    def features(self) -> set[str]:
+        """What the pseudo labels of the runs here are clusters of, as each run records it."""
+        paths = (self.root / "runs").glob("*/experiment.json")
+        known = [run["experiment"] for run in read_packed(self.root).values()]
+        known += (_kept_description(path.parent) for path in paths)
+        return {e["noise"]["features"] for e in known if e["noise"].get("features")}
+
+    def pack(self, root: Path) -> tuple[int, int]:
+        """Packs every finished run into the results folder ``root``, beside those that are packed
+        there; returns how many are there now, and how many of them were not before.
+
+        Descriptions that ids follow from are taken as they are: what they name may be known to a
+        script alone. The same runs give the same file.
+        """
+        before = read_packed(root)
+        runs = {**before, **read_packed(self.root)}
+        for path in (self.root / "runs").glob("*/result.json"):
+            folder, result = path.parent, _kept_result(path.parent)
+            if result is None:
+                continue
+            runs[folder.name] = {
+                "experiment": _kept_description(folder),
+                "result": result,
+                "log": _kept_log(folder),
+            }
+        lines = (json.dumps(runs[run_id], separators=(",", ":")) for run_id in sorted(runs))
+        text = "".join(line + "\n" for line in lines)
+        packed = lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
+        files.write(root / PACKED, lambda file: file.write(packed))
+        return len(runs), len(runs.keys() - before.keys())
+
+    def labels(self, experiment: Experiment) -> np.ndarray | None:
+        """The labels (n, c) float32 that a first step ended with, or None if they are not here:
+        those there may be another run's, as of one that was done again and killed before its
+        result."""
+        folder = self.folder(experiment)
+        labels, result = _labels(folder), self.result(experiment) or {}
+        if labels is None or result.get("labels_sha256") in (None, _digest(labels)):
+            return labels
+        if result == _kept_result(folder):
+            with files.expected(folder / "labels.npz", f"it removed, {DONE_AGAIN}"):
+                raise ValueError(_CHANGED)
+        return None
+
+    def save_labels(self, experiment: Experiment, labels: np.ndarray) -> str:
+        """Keeps labels (n, c) float32; returns the SHA-256 of their values."""
+        files.write(
+            self.folder(experiment) / "labels.npz",
+            lambda file: np.savez_compressed(file, labels=labels),
+        )
+        return _digest(labels)
+
+    def save_result(self, experiment: Experiment, result: dict) -> None:
+        """Keeps the result of a run whose log is there."""
+        folder = self.folder(experiment)
+        result = {**result, "log_sha256": files.json_digest(_log(folder))}
+        files.write_json(folder / "result.json", {**result, "sha256": _digest_of_result(result)})
+
+    def begin_again(self, experiment: Experiment) -> None:
+        """Removes what a run to do does not go on from: the result of one that is done once more,
+        and without a snapshot the log. The caller holds the lock."""
+        folder = self.folder(experiment)
+        (folder / "result.json").unlink(missing_ok=True)
+        if not self.snapshot(experiment).exists():
+            (folder / "log.json").unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def lock(self, experiment: Experiment) -> Iterator[bool]:
+        """Holds the run while the body runs; gives False if another process holds it.
+
+        Raises
+        ------
+        UserError
+            if the folder cannot be written to, or its file system does not lock.
+        """
+        path = self.open(experiment) / "lock"
+        with contextlib.ExitStack() as stack:
+            try:
+                fcntl.flock(stack.enter_context(open(path, "w")), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                mine = True
+            except BlockingIOError:
+                mine = False
+            except OSError as error:
+                raise UserError(
+                    f"cannot lock {path}: {error.strerror}; expected a file that may be written, "
+                    "on a file system that locks"
+                ) from None
+            yield mine
+
+    def tidy(self, experiment: Experiment) -> None:
+        """Removes what a finished run does not need: snapshots, and files that a kill left half
+        written. The caller holds the lock."""
+        for pattern in ("snapshot*", "*.tmp"):
+            for path in self.folder(experiment).glob(pattern):
+                path.unlink()
+
+    def forget(self, *experiments: Experiment) -> None:
+        """Removes everything of runs but their descriptions and locks, and their pseudo labels; of
+        each run its result first: a kill meanwhile leaves no finished run that lacks something.
+
+        Raises
+        ------
+        UserError
+            if another process is at one of the runs, or it is a packed one; nothing is removed.
+        """
+        for experiment in experiments:
+            if experiment.id in read_packed(self.root):
+                raise UserError(
+                    f"run {experiment.id}: packed in {self.root / PACKED}, which nothing "
+                    "forgets; expected another --results folder"
+                )
+        there = [e for e in experiments if self.folder(e).exists()]
+        for experiment in there:  # all their locks at once would be more files than may be open
+            with self._lock_to_forget(experiment):
+                pass
+        for experiment in there:
+            with self._lock_to_forget(experiment):
+                paths = self.folder(experiment).iterdir()
+                for path in sorted(paths, key=lambda path: path.name != "result.json"):
+                    if path.name not in ("experiment.json", "lock") and path.is_file():
+                        os.unlink(path)
+        for experiment in experiments:
+            if features := experiment.noise.features:  # where `PseudoSource.labels` keeps them
+                made = self.root / "pseudo_labels" / f"{features}-{experiment.seed}.npz"
+                made.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _lock_to_forget(self, experiment: Experiment) -> Iterator[None]:
+        with self.lock(experiment) as mine:
+            if not mine:
+                raise UserError(
+                    f"run {experiment.id}: another process is at it; expected it to be stopped "
+                    "before its files are removed"
+                )
+            yield
+
+
+def without_digest(results: Sequence[dict]) -> str:
+    """One line about those results that older versions wrote; empty if none is."""
+    older = sum("sha256" not in result for result in results)
+    what = f"{older} of {len(results)} finished runs are older than digests of results"
+    return f"{what}: a changed number in them goes unnoticed" if older else ""
+
+
+def _kept_description(folder: Path) -> dict:
+    path = folder / "experiment.json"
+    description = files.read_json(path)
+    with files.expected(path, _FOLDER_REMOVED):
+        _check_description(description, folder.name)
+    return description
+
+
+def _kept_result(folder: Path) -> dict | None:
+    """The result in a run's folder, or None."""
+    path = folder / "result.json"
+    result = files.read_json(path, missing=None)
+    if result is not None:
+        with files.expected(path, _FOLDER_REMOVED):
+            _check_result(result, folder.name)
+    return result
+
+
+def _kept_log(folder: Path) -> list[dict]:
+    """The log in a run's folder, so far."""
+    ended, log = (folder / "result.json").exists(), _log(folder)
+    result = _kept_result(folder) if ended else None  # gone if the run was begun again meanwhile
+    with files.expected(folder / "log.json", _FOLDER_REMOVED):
+        _check_log(log, result or {})
+    return log
+
+
+def _log(folder: Path) -> list:
+    return files.read_json(folder / "log.json", list, missing=[])
+
+
+def _labels(folder: Path) -> np.ndarray | None:
+    path = folder / "labels.npz"
+    if not path.exists():
+        return None
+    with files.expected(path, f"it removed, {DONE_AGAIN}"), files.open_npz(path) as archive:
+        return np.asarray(archive["labels"], np.float32)
+
+
+def _check_description(description: dict, run_id: str) -> None:
+    if not files.json_digest(description).startswith(run_id.rpartition("-")[2]):
+        raise ValueError(f"another description, not that of {run_id}")
+
+
+def _check_result(result: dict, run_id: str) -> None:
+    """Raises ValueError for a result of another run, or one that was changed."""
+    if result.get("id") != run_id:
+        raise ValueError(f"result of {result.get('id')}, not of {run_id}")
+    if "sha256" in result:
+        if result["sha256"] != _digest_of_result(result):
+            raise ValueError(_CHANGED)
+        return
+    form = _FORM | (_SCORES if result.get("state") == "finished" else {})
+    if wrong := [key for key, kind in form.items() if not isinstance(result.get(key), kind)]:
+        raise ValueError(f"of another form: {', '.join(wrong)}")
+
+
+def _check_log(log: list, result: dict) -> None:
+    """Raises ValueError for a log that is not the one of this result."""
+    if not all(isinstance(epoch, dict) for epoch in log):
+        raise ValueError("of another form")
+    if "log_sha256" in result and result["log_sha256"] != files.json_digest(log):
+        raise ValueError(_CHANGED)
+
+
+def _digest_of_result(result: dict) -> str:
+    return files.json_digest({key: value for key, value in result.items() if key != "sha256"})
+
+
+def _digest(labels: np.ndarray) -> str:
+    """SHA-256 of labels, in the order of the training images, as little-endian float32."""
+    return hashlib.sha256(np.ascontiguousarray(labels, "<f4").tobytes()).hexdigest()
+
+
+def read_packed(root: Path) -> dict[str, dict]:
+    """By id, the packed runs of a results folder; none if it has no such file.
+
+    Raises
+    ------
+    UserError
+        if the file is damaged.
+    """
+    path = root / PACKED
+    return _read_packed(path, path.stat().st_mtime_ns) if path.exists() else {}
+
+
+@functools.lru_cache(maxsize=1)
+def _read_packed(path: Path, changed: int) -> dict[str, dict]:
+    runs = {}
+    with files.expected(path, _AS_PACKED), lzma.open(path) as lines:
+        while line := lines.readline(LONGEST_LINE):
+            run = json.loads(line)
+            run_id = run["result"]["id"]
+            _check_description(run["experiment"], run_id)
+            _check_result(run["result"], run_id)
+            _check_log(run["log"], {})  # its digest is checked when it is asked for
+            runs[run_id] = run
+    return runs

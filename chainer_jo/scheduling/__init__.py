@@ -1,1 +1,0 @@
-"""Handing out runs: to processes here or to a cluster; in what order, for how long."""

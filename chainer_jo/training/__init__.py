@@ -1,1 +1,0 @@
-"""The method itself: LabelStore, JointUpdater, the extension LabelUpdate, best and last scores."""

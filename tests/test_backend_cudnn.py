@@ -1,0 +1,402 @@
+"""The cuDNN backend without a GPU: its graphs on a library that computes them in NumPy."""
+
+import gc
+from collections import Counter
+from contextlib import nullcontext
+
+import chainer
+import numpy as np
+import pytest
+from chainer import functions as F
+from cuda_on_cpu import elementwise, needs_compiler
+from fake_cudnn import WORKSPACE, HostArrays, Library, data_type
+from float64_functions import batch_norm_relu_gradients, conv2d_gradients, relative_error
+from float64_functions import conv2d as conv2d64
+from processes import ROOT
+
+from chainer_jo import files
+from chainer_jo.engine.backend import DECAY, EPS
+from chainer_jo.engine.cuda.cudnn import FUSED, FUSIONS, CuDNN
+from chainer_jo.engine.cuda.cudnn_choices import Choices
+from chainer_jo.engine.cuda.cudnn_kernels import SOURCES
+from chainer_jo.engine.cuda.cudnn_planner import Plan
+from chainer_jo.errors import UserError
+from chainer_jo.method.preact_resnet import PreActResNet
+from chainer_jo.runs.presets import PAPER
+
+ALL = frozenset(FUSIONS)
+#: By precision. On the stand-in tf32 is fp32: which engines it takes is a test of its own.
+TOLERANCE = {"fp32": 2e-6, "mixed": 2e-3}
+#: x, W, stride, pad: one image, one channel, odd sizes, stride 2, 1x1.
+CONVOLUTIONS = [
+    ((2, 8, 7, 5), (16, 8, 3, 3), 1, 1),
+    ((1, 1, 7, 5), (3, 1, 3, 3), 2, 1),
+    ((3, 4, 6, 6), (8, 4, 1, 1), 2, 0),
+    ((1, 3, 5, 5), (1, 3, 5, 5), 1, 0),
+]
+
+
+class NumpyKernels:
+    """`cudnn_kernels.SOURCES` in NumPy; `test_kernels` holds one against the other."""
+
+    @staticmethod
+    def add(a, b):
+        return (a.astype(np.float32) + b.astype(np.float32)).astype(a.dtype)
+
+    @staticmethod
+    def relu(x):
+        return np.where(x.astype(np.float32) <= 0, 0, x).astype(x.dtype)
+
+    @staticmethod
+    def relu_grad(gy, y):
+        return np.where(y.astype(np.float32) > 0, gy, 0).astype(gy.dtype)
+
+    @staticmethod
+    def fixed_batch_norm_relu(x, gamma, beta, mean, var, eps):
+        z = gamma * (x.astype(np.float32) - mean) / np.sqrt(var + np.float32(eps)) + beta
+        return np.maximum(z, 0).astype(x.dtype)
+
+    @staticmethod
+    def occupy(x, passes):
+        for _ in range(min(passes, 50)):  # it has converged by then
+            x = np.float32(0.5) * x + np.float32(1)
+        return x
+
+    @staticmethod
+    def matmul(a, b):
+        return a @ b
+
+    @staticmethod
+    def arrange(weights, dtype):
+        return [np.ascontiguousarray(w.transpose(0, 2, 3, 1), dtype).transpose(0, 3, 1, 2)
+                for w in weights]  # fmt: skip
+
+    @staticmethod
+    def move_averages(layers):
+        for layer in layers:
+            decay, unbias = np.float32(DECAY), np.float32(layer.unbias)
+            var = variance(layer.inverse)
+            layer.running_mean[...] = decay * layer.running_mean + (1 - decay) * layer.mean
+            layer.running_var[...] = decay * layer.running_var + (1 - decay) * unbias * var
+
+
+def variance(inverse):
+    """The variance in what `batch_norm_relu_train` gives for it."""
+    return np.maximum(1 / (inverse * inverse) - np.float32(EPS), 0)
+
+
+def make(precision="fp32", fused=ALL, unsupported=()):
+    library = Library(*unsupported)
+    choices = Choices("GPU, cuDNN 9.20.0")
+    arrays = HostArrays(lambda: library.clock)
+    backend = CuDNN(library, "handle", precision, arrays, NumpyKernels(), choices)
+    backend.fused = FUSED[precision] if fused is None else frozenset(fused)
+    return backend, library
+
+
+def draw(rng, *shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def is_channels_last(x):
+    return x.transpose(0, 2, 3, 1).flags.c_contiguous
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(5)
+
+
+@pytest.fixture(params=["fused", "unfused", "unsupported"])
+def ways(request):
+    """Additions and ReLUs in the graph; outside of it by choice; outside for lack of an engine."""
+    missing = ({"add"}, {"relu"}, {"relu_backward"})
+    return {"fused": () if request.param == "unfused" else ALL,
+            "unsupported": missing if request.param == "unsupported" else ()}  # fmt: skip
+
+
+@pytest.mark.parametrize("precision", TOLERANCE)
+@pytest.mark.parametrize(("x_shape", "W_shape", "stride", "pad"), CONVOLUTIONS)
+@pytest.mark.parametrize("with_residual", [False, True])
+def test_convolution_and_gradients(
+    rng, ways, precision, x_shape, W_shape, stride, pad, with_residual
+):
+    backend, _ = make(precision, **ways)
+    x = backend.as_activation(draw(rng, *x_shape))
+    W = draw(rng, *W_shape)
+    as_used = backend.to_float32(backend.as_activation(W))
+    expected = conv2d64(x, as_used, stride, pad)
+    residual = backend.as_activation(draw(rng, *expected.shape)) if with_residual else None
+    gy = backend.as_activation(draw(rng, *expected.shape))
+    accumulate = backend.as_activation(draw(rng, *x_shape)) if with_residual else None
+
+    y = backend.conv2d(x, W, stride, pad, residual)
+    gx = backend.conv2d_grad_input(gy, W, x_shape, stride, pad, accumulate)
+    raw = backend.conv2d_grad_weight(x, gy, W_shape, stride, pad)
+    gW = backend.gradient_of(W, raw, None)
+    assert np.array_equal(backend.gradient_of(W, raw, gW), 2 * gW)
+
+    gx64, gW64 = conv2d_gradients(x, as_used, gy, stride, pad)
+    if with_residual:
+        expected, gx64 = expected + residual, gx64 + accumulate
+    assert relative_error(y, expected) < TOLERANCE[precision]
+    assert relative_error(gx, gx64) < TOLERANCE[precision]
+    assert relative_error(gW, gW64) < TOLERANCE[precision]
+    assert y.dtype == gx.dtype == x.dtype and gW.dtype == np.float32
+    assert is_channels_last(y) and is_channels_last(gx) and gW.flags.c_contiguous
+
+
+@pytest.mark.parametrize("precision", TOLERANCE)
+@pytest.mark.parametrize("shape", [(4, 8, 7, 5), (1, 1, 7, 5), (16, 3, 1, 1)])
+@pytest.mark.parametrize("no_engine", [(), ({"batchnorm"}, {"batchnorm_backward"})])
+def test_batch_norm_relu_and_gradients(rng, ways, precision, shape, no_engine):
+    backend, _ = make(precision, ways["fused"], (*ways["unsupported"], *no_engine))
+    x, gy, accumulate = (backend.as_activation(draw(rng, *shape)) for _ in range(3))
+    gamma, beta = draw(rng, shape[1]), draw(rng, shape[1])
+
+    y, mean, inverse, saved = backend.batch_norm_relu_train(x, gamma, beta)
+    var = variance(inverse)
+    gx, ggamma, gbeta = backend.batch_norm_relu_grad(x, y, gamma, gy, saved, accumulate)
+
+    y64, gx64, ggamma64, gbeta64 = batch_norm_relu_gradients(x, gamma, beta, gy)
+    x64 = x.astype(np.float64)
+    tolerance = 3 * TOLERANCE[precision]
+    assert relative_error(y, y64) < tolerance
+    assert relative_error(mean, x64.mean(axis=(0, 2, 3))) < tolerance
+    assert relative_error(var, x64.var(axis=(0, 2, 3))) < tolerance
+    assert relative_error(gx, gx64 + accumulate) < tolerance
+    assert relative_error(ggamma, ggamma64) < tolerance
+    assert relative_error(gbeta, gbeta64) < tolerance
+    assert y.dtype == gx.dtype == x.dtype and is_channels_last(y) and is_channels_last(gx)
+    assert {v.dtype for v in (mean, var, ggamma, gbeta)} == {np.dtype(np.float32)}
+
+
+@pytest.mark.parametrize("precision", ["fp32", "mixed"])
+def test_a_network_learns_as_with_stock_chainer(precision):
+    def gradients(backend):
+        network = PreActResNet(3, 10, (2, 2), (8, 16), np.random.RandomState(0))
+        scale = 1.0 if backend is None else backend.loss_scale
+        rng = np.random.default_rng(1)
+        x = draw(rng, 4, 3, 8, 8)
+        with chainer.using_config("jo_backend", backend):
+            loss = F.softmax_cross_entropy(network(x), np.arange(4))
+            network.cleargrads()
+            loss.backward(loss_scale=scale)
+            with chainer.using_config("train", False), chainer.no_backprop_mode():
+                tested = network(x).array
+        averages = [child.avg_var for child in network.links() if hasattr(child, "avg_var")]
+        grads = [param.grad.ravel() / scale for _, param in sorted(network.namedparams())]
+        return np.concatenate(grads), np.concatenate(averages), tested
+
+    tolerance = {"fp32": 1e-5, "mixed": 4e-2}[precision]
+    backend, _ = make(precision)
+    ours, stock = gradients(backend), gradients(None)
+    for a, b in zip(ours, stock, strict=True):
+        assert relative_error(a, b) < tolerance
+
+
+def test_what_an_h200_takes_for_the_graphs_of_a_step_is_as_the_docs_say(monkeypatch):
+    """Those of the paper's network, counted with two images, by the times of the plans kept."""
+    graphs, compute = Counter(), Plan.run
+
+    def run(plan, *arguments):
+        graphs[plan.graph.replace("(2, ", "(128, ", 1)] += 1
+        compute(plan, *arguments)
+
+    monkeypatch.setattr(Plan, "run", run)
+    backend, _ = make("mixed", None)
+    network = PreActResNet(3, 10, PAPER.network.units, PAPER.network.widths, np.random)
+    x = draw(np.random.default_rng(1), 2, 3, 32, 32)
+    with chainer.using_config("jo_backend", backend):
+        F.softmax_cross_entropy(network(x), np.arange(2)).backward()
+    kept = files.read_json(
+        ROOT / "results" / "reference" / "paper-cifar10-jpeg-mixed" / "cudnn" / "plans.json"
+    )
+    plans = kept["NVIDIA H200, cuDNN 9.19.0"]
+    chosen = first = 0.0
+    for graph, count in graphs.items():
+        if times := plans[graph]["microseconds"]:  # none where there was one plan
+            chosen += count * min(times) / 1e3
+            first += count * times[0] / 1e3
+    said = " ".join((ROOT / "docs" / "gpu.md").read_text().split())
+    assert f"{chosen:.2f} ms over a step, for {first:.2f} by cuDNN's own first plans" in said
+    assert sum(not plans[graph]["microseconds"] for graph in graphs) == 2
+
+
+@pytest.mark.parametrize("precision", FUSED)
+def test_a_whole_step_is_its_parts_bit_for_bit(precision):
+    """Weights, gradients and averages of all layers at once, where every layer is called twice; and
+    what a parameter holds for its gradient is never taken for it."""
+
+    def results(whole):
+        backend, _ = make(precision, None)
+        network = PreActResNet(3, 10, (2, 2), (8, 16), np.random.RandomState(0))
+        params = [p for _, p in sorted(network.namedparams())]
+        weights = [(p.array, np.full_like(p.array, np.nan)) for p in params if p.ndim == 4]
+        x = draw(np.random.default_rng(1), 4, 3, 8, 8)
+        step = backend.step(weights) if whole else nullcontext({})
+        with chainer.using_config("jo_backend", backend), step as kept:
+            loss = F.softmax_cross_entropy(network(x) + network(-x), np.arange(4))
+            network.cleargrads()
+            loss.backward(loss_scale=backend.loss_scale)
+        assert len(kept) == (len(weights) if whole else 0)
+        grads = [kept.get(p.array.ctypes.data, p.grad) for p in params]
+        averages = [link.avg_mean for link in network.links() if hasattr(link, "avg_mean")]
+        averages += [link.avg_var for link in network.links() if hasattr(link, "avg_var")]
+        return grads, averages
+
+    (ours, averages), (parts, same) = results(True), results(False)
+    half = 2e-3 if precision == "mixed" else 0  # a sum of two is rounded to float16
+    for a, b in zip(ours, parts, strict=True):
+        assert relative_error(a.astype(np.float32), b) <= half
+    assert all(np.array_equal(a, b) for a, b in zip(averages, same, strict=True))
+
+
+@pytest.mark.parametrize("precision", FUSED)
+@pytest.mark.parametrize("fusion", [*FUSIONS, None])
+def test_each_operation_is_fused_by_itself(rng, precision, fusion):
+    backend, library = make(precision, None if fusion is None else {fusion})
+    fused = FUSED[precision] if fusion is None else {fusion}
+    x, gy = (backend.as_activation(draw(rng, 2, 8, 6, 6)) for _ in range(2))
+    W, gamma = draw(rng, 8, 8, 3, 3), np.ones(8, np.float32)
+    backend.conv2d(x, W, 1, 1, gy)
+    backend.conv2d_grad_input(gy, W, x.shape, 1, 1, x)
+    y, _, _, saved = backend.batch_norm_relu_train(x, gamma, gamma)
+    backend.batch_norm_relu_grad(x, y, gamma, gy, saved, None)
+    ran = [set(graph.nodes) for graph in library.graphs if graph.runs]
+    together = {"conv2d": {"conv_fprop", "add"}, "conv2d_grad_input": {"conv_dgrad", "add"},
+                "batch_norm_relu": {"batchnorm", "relu"},
+                "batch_norm_relu_grad": {"relu_backward", "batchnorm_backward"}}  # fmt: skip
+    for name, nodes in together.items():
+        assert any(nodes <= graph for graph in ran) == (name in fused), name
+
+
+def test_graphs_are_planned_once_per_shape(rng):
+    backend, library = make()
+    x, W = draw(rng, 2, 3, 6, 6), draw(rng, 4, 3, 3, 3)
+    for _ in range(3):
+        backend.conv2d(x, W, 1, 1, None)
+        backend.conv2d(x, W, 1, 1, draw(rng, 2, 4, 6, 6))
+        backend.batch_norm_relu_train(x, *np.ones((2, 3), np.float32))
+    assert [graph.runs for graph in library.graphs] == [3, 3, 3]
+    backend.conv2d(x[:1], W, 1, 1, None)
+    assert len(library.graphs) == 4
+
+
+def test_what_has_no_engine_is_not_tried_again(rng):
+    backend, library = make(unsupported=({"add"},))
+    for _ in range(3):
+        backend.conv2d(draw(rng, 2, 3, 6, 6), draw(rng, 4, 3, 3, 3), 1, 1, draw(rng, 2, 4, 6, 6))
+    assert [graph.runs for graph in library.graphs] == [0, 3]
+
+
+@pytest.mark.parametrize(("precision", "refused", "taken"), [
+    ("fp32", {"NONDETERMINISTIC", "TENSOR_CORE", "DOWN_CONVERT_INPUTS", "WINOGRAD"}, set()),
+    ("tf32", {"NONDETERMINISTIC", "DOWN_CONVERT_INPUTS"}, {"TENSOR_CORE"}),
+    ("mixed", {"NONDETERMINISTIC"}, {"TENSOR_CORE"}),
+])  # fmt: skip
+def test_engines_that_a_precision_refuses(rng, precision, refused, taken):
+    backend, library = make(precision)
+    backend.conv2d(backend.as_activation(draw(rng, 2, 3, 6, 6)), draw(rng, 4, 3, 3, 3), 1, 1, None)
+    (graph,) = library.graphs
+    assert refused <= set(graph.refused) and not taken & set(graph.refused)
+    assert graph.io_data_type is (data_type.HALF if precision == "mixed" else data_type.FLOAT)
+
+
+def test_work_follows_cupys_stream_and_pool(rng):
+    backend, library = make()
+    arrays = backend._xp
+    x, W = draw(rng, 2, 3, 6, 6), draw(rng, 4, 3, 3, 3)
+    backend.conv2d(x, W, 1, 1, None)
+    backend.conv2d(x, W, 1, 1, None)
+    arrays.stream = 9
+    backend.conv2d(x, W, 1, 1, None)
+    assert library.streams == [7, 9]
+    assert [a.nbytes for a in arrays.allocated] == [WORKSPACE] * 3
+
+
+def test_the_handle_is_destroyed_once_with_the_backend():
+    backend, library = make()
+    assert not library.destroyed
+    del backend
+    gc.collect()
+    assert library.destroyed == ["handle"]
+
+
+def test_any_memory_layout_is_taken_and_left_alone(rng):
+    backend, _ = make()
+    x, W = draw(rng, 2, 4, 6, 6), draw(rng, 5, 4, 3, 3)
+    expected = backend.conv2d(backend.as_activation(x), W, 1, 1, None)
+    odd = draw(rng, 2, 8, 6, 12)[:, ::2, :, ::2]
+    odd[...] = x
+    odd.flags.writeable = W.flags.writeable = False
+    assert np.array_equal(backend.conv2d(odd, W, 1, 1, None), expected)
+    last = backend.as_activation(x)
+    assert backend.as_activation(last) is last or backend.as_activation(last).base is last.base
+
+
+def test_addresses_are_aligned_whatever_the_arguments(rng):
+    """Parameters are views of one flat buffer, activations may be slices."""
+    backend, _ = make()
+
+    def shifted(*shape):
+        return draw(rng, int(np.prod(shape)) + 1)[1:].reshape(shape)
+
+    x = backend.as_activation(draw(rng, 3, 3, 5, 5))[1:]
+    W, residual = shifted(4, 3, 1, 1), shifted(2, 4, 5, 5)
+    assert np.allclose(
+        backend.conv2d(x, W, 1, 0, residual), np.einsum("nchw,ocij->nohw", x, W) + residual
+    )
+    y, _, _, saved = backend.batch_norm_relu_train(x, shifted(3), shifted(3))
+    backend.batch_norm_relu_grad(x, y, shifted(3), x, saved, None)
+
+
+def test_wrong_types_and_shapes_are_refused(rng):
+    backend, _ = make("mixed")
+    x, W = draw(rng, 2, 4, 6, 6), draw(rng, 5, 4, 3, 3)
+    half = backend.as_activation(x)
+    with pytest.raises(TypeError, match="x: dtype float32, expected float16"):
+        backend.conv2d(x, W, 1, 1, None)
+    with pytest.raises(TypeError, match="W: dtype float64, expected float32"):
+        backend.conv2d(half, W.astype(np.float64), 1, 1, None)
+    with pytest.raises(TypeError, match="activation: dtype int32"):
+        backend.as_activation(x.astype(np.int32))
+    with pytest.raises(TypeError, match="batch normalisation: dtype float64"):
+        backend.batch_norm_relu_train(half, np.ones(4), np.ones(4, np.float32))
+    with pytest.raises(
+        ValueError, match=r"residual: shape \(2, 4, 6, 6\), expected \(2, 5, 6, 6\)"
+    ):
+        backend.conv2d(half, W, 1, 1, half)
+
+
+def test_a_convolution_without_any_engine_is_the_users_error(rng):
+    backend, _ = make(unsupported=({"conv_fprop"},))
+    with pytest.raises(UserError, match=r"no engine for the convolution of \(2, 4, 6, 6\)"):
+        backend.conv2d(draw(rng, 2, 4, 6, 6), draw(rng, 5, 4, 3, 3), 1, 1, None)
+
+
+@needs_compiler
+@pytest.mark.usefixtures("arithmetic")
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("name", SOURCES)
+def test_kernels(rng, tmp_path, name, dtype):
+    """The kernels' own source, compiled for the CPU, against `NumpyKernels`."""
+    dtype = np.dtype(dtype)
+    kernel = elementwise(tmp_path, *SOURCES[name], dtype)
+    twin = getattr(NumpyKernels, name)
+    x, y = (draw(rng, 50, 3).astype(dtype) for _ in range(2))
+    x[0, 0] = 0
+    vectors = [draw(rng, 3) for _ in range(3)]
+    var = draw(rng, 3) ** 2
+    arguments = {"add": (x, y), "relu": (x,), "relu_grad": (x, y),
+                 "fixed_batch_norm_relu": (x, *vectors, var, 2e-5),
+                 "occupy": (vectors[0], 9)}[name]  # fmt: skip
+    result, expected = kernel(*arguments), twin(*arguments)
+    assert result.dtype == expected.dtype
+    assert relative_error(result, expected) < (1e-3 if dtype != np.float32 else 1e-6)
+
+
+@needs_compiler
+def test_relu_keeps_nan(tmp_path):
+    kernel = elementwise(tmp_path, *SOURCES["relu"], np.dtype(np.float32))
+    assert np.isnan(kernel(np.array([np.nan], np.float32)))
