@@ -23,10 +23,10 @@ from chainer_jo.data import clothing1m
 from chainer_jo.data.clothing1m import CLASS_NAMES, KEY_LISTS, PUBLISHED_COUNTS
 from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.soft_labels import LabelStore
-from chainer_jo.method.task import Task
 from chainer_jo.runs.experiment import Network
 from chainer_jo.runs.presets import CLOTHING1M_PAPER, REAL, Study
 from chainer_jo.runs.provenance import cpu_name
+from chainer_jo.runs.run_parts import make_task
 
 STEPS = 200
 NAME = "generated"
@@ -66,7 +66,7 @@ def measure(root: Path) -> None:
     # The paper's first step; its network does not matter here.
     network = Network(weights="none")
     experiment = Study(replace(CLOTHING1M_PAPER, network=network), NAME).first_step(*REAL, 0)
-    task = timed("split, labels and prior", lambda: Task(experiment, data))
+    task = timed("split, labels and prior", lambda: make_task(experiment, data))
     train, size = task.train, experiment.optimization.batch_size
     arrays = train.images.keys, train.labels, train.true_labels
     texts = sum(map(len, train.images.keys))  # beside the array

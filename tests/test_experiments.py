@@ -14,10 +14,10 @@ from chainer_jo.method import noise
 from chainer_jo.method.augmentation import mean_image
 from chainer_jo.method.cnn_crf import CNNCRF, K_END
 from chainer_jo.method.extensions import BestEpoch
-from chainer_jo.method.task import Task
 from chainer_jo.runs.experiment import Data, Experiment, Network, Noise, Optimization, Relabelling
 from chainer_jo.runs.presets import DIGITS, HALF, PAPER, PRESETS, Study
 from chainer_jo.runs.run import Run, Settings
+from chainer_jo.runs.run_parts import make_task
 from chainer_jo.runs.scheduler import pending, with_first_steps
 from chainer_jo.runs.store import RunStore
 
@@ -139,7 +139,7 @@ def test_folders_keep_data_sets_apart():
 def test_runs_of_one_trial_share_split_and_noise(study):
     data = digits.load()
     method, baseline, other = (
-        Task(e, data)
+        make_task(e, data)
         for e in (
             study.first_step("symmetric", 0.5, 3),
             study.baseline("cross_entropy", "symmetric", 0.5, 3),
@@ -243,7 +243,7 @@ def test_scores_are_of_the_best_epoch_and_of_the_last(tmp_path, monkeypatch):
 
 def test_another_data_set_is_refused(study):
     with pytest.raises(UserError, match="needs 'other'"):
-        Task(
+        make_task(
             replace(study.baseline("forward", "symmetric", 0.5, 0), data=Data("other")),
             digits.load(),
         )
@@ -251,7 +251,7 @@ def test_another_data_set_is_refused(study):
 
 def own_noise(monkeypatch, study, draw, matrix=lambda rate, names: np.eye(len(names))):
     monkeypatch.setitem(noise.MODELS, "mine", noise.NoiseModel("mn", draw, matrix))
-    return Task(study.baseline("forward", "mine", 0.3, 0), digits.load())
+    return make_task(study.baseline("forward", "mine", 0.3, 0), digits.load())
 
 
 @pytest.mark.parametrize(
@@ -350,8 +350,8 @@ def test_what_is_half_forgotten_is_no_result(tmp_path, study, monkeypatch):
 def test_half_trains_on_images_of_half_the_size():
     data = digits.load()
     study = Study(replace(DIGITS, shrink=2), "digits")
-    task = Task(study.baseline("cross_entropy", "symmetric", 0.5, 0), data)
-    whole = Task(Study(DIGITS, "digits").baseline("cross_entropy", "symmetric", 0.5, 0), data)
+    task = make_task(study.baseline("cross_entropy", "symmetric", 0.5, 0), data)
+    whole = make_task(Study(DIGITS, "digits").baseline("cross_entropy", "symmetric", 0.5, 0), data)
     assert task.train.images.shape[1:] == (4, 4, 1)
     assert task.fingerprint != whole.fingerprint
     np.testing.assert_array_equal(task.train.labels, whole.train.labels)

@@ -7,12 +7,12 @@ import pytest
 
 from chainer_jo.data.labelled_data import Labelled, LabelledData
 from chainer_jo.errors import UserError
-from chainer_jo.method.task import Task
 from chainer_jo.paper import settings as paper
 from chainer_jo.relabel.presets import small_images
 from chainer_jo.relabel.training import batch_size
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import DIGITS, HALF, PAPER, REAL, Study
+from chainer_jo.runs.run_parts import make_task
 
 
 def steps(study, left_out):
@@ -66,13 +66,13 @@ def test_a_part_is_left_out_of_training_and_classified_instead():
     parts = np.int8([0, 0, 1, 1, 2, 2])
     data = LabelledData("own", ("a", "b", "c"), images, images.take(np.arange(0)), None, parts)
     study = Study(small_images(8, 4), "own")
-    task = Task(steps(study, 1)[2], data)
+    task = make_task(steps(study, 1)[2], data)
     np.testing.assert_array_equal(task.train.labels, labels[parts != 1])
     np.testing.assert_array_equal(task.evaluation_sets["validation"].labels, labels[parts == 1])
     # The only image of the third class is left out: it keeps a prior.
     np.testing.assert_allclose(task.prior, [0.4, 0.4, 0.2])
     assert len({e.id for part in range(3) for e in steps(study, part)[:2]}) == 6
-    assert Task(steps(study, 0)[2], data).fingerprint != task.fingerprint
+    assert make_task(steps(study, 0)[2], data).fingerprint != task.fingerprint
 
 
 def test_a_uniform_prior_is_asked_for_by_name():
@@ -81,9 +81,9 @@ def test_a_uniform_prior_is_asked_for_by_name():
     images = Labelled(np.zeros((30, 8, 8, 3), np.uint8), labels, np.full(30, -1, np.int32))
     parts = np.int8(np.arange(30) % 3)
     data = LabelledData("own", ("a", "b"), images, images.take(np.arange(0)), None, parts)
-    np.testing.assert_allclose(Task(steps(study, 0)[2], data).prior, (0.8, 0.2))
+    np.testing.assert_allclose(make_task(steps(study, 0)[2], data).prior, (0.8, 0.2))
     uniform = replace(study, prior="uniform")
-    task = Task(steps(uniform, 0)[2], data)
+    task = make_task(steps(uniform, 0)[2], data)
     np.testing.assert_allclose(task.prior, (0.5, 0.5))
     assert set(task.evaluation_sets) == {"validation"}
     assert "prior" not in steps(study, 0)[2].to_dict()  # ids of finished runs stay what they were

@@ -23,12 +23,12 @@ from chainer_jo.commands.image_sources import ImageSource, study_of
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.engine.choice import choose_backend
 from chainer_jo.errors import Unfinished, UserError
-from chainer_jo.method.task import check_results
 from chainer_jo.report.dry_run import machines_line, run_lines, script_lines
 from chainer_jo.report.output import trials_by_number
 from chainer_jo.report.table import Table
 from chainer_jo.report.words import of_the_paper
 from chainer_jo.runs.cost import MEASURED, Cost, duration, makespan, probe
+from chainer_jo.runs.earlier_results import check_results
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.local_pool import LocalPool
 from chainer_jo.runs.presets import Study

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -12,114 +14,142 @@ from chainer_jo.data.labelled_data import ImageFiles, Labelled, LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.method import augmentation, noise
 from chainer_jo.method.extensions import accuracy
-from chainer_jo.runs.experiment import Data, Experiment
-from chainer_jo.runs.store import RunStore
 
 #: Images on disk that the mean colour is taken of.
 SAMPLE = 500
 #: Part of the training images that validation gets (Section 5.1).
 HELD_BACK = 0.1
+#: Besides those that are put into true labels, `chainer_jo.method.noise.MODELS`.
+NOISE_KINDS = ("none", "pseudo", "real")
+
+
+@dataclass(frozen=True)
+class Data:
+    """Which images: all of the data set ``name``, or the first ``train_per_class`` and
+    ``test_per_class`` of every class.
+
+    Images of many sizes are resized to a square of ``resize`` pixels, whose centre of ``crop``
+    pixels is used. Those of one size may be shrunk: every square of ``shrink`` x ``shrink`` pixels
+    becomes one, their mean. Of `LabelledData` that are divided into parts, one may be left out of
+    training and classified instead.
+    """
+
+    name: str
+    train_per_class: int | None = None
+    test_per_class: int | None = None
+    resize: int | None = None
+    crop: int | None = None
+    shrink: int | None = None
+    left_out: int | None = None
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The label noise: its kind and rate r; for pseudo labels the features that were clustered.
+
+    ``real`` is that of labels which the images come with.
+    """
+
+    kind: str = "none"
+    rate: float = 0.0
+    features: str | None = None
+
+    def __post_init__(self) -> None:
+        kinds = (*NOISE_KINDS, *noise.MODELS)
+        if self.kind not in kinds:
+            raise UserError(f"noise {self.kind!r}: expected one of {', '.join(kinds)}")
+        if not 0 <= self.rate <= 1:
+            raise UserError(f"noise rate {self.rate:g}: expected a number in [0, 1]")
+        if self.rate == 0 and self.kind in noise.MODELS:
+            object.__setattr__(self, "kind", "none")  # no noise is the same run, whatever its kind
+
+    @property
+    def short(self) -> str:
+        """As in file names and progress lines: ``sn30``, ``an40``, ``pl``, ``real``, ``clean``."""
+        names = {"none": "clean", "pseudo": "pl", "real": "real"}
+        name = names.get(self.kind) or noise.MODELS[self.kind].short
+        return name + (f"{100 * self.rate:g}" if self.rate else "")
 
 
 class Task:
-    """What one run is made of; everything follows from the data set and the run's seed.
+    """The data set, split, noise and prior of one run, which follow from the data set and the seed.
 
     Parameters
     ----------
+    wanted : which images, and what becomes of them.
+    label_noise : the noise of their labels.
+    seed : of the trial, for split and noise.
     data : `ImageData`, of whose images some are held back and whose labels are made noisy, or, for
         ``real`` noise, `LabelledData` as it is.
     pseudo_labels : gives labels (N,) of all training images of the data set, for noise of that
         kind.
+    uniform_prior : whether p of eq. 10 is uniform for labels that come with the images, too.
 
     Attributes
     ----------
     train : the training images, `Labelled` with the noisy labels.
     evaluation_sets : ``validation`` and, if there is one, ``test``, `Labelled`.
     prior : float32 (c,).
-    mean : what is subtracted from images. Of images in memory the mean training image, float32
-        (h, w, c) in [0, 1]; of those on disk the mean colour, float64 (3,) from 0 to 255; None with
-        pretrained weights, which come with one.
     noisy_labels_right : share of right ones among those whose true label is known, or None.
     fingerprint : digest of the images used and their labels.
 
     Raises
     ------
     UserError
-        if the data set is another one than the experiment names, or is too small for it.
+        if the data set is another one than the description names, or is too small for it.
     """
 
     def __init__(
         self,
-        experiment: Experiment,
+        wanted: Data,
+        label_noise: Noise,
+        seed: int,
         data: ImageData | LabelledData,
         pseudo_labels: Callable[[], np.ndarray] | None = None,
+        uniform_prior: bool = False,
     ) -> None:
-        self.experiment = experiment
-        sets, self.fingerprint = _split_with_noise(experiment, data, pseudo_labels)
+        if data.name != wanted.name:
+            raise UserError(f"data set {data.name!r}: this run needs {wanted.name!r}")
+        self.wanted = wanted
+        self.label_noise = label_noise
+        used = as_used(data, wanted)
+        self.fingerprint = used.fingerprint()
+        sets = used
+        if isinstance(data, ImageData):
+            first = data.first("train", wanted.train_per_class)
+            pseudo = pseudo_labels()[first] if label_noise.kind == "pseudo" else None
+            sets = _split_with_noise(used, label_noise, seed, pseudo)
         self.class_names = sets.class_names
         self.num_classes = len(sets.class_names)
         self.train = sets.train
         self.evaluation_sets = {"validation": sets.validation}
         if sets.test:
             self.evaluation_sets["test"] = sets.test
-        self.prior = _prior(experiment, sets)
-        self.mean = _mean(experiment, sets.train.images)
+        uniform = uniform_prior or label_noise.kind != "real"
+        self.prior = _uniform(sets) if uniform else _frequencies(sets, wanted.left_out)
         self.noisy_labels_right = accuracy(sets.train.labels, sets.train.true_labels)
+
+    @cached_property
+    def mean(self) -> np.ndarray:
+        """What is subtracted from images. Of images in memory the mean training image, float32
+        (h, w, c) in [0, 1]; of those on disk the mean colour, float64 (3,) from 0 to 255."""
+        images, size = self.train.images, self.wanted
+        if isinstance(images, ImageFiles):
+            return images[:SAMPLE].mean_colour(size.resize, size.crop)
+        return augmentation.mean_image(images)
 
     @property
     def transition_matrix(self) -> np.ndarray:
         """T (c, c) of the noise that was injected, T_ij = p(noisy j | true i)."""
-        kind, rate = self.experiment.noise.kind, self.experiment.noise.rate
+        kind, rate = self.label_noise.kind, self.label_noise.rate
         model = noise.MODELS.get(kind, noise.MODELS["symmetric"])  # at rate 0 this is no noise
         matrix, shape = model.matrix(rate, self.class_names), (self.num_classes,) * 2
         if getattr(matrix, "shape", None) != shape:
             raise UserError(f"noise {kind!r}: T is {described(matrix)}, expected float64 {shape}")
         return matrix
 
-    def labels(self, store: RunStore) -> np.ndarray:
-        """What the run trains on: the noisy labels (n,), or those (n, c) that the first step ended
-        with.
 
-        Raises
-        ------
-        UserError
-            if the first step has not finished, or was on other data.
-        """
-        first_step = self.experiment.first_step
-        if first_step is None:
-            return self.train.labels
-        result, labels = store.result(first_step), store.labels(first_step)
-        if result is None or result["state"] != "finished" or labels is None:
-            raise UserError(
-                f"labels of {first_step.id}: not there; the first step has to finish first"
-            )
-        if result["data"] != self.fingerprint:
-            raise UserError(
-                f"labels of {first_step.id}: of data with fingerprint {result['data']}, these have "
-                f"{self.fingerprint}; expected the same data, or another --results folder"
-            )
-        return labels
-
-
-def check_results(
-    experiments: Sequence[Experiment], store: RunStore, data: ImageData | LabelledData | None = None
-) -> None:
-    """Raises UserError for runs that finished on other data than these; None: for runs on two."""
-    expected: dict[Data, str] = {}
-    for experiment in experiments:
-        if result := store.result(experiment):
-            found, used = result.get("data"), experiment.data
-            if used not in expected:
-                expected[used] = _as_used(data, used).fingerprint() if data else found
-            if found != expected[used]:
-                raise UserError(
-                    f"run {experiment.id} in {store.root}: of data with fingerprint {found}, "
-                    f"{'these' if data else 'others there'} have {expected[used]}; expected runs "
-                    "on the same data alone, or another folder for the results"
-                )
-
-
-def _as_used(data: ImageData | LabelledData, wanted: Data) -> ImageData | LabelledData:
+def as_used(data: ImageData | LabelledData, wanted: Data) -> ImageData | LabelledData:
     """The first images of every class, shrunk; of `LabelledData`, those not left out."""
     if isinstance(data, LabelledData):
         return data if wanted.left_out is None else data.without(wanted.left_out)
@@ -128,54 +158,38 @@ def _as_used(data: ImageData | LabelledData, wanted: Data) -> ImageData | Labell
 
 
 def _split_with_noise(
-    experiment: Experiment,
-    data: ImageData | LabelledData,
-    pseudo_labels: Callable[[], np.ndarray] | None,
-) -> tuple[LabelledData, str]:
-    """The whole data set as the run sees it, and its fingerprint."""
-    wanted = experiment.data
-    if data.name != wanted.name:
-        raise UserError(f"data set {data.name!r}: the run {experiment.id} needs {wanted.name!r}")
-    whole, data = data, _as_used(data, wanted)
-    if experiment.noise.kind == "real":
-        return data, data.fingerprint()
+    data: ImageData, label_noise: Noise, seed: int, pseudo_labels: np.ndarray | None
+) -> LabelledData:
+    """Images with labels made noisy, and part of them held back."""
     images, labels = data.train_images, data.train_labels
-    rng = seeds.generator(experiment.seed, "split")
+    rng = seeds.generator(seed, "split")
     train, validation = split(labels, data.num_classes, rng)
-    kind, noisy = experiment.noise.kind, labels[train]
+    kind, noisy = label_noise.kind, labels[train]
     if kind in noise.MODELS:
-        rng = seeds.generator(experiment.seed, "noise")
-        noisy = noise.MODELS[kind].draw(noisy, experiment.noise.rate, data.class_names, rng)
+        rng = seeds.generator(seed, "noise")
+        noisy = noise.MODELS[kind].draw(noisy, label_noise.rate, data.class_names, rng)
         check_labels(f"noise {kind!r}", noisy, len(train), data.num_classes)
     elif kind == "pseudo":
-        noisy = pseudo_labels()[whole.first("train", wanted.train_per_class)][train]
-    labelled = LabelledData(
+        noisy = pseudo_labels[train]
+    return LabelledData(
         data.name,
         data.class_names,
         Labelled(images[train], noisy, labels[train]),
         Labelled(images[validation], labels[validation], labels[validation]),
         Labelled(data.test_images, data.test_labels, data.test_labels),
     )
-    return labelled, data.fingerprint()
 
 
-def _mean(experiment: Experiment, images: np.ndarray | ImageFiles) -> np.ndarray | None:
-    if experiment.network.weights:
-        return None
-    if isinstance(images, ImageFiles):
-        size = experiment.data
-        return images[:SAMPLE].mean_colour(size.resize, size.crop)
-    return augmentation.mean_image(images)
-
-
-def _prior(experiment: Experiment, data: LabelledData) -> np.ndarray:
-    """p (c,): uniform, as every class has equally many images (Section 5.2); for labels
-    that come with the images the distribution of all of them (Section 5.8)."""
+def _uniform(data: LabelledData) -> np.ndarray:
+    """p (c,) where every class has equally many images (Section 5.2)."""
     classes = len(data.class_names)
-    if experiment.noise.kind != "real" or experiment.prior == "uniform":
-        return np.full(classes, 1 / classes, np.float32)
-    frequencies = np.bincount(data.train.labels, minlength=classes)
-    if experiment.data.left_out is not None:
+    return np.full(classes, 1 / classes, np.float32)
+
+
+def _frequencies(data: LabelledData, left_out: int | None) -> np.ndarray:
+    """p (c,), the distribution of labels that come with the images (Section 5.8)."""
+    frequencies = np.bincount(data.train.labels, minlength=len(data.class_names))
+    if left_out is not None:
         # All images of a class may be in the part that is left out.
         frequencies = np.maximum(frequencies, 1)
     if not frequencies.all():

@@ -13,12 +13,12 @@ from matplotlib.figure import Figure as Canvas
 from chainer_jo.data.clothing1m_standin import glyph
 from chainer_jo.data.decoding import open_rgb
 from chainer_jo.data.labelled_data import ImageFiles, LabelledData, class_index
-from chainer_jo.method.task import check_results
 from chainer_jo.report import figure_style as style
 from chainer_jo.report.grid import Grid
 from chainer_jo.report.output import Output, Page, as_csv
 from chainer_jo.report.plot import images as drawings
 from chainer_jo.report.plot import note_under
+from chainer_jo.runs.earlier_results import check_results
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import CLOTHING1M_STANDIN
 from chainer_jo.runs.store import RunStore

@@ -11,60 +11,10 @@ from dataclasses import dataclass
 from chainer_jo import files
 from chainer_jo.engine.choice import PRECISIONS
 from chainer_jo.errors import UserError
-from chainer_jo.method import noise
+from chainer_jo.method.task import Data, Noise
 
-#: Besides those that are put into true labels, `chainer_jo.method.noise.MODELS`.
-NOISE_KINDS = ("none", "pseudo", "real")
 OBJECTIVES = ("cross_entropy", "joint", "forward", "cnn_crf")
 PRIORS = (None, "uniform")
-
-
-@dataclass(frozen=True)
-class Data:
-    """Which images: all of the data set ``name``, or the first ``train_per_class`` and
-    ``test_per_class`` of every class.
-
-    Images of many sizes are resized to a square of ``resize`` pixels, whose centre of ``crop``
-    pixels is used. Those of one size may be shrunk: every square of ``shrink`` x ``shrink`` pixels
-    becomes one, their mean. Of `LabelledData` that are divided into parts, one may be left out of
-    training and classified instead.
-    """
-
-    name: str
-    train_per_class: int | None = None
-    test_per_class: int | None = None
-    resize: int | None = None
-    crop: int | None = None
-    shrink: int | None = None
-    left_out: int | None = None
-
-
-@dataclass(frozen=True)
-class Noise:
-    """The label noise: its kind and rate r; for pseudo labels the features that were clustered.
-
-    ``real`` is that of labels which the images come with.
-    """
-
-    kind: str = "none"
-    rate: float = 0.0
-    features: str | None = None
-
-    def __post_init__(self) -> None:
-        kinds = (*NOISE_KINDS, *noise.MODELS)
-        if self.kind not in kinds:
-            raise UserError(f"noise {self.kind!r}: expected one of {', '.join(kinds)}")
-        if not 0 <= self.rate <= 1:
-            raise UserError(f"noise rate {self.rate:g}: expected a number in [0, 1]")
-        if self.rate == 0 and self.kind in noise.MODELS:
-            object.__setattr__(self, "kind", "none")  # no noise is the same run, whatever its kind
-
-    @property
-    def short(self) -> str:
-        """As in file names and progress lines: ``sn30``, ``an40``, ``pl``, ``real``, ``clean``."""
-        names = {"none": "clean", "pseudo": "pl", "real": "real"}
-        name = names.get(self.kind) or noise.MODELS[self.kind].short
-        return name + (f"{100 * self.rate:g}" if self.rate else "")
 
 
 @dataclass(frozen=True)

@@ -186,6 +186,7 @@ PARTS = (
     "runs/pseudo.py",
     "runs/run.py",
     "runs/run_parts.py",
+    "runs/earlier_results.py",
 )
 ROOT = Path(chainer_jo.__file__).parent
 

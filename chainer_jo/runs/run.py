@@ -21,12 +21,12 @@ from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.objectives import Classifier
 from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.soft_labels import LabelStore
-from chainer_jo.method.task import Task
 from chainer_jo.method.updater import JointUpdater
+from chainer_jo.runs.earlier_results import labels_of
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.provenance import computing, provenance
 from chainer_jo.runs.pseudo import PseudoSource
-from chainer_jo.runs.run_parts import Inputs, make_network, make_objective
+from chainer_jo.runs.run_parts import Inputs, make_network, make_objective, make_task
 from chainer_jo.runs.store import RunStore
 
 #: Lower bounds of the highest probability, by which Tables 12 and 13 divide soft labels.
@@ -40,7 +40,7 @@ class Settings:
     Parameters
     ----------
     device : "cpu" or "cuda" or "cuda:N".
-    engine : who computes convolutions; see `chainer_jo.engine.backend.choose`.
+    engine : the backend of convolutions; see `chainer_jo.engine.choice.choose_backend`.
     graph : whether steps on a GPU run as CUDA graphs, where an engine allows for it.
     deadline : value of ``time.monotonic()`` after which the run stops, saved; None: never.
     snapshot_seconds : least time between two checkpoints.
@@ -92,7 +92,7 @@ class Run:
         self.settings = settings
         self.folder = store.open(experiment)
         self._snapshot = store.snapshot(experiment)
-        self.task = Task(
+        self.task = make_task(
             experiment,
             data,
             lambda: settings.pseudo.labels(
@@ -114,13 +114,16 @@ class Run:
         experiment, task, send = self.experiment, self.task, self.device.send
         optimization, relabelling = experiment.optimization, experiment.relabelling
         step = 1 if relabelling else 2
-        objective = make_objective(task)
+        objective = make_objective(experiment, task)
         rng = seeds.random_state(experiment.seed, "weights", step)
-        network = make_network(task, objective.heads, rng, self.settings.weights)
+        network = make_network(experiment, task, objective.heads, rng, self.settings.weights)
         self.model = Classifier(network, objective)
         self.model.to_device(self.device)
+        first_step = experiment.first_step
         labels = LabelStore(
-            task.labels(self.store),
+            labels_of(first_step, self.store, task.fingerprint)
+            if first_step
+            else task.train.labels,
             task.num_classes,
             rule=relabelling and relabelling.rule,
             top=relabelling and relabelling.top,
@@ -139,7 +142,7 @@ class Run:
         optimizer = FlatMomentumSGD(
             optimization.learning_rate, optimization.momentum, optimization.weight_decay
         )
-        self.inputs = Inputs(task, network, self.device, self.settings.workers)
+        self.inputs = Inputs(optimization, task, network, self.device, self.settings.workers)
         self.train_images = self.inputs.images(task.train, iterator)
         self.updater = JointUpdater(
             iterator,

@@ -1,35 +1,54 @@
-"""The parts of a run: the network and the objective of its description, and images as that network
-takes them."""
+"""The parts of a run: task, network and objective of its description, and images for it."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import chainer
 import numpy as np
 
+from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.image_stream import ImageStream
-from chainer_jo.data.labelled_data import ImageFiles, Labelled
+from chainer_jo.data.labelled_data import ImageFiles, Labelled, LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.method.cnn_crf import CNNCRF
 from chainer_jo.method.images import Images, NetworkInput, Preparation, StreamedImages
 from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.objectives import ForwardCorrection, JointObjective, Objective
 from chainer_jo.method.preact_resnet import PreActResNet
+from chainer_jo.method.resnet50 import ResNet50
 from chainer_jo.method.resnet50_weights import load_resnet50
 from chainer_jo.method.task import Task
+from chainer_jo.runs.experiment import Experiment, Optimization
 from chainer_jo.runs.presets import pretrained
 
 
+def make_task(
+    experiment: Experiment,
+    data: ImageData | LabelledData,
+    pseudo_labels: Callable[[], np.ndarray] | None = None,
+) -> Task:
+    """The task that a description asks for; see `Task`."""
+    uniform = experiment.prior == "uniform"
+    wanted, label_noise, seed = experiment.data, experiment.noise, experiment.seed
+    return Task(wanted, label_noise, seed, data, pseudo_labels, uniform)
+
+
 def make_network(
-    task: Task, heads: int, rng: np.random.RandomState, weights: str | None = None
+    experiment: Experiment,
+    task: Task,
+    heads: int,
+    rng: np.random.RandomState,
+    weights: str | None = None,
 ) -> chainer.Link:
-    """The untrained network of ``task.experiment.network``.
+    """The untrained network of ``experiment.network``.
 
     Parameters
     ----------
     heads : outputs per class.
     weights : file of the pretrained weights that the description names.
     """
-    outputs, description = heads * task.num_classes, task.experiment.network
+    outputs, description = heads * task.num_classes, experiment.network
     if description.weights:
         if (found := pretrained(weights).weights) != description.weights:
             raise UserError(
@@ -42,10 +61,8 @@ def make_network(
     return PreActResNet(channels, outputs, description.units, description.widths, rng)
 
 
-def make_objective(task: Task) -> Objective:
-    """The link of ``task.experiment.objective``; cross entropy is the joint one with alpha = beta =
-    0."""
-    experiment = task.experiment
+def make_objective(experiment: Experiment, task: Task) -> Objective:
+    """The link of ``experiment.objective``; cross entropy is joint with alpha = beta = 0."""
     if experiment.objective == "forward":
         return ForwardCorrection(task.transition_matrix)
     if experiment.objective == "cnn_crf":
@@ -65,23 +82,28 @@ class Inputs:
 
     def __init__(
         self,
+        optimization: Optimization,
         task: Task,
         network: chainer.Link,
         device: chainer.backend.Device,
         workers: int | None,
     ) -> None:
-        size, optimization = task.experiment.data, task.experiment.optimization
         self._send = device.send
         self._stream = None
         if not isinstance(task.train.images, ImageFiles):
             self._look = device.send(task.mean), optimization.pad
             return
         self._stream = ImageStream(
-            optimization.batch_size, size.resize, size.crop, workers, on_cuda=device.xp is not np
+            optimization.batch_size,
+            task.wanted.resize,
+            task.wanted.crop,
+            workers,
+            on_cuda=device.xp is not np,
         )
-        look = (task.mean, (255.0,) * 3, "RGB")
-        if task.mean is None:
+        if isinstance(network, ResNet50):
             look = (network.variant.mean, network.variant.std, network.variant.channels)
+        else:
+            look = (task.mean, (255.0,) * 3, "RGB")
         self._prepare = Preparation(*look, device.send)
 
     def images(self, labelled: Labelled, order: BatchIterator | None = None) -> Images:

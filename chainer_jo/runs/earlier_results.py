@@ -1,0 +1,51 @@
+"""Results that runs and tables build on, which have to be of the same data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.labelled_data import LabelledData
+from chainer_jo.errors import UserError
+from chainer_jo.method.task import Data, as_used
+from chainer_jo.runs.experiment import Experiment
+from chainer_jo.runs.store import RunStore
+
+
+def labels_of(first_step: Experiment, store: RunStore, fingerprint: str) -> np.ndarray:
+    """The soft labels (n, c) that a first step on data with this fingerprint ended with.
+
+    Raises
+    ------
+    UserError
+        if the first step has not finished, or was on other data.
+    """
+    result, labels = store.result(first_step), store.labels(first_step)
+    if result is None or result["state"] != "finished" or labels is None:
+        raise UserError(f"labels of {first_step.id}: not there; the first step has to finish first")
+    if result["data"] != fingerprint:
+        raise UserError(
+            f"labels of {first_step.id}: of data with fingerprint {result['data']}, these have "
+            f"{fingerprint}; expected the same data, or another --results folder"
+        )
+    return labels
+
+
+def check_results(
+    experiments: Sequence[Experiment], store: RunStore, data: ImageData | LabelledData | None = None
+) -> None:
+    """Raises UserError for runs that finished on other data than these; None: for runs on two."""
+    expected: dict[Data, str] = {}
+    for experiment in experiments:
+        if result := store.result(experiment):
+            found, used = result.get("data"), experiment.data
+            if used not in expected:
+                expected[used] = as_used(data, used).fingerprint() if data else found
+            if found != expected[used]:
+                raise UserError(
+                    f"run {experiment.id} in {store.root}: of data with fingerprint {found}, "
+                    f"{'these' if data else 'others there'} have {expected[used]}; expected runs "
+                    "on the same data alone, or another folder for the results"
+                )
