@@ -10,12 +10,13 @@ import logging
 import os
 import re
 import shlex
+import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from chainer_jo.errors import UserError
+from chainer_jo.errors import Unfinished, UserError
 
 
 class Parser(argparse.ArgumentParser):
@@ -59,23 +60,69 @@ def reference_parser(description: str) -> Parser:
     return flags
 
 
+def start(
+    read: Callable[[], argparse.Namespace], work: Callable[[argparse.Namespace], None]
+) -> None:
+    """Runs a command that computes; ends the process as `ending` does.
+
+    Parameters
+    ----------
+    read : gives the flags.
+    work : does the command's work.
+    """
+    # Like Ctrl-C: otherwise the processes of the runs would live on until their epoch's end.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    flags: argparse.Namespace | None = None
+
+    def hint() -> str:
+        # No flag of `chainer-jo relabel` forgets runs, and relabelling by features keeps none.
+        if not getattr(flags, "keeps", True):
+            return "the same command begins again"
+        return resume_hint(getattr(flags, "fresh", False))
+
+    with ending(hint):
+        flags = read()
+        if (dtype := os.environ.get("CHAINER_DTYPE", "float32")) != "float32":
+            raise UserError(
+                f"CHAINER_DTYPE {dtype}: expected float32, which weights are kept in; "
+                "--precision says what is computed in"
+            )
+        work(flags)
+
+
+def resume_hint(fresh: bool = False) -> str:
+    """How to resume a command that was stopped; with --fresh it would begin again."""
+    command = "the same command without --fresh" if fresh else "the same command"
+    return f"{command} continues where this one stopped"
+
+
 @contextlib.contextmanager
-def ending() -> Iterator[None]:
-    """Ends a process without runs: with 2 and one line for bad input, with 130 if interrupted."""
+def ending(hint: Callable[[], str] = str) -> Iterator[None]:
+    """Ends a process with 2 and one line for bad input, with 130 if it is interrupted, and with 1
+    if nobody reads its output.
+
+    Parameters
+    ----------
+    hint : says how to resume the command; "" for one that keeps nothing.
+    """
     try:
         with written():
             yield
     except UserError as error:
-        say(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        _end(2, f"error: {error}", hint() if isinstance(error, Unfinished) else "")
     except BrokenPipeError:
         print_no_more()
-        sys.exit(1)
+        _end(1, "nobody reads the output" if hint() else "", hint())
     except OSError as error:
-        say(f"error: {file_error(error)}", file=sys.stderr)
-        sys.exit(2)
+        _end(2, f"error: {file_error(error)}")
     except KeyboardInterrupt:
-        sys.exit(130)
+        _end(130, "\ninterrupted" if hint() else "", hint())
+
+
+def _end(code: int, line: str, hint: str = "") -> NoReturn:
+    if line:
+        print("; ".join(filter(None, (line, hint))), file=sys.stderr, flush=True)
+    sys.exit(code)
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from here import Here
 from processes import ROOT
 from tiny import TINY
 
-from chainer_jo import files
+from chainer_jo import command_line, files
 from chainer_jo.command_line import ending
 from chainer_jo.commands import app, flags, main
 from chainer_jo.commands.image_sources import InMemory
@@ -609,7 +609,7 @@ def test_what_broke_down_says_how_to_go_on(fresh, command, capsys):
         raise Unfinished("a worker process was killed")
 
     with pytest.raises(SystemExit) as end:
-        app.start(lambda: SimpleNamespace(device="cpu", fresh=fresh), lead)
+        command_line.start(lambda: SimpleNamespace(device="cpu", fresh=fresh), lead)
     assert end.value.code == 2
     assert capsys.readouterr().err == (
         f"error: a worker process was killed; {command} continues where this one stopped\n"

@@ -5,24 +5,21 @@ from __future__ import annotations
 import argparse
 import logging
 import math
-import os
-import signal
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import Protocol
 
 from chainer_jo import files
-from chainer_jo.command_line import file_error, print_no_more, say, written
+from chainer_jo.command_line import resume_hint, start
 from chainer_jo.commands.flags import parse
 from chainer_jo.commands.image_sources import ImageSource, study_of
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.engine.choice import choose_backend
-from chainer_jo.errors import Unfinished, UserError
+from chainer_jo.errors import UserError
 from chainer_jo.report.dry_run import machines_line, run_lines, script_lines
 from chainer_jo.report.output import trials_by_number
 from chainer_jo.report.table import Table
@@ -69,65 +66,12 @@ def main(
     *,
     images: ImageSource,
 ) -> None:
-    """Entry point of a script; see `start`."""
+    """Entry point of a script; see `command_line.start`."""
 
     def work(flags: argparse.Namespace) -> None:
         App(flags, builds if isinstance(builds, Sequence) else [builds], images).main()
 
     start(partial(parse, description, argv, images), work)
-
-
-def start(
-    read: Callable[[], argparse.Namespace], work: Callable[[argparse.Namespace], None]
-) -> None:
-    """A command; ends the process with 0, 2 (bad input), 130 (interrupted) or 1 (its output is read
-    no more).
-
-    Parameters
-    ----------
-    read : gives the flags.
-    work : what is done with them.
-    """
-    # Like Ctrl-C: otherwise the processes of the runs would live on until their epoch's end.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    flags = None
-    try:
-        with written():
-            flags = read()
-            if (dtype := os.environ.get("CHAINER_DTYPE", "float32")) != "float32":
-                raise UserError(
-                    f"CHAINER_DTYPE {dtype}: expected float32, which weights are kept in; "
-                    "--precision says what is computed in"
-                )
-            work(flags)
-    except UserError as error:
-        more = f"; {_after(flags)}" if isinstance(error, Unfinished) else ""
-        _fail(f"error: {error}{more}", 2)
-    except BrokenPipeError:
-        print_no_more()
-        _fail(f"nobody reads the output; {_after(flags)}", 1)
-    except OSError as error:
-        _fail(f"error: {file_error(error)}", 2)
-    except KeyboardInterrupt:
-        _fail(f"\ninterrupted; {_after(flags)}", 130)
-
-
-def _after(flags: argparse.Namespace | None) -> str:
-    # Of the flags of `chainer-jo relabel` none forgets anything, but by features nothing is kept.
-    if not getattr(flags, "keeps", True):
-        return "the same command begins again"
-    return go_on(getattr(flags, "fresh", False))
-
-
-def go_on(fresh: bool = False) -> str:
-    """How to continue a command that was stopped; with --fresh it would begin anew."""
-    command = "the same command without --fresh" if fresh else "the same command"
-    return f"{command} continues where this one stopped"
-
-
-def _fail(line: str, code: int) -> NoReturn:
-    say(line, file=sys.stderr, flush=True)
-    sys.exit(code)
 
 
 class App:
@@ -192,7 +136,7 @@ class App:
         if not shown:
             print("written: nothing")
         if not finished:
-            print(f"time is up; {go_on(self.flags.fresh)}")
+            print(f"time is up; {resume_hint(self.flags.fresh)}")
         missing = [output.missing for output in shown if output.missing]
         if missing and self.flags.runs:  # without runs, what there is was asked for
             raise UserError(missing[0])

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import chainer
-
-from chainer_jo import _compat
 from chainer_jo.command_line import Parser, at_least
 from chainer_jo.commands.image_sources import ImageSource
-from chainer_jo.cores import usable_cores
 from chainer_jo.engine.choice import ENGINES
 from chainer_jo.errors import UserError
+from chainer_jo.runs.computing_flags import (
+    add_computing_flags,
+    resolve_computing_flags,
+    spare_threads,
+)
 from chainer_jo.runs.experiment import PRECISIONS
-from chainer_jo.runs.presets import Preset
-
-_logger = logging.getLogger(__name__)
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):
@@ -121,67 +115,6 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
     return flags
 
 
-def add_computing_flags(add: Callable[..., Any]) -> None:
-    """Where and how long to compute; ``add`` is argparse's."""
-    add("--device", default="auto", help="cpu, cuda or cuda:N; auto: cuda if there is one")
-    add(
-        "--jobs",
-        type=int,
-        help="runs side by side; default: one per core on a CPU, one on a GPU",
-    )
-    add(
-        "--threads",
-        type=int,
-        help="threads of each run on a CPU; default: the cores divided by the jobs, for networks "
-        "as small as that of digits one",
-    )
-    add(
-        "--time-budget",
-        type=float,
-        metavar="MINUTES",
-        help="once MINUTES have gone by, stop at the end of an epoch (in long ones every 2,000 "
-        "steps) with everything saved",
-    )
-
-
-def resolve_computing_flags(flags: argparse.Namespace, here: bool = True, now: bool = True) -> None:
-    """Checks what `add_computing_flags` added, and puts values in the place of defaults;
-    ``deadline`` and ``threads_given`` are new.
-
-    Parameters
-    ----------
-    here : whether runs are computed on this machine.
-    now : whether they are computed at all, and not planned for other machines.
-
-    Raises
-    ------
-    UserError
-        for a number that is too small, or a device that is not there.
-    """
-    budget = flags.time_budget
-    flags.device = _device(flags.device, here)
-    at_least(1, "jobs", flags.jobs)
-    at_least(1, "threads", flags.threads)
-    if budget is not None and not budget > 0:
-        raise UserError(f"--time-budget {budget:g}: expected a positive number of minutes")
-    flags.deadline = None if budget is None else time.monotonic() + 60 * budget
-    flags.threads_given = flags.threads is not None
-    cores = usable_cores()
-    flags.jobs = flags.jobs or (cores if flags.device == "cpu" else 1)
-    if not here:
-        return
-    if flags.device == "cpu" and now:
-        flags.jobs = min(flags.jobs, max(1, cores // (flags.threads or 1)))
-    flags.threads = min(flags.threads or max(1, cores // flags.jobs), cores)
-
-
-def spare_threads(flags: argparse.Namespace, preset: Preset) -> None:
-    """Leaves a run no more threads than a small network has use for, unless ``--threads`` says
-    how many."""
-    if flags.threads and not flags.threads_given and preset.threads:
-        flags.threads = min(flags.threads, preset.threads)
-
-
 def _check(flags: argparse.Namespace, images: ImageSource) -> None:
     at_least(1, "machines", flags.machines)
     at_least(1, "trials", flags.trials)
@@ -204,24 +137,3 @@ def _check(flags: argparse.Namespace, images: ImageSource) -> None:
     if flags.precision == "auto":
         flags.precision = flags.preset.precision
     images.check(flags)
-
-
-def _device(name: str, here: bool) -> str:
-    """``cpu``, or ``cuda:N`` for a GPU that is there, if it is to be on this machine."""
-    if name == "cpu" or (name == "auto" and not chainer.backends.cuda.available):
-        reason = _compat.why_no_gpu() if name == "auto" else None
-        if reason:
-            _logger.warning("device cpu, though there is an NVIDIA driver: %s", reason)
-        return "cpu"
-    kind, _, number = ("cuda" if name == "auto" else name).partition(":")
-    if kind != "cuda" or not (number.isdigit() or not number):
-        raise UserError(f"--device {name}: expected auto, cpu, cuda or cuda:N")
-    if not here:
-        return f"cuda:{number or 0}"
-    if not chainer.backends.cuda.available:
-        reason = _compat.why_no_gpu() or "there is no NVIDIA driver"
-        raise UserError(f"--device {name}: no CUDA GPU that CuPy can use ({reason})")
-    count = chainer.backends.cuda.cupy.cuda.runtime.getDeviceCount()
-    if int(number or 0) >= count:
-        raise UserError(f"--device {name}: expected cuda:0 to cuda:{count - 1}")
-    return f"cuda:{number or 0}"

@@ -14,7 +14,6 @@ import numpy as np
 from chainer import serializers
 
 from chainer_jo import files
-from chainer_jo.commands.flags import spare_threads
 from chainer_jo.cores import usable_cores
 from chainer_jo.engine.backend import use_backend
 from chainer_jo.engine.choice import choose_backend
@@ -30,6 +29,7 @@ from chainer_jo.relabel.own_data import usual_size
 from chainer_jo.relabel.presets import FOLDS, large_images, small_images
 from chainer_jo.relabel.trained_network import Member, TrainedNetwork, untrained
 from chainer_jo.report.dry_run import run_lines
+from chainer_jo.runs.computing_flags import spare_threads
 from chainer_jo.runs.cost import MEASURED, Cost, duration, makespan, probe
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.local_pool import LocalPool

@@ -6,8 +6,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from chainer_jo.command_line import say
-from chainer_jo.commands import app
+from chainer_jo.command_line import resume_hint, say, start
 from chainer_jo.data.array_cache import cache
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import corrected_set, report
@@ -23,8 +22,8 @@ from chainer_jo.runs.store import RunStore
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Entry point; ends the process as `app.start` says."""
-    app.start(lambda: parse(arguments), relabel)
+    """Entry point; ends the process as `start` says."""
+    start(lambda: parse(arguments), relabel)
 
 
 def relabel(flags: argparse.Namespace) -> None:
@@ -64,7 +63,7 @@ def relabel(flags: argparse.Namespace) -> None:
     folder.bind()
     outcome = way.work()
     if outcome is None:
-        print(f"time is up; {app.go_on()}")
+        print(f"time is up; {resume_hint()}")
         return
     labels = CorrectedLabels(images, outcome.labels.errors, reviewed, true, flags.min_probability)
     drawn = drawn_to_judge(flags.audit, len(images), flags.seed)
