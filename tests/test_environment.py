@@ -62,7 +62,7 @@ def test_closed_streams_are_none_of_the_processes_that_compute_either(data, cach
 def test_what_prepares_data_works_without_streams_too(tmp_path):
     """And says what is wrong by its exit code."""
     for module, words in (("prepare_clothing1m", [tmp_path]), ("cifar10_jpeg", ["a", "b.tar"])):
-        command = [sys.executable, "-m", f"chainer_jo.datasets.{module}", *words]
+        command = [sys.executable, "-m", f"chainer_jo.data.{module}", *words]
         assert under(command, code=2).stderr.splitlines()[-1].startswith("error: ")
         assert under(command, streams=">&- 2>&-", code=2).stderr == ""
 
@@ -110,7 +110,7 @@ def test_a_working_folder_that_was_removed_is_one_line(data, tmp_path):
 @pytest.mark.parametrize("module", ["prepare_clothing1m", "cifar10_jpeg"])
 def test_help_without_docstrings(module):
     """As python -OO leaves them out."""
-    command = [sys.executable, "-OO", "-m", f"chainer_jo.datasets.{module}", "--help"]
+    command = [sys.executable, "-OO", "-m", f"chainer_jo.data.{module}", "--help"]
     assert "--help" in processes.run(command).stdout
 
 

@@ -425,7 +425,7 @@ def test_nothing_is_run_or_written_to_say_what_would_be(data, tmp_path, capsys):
 
 @pytest.mark.parametrize("given, threads", [([], 1), (["--threads", "2"], 2)])
 def test_the_smallest_images_are_learnt_on_one_thread(given, threads, data, tmp_path, monkeypatch):
-    monkeypatch.setattr("chainer_jo.commands.flags.usable_cores", lambda: 4)
+    monkeypatch.setattr("chainer_jo.runs.computing_flags.usable_cores", lambda: 4)
     words = data / "labels.csv", "--out", tmp_path / "out", "--jobs", 1, "--device", "cpu", *given
     found = parse([str(word) for word in words])
     by_images.ByImages(found)

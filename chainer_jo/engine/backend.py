@@ -29,7 +29,7 @@ class Unavailable(Exception):
 
 
 class Backend(abc.ABC):
-    """Array operations behind `chainer_jo.functions`; subclass it once per library.
+    """Array operations behind `chainer_jo.engine`; subclass it once per library.
 
     Arrays are NumPy's or CuPy's. Activations have the logical shape (n, c, h, w) and channels-last
     memory, that is, they are `nhwc.transpose(0, 3, 1, 2)`; something else is accepted and copied

@@ -1,7 +1,7 @@
 """What given labels say about true ones: their confusion, estimated without any true label.
 
 The model is the one of forward correction, p(given j | x) = sum_k p(true k | x) T_kj, with
-T_kj = p(given j | true k) the same for all images of class k (`datasets.noise` draws such noise).
+T_kj = p(given j | true k) the same for all images of class k (`method.noise` draws such noise).
 With p(true | x) from a network and T estimated, Bayes gives what is known of an image's true label
 once its given label is known too.
 """
