@@ -121,7 +121,7 @@ def ending(hint: Callable[[], str] = str) -> Iterator[None]:
 
 def _end(code: int, line: str, hint: str = "") -> NoReturn:
     if line:
-        print("; ".join(filter(None, (line, hint))), file=sys.stderr, flush=True)
+        say("; ".join(filter(None, (line, hint))), file=sys.stderr, flush=True)
     sys.exit(code)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from chainer_jo import files
-from chainer_jo.command_line import resume_hint, start
+from chainer_jo.command_line import resume_hint, say, start
 from chainer_jo.commands.flags import parse
 from chainer_jo.commands.image_sources import ImageSource, study_of
 from chainer_jo.data.image_data import ImageData
