@@ -48,7 +48,8 @@ def test_what_another_process_recorded_as_diverged_is_final(tmp_path, monkeypatc
 
     pool = Instant(run)
     assert Scheduler(store, pool, events.append).work([JOINT])
-    assert pool.handed_out == [first_step, first_step] and store.result(first_step) == recorded
+    assert pool.handed_out == [first_step, first_step]
+    assert store.result(first_step).items() >= recorded.items()
     assert [(event.experiment, event.state) for event in events] == [(first_step, "diverged")]
 
 

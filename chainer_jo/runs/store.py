@@ -9,6 +9,7 @@ import lzma
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +30,8 @@ DONE_AGAIN = "which has its run done again"
 _FOLDER_REMOVED = f"its folder removed, {DONE_AGAIN}"
 _AS_PACKED = "the file as it was packed"
 _CHANGED = "changed since it was written"
+#: Files, when they were written, and the digests of what they held.
+_found_whole: set[tuple[Path, int, str]] = set()
 
 
 class RunStore:
@@ -90,7 +93,7 @@ class RunStore:
         if not packed or (folder / "result.json").exists():
             return _kept_log(folder)
         with files.expected(self.root / PACKED, _AS_PACKED):
-            _check_log(packed["log"], packed["result"])
+            _check_log(packed["log"], packed["result"], self.root / PACKED)
         return packed["log"]
 
     def epochs_done(self, experiment: Experiment) -> int:
@@ -174,7 +177,8 @@ class RunStore:
         """Keeps the result of a run whose log is there."""
         folder = self.folder(experiment)
         result = {**result, "log_sha256": files.json_digest(_log(folder))}
-        files.write_json(folder / "result.json", {**result, "sha256": _digest_of_result(result)})
+        digest = files.json_digest(_without_digest(result))
+        files.write_json(folder / "result.json", {**result, "sha256": digest})
 
     def begin_again(self, experiment: Experiment) -> None:
         """Removes what a run to do does not go on from: the result of one that is done once more,
@@ -276,7 +280,7 @@ def _kept_result(folder: Path) -> dict | None:
     result = files.read_json(path, missing=None)
     if result is not None:
         with files.expected(path, _FOLDER_REMOVED):
-            _check_result(result, folder.name)
+            _check_result(result, folder.name, path)
     return result
 
 
@@ -285,7 +289,7 @@ def _kept_log(folder: Path) -> list[dict]:
     ended, log = (folder / "result.json").exists(), _log(folder)
     result = _kept_result(folder) if ended else None  # gone if the run was begun again meanwhile
     with files.expected(folder / "log.json", _FOLDER_REMOVED):
-        _check_log(log, result or {})
+        _check_log(log, result or {}, folder / "log.json")
     return log
 
 
@@ -306,29 +310,36 @@ def _check_description(description: dict, run_id: str) -> None:
         raise ValueError(f"another description, not that of {run_id}")
 
 
-def _check_result(result: dict, run_id: str) -> None:
+def _check_result(result: dict, run_id: str, path: Path) -> None:
     """Raises ValueError for a result of another run, or one that was changed."""
     if result.get("id") != run_id:
         raise ValueError(f"result of {result.get('id')}, not of {run_id}")
-    if "sha256" in result:
-        if result["sha256"] != _digest_of_result(result):
-            raise ValueError(_CHANGED)
-        return
+    if digest := result.get("sha256"):
+        return _check_digest(_without_digest(result), digest, path)
     form = _FORM | (_SCORES if result.get("state") == "finished" else {})
     if wrong := [key for key, kind in form.items() if not isinstance(result.get(key), kind)]:
         raise ValueError(f"of another form: {', '.join(wrong)}")
 
 
-def _check_log(log: list, result: dict) -> None:
+def _check_log(log: list, result: dict, path: Path) -> None:
     """Raises ValueError for a log that is not the one of this result."""
     if not all(isinstance(epoch, dict) for epoch in log):
         raise ValueError("of another form")
-    if "log_sha256" in result and result["log_sha256"] != files.json_digest(log):
+    if digest := result.get("log_sha256"):
+        _check_digest(log, digest, path)
+
+
+def _check_digest(value: Any, digest: str, path: Path) -> None:
+    """Raises ValueError unless a value, read from a file, has this digest: tables and figures read
+    the same over and over, which is looked at once."""
+    found = path, path.exists() and path.stat().st_mtime_ns, digest
+    if found not in _found_whole and digest != files.json_digest(value):
         raise ValueError(_CHANGED)
+    _found_whole.add(found)
 
 
-def _digest_of_result(result: dict) -> str:
-    return files.json_digest({key: value for key, value in result.items() if key != "sha256"})
+def _without_digest(result: dict) -> dict:
+    return {key: value for key, value in result.items() if key != "sha256"}
 
 
 def _digest(labels: np.ndarray) -> str:
@@ -356,7 +367,7 @@ def _read_packed(path: Path, changed: int) -> dict[str, dict]:
             run = json.loads(line)
             run_id = run["result"]["id"]
             _check_description(run["experiment"], run_id)
-            _check_result(run["result"], run_id)
-            _check_log(run["log"], {})  # its digest is checked when it is asked for
+            _check_result(run["result"], run_id, path)
+            _check_log(run["log"], {}, path)  # its digest is checked when it is asked for
             runs[run_id] = run
     return runs
