@@ -18,7 +18,6 @@ from chainer_jo.data import clothing1m
 from chainer_jo.data.image_stream import ImageStream
 from chainer_jo.data.labelled_data import UNKNOWN
 from chainer_jo.errors import UserError
-from chainer_jo.method import task
 from chainer_jo.method.extensions import Paused
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.method.resnet50 import VARIANTS
@@ -79,7 +78,6 @@ def test_pretrained_networks_are_given_their_order_mean_and_scale(data, tmp_path
     """Those of caffe's weights, and of torchvision's."""
     for name, variant in VARIANTS.items():
         with monkeypatch.context() as patch:
-            patch.setattr(task, "_mean", lambda *arguments: None)
             patch.setattr(PreActResNet, "variant", variant, raising=False)
             run = Run(ON_DISK, data, RunStore(tmp_path / name), SETTINGS)
         pixels, x = prepared(run)
@@ -202,9 +200,9 @@ def test_what_another_process_has_ended_meanwhile_is_not_run_again(data, tmp_pat
 def test_other_weights_than_a_run_is_described_with_are_refused(tmp_path):
     (tmp_path / "weights.npz").write_bytes(b"others")
     described = SimpleNamespace(network=Network((), (), weights="original-0123456789ab"))
-    task = SimpleNamespace(num_classes=3, experiment=described)
+    task = SimpleNamespace(num_classes=3)
     with pytest.raises(UserError, match="weights.npz: original-.*, expected original-0123456789ab"):
-        make_network(task, 1, None, str(tmp_path / "weights.npz"))
+        make_network(described, task, 1, None, str(tmp_path / "weights.npz"))
 
 
 def test_paused_between_two_drops_of_the_learning_rate(data, tmp_path):

@@ -16,7 +16,6 @@ from chainer_jo.method.images import Images, NetworkInput, Preparation, Streamed
 from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.objectives import ForwardCorrection, JointObjective, Objective
 from chainer_jo.method.preact_resnet import PreActResNet
-from chainer_jo.method.resnet50 import ResNet50
 from chainer_jo.method.resnet50_weights import load_resnet50
 from chainer_jo.method.task import Task
 from chainer_jo.runs.experiment import Experiment, Optimization
@@ -100,10 +99,11 @@ class Inputs:
             workers,
             on_cuda=device.xp is not np,
         )
-        if isinstance(network, ResNet50):
-            look = (network.variant.mean, network.variant.std, network.variant.channels)
-        else:
+        variant = getattr(network, "variant", None)  # of pretrained weights
+        if variant is None:
             look = (task.mean, (255.0,) * 3, "RGB")
+        else:
+            look = (variant.mean, variant.std, variant.channels)
         self._prepare = Preparation(*look, device.send)
 
     def images(self, labelled: Labelled, order: BatchIterator | None = None) -> Images:
