@@ -549,9 +549,9 @@ def test_a_kernel_without_huge_pages_gives_memory_too(monkeypatch):
 FAULTS = """
 import resource, sys
 import numpy as np
-from chainer_jo.engine import backend
+from chainer_jo.engine.choice import choose_backend
 
-backends.choose("cpu", engine=sys.argv[1])
+choose_backend("cpu", engine=sys.argv[1])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(150):
     np.ones(1 << 23)

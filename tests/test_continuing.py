@@ -249,7 +249,7 @@ def test_snapshots_hold_no_pickles(tmp_path):
 
 
 @pytest.mark.parametrize("part", [
-    "updater/iterator:main/shards", "data", "codes", "updater/labels/labels", "updater/iteration",
+    "data", "codes", "updater/labels/labels", "updater/iteration",
     "updater/model:main/predictor/conv/W",
 ])  # fmt: skip
 def test_what_is_pickled_in_a_snapshot_does_not_run(tmp_path, part):

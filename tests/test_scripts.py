@@ -38,7 +38,7 @@ from chainer_jo.report.label_curves import label_figure
 from chainer_jo.report.output import trials_by_number
 from chainer_jo.report.sensitivity_table import sensitivity_table, validation
 from chainer_jo.report.table import Block, Table
-from chainer_jo.runs import presets, provenance
+from chainer_jo.runs import computing_flags, presets, provenance
 from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore
 
@@ -129,14 +129,14 @@ def test_results_of_other_code_are_noted(tiny, tmp_path, caplog, monkeypatch):
 def test_jobs_times_threads_are_never_more_than_the_cores(
     given, preset, jobs, threads, monkeypatch
 ):
-    monkeypatch.setattr(flags, "usable_cores", lambda: 4)
+    monkeypatch.setattr(computing_flags, "usable_cores", lambda: 4)
     found = flags.parse("", ["--device", "cpu", *given.split()], InMemory())
     assert (found.preset.name, found.jobs, found.threads) == (preset, jobs, threads)
 
 
 @pytest.mark.parametrize(("device", "preset"), [("cpu", "digits"), ("cuda:0", "paper")])
 def test_the_preset_follows_the_device(device, preset, monkeypatch):
-    monkeypatch.setattr(flags, "_device", lambda name, here: device)
+    monkeypatch.setattr(computing_flags, "_device", lambda name, here: device)
     assert flags.parse("", [], InMemory()).preset.name == preset
 
 
@@ -420,7 +420,9 @@ def test_results_of_two_data_sets_are_refused(tiny, tmp_path, capsys, flags):
     assert run(table1, tmp_path, *of_table) == 0
     (bound,), (path, *_) = tmp_path.rglob("data.json"), tmp_path.rglob("result.json")
     bound.unlink()
-    path.write_text(json.dumps({**json.loads(path.read_text()), "data": "0123456789abcdef"}))
+    result = {**json.loads(path.read_text()), "data": "0123456789abcdef"}
+    del result["sha256"], result["log_sha256"]
+    path.write_text(json.dumps(result))
     capsys.readouterr()
     assert run(table1, tmp_path, *of_table, *flags) == 2
     error = capsys.readouterr().err

@@ -134,7 +134,7 @@ def test_a_parameter_that_was_given_another_array_is_trained():
 def test_gradients_of_whoever_computes_them_count_once(monkeypatch):
     """Where a backend asks for scaled losses, as in half precision, but nobody has scaled one."""
     backend = SimpleNamespace(loss_scale=1024.0)
-    monkeypatch.setattr(optimizers.backends, "current", lambda: backend)
+    monkeypatch.setattr(optimizers, "current_backend", lambda: backend)
     chain, same = small_chain(), small_chain()
     optimizer = FlatMomentumSGD(1e-3).setup(chain)
     optimizer.update(lambda: loss_of(chain))
