@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, Literal, overload
 
 Key = str | int | float
 Keys = tuple[Key, ...]
 Number = int | float
+NumberName = Literal["noise_rate", "value"]
+WordName = Literal["accuracy", "method", "parameter", "quantity", "range", "score"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,10 @@ class PrintedTable:
     cells: Mapping[Keys, Number]
     bold: frozenset[Keys] = frozenset()
 
+    def cell(self, **keys: Key) -> Number:
+        """The number printed at `keys`; KeyError where the paper prints none, and as in `value`."""
+        return self.cells[self._ordered(keys)]
+
     def value(self, **keys: Key) -> Number | None:
         """The number printed at `keys`, or None where the paper prints none.
 
@@ -35,15 +42,21 @@ class PrintedTable:
         return self.cells.get(self._ordered(keys))
 
     def is_bold(self, **keys: Key) -> bool:
-        """Whether the number at `keys` is printed in bold; KeyError as in `value`."""
+        """True if the number at `keys` is printed in bold; KeyError as in `value`."""
         return self._ordered(keys) in self.bold
 
-    def keys(self, name: str, **given: Key) -> tuple[Key, ...]:
+    @overload
+    def keys(self, name: NumberName, **given: Key) -> tuple[Number, ...]: ...
+
+    @overload
+    def keys(self, name: WordName, **given: Key) -> tuple[str, ...]: ...
+
+    def keys(self, name: str, **given: Key) -> tuple[Any, ...]:
         """The values of the key `name`, in the paper's order, among the cells where `given` hold;
         KeyError for other names than the table's."""
         cells = (dict(zip(self.names, cell, strict=True)) for cell in self.cells)
-        found = (cell[name] for cell in cells if all(cell[k] == v for k, v in given.items()))
-        return tuple(dict.fromkeys(found))
+        values = (cell[name] for cell in cells if all(cell[k] == v for k, v in given.items()))
+        return tuple(dict.fromkeys(values))
 
     def _ordered(self, keys: Mapping[str, Key]) -> Keys:
         if set(keys) != set(self.names):

@@ -110,7 +110,7 @@ def hyper_parameters(noise: str, noise_rate: float | None = None) -> HyperParame
         raise KeyError(f"the paper has no hyper parameters for {noise} noise at rate {noise_rate}")
     return HyperParameters(
         **{
-            parameter: tables.TABLE5.value(parameter=parameter, noise_rate=noise_rate)
+            parameter: tables.TABLE5.cell(parameter=parameter, noise_rate=noise_rate)
             for parameter in tables.TABLE5.keys("parameter")
         }
     )

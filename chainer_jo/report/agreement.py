@@ -7,6 +7,7 @@ out the same to the last digit elsewhere: it agrees if it could be one more draw
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections import defaultdict
@@ -32,6 +33,8 @@ WITHIN, DIFFERS = "within scatter", "differs"
 UNFINISHED, NO_REFERENCE, TOO_FEW = "not finished here", "no reference", "too few trials"
 MEAN = "mean of all cells"
 
+_UNKNOWN_SEEDS = itertools.count(-1, -1)
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -40,13 +43,14 @@ class Pair:
     Parameters
     ----------
     unit : cells of one unit are judged by a common typical scatter.
+    reference : without numbers if the reference has no such cell.
     """
 
     table: str
     cell: str
     unit: str
     here: Trials
-    reference: Trials | None
+    reference: Trials
 
     @property
     def difference(self) -> float:
@@ -65,15 +69,13 @@ class Pair:
 
     @property
     def comparable(self) -> bool:
-        """Whether both sides have a number, and there are trials enough for a variance."""
-        there = self.reference and self.here.finished and self.reference.finished
-        return bool(there) and self.degrees > 0
+        """True if both sides have a number, and there are trials enough for a variance."""
+        return bool(self.here.finished and self.reference.finished) and self.degrees > 0
 
     @property
     def same_numbers(self) -> bool:
-        """Whether every trial of a seed that both sides have is the same number."""
-        here = self.here.numbers
-        reference = self.reference.numbers if self.reference else {}
+        """True if every trial of a seed that both sides have is the same number."""
+        here, reference = self.here.numbers, self.reference.numbers
         shared = here.keys() & reference.keys()
         return bool(shared) and all(here[seed] == reference[seed] for seed in shared)
 
@@ -116,7 +118,7 @@ def read_pairs(here: Path, reference: Path) -> list[Pair]:
                 _name(cell),
                 "labels" if cell["row"].get("quantity") == "number" else "percent",
                 read_trials(cell),
-                cells.get(_name(cell)),
+                cells.get(_name(cell), Trials({})),
             )
             for cell in table["cells"]
         ]
@@ -144,7 +146,7 @@ def read_trials(cell: dict) -> Trials:
     and none has the seed of another cell's."""
     numbers = [*map(float, cell["trials"]), *[None] * cell["diverged"]]
     if len(cell["trials"]) < len(cell["runs"]):
-        return Trials({object(): number for number in numbers})
+        return Trials({next(_UNKNOWN_SEEDS): number for number in numbers})
     seeds = (int(run.rsplit("-s", 1)[1].split("-")[0]) for run in cell["runs"])
     return Trials(dict(zip(seeds, numbers, strict=True)))
 
@@ -205,7 +207,7 @@ def judge(pairs: Sequence[Pair]) -> list[Judged]:
 
 def _without_numbers(pair: Pair) -> Judged:
     """The verdict where there is nothing to compute with."""
-    if not (pair.reference and pair.reference.numbers):
+    if not pair.reference.numbers:
         return Judged(pair, NO_REFERENCE)
     if not pair.here.numbers:
         return Judged(pair, UNFINISHED)

@@ -75,7 +75,8 @@ class Cell:
 
 def trials(store: RunStore, experiments: Sequence[Experiment], quantity: Quantity) -> Trials:
     """A quantity of the runs that have ended, by seed; None of a diverged one."""
-    numbers, empty = {}, 0
+    numbers: dict[int, float | None] = {}
+    empty = 0
     for experiment in experiments:
         ended = state(store, experiment)
         if ended == DIVERGED:
@@ -100,9 +101,16 @@ def best_of(cells: Sequence[Cell], store: RunStore) -> list[Cell]:
 def state(store: RunStore, experiment: Experiment) -> str | None:
     """How a run has ended, `FINISHED` or `DIVERGED`; None if it, or its first step, has not."""
     results = [store.result(e) for e in (experiment, experiment.first_step) if e]
-    if any(result and result["state"] == DIVERGED for result in results):
+    if any(ended and ended["state"] == DIVERGED for ended in results):
         return DIVERGED
     return FINISHED if all(results) else None
+
+
+def result(store: RunStore, experiment: Experiment) -> dict:
+    """The result of a run that has ended; ValueError for another."""
+    if (ended := store.result(experiment)) is None:
+        raise ValueError(f"{experiment.id} has not ended")
+    return ended
 
 
 def score(score_name: str, accuracy: str) -> Quantity:
@@ -116,11 +124,11 @@ def score(score_name: str, accuracy: str) -> Quantity:
     def quantity(store: RunStore, experiment: Experiment) -> float:
         if accuracy == "recovery" and experiment.first_step:
             experiment = experiment.first_step
-        return 100 * store.result(experiment)[score_name][accuracy]
+        return 100 * result(store, experiment)[score_name][accuracy]
 
     return quantity
 
 
 def noisy_labels_right(store: RunStore, experiment: Experiment) -> float:
     """The share of the labels that a run was given that is right, in percent."""
-    return 100 * store.result(experiment)["noisy_labels_right"]
+    return 100 * result(store, experiment)["noisy_labels_right"]

@@ -197,18 +197,18 @@ def _finding(finding: Finding, outcome: str, remark: str) -> dict:
         "b": _side(finding.b),
         "more_than": finding.by,
         "unit": finding.difference_unit,
-        "difference": difference.mean,
+        "difference": difference.mean_or_none,
         "interval": difference.interval and list(difference.interval),
         "trials": len(difference.finished),
-        "chance": finding.chance,
+        "chance": finding.p_value,
     }
 
 
 def _side(side: Trials) -> dict:
     return {
-        "mean": side.mean,
+        "mean": side.mean_or_none,
         "std": side.std,
-        "trials": None if side.given else len(side.finished),
+        "trials": len(side.finished) if side.constant is None else None,
         "diverged": side.diverged,
     }
 

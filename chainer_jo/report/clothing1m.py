@@ -54,9 +54,11 @@ def relabelled_figure(number: int, before: str, after: str) -> Callable[[Study],
     """The figure for the paper's pair of classes, or for the one given with ``--classes``."""
 
     def build(study: Study) -> RelabelledFigure:
+        if study.load is None:
+            raise ValueError(f"{study.data}: no images, expected a study that can load them")
         names = study.load().class_names
-        pair = [names[class_index(name, names)] for name in study.classes or (before, after)]
-        return RelabelledFigure(number, *pair, study.first_step(*REAL, 0), study.load)
+        moved, to = (names[class_index(name, names)] for name in study.classes or (before, after))
+        return RelabelledFigure(number, moved, to, study.first_step(*REAL, 0), study.load)
 
     return build
 

@@ -4,7 +4,7 @@ across."""
 from collections.abc import Iterable, Sequence
 
 from chainer_jo.paper.claims.methods import MEMORISED
-from chainer_jo.paper.printed import PrintedTable
+from chainer_jo.paper.printed import Key, PrintedTable
 from chainer_jo.paper.tables import METHODS
 from chainer_jo.report.cells import Cell, noisy_labels_right, score
 from chainer_jo.report.table import Block, Table
@@ -31,11 +31,13 @@ def comparison_table(study: Study, printed: PrintedTable, noise: str) -> Table:
     methods = printed.keys("method")
     runs = {method: _runs(study, method, noise, rates) for method in methods}
     given = runs["cross_entropy"]  # their labels are as they were before any method
-    rows = [("Labels before any method", [*(None for _ in rates), *_labels_before(given)])]
+    rows: list[tuple[str, Sequence[Cell | None]]] = [
+        ("Labels before any method", [*(None for _ in rates), *_labels_before(given)])
+    ]
     for method in methods:
         for which in printed.keys("score"):
-            cells = list(_cells(printed, method, which, runs[method]))
-            rows.append((f"{METHODS[method]}, {which}", cells))
+            cells = _cells(printed, method, which, runs[method])
+            rows.append((f"{METHODS[method]}, {which}", list(cells)))
     headers = [f"{100 * rate:g} %" for _ in ACCURACIES for rate in rates]
     groups = [(name, len(rates)) for name in ACCURACIES.values()]
     caption = f"{printed.caption}; {images(study)}."
@@ -66,9 +68,8 @@ def _cells(printed: PrintedTable, method: str, which: str, runs: Runs) -> Iterab
     for accuracy in ACCURACIES:
         for rate, experiments in runs.items():
             row = {"method": method, "score": which}
-            column = {"accuracy": accuracy, "noise_rate": rate}
-            keys = {**row, **column}
-            paper, bold = printed.value(**keys), printed.is_bold(**keys)
+            column: dict[str, Key] = {"accuracy": accuracy, "noise_rate": rate}
+            paper, bold = printed.value(**row, **column), printed.is_bold(**row, **column)
             yield Cell(row, column, experiments, score(which, accuracy), paper, bold)
 
 

@@ -3,7 +3,7 @@ probability."""
 
 from chainer_jo.paper.printed import PrintedTable
 from chainer_jo.paper.tables import probability_range
-from chainer_jo.report.cells import Cell, Quantity
+from chainer_jo.report.cells import Cell, Quantity, result
 from chainer_jo.report.table import Block, Table
 from chainer_jo.report.words import images, of_the_paper
 from chainer_jo.runs.experiment import Experiment
@@ -20,7 +20,7 @@ def confidence(quantity: str, probabilities: str) -> Quantity:
     upper, lower = probability_range(probabilities)
 
     def read(store: RunStore, experiment: Experiment) -> float | None:
-        every = store.result(experiment)["confidence"]
+        every = result(store, experiment)["confidence"]
         rows = [row for row in every if lower <= row["from"] < upper]
         number = sum(row["number"] for row in rows)
         if quantity == "number":

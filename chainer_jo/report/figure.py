@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from chainer_jo.paper.trials import Trials
 from chainer_jo.report.cells import Cell
 from chainer_jo.report.claims import judged
 from chainer_jo.report.curves import QUANTITIES, Curve, Inset, Series
-from chainer_jo.report.grid import Grid, Number
+from chainer_jo.report.grid import Entry, Grid, Number
 from chainer_jo.report.output import Output, Page, as_csv
 from chainer_jo.report.results import OutputResults
 from chainer_jo.report.table import Block
@@ -52,14 +52,19 @@ class Figure(Output):
 
     @property
     def cells(self) -> list[Cell]:
-        """Those of the numbers beside it."""
+        """The cells of the numbers beside it."""
         return self.beside.cells if self.beside else []
+
+    def curve(self, keys: Mapping) -> tuple[Sequence[Experiment], str]:
+        """The runs of the curve with these keys, and ``key``; no runs without such a curve."""
+        return next(((c.experiments, self.key) for c in self.curves if c.keys == keys), ((), ""))
 
     @property
     def experiments(self) -> list[Experiment]:
         """Every run it needs, each once, in the legend's order."""
-        runs = [e for part in (self.curves, self.cells) for each in part for e in each.experiments]
-        return list(dict.fromkeys(runs))
+        curves = (run for curve in self.curves for run in curve.experiments)
+        cells = (run for cell in self.cells for run in cell.experiments)
+        return list(dict.fromkeys((*curves, *cells)))
 
     @property
     def marks(self) -> dict[int, str]:
@@ -90,7 +95,7 @@ class Figure(Output):
         """The caption, where every curve ends, what the paper's figure shows and whether this one
         does."""
         quantity = QUANTITIES[self.key]
-        rows = []
+        rows: list[tuple[str, list[Entry]]] = []
         for curve, series in zip(self.curves, self.read(store), strict=True):
             done = series.state if series.diverged else f"{series.finished} of {series.planned}"
             ending = _ending(series, quantity.digits)
@@ -121,7 +126,7 @@ class Figure(Output):
                     "label": curve.label,
                     "epochs": series.epochs,
                     "of": series.length,
-                    "mean": last.mean,
+                    "mean": last.mean_or_none,
                     "std": last.std,
                     "trials": series.finished,
                     "diverged": series.diverged,
@@ -166,7 +171,7 @@ class Figure(Output):
         yield ["preset", "data", "precision", "curve", "seed", "epoch", number, "mean", "std"]
         of = origin["preset"], origin["data"], origin["precision"]
         for label, series in all_series:
-            summary = [(_short(found.mean), _short(found.std)) for found in series.by_epoch]
+            summary = [(_short(found.mean_or_none), _short(found.std)) for found in series.by_epoch]
             for seed, values in series.trials.items():
                 for epoch, value in enumerate(values):
                     yield [*of, label, seed, epoch + 1, _short(value), *summary[epoch]]

@@ -59,7 +59,7 @@ class Report:
 
     def _found(self, store: RunStore, origin: dict, folder: Path) -> _Found:
         """What has been written to a results folder so far."""
-        shown = {"table": [], "figure": []}
+        shown: dict[str, list[tuple[int, _Part]]] = {"table": [], "figure": []}
         for output in self.shown(folder):
             part = _Part(output.name, output.data(store, origin), output.page(store, origin))
             shown[output.kind].append((output.number, part))
@@ -161,7 +161,8 @@ def _contents(parts: Sequence[_Part]) -> str:
 def _result(study: Study, found: _Found) -> str:
     """The sentence, what it is of, and what is missing."""
     preset = study.preset
-    table1 = next((part.data for part in found.tables if part.anchor == "table1"), {"cells": []})
+    no_table: dict = {"cells": []}
+    table1 = next((part.data for part in found.tables if part.anchor == "table1"), no_table)
     said = headline(table1, images(study)) or f"{preset.name}: {preset.summary}."
     on = prose(images(study))
     if preset.name == "paper" and study.data == preset.reference_data:

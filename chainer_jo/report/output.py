@@ -9,13 +9,18 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from chainer_jo import files
+from chainer_jo.report.cells import Cell
 from chainer_jo.report.grid import Grid
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.store import RunStore
+
+#: Text, bytes, or what becomes JSON, by the ending of its file.
+Contents = Mapping[str, str | bytes | dict | list]
 
 
 @dataclass(frozen=True)
@@ -52,14 +57,26 @@ class Output(abc.ABC):
     Attributes
     ----------
     kind, number : "table" or "figure", and its number in the paper.
-    experiments : every run it needs, each once, in reading order.
     missing : one line if a part cannot be shown because an input is missing; otherwise empty.
     """
 
     kind: str
     number: int
-    experiments: Sequence[Experiment] = ()
     missing: str = ""
+
+    @property
+    def experiments(self) -> Sequence[Experiment]:
+        """Every run it needs, each once, in reading order."""
+        return ()
+
+    @property
+    def cells(self) -> Sequence[Cell]:
+        """The cells of a table, or of the numbers beside a figure."""
+        return ()
+
+    def curve(self, keys: Mapping) -> tuple[Sequence[Experiment], str]:
+        """The runs of a figure's curve by its `Curve.keys`, and the quantity that it shows."""
+        return (), ""
 
     @property
     def name(self) -> str:
@@ -82,17 +99,17 @@ class Output(abc.ABC):
         return self.page(store, origin).markdown()
 
     @abc.abstractmethod
-    def further(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
+    def further(self, store: RunStore, origin: dict) -> Mapping[str, str | bytes]:
         """Its other files by their endings: a table's CSV and LaTeX, a figure's drawing and CSV."""
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
         """Writes everything from the runs that have finished; returns the paths. Markdown and JSON
         go to ``folder``; so does the rest of a table, that of a figure goes to ``figures``."""
         beside = folder if self.kind == "table" else figures
-        said = {".md": self.text(store, origin), ".json": self.data(store, origin)}
+        page: Contents = {".md": self.text(store, origin), ".json": self.data(store, origin)}
         return [
             *write_all(beside / self.name, self.further(store, origin)),
-            *write_all(folder / self.name, said),
+            *write_all(folder / self.name, page),
         ]
 
 
@@ -123,15 +140,20 @@ def as_csv(rows: Iterable[Sequence]) -> str:
     return out.getvalue()
 
 
-def write_all(path: Path, contents: Mapping[str, str | bytes | dict | list]) -> list[Path]:
-    """Writes files that differ in their endings: text, bytes, or what becomes JSON. Returns their
-    paths."""
-    paths = []
-    for ending, content in contents.items():
-        paths.append(path.with_name(path.name + ending))
-        if not isinstance(content, str | bytes):
-            files.write_json(paths[-1], content)
-        else:
-            content = content.encode() if isinstance(content, str) else content
-            files.write(paths[-1], lambda file, content=content: file.write(content))
-    return paths
+def write_all(path: Path, contents: Contents) -> list[Path]:
+    """Writes files that differ in their endings; returns their paths."""
+    return [_write(path.with_name(path.name + end), content) for end, content in contents.items()]
+
+
+def _write(path: Path, content: str | bytes | dict | list) -> Path:
+    if isinstance(content, str):
+        files.write_text(path, content)
+    elif isinstance(content, bytes):
+        files.write(path, partial(_save, content))
+    else:
+        files.write_json(path, content)
+    return path
+
+
+def _save(content: bytes, file: IO[bytes]) -> None:
+    file.write(content)

@@ -6,9 +6,10 @@ import io
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
@@ -23,9 +24,9 @@ SIZE = (5.2, 3.9)
 """Inches without the legend: small, so that its letters can be read on a phone."""
 LEGEND_ROW = 0.17
 """Inches."""
-FINE = {"fontsize": 8.5, "color": style.MUTED}
+FINE: dict[str, Any] = {"fontsize": 8.5, "color": style.MUTED}
 """Notes: as large as they have to be where the figure is 480 pixels wide."""
-BLANK = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+BLANK: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
 """Under a note, lest a line of another run through it."""
 MAGNIFIED = 1.5
 """How many times as high curves have to be in a window of their own, to be worth it."""
@@ -116,7 +117,8 @@ def _draw(
         if found.std is not None and n > settled
     ]
     if spread:
-        axes.fill_between(*zip(*spread, strict=True), color=look["color"], alpha=0.18, linewidth=0)
+        n, lower, upper = zip(*spread, strict=True)
+        axes.fill_between(n, lower, upper, color=look["color"], alpha=0.18, linewidth=0)
 
 
 def _mark(axes: Axes, marks: Mapping[int, str], scale: float) -> None:
@@ -135,7 +137,8 @@ def _mark(axes: Axes, marks: Mapping[int, str], scale: float) -> None:
         axes.set_ylim(top=top + 2 * NOTE_ROW * rows * (top - bottom))
     if scale != 1:
         above = axes.secondary_xaxis(
-            "top", functions=(lambda epoch: epoch / scale, lambda paper: paper * scale)
+            "top",
+            functions=(lambda epoch: np.divide(epoch, scale), lambda e: np.multiply(e, scale)),
         )
         above.set_xlabel("epoch of the paper's schedule", **FINE)
         above.tick_params(labelsize=FINE["fontsize"], labelcolor=style.MUTED)

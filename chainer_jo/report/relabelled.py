@@ -59,14 +59,20 @@ class Relabelled:
             return None
         data = load()
         check_results([first_step], store, data)
-        train = data.train
-        after, probability = labels.argmax(axis=1), labels.max(axis=1)
-        return Relabelled(data.class_names, train.images, train.labels, after, probability)
+        before, after, probability = data.train.labels, labels.argmax(axis=1), labels.max(axis=1)
+        return Relabelled(data.class_names, _files(data), before, after, probability)
 
     def pair(self, before: int, after: int) -> np.ndarray:
         """Indices of the images moved from one class to another, the most probable first."""
         moved = np.flatnonzero((self.before == before) & (self.after == after))
         return moved[np.argsort(-self.probability[moved], kind="stable")]
+
+
+def _files(data: LabelledData) -> ImageFiles:
+    """The training images; TypeError if they are not files."""
+    if not isinstance(data.train.images, ImageFiles):
+        raise TypeError(f"{data.name}: images in memory, expected files")
+    return data.train.images
 
 
 def drawn_for(names: Sequence[str], origin: dict) -> str:
@@ -187,7 +193,7 @@ class RelabelledFigure(Output):
                 axes.spines[:].set_visible(False)
                 if column < len(rows):
                     row = rows[column]
-                    axes.imshow(open_rgb(self.load().train.images.root / row["key"]))
+                    axes.imshow(open_rgb(_files(self.load()).root / row["key"]))
                     axes.set_xlabel(
                         f"{SURE[row['end']]}\n{self.after}:\n{100 * row['probability']:.1f} %"
                     )

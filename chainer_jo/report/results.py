@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from chainer_jo.paper.claims.claim import Claim
 from chainer_jo.paper.trials import Trials
-from chainer_jo.report.cells import noisy_labels_right, trials
+from chainer_jo.report.cells import (
+    DIVERGED,
+    Cell,
+    Quantity,
+    noisy_labels_right,
+    result,
+    state,
+    trials,
+)
 from chainer_jo.report.curves import QUANTITIES
 from chainer_jo.report.output import Output
 from chainer_jo.report.words import of_the_paper
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore
+
+#: The cell of a table that is not among the outputs: no runs.
+NO_CELL = Cell({}, {}, (), noisy_labels_right)
 
 
 class OutputResults:
@@ -39,25 +50,27 @@ class OutputResults:
         if kind == "exchanged_classes":
             classes = keys.pop("classes")
             cell = {"method": "joint", "score": "last", "accuracy": "recovery", **keys}
-            return trials(self.store, self._cell("table2", cell)[0], self._by_class(classes))
+            runs = self._cell("table2", cell).experiments
+            return trials(self.store, runs, self._by_class(classes))
         if kind == "label_accuracy":
             runs = self._curve("figure5", keys)[0] or self._curve("figure6", keys)[0]
             return trials(self.store, runs, _labels_right)
-        return trials(self.store, *self._cell(kind, keys))
+        return self._cell(kind, keys).trials(self.store)
 
     def curve(self, kind: str, logged: str = "", **keys) -> Mapping[int, Sequence[float] | None]:
         """By trial, one number per epoch, accuracies in percent; None for one that diverged."""
         if kind.startswith("table"):
             name = "test"
-            runs, _ = self._cell(kind, {"score": "last", "accuracy": name, **keys})
+            runs = self._cell(kind, {"score": "last", "accuracy": name, **keys}).experiments
         else:
             runs, name = self._curve(kind, keys)
         name = logged or name
 
-        def read(store: RunStore, run: Experiment) -> list[float]:
-            return [QUANTITIES[name].factor * epoch[name] for epoch in store.log(run)]
+        def read(run: Experiment) -> list[float]:
+            return [QUANTITIES[name].factor * epoch[name] for epoch in self.store.log(run)]
 
-        return trials(self.store, runs, read).numbers
+        ended = ((run, state(self.store, run)) for run in runs)
+        return {run.seed: None if how == DIVERGED else read(run) for run, how in ended if how}
 
     def schedule(self, name: str) -> tuple[int, Sequence[int]]:
         """Epochs and learning-rate drops of ``second_step`` or ``figure3`` in this study."""
@@ -66,24 +79,23 @@ class OutputResults:
         optimization = self.outputs[name].experiments[0].optimization
         return optimization.epochs, optimization.drops
 
-    def _cell(self, name: str, keys: Mapping) -> tuple[Sequence[Experiment], Callable]:
-        """The runs and the quantity of a table's cell, or of one in the text beside a figure."""
+    def _cell(self, name: str, keys: Mapping) -> Cell:
+        """A table's cell, or one in the text beside a figure; a cell without runs if none has these
+        keys."""
         cells = self.outputs[name].cells if name in self.outputs else ()
-        found = (cell for cell in cells if cell.keys == keys)
-        return next(((cell.experiments, cell.quantity) for cell in found), ((), None))
+        return next((cell for cell in cells if cell.keys == keys), NO_CELL)
 
     def _curve(self, name: str, keys: Mapping) -> tuple[Sequence[Experiment], str]:
-        """The runs of a figure's curve, and what it shows."""
-        figure = self.outputs.get(name)
-        curves = figure.curves if figure else ()
-        return next(((c.experiments, figure.key) for c in curves if c.keys == keys), ((), ""))
+        """The runs of a figure's curve, and its quantity."""
+        return self.outputs[name].curve(keys) if name in self.outputs else ((), "")
 
-    def _by_class(self, classes: str) -> Callable[[RunStore, Experiment], float]:
+    def _by_class(self, classes: str) -> Quantity:
         """Recovery of the classes that asymmetric noise exchanges, or of the others."""
 
         def read(store: RunStore, experiment: Experiment) -> float:
             exchanged = self.study.preset.exchanged_classes
-            values = store.result(experiment.first_step)["last"]["recovery_by_class"]
+            first_step = experiment.first_step or experiment
+            values = result(store, first_step)["last"]["recovery_by_class"]
             chosen = [
                 v for k, v in enumerate(values) if (k in exchanged) == (classes == "exchanged")
             ]
@@ -95,5 +107,5 @@ class OutputResults:
 def _labels_right(store: RunStore, experiment: Experiment) -> float:
     """The share of the labels that a second step or a baseline trains on that is right."""
     if experiment.first_step:
-        return 100 * store.result(experiment.first_step)["last"]["recovery"]
+        return 100 * result(store, experiment.first_step)["last"]["recovery"]
     return noisy_labels_right(store, experiment)

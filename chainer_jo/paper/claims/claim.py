@@ -43,7 +43,8 @@ class Results(Protocol):
     ``premises`` are the ids of the claims that the preset was chosen to bear out.
     """
 
-    premises: Sequence[str]
+    @property
+    def premises(self) -> Sequence[str]: ...
 
     def trials(self, kind: str, **keys) -> Trials:
         """One number per trial, in percent, as it is at the end of a run.
@@ -138,21 +139,21 @@ class Verdict:
         or so large a difference is by chance, and from where on that would decide."""
         levels = decision.levels(self.findings)
         return [
-            outcome if outcome != decision.UNDECIDED else _undecided(finding, level)
+            _undecided(finding, level) if level and outcome == decision.UNDECIDED else outcome
             for finding, outcome, level in zip(self.findings, self.outcomes, levels, strict=True)
         ]
 
     @property
     def against(self) -> int:
         """How many comparisons that decide nothing speak against the claim by themselves."""
-        undecided = self._that(decision.UNDECIDED)
+        undecided = self._with_outcome(decision.UNDECIDED)
         return sum(finding.outcome == decision.REFUTES for finding in undecided)
 
     @property
     def within(self) -> float | None:
         """Points, rounded up to a tenth, that the largest of its ties surely stays within."""
-        ties = self._that(decision.TIES)
-        ends = [abs(end) for finding in ties for end in finding.difference.interval]
+        ties = self._with_outcome(decision.TIES)
+        ends = [abs(end) for finding in ties for end in finding.difference.interval or ()]
         return ceil(round(max(ends) * 10, 6)) / 10 if ends else None
 
     @property
@@ -196,14 +197,14 @@ class Verdict:
         parts = [f"{counts[decision.SUPPORTS]} of {n} comparisons support it"]
         for outcome, words in _WORDS.items():
             if counts[outcome]:
-                which = ", ".join(finding.what for finding in self._that(outcome))
+                which = ", ".join(finding.what for finding in self._with_outcome(outcome))
                 named = f": {which}" if counts[outcome] < n else ""
                 parts.append(f"{counts[outcome]} {words}{named}")
         if self.diverged:
             parts.append(f"up to {self.diverged} trials of a setting diverged and are left out")
         return "; ".join(parts)
 
-    def _that(self, outcome: str) -> list[Finding]:
+    def _with_outcome(self, outcome: str) -> list[Finding]:
         pairs = zip(self.findings, self.outcomes, strict=True)
         return [finding for finding, each in pairs if each == outcome]
 
@@ -222,11 +223,11 @@ _WORDS = {
 
 def _undecided(finding: Finding, level: float) -> str:
     if finding.difference.mean < finding.by:
-        chance, would = finding.chance, "refute"
+        p_value, would = finding.p_lower, "refute"
     else:
-        chance, would, level = finding.chance_for, "support", decision.LEVEL
+        p_value, would, level = finding.p_upper, "support", decision.ALPHA
     against = " but against it" if finding.outcome == decision.REFUTES else ""
-    p = f"p = {100 * chance:.3g} %, {100 * level:.2g} % would {would} it"
+    p = f"p = {100 * p_value:.3g} %, {100 * level:.2g} % would {would} it"
     return f"{decision.UNDECIDED}{against}: {p}"
 
 

@@ -41,8 +41,8 @@ clear one."""
 TIE = 1.0
 """Percentage points: accuracies whose difference is surely smaller are tied."""
 
-LEVEL = (1 - CONFIDENCE) / 2
-"""How probable a false decision may be, for one comparison."""
+ALPHA = (1 - CONFIDENCE) / 2
+"""The probability of a false decision that one comparison may have."""
 
 PERCENT, POINTS = "%", "points"
 
@@ -90,7 +90,7 @@ class Finding:
     @cached_property
     def outcome(self) -> str:
         """The outcome of this comparison alone."""
-        if not (self.a.given or self.a.numbers) or not (self.b.given or self.b.numbers):
+        if not (self.a.has_numbers and self.b.has_numbers):
             return NOT_RUN
         difference = self.difference
         if self.partly:
@@ -99,9 +99,9 @@ class Finding:
             return MOSTLY_DIVERGED
         if len(difference.finished) < 2:
             return TOO_FEW_TRIALS
-        if self._chance(-1) <= LEVEL:
+        if self.p_upper <= ALPHA:
             return SUPPORTS
-        return REFUTES if self._chance(1) <= LEVEL else self.close
+        return REFUTES if self.p_lower <= ALPHA else self.close
 
     @property
     def close(self) -> str:
@@ -112,30 +112,35 @@ class Finding:
         alike = self.ties and not self.by and low > -TIE and high < TIE
         return TIES if alike else UNDECIDED
 
-    @cached_property
-    def chance(self) -> float | None:
-        """How probable a mean difference this low or lower is if the true one is exactly `by`; None
-        where `outcome` has nothing to go by."""
+    @property
+    def p_value(self) -> float | None:
+        """`p_lower`; None where `outcome` has nothing to go by."""
         if self.outcome in (NOT_RUN, PARTLY_RUN, MOSTLY_DIVERGED, TOO_FEW_TRIALS):
             return None
-        return self._chance(1)
+        return self.p_lower
+
+    @cached_property
+    def p_lower(self) -> float:
+        """One-sided p-value, lower tail: the probability of a mean difference this low or lower if
+        the true one is exactly `by`."""
+        return self._tail(self.difference.mean - self.by)
 
     @property
-    def chance_for(self) -> float:
-        """How probable a mean difference this high or higher is."""
-        return self._chance(-1)
+    def p_upper(self) -> float:
+        """One-sided p-value, upper tail."""
+        return self._tail(self.by - self.difference.mean)
 
-    def _chance(self, side: int) -> float:
-        """How probable so low a mean is (``side`` 1), or so high a one (-1)."""
-        excess, n = side * (self.difference.mean - self.by), len(self.difference.finished)
-        if self.difference.std < EQUAL:
+    def _tail(self, excess: float) -> float:
+        """The probability of a mean that is as far as `excess`, or farther, to the left."""
+        n, std = len(self.difference.finished), self.difference.std
+        if std is None or std < EQUAL:
             return 0.5**n if excess < -EQUAL else 1.0
-        return float(stdtr(n - 1, excess / (self.difference.std / sqrt(n))))
+        return float(stdtr(n - 1, excess / (std / sqrt(n))))
 
     @property
     def numbers(self) -> str:
         """Both sides, and their difference with its interval where there is one."""
-        if not any((self.a.given, self.b.given, self.a.numbers, self.b.numbers)):
+        if not (self.a.has_numbers or self.b.has_numbers):
             return str(self.a)
         sides, difference = f"{self.a} against {self.b}", self.difference
         if self.a.finished and self.b.finished:
@@ -180,26 +185,24 @@ def on_average(
     run = [rate for rate in a if a[rate].numbers and b[rate].numbers]
     over = f"mean over r = {', '.join(f'{rate:g}' for rate in run or a)}"
     partly = f" alone of {len(a)} rates" if 0 < len(run) < len(a) else ""
-    means = (mean_of([side[rate] for rate in run]) if run else Trials({}) for side in (a, b))
-    return Finding(f"{what}, {over}{partly}", *means, by, ties=True, partly=bool(partly))
+    ours, theirs = (mean_of([side[rate] for rate in run]) if run else Trials({}) for side in (a, b))
+    return Finding(f"{what}, {over}{partly}", ours, theirs, by, ties=True, partly=bool(partly))
 
 
 def levels(findings: Sequence[Finding]) -> list[float | None]:
-    """The `chance` at which each of a claim's comparisons would refute it, by Holm's step-down
-    rule: of m comparisons the one with the smallest `chance` at 2.5 % / m, the next at 2.5 % / (m -
-    1), and so on, up to the first that does not, whose level all after it would have to reach. None
-    for one without a `chance`."""
-    ranked = sorted(
-        (k for k, f in enumerate(findings) if f.chance is not None),
-        key=lambda k: findings[k].chance,
-    )
-    found = dict.fromkeys(range(len(findings)))
-    for rank, k in enumerate(ranked):
-        found[k] = LEVEL / (len(ranked) - rank)
-        if findings[k].chance > found[k]:
-            found |= dict.fromkeys(ranked[rank:], found[k])
-            break
-    return list(found.values())
+    """The `p_value` at which each of a claim's comparisons would refute it, by Holm's step-down
+    rule: of m comparisons the one with the smallest `p_value` at 2.5 % / m, the next at 2.5 % / (m
+    - 1), and so on, up to the first that does not, whose level all after it would have to reach.
+    None for one without a `p_value`."""
+    p_values = {k: f.p_value for k, f in enumerate(findings) if f.p_value is not None}
+    found: dict[int, float] = {}
+    level, refuted = 0.0, True
+    for rank, k in enumerate(sorted(p_values, key=p_values.__getitem__)):
+        if refuted:
+            level = ALPHA / (len(p_values) - rank)
+            refuted = p_values[k] <= level
+        found[k] = level
+    return [found.get(k) for k in range(len(findings))]
 
 
 def together(findings: Sequence[Finding]) -> list[str]:
@@ -214,7 +217,7 @@ def together(findings: Sequence[Finding]) -> list[str]:
     """
     outcomes = [finding.outcome for finding in findings]
     for k, (finding, level) in enumerate(zip(findings, levels(findings), strict=True)):
-        if level and finding.chance <= level:
+        if level and finding.p_lower <= level:
             outcomes[k] = NOT_MET if finding.premise else REFUTES
         elif outcomes[k] == REFUTES:
             outcomes[k] = finding.close

@@ -24,8 +24,8 @@ def _right(results: Results, labels: str, stage: str = "initial") -> Trials:
 def _loss(
     results: Results, labels: str, stage: str = "initial", loss: str = "cross_entropy"
 ) -> Trials:
-    loss = results.curve("figure6", labels=labels, stage=stage, logged=loss)
-    return phases.before_drop(loss, results.schedule("second_step"))
+    curves = results.curve("figure6", labels=labels, stage=stage, logged=loss)
+    return phases.before_drop(curves, results.schedule("second_step"))
 
 
 def _accuracy(results: Results, labels: str, stage: str = "initial") -> Trials:
@@ -48,7 +48,7 @@ def _hardly_updated(results: Results) -> Iterator[Finding]:
     for labels in (LESS_NOISY, NOISIER):
         what = f"labels put right, {labels} against pseudo"
         yield exceeds(what, gain(labels), gain("pseudo"), ties=True, unit=POINTS)
-    few = Trials(NOTABLE)
+    few = Trials.of_all(NOTABLE)
     yield exceeds(f"{NOTABLE:g} points against pseudo", few, gain("pseudo"), unit=POINTS)
 
 

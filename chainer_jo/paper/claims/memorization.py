@@ -75,7 +75,7 @@ def _high_rate_does_not_fit(results: Results) -> Iterator[Finding]:
         if rate > 0:
             loss = phases.before_drop(results.curve("figure3", noise_rate=rate), schedule)
             what = f"r = {rate}, loss before the drop against the entropy of the noise"
-            yield exceeds(what, loss, Trials(noise_entropy(rate)), unit=LOSS)
+            yield exceeds(what, loss, Trials.of_all(noise_entropy(rate)), unit=LOSS)
 
 
 CLAIMS = [

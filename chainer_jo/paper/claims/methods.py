@@ -18,9 +18,10 @@ def _noise_rates(table: str) -> tuple[float, ...]:
     return tuple(r for r in getattr(tables, table.upper()).keys("noise_rate") if r > 0)
 
 
-def _cell(results: Results, table: str, method: str, score: str, accuracy: str, rate: float):
-    keys = {"method": method, "score": score, "accuracy": accuracy, "noise_rate": rate}
-    return results.trials(table, **keys)
+def _cell(
+    results: Results, table: str, method: str, score: str, accuracy: str, rate: float
+) -> Trials:
+    return results.trials(table, method=method, score=score, accuracy=accuracy, noise_rate=rate)
 
 
 def _beats(
@@ -47,9 +48,8 @@ def _noise_degrades(results: Results) -> Iterator[Finding]:
 
 def _loss_misleads(results: Results) -> Iterator[Finding]:
     for rate in _noise_rates("table1"):
-        keys = {"method": "cross_entropy", "noise_rate": rate}
-        accuracy = results.curve("table1", **keys)
-        loss = results.curve("table1", logged="cross_entropy", **keys)
+        curve = partial(results.curve, "table1", method="cross_entropy", noise_rate=rate)
+        accuracy, loss = curve(), curve(logged="cross_entropy")
         what = f"r = {rate}, peak against the epoch of the lowest training loss"
         yield exceeds(what, phases.peak(accuracy), phases.at_lowest(accuracy, loss), by=NOTABLE)
 
@@ -75,8 +75,9 @@ def _falls(results: Results, table: str, method: str) -> Iterator[Finding]:
 def _fits_noise(results: Results) -> Iterator[Finding]:
     schedule = results.schedule("second_step")
     for rate in _noise_rates("table1"):
-        keys = {"method": "cross_entropy", "noise_rate": rate}
-        predicted = results.curve("table1", logged="accuracy/noisy", **keys)
+        predicted = results.curve(
+            "table1", logged="accuracy/noisy", method="cross_entropy", noise_rate=rate
+        )
         at_drop, before = phases.rises_at_drop(predicted, schedule)
         what = f"r = {rate}, rise of noisy labels predicted, at the drop against before it"
         yield exceeds(what, at_drop, before, unit=POINTS)
@@ -97,7 +98,7 @@ def _gain(results: Results, rate: float) -> Trials:
     """How far our last test accuracy is above the best score of the best other method."""
     ours = _cell(results, "table2", "joint", "last", "test", rate)
     theirs = [_cell(results, "table2", method, "best", "test", rate) for method in OTHERS]
-    if any(cell.mean is None for cell in theirs):
+    if not all(cell.finished for cell in theirs):
         return Trials({})  # which one is the best is not known yet
     return ours - max(theirs, key=lambda cell: cell.mean)
 
@@ -128,7 +129,7 @@ def _exchanged_classes(results: Results) -> Iterator[Finding]:
 
 def _beats_quoted_forward(results: Results) -> Iterator[Finding]:
     ours = results.trials("table3", method="joint", score="last", accuracy="test")
-    quoted = Trials(tables.TABLE3.value(method="forward", score="quoted"))
+    quoted = Trials.of_all(tables.TABLE3.cell(method="forward", score="quoted"))
     yield exceeds("ours against Forward, as quoted (#2)", ours, quoted, ties=True)
 
 

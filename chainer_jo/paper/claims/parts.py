@@ -25,7 +25,7 @@ def _averaging(results: Results) -> Iterator[Finding]:
 
 
 def _collapses(results: Results) -> Iterator[Finding]:
-    limit = Trials(100 - ALMOST_CORRECT)
+    limit = Trials.of_all(100 - ALMOST_CORRECT)
     for noise in NOISES:
         others = _right(results, noise, "prior", "but one")
         yield exceeds(f"{noise}, {limit.mean:g} % against the right labels", limit, others)
@@ -45,7 +45,7 @@ def _entropy_is_required(results: Results) -> Iterator[Finding]:
 
 
 def _is_stuck(results: Results) -> Iterator[Finding]:
-    limit = Trials(NOTABLE)
+    limit = Trials.of_all(NOTABLE)
     for noise in NOISES:
         first, last = (_right(results, noise, "both terms", which) for which in ("first", "last"))
         what = f"{noise}, {limit.mean:g} points against the change"

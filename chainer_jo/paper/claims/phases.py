@@ -54,7 +54,7 @@ def peak(curves: Curves) -> Trials:
         totals = [sum(each) for each in zip(*others, strict=True)]
         return by_trial[trial][totals.index(max(totals))]
 
-    diverged = {trial: None for trial, curve in curves.items() if curve is None}
+    diverged: dict[int, float | None] = {t: None for t, curve in curves.items() if curve is None}
     return Trials({trial: at(trial) for trial in by_trial} | diverged)
 
 

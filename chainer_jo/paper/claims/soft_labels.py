@@ -30,7 +30,7 @@ def _faster(results: Results) -> Iterator[Finding]:
     soft = results.curve("figure4", rule="soft")
     for rule in HARD_RULES:
         hard = results.curve("figure4", rule=rule)
-        level = phases.end(hard) - Trials(NEAR)
+        level = phases.end(hard) - Trials.of_all(NEAR)
         yield exceeds(
             f"epochs to {NEAR:g} point under where {rule} ends, {rule} against soft",
             phases.epochs_until(hard, level),
@@ -93,7 +93,7 @@ def _sure_is_right(results: Results) -> Iterator[Finding]:
     for table, accuracy in _by_range(results):
         surest = next(iter(accuracy))
         what = f"{table}, p in {surest} against almost correct"
-        yield exceeds(what, accuracy[surest], Trials(ALMOST_CORRECT))
+        yield exceeds(what, accuracy[surest], Trials.of_all(ALMOST_CORRECT))
 
 
 def _less_sure_is_less_right(results: Results) -> Iterator[Finding]:
@@ -107,7 +107,7 @@ def _unsure_is_wrong(results: Results) -> Iterator[Finding]:
     for table, accuracy in _by_range(results):
         least_sure = list(accuracy)[-1]
         what = f"{table}, p in {least_sure}, half of the labels against the right ones"
-        yield exceeds(what, Trials(HALF), accuracy[least_sure])
+        yield exceeds(what, Trials.of_all(HALF), accuracy[least_sure])
 
 
 CLAIMS = [
