@@ -1,5 +1,4 @@
-"""Whether results agree with the reference: every cell of the tables against the scatter over
-trials.
+"""Agreement of results with a reference: every cell against the scatter over trials.
 
 Chips, engines and precisions round differently, training amplifies that, and so a cell never comes
 out the same to the last digit elsewhere: it agrees if it could be one more draw of the same trials.
@@ -104,14 +103,14 @@ def read_pairs(here: Path, reference: Path) -> list[Pair]:
         raise UserError(f"{reference}: no tables there, expected the reference of {here.name}")
     pairs = []
     for number, table in sorted(ours.items()):
-        known = theirs.get(number)
+        other = theirs.get(number)
         for key in ("preset", "data"):
-            if known and known[key] != table[key]:
+            if other and other[key] != table[key]:
                 raise UserError(
-                    f"table {number}: {key} {table[key]} in {here}, {known[key]} in {reference}; "
+                    f"table {number}: {key} {table[key]} in {here}, {other[key]} in {reference}; "
                     "expected the same"
                 )
-        cells = _cells(known or {"cells": []})
+        cells = _cells(other or {"cells": []})
         pairs += [
             Pair(
                 f"Table {number}",
@@ -126,15 +125,15 @@ def read_pairs(here: Path, reference: Path) -> list[Pair]:
 
 
 def _tables(folder: Path) -> dict[int, dict]:
-    """By number, the tables of cells; Tables 4 and 5 hold no results."""
-    found = {}
+    """The tables of cells, by number; Tables 4 and 5 hold no results."""
+    tables = {}
     for path in folder.glob("table[0-9]*.json"):
         table = files.read_json(path)
         if "cells" in table:
             with files.expected(path, "what a script in reproduce/ writes"):
                 _ = table["preset"], table["data"], _cells(table)
-                found[int(table["table"])] = table
-    return found
+                tables[int(table["table"])] = table
+    return tables
 
 
 def _cells(table: dict) -> dict[str, Trials]:
@@ -191,12 +190,8 @@ def judge(pairs: Sequence[Pair]) -> list[Judged]:
     typical = _typical_variances(compared)
     for table in dict.fromkeys(pair.table for pair in compared):
         compared += _mean([p for p in compared if p.table == table], typical)
-    pairs = [*(p for p in pairs if not p.comparable), *compared]
-    judged = []
-    for pair in pairs:
-        if not pair.comparable:
-            judged.append(_without_numbers(pair))
-            continue
+    judged = [_without_numbers(pair) for pair in pairs if not pair.comparable]
+    for pair in compared:
         # Means over many cells are steadier than any of these, and stand alone.
         limit = _limit(pair, typical.get(pair.unit), ERROR_RATE / len(compared))
         # Sums of the same numbers in another order differ in the last bit.
@@ -252,8 +247,8 @@ def _mean(pairs: Sequence[Pair], typical: dict[str, float]) -> list[Pair]:
 
 
 def _typical_variances(pairs: Iterable[Pair]) -> dict[str, float]:
-    """Of every unit, the median of its cells' variances."""
-    known = defaultdict(list)
+    """The median of the cells' variances, by unit."""
+    by_unit = defaultdict(list)
     for pair in pairs:
-        known[pair.unit].append(pair.squares / pair.degrees)
-    return {unit: statistics.median(variances) for unit, variances in known.items()}
+        by_unit[pair.unit].append(pair.squares / pair.degrees)
+    return {unit: statistics.median(variances) for unit, variances in by_unit.items()}

@@ -46,7 +46,7 @@ def comparison_table(study: Study, printed: PrintedTable, noise: str) -> Table:
 
 
 def _premise(study: Study) -> str:
-    """What cross entropy's numbers cannot show, as the preset was chosen by them."""
+    """The limit of cross entropy's numbers: the preset was chosen by them."""
     if not study.of_the_preset or MEMORISED not in study.preset.premises:
         return ""
     return (
@@ -57,7 +57,7 @@ def _premise(study: Study) -> str:
 
 
 def _runs(study: Study, method: str, noise: str, rates: Sequence[float]) -> Runs:
-    """Those of a method: the second step of ours, or a baseline."""
+    """The runs of a method: the second step of ours, or a baseline."""
     trials = study.comparison_trials()
     if method == "joint":
         return {rate: [study.joint(noise, rate, trial) for trial in trials] for rate in rates}

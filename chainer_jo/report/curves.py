@@ -99,7 +99,7 @@ class Series:
 
     @property
     def epochs(self) -> int:
-        """Of the trial that has come furthest."""
+        """Epochs of the trial that has come furthest."""
         return max(map(len, self.trials.values()), default=0)
 
     @cached_property

@@ -34,7 +34,7 @@ class Figure(Output):
     study : what its runs are of; with it, the page says what the paper's figure shows and whether
         the runs bear that out.
     inset : what is magnified.
-    settled : whether bands and axis are those of the epochs from the first of `marks` on.
+    settled : True if bands and axis are of the epochs from the first of `marks` on.
     """
 
     number: int
@@ -68,7 +68,7 @@ class Figure(Output):
 
     @property
     def marks(self) -> dict[int, str]:
-        """After which epochs a learning rate is divided, and from which on labels are updated."""
+        """Events by epoch: learning rates divided after it, label updates from it on."""
         runs = [run for curve in self.curves for run in curve.experiments]
         drops = {drop: "lr / 10" for run in runs for drop in run.optimization.drops}
         starts = {run.relabelling.start: "updates start" for run in runs if run.relabelling}
@@ -92,8 +92,7 @@ class Figure(Output):
         return judged(OutputResults(self.study, [self], store), self.name) if self.study else []
 
     def page(self, store: RunStore, origin: dict) -> Page:
-        """The caption, where every curve ends, what the paper's figure shows and whether this one
-        does."""
+        """Caption, the end of every curve, and the claims about the paper's figure, held here."""
         quantity = QUANTITIES[self.key]
         rows: list[tuple[str, list[Entry]]] = []
         for curve, series in zip(self.curves, self.read(store), strict=True):
@@ -116,7 +115,7 @@ class Figure(Output):
         return Page(self.title, self.caption, notes, grids, heading, points)
 
     def data(self, store: RunStore, origin: dict) -> dict:
-        """Where every curve ends."""
+        """The end of every curve."""
         curves, complete = [], True
         for curve, series in zip(self.curves, self.read(store), strict=True):
             last = series.by_epoch[-1] if series.epochs else Trials({})
@@ -162,7 +161,7 @@ class Figure(Output):
         return {n: self.curves[n].read(store, "classification") for n in soft}
 
     def read(self, store: RunStore) -> list[Series]:
-        """What the runs of every curve have logged so far."""
+        """The logged values of every curve so far."""
         return [curve.read(store, self.key) for curve in self.curves]
 
     def _rows(self, all_series: Sequence[tuple[str, Series]], origin: dict) -> Iterator[list]:

@@ -1,4 +1,4 @@
-"""How figures look: legible in print, in grey, and to colour-blind readers."""
+"""Style of figures: legible in print, in grey, and to colour-blind readers."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Report:
         return [output for output in outputs if (folder / f"{output.name}.md").exists()]
 
     def _found(self, store: RunStore, origin: dict, folder: Path) -> _Found:
-        """What has been written to a results folder so far."""
+        """The tables, figures and claims in a results folder so far."""
         shown: dict[str, list[tuple[int, _Part]]] = {"table": [], "figure": []}
         for output in self.shown(folder):
             part = _Part(output.name, output.data(store, origin), output.page(store, origin))
@@ -87,7 +87,7 @@ class _Found(NamedTuple):
     provenance: dict
 
 
-#: What the page begins with, below a sentence.
+#: Tables and figures that the page begins with, below a sentence.
 FIRST = ("table1", "figure2")
 
 

@@ -24,7 +24,7 @@ _DECIDED = (verdicts.HOLDS, verdicts.DOES_NOT_HOLD, verdicts.TIE, verdicts.PREMI
 
 
 def claims_html(claims: Sequence[Mapping], rule: str) -> str:
-    """How many claims have which verdict; those that are decided, by group; the others, folded."""
+    """The number of claims with each verdict; decided claims by group; the others, folded."""
     counts = Counter(claim["verdict"] for claim in claims)
     tally = " ".join(
         _badge(verdict, f"{counts[verdict]} {verdict}")
@@ -59,16 +59,16 @@ def _all(claims: Iterable[Mapping]) -> str:
 
 
 def _badge(verdict: str, text: str) -> str:
-    look, sign = _SIGNS[verdict]
+    css_class, sign = _SIGNS[verdict]
     sign = f'<span aria-hidden="true">{sign}</span>'
-    return f'<span class="verdict {look}">{sign} {escape(text)}</span>'
+    return f'<span class="verdict {css_class}">{sign} {escape(text)}</span>'
 
 
 def _claim(claim: Mapping) -> str:
     """One claim: verdict, statement and place; below them what was compared, and the numbers."""
     verdict, label = claim["verdict"], claim["label"]
     place = f'<span class="place">{escape(claim["place"])}</span>'
-    said = f"{_badge(verdict, label)} {prose(claim['statement'])} {place}"
+    summary = f"{_badge(verdict, label)} {prose(claim['statement'])} {place}"
     compared = f"<p><b>Compared:</b> {prose(claim['check'])}</p>\n"
     if verdict != verdicts.NOT_RUN:
         rows = "".join(map(_finding, claim["findings"]))
@@ -77,7 +77,7 @@ def _claim(claim: Mapping) -> str:
         reason = ": ".join(filter(None, (label[:1].upper() + label[1:], "; ".join(why)))) + "."
         table = f'<table class="findings">{_HEAD}<tbody>{rows}</tbody></table>'
         compared += f'<div class="scroll">{table}</div>\n<p>{prose(reason)}</p>'
-    return folded(said, compared, escape(claim["id"]))
+    return folded(summary, compared, escape(claim["id"]))
 
 
 _HEAD = "<thead><tr>{}</tr></thead>".format(

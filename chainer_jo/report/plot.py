@@ -29,7 +29,7 @@ FINE: dict[str, Any] = {"fontsize": 8.5, "color": style.MUTED}
 BLANK: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
 """Under a note, lest a line of another run through it."""
 MAGNIFIED = 1.5
-"""How many times as high curves have to be in a window of their own, to be worth it."""
+"""Least factor by which a window of their own has to raise curves, to be worth it."""
 NOTE_WIDTH = 74
 """Characters."""
 LETTER, NOTE_ROW = 0.015, 0.05
@@ -186,13 +186,13 @@ def _magnify(
 
 
 def _columns(labels: Sequence[str]) -> int:
-    """How many labels fit side by side above the axes."""
+    """The number of labels that fit side by side above the axes."""
     longest = max(map(len, labels))
     return 3 if longest <= 10 and len(labels) > 2 else 2 if longest <= 26 else 1
 
 
 def images(canvas: Canvas) -> dict[str, bytes]:
-    """What is drawn as PNG and PDF; the same drawing always gives the same bytes."""
+    """A drawing as PNG and PDF; the same drawing always gives the same bytes."""
     made = {}
     for suffix, metadata in ((".png", {"Software": None}), (".pdf", {"CreationDate": None})):
         out = io.BytesIO()

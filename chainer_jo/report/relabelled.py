@@ -1,4 +1,4 @@
-"""Which labels the first step changed, and Figures 7 and 8, which show some."""
+"""Labels that the first step changed, and Figures 7 and 8, which show some."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from chainer_jo.runs.store import RunStore
 
 #: Images that a figure shows from either end.
 ENDS = 2
-#: What the ends are called.
+#: Names of the ends.
 SURE = {"top": "surest", "bottom": "least sure"}
-#: Why there is nothing to show of a first step that has finished.
+#: The reason why a finished first step has nothing to show.
 LOST = "as it was; the labels that the first step ended with are not in this folder"
 
 
@@ -52,8 +52,8 @@ class Relabelled:
     def by(
         store: RunStore, first_step: Experiment, load: Callable[[], LabelledData]
     ) -> Relabelled | None:
-        """What a first step did; None if it has not finished, or its labels are not here. UserError
-        if it was on other data."""
+        """The changes of a first step; None if it has not finished, or its labels are not here.
+        UserError if it was on other data."""
         labels = store.labels(first_step)
         if labels is None or store.result(first_step) is None:
             return None
@@ -76,7 +76,7 @@ def _files(data: LabelledData) -> ImageFiles:
 
 
 def drawn_for(names: Sequence[str], origin: dict) -> str:
-    """What the stand-in draws for these classes, as a sentence; of other data nothing."""
+    """The stand-in's drawings of these classes, as a sentence; empty for other data."""
     if origin["data"] != CLOTHING1M_STANDIN:
         return ""
     drawn = (f"a {name} is {glyph(name)}" for name in names)
@@ -156,7 +156,7 @@ class RelabelledFigure(Output):
         return {**images, ".csv": as_csv(table)}
 
     def _rows(self, store: RunStore) -> tuple[list[dict], int | None]:
-        """What is shown, from left to right, and how many images moved; None before the run."""
+        """The images shown, from left to right, and the number moved; None before the run."""
         relabelled = Relabelled.by(store, self.first_step, self.load)
         if relabelled is None:
             return [], None
@@ -177,13 +177,13 @@ class RelabelledFigure(Output):
         ], len(moved)
 
     def _footnote(self, origin: dict, total: int | None) -> str:
-        found = (
+        progress = (
             "not finished yet"
             if total is None
             else f"{total} images were relabelled {self.before} → {self.after}"
         )
         key = drawn_for((self.before, self.after), origin)
-        return f"Preset {origin['preset']}, data {origin['data']}; {found}.{key}"
+        return f"Preset {origin['preset']}, data {origin['data']}; {progress}.{key}"
 
     def _draw(self, rows: list[dict], footnote: str) -> dict[str, bytes]:
         with matplotlib.rc_context(style.RC):

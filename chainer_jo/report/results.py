@@ -6,15 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from chainer_jo.paper.claims.claim import Claim
 from chainer_jo.paper.trials import Trials
-from chainer_jo.report.cells import (
-    DIVERGED,
-    Cell,
-    Quantity,
-    noisy_labels_right,
-    result,
-    state,
-    trials,
-)
+from chainer_jo.report import cells
 from chainer_jo.report.curves import QUANTITIES
 from chainer_jo.report.output import Output
 from chainer_jo.report.words import of_the_paper
@@ -23,7 +15,7 @@ from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore
 
 #: The cell of a table that is not among the outputs: no runs.
-NO_CELL = Cell({}, {}, (), noisy_labels_right)
+NO_CELL = cells.Cell({}, {}, (), cells.noisy_labels_right)
 
 
 class OutputResults:
@@ -41,7 +33,7 @@ class OutputResults:
         return self.study.preset.premises if self.study.of_the_preset else ()
 
     def decides(self, claim: Claim) -> bool:
-        """Whether these runs are what the claim is about."""
+        """True if the claim is about these runs."""
         shown = not self.outputs.keys().isdisjoint(claim.shown_in)
         return shown and (not claim.own_images or of_the_paper(self.study.data))
 
@@ -51,10 +43,10 @@ class OutputResults:
             classes = keys.pop("classes")
             cell = {"method": "joint", "score": "last", "accuracy": "recovery", **keys}
             runs = self._cell("table2", cell).experiments
-            return trials(self.store, runs, self._by_class(classes))
+            return cells.trials(self.store, runs, self._by_class(classes))
         if kind == "label_accuracy":
             runs = self._curve("figure5", keys)[0] or self._curve("figure6", keys)[0]
-            return trials(self.store, runs, _labels_right)
+            return cells.trials(self.store, runs, _labels_right)
         return self._cell(kind, keys).trials(self.store)
 
     def curve(self, kind: str, logged: str = "", **keys) -> Mapping[int, Sequence[float] | None]:
@@ -69,8 +61,8 @@ class OutputResults:
         def read(run: Experiment) -> list[float]:
             return [QUANTITIES[name].factor * epoch[name] for epoch in self.store.log(run)]
 
-        ended = ((run, state(self.store, run)) for run in runs)
-        return {run.seed: None if how == DIVERGED else read(run) for run, how in ended if how}
+        ended = [(run, end) for run in runs if (end := cells.state(self.store, run))]
+        return {run.seed: None if end == cells.DIVERGED else read(run) for run, end in ended}
 
     def schedule(self, name: str) -> tuple[int, Sequence[int]]:
         """Epochs and learning-rate drops of ``second_step`` or ``figure3`` in this study."""
@@ -79,33 +71,30 @@ class OutputResults:
         optimization = self.outputs[name].experiments[0].optimization
         return optimization.epochs, optimization.drops
 
-    def _cell(self, name: str, keys: Mapping) -> Cell:
-        """A table's cell, or one in the text beside a figure; a cell without runs if none has these
-        keys."""
-        cells = self.outputs[name].cells if name in self.outputs else ()
-        return next((cell for cell in cells if cell.keys == keys), NO_CELL)
+    def _cell(self, name: str, keys: Mapping) -> cells.Cell:
+        """A table's cell, or one in the text beside a figure; `NO_CELL` if none has these keys."""
+        of_output = self.outputs[name].cells if name in self.outputs else ()
+        return next((cell for cell in of_output if cell.keys == keys), NO_CELL)
 
     def _curve(self, name: str, keys: Mapping) -> tuple[Sequence[Experiment], str]:
         """The runs of a figure's curve, and its quantity."""
         return self.outputs[name].curve(keys) if name in self.outputs else ((), "")
 
-    def _by_class(self, classes: str) -> Quantity:
+    def _by_class(self, classes: str) -> cells.Quantity:
         """Recovery of the classes that asymmetric noise exchanges, or of the others."""
 
         def read(store: RunStore, experiment: Experiment) -> float:
             exchanged = self.study.preset.exchanged_classes
-            first_step = experiment.first_step or experiment
-            values = result(store, first_step)["last"]["recovery_by_class"]
-            chosen = [
-                v for k, v in enumerate(values) if (k in exchanged) == (classes == "exchanged")
-            ]
+            last = cells.result(store, experiment.first_step or experiment)["last"]
+            by_class, wanted = enumerate(last["recovery_by_class"]), classes == "exchanged"
+            chosen = [value for k, value in by_class if (k in exchanged) == wanted]
             return 100 * sum(chosen) / len(chosen)
 
         return read
 
 
 def _labels_right(store: RunStore, experiment: Experiment) -> float:
-    """The share of the labels that a second step or a baseline trains on that is right."""
+    """The accuracy (percent) of the labels that a second step or a baseline trains on."""
     if experiment.first_step:
-        return 100 * result(store, experiment.first_step)["last"]["recovery"]
-    return noisy_labels_right(store, experiment)
+        return 100 * cells.result(store, experiment.first_step)["last"]["recovery"]
+    return cells.noisy_labels_right(store, experiment)

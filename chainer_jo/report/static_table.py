@@ -16,7 +16,7 @@ from chainer_jo.report.words import images
 from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore
 
-#: Of CIFAR-10, and of the digits.
+#: The number of classes of CIFAR-10, and of the digits.
 CLASSES = 10
 
 

@@ -89,12 +89,12 @@ class Table(Output):
         return list(dict.fromkeys(e for cell in self.cells for e in cell.experiments))
 
     def has_a_line(self, store: RunStore) -> bool:
-        """Whether a row or column of several cells has all of its numbers; others are quoted."""
+        """True if a row or column of several cells has all of its numbers; others are quoted."""
         lines = [
             [cell for cell in line if cell.experiments]
             for block in self.blocks
-            for way in ("row", "column")
-            for line in block.lines(way)
+            for direction in ("row", "column")
+            for line in block.lines(direction)
         ]
         return any(
             len(line) > 1 and all(cell.trials(store).finished for cell in line) for line in lines
@@ -110,17 +110,17 @@ class Table(Output):
         """Every cell with its trials."""
         cells, complete = [], True
         for cell in self.cells:
-            found = cell.trials(store)
-            complete &= found.complete
+            ended = cell.trials(store)
+            complete &= ended.complete
             cells.append(
                 {
                     "row": dict(cell.row),
                     "column": dict(cell.column),
                     "paper": cell.paper,
-                    "mean": found.mean_or_none,
-                    "std": found.std,
-                    "trials": list(found.finished),
-                    "diverged": found.diverged,
+                    "mean": ended.mean_or_none,
+                    "std": ended.std,
+                    "trials": list(ended.finished),
+                    "diverged": ended.diverged,
                     "runs": [e.id for e in cell.experiments],
                 }
             )
@@ -144,16 +144,16 @@ class Table(Output):
         names = list(dict.fromkeys(key for cell in self.cells for key in cell.keys))
         yield ["preset", "data", *names, "paper", "mean", "std", "trials", "planned"]
         for cell in self.cells:
-            found = cell.trials(store)
+            ended = cell.trials(store)
             yield [
                 origin["preset"],
                 origin["data"],
                 *(cell.keys.get(name, "") for name in names),
                 cell.paper,
-                found.mean_or_none,
-                found.std,
-                len(found.finished),
-                found.planned,
+                ended.mean_or_none,
+                ended.std,
+                len(ended.finished),
+                ended.planned,
             ]
 
     def _origin_line(self, store: RunStore, origin: dict) -> str:
@@ -162,7 +162,7 @@ class Table(Output):
         computed = [cell.trials(store) for cell in cells]
         parts = [_over_trials(computed)]
         unfinished = any("…" in cell.number(store).state for cell in cells)
-        if unfinished and any(found.done for found in computed):
+        if unfinished and any(ended.done for ended in computed):
             parts.append("…: still to be run")
         if of_the_paper(origin["data"]) and any(cell.paper is not None for cell in self.cells):
             parts.append("[the paper's number]")
@@ -174,13 +174,13 @@ class Table(Output):
 
 
 def _over_trials(computed: Sequence[Trials]) -> str:
-    """How many trials the numbers are means over."""
-    done = {len(found.finished) for found in computed}
+    """The number of trials that the numbers are means over."""
+    done = {len(ended.finished) for ended in computed}
     most = max(done, default=0)
     if not most:
         return "no trial has finished yet"
     if most == 1:
-        planned = max(found.planned for found in computed)
+        planned = max(ended.planned for ended in computed)
         return f"one trial of {planned}" if planned > 1 else "one trial"
     each = f"mean ± standard deviation over {most} trials"
     if len(done) == 1:

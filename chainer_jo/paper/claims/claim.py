@@ -20,16 +20,9 @@ TOO_FEW_TRIALS = "too few trials"
 NOT_ALL_RUN = "not all run"
 NOT_RUN = "not run"
 VERDICTS = (
-    HOLDS,
-    DOES_NOT_HOLD,
-    TIE,
-    PREMISE,
-    NO_PREMISE,
-    UNDECIDED,
-    TOO_FEW_TRIALS,
-    NOT_ALL_RUN,
-    NOT_RUN,
-)
+    HOLDS, DOES_NOT_HOLD, TIE, PREMISE, NO_PREMISE,
+    UNDECIDED, TOO_FEW_TRIALS, NOT_ALL_RUN, NOT_RUN,
+)  # fmt: skip
 """`PREMISE`: it holds, but the preset was chosen for that, so it is no finding."""
 
 
@@ -135,8 +128,7 @@ class Verdict:
 
     @property
     def remarks(self) -> list[str]:
-        """What to say of each comparison: its outcome; if that is undecided, how probable so small
-        or so large a difference is by chance, and from where on that would decide."""
+        """Outcome of each comparison; if undecided, its p-value and the level that would decide."""
         levels = decision.levels(self.findings)
         return [
             _undecided(finding, level) if level and outcome == decision.UNDECIDED else outcome
@@ -145,7 +137,7 @@ class Verdict:
 
     @property
     def against(self) -> int:
-        """How many comparisons that decide nothing speak against the claim by themselves."""
+        """The number of undecided comparisons that speak against the claim by themselves."""
         undecided = self._with_outcome(decision.UNDECIDED)
         return sum(finding.outcome == decision.REFUTES for finding in undecided)
 
@@ -159,20 +151,15 @@ class Verdict:
     @property
     def trials(self) -> tuple[int, int]:
         """The fewest and the most trials behind a comparison; 0 where one is not run."""
+        pairs = zip(self.findings, self.outcomes, strict=True)
         unrun = (decision.NOT_RUN, decision.PARTLY_RUN)
-        numbers = [
-            0 if outcome in unrun else len(finding.difference.finished)
-            for finding, outcome in zip(self.findings, self.outcomes, strict=True)
-        ]
+        numbers = [0 if out in unrun else len(f.difference.finished) for f, out in pairs]
         return min(numbers), max(numbers)
 
     @property
     def diverged(self) -> int:
         """The most trials that diverged on a side of one comparison."""
-        return max(
-            max(finding.a.diverged, finding.b.diverged, finding.difference.diverged)
-            for finding in self.findings
-        )
+        return max(s.diverged for f in self.findings for s in (f.a, f.b, f.difference))
 
     @property
     def label(self) -> str:
@@ -192,7 +179,7 @@ class Verdict:
 
     @property
     def reason(self) -> str:
-        """How many comparisons have each outcome, and which ones keep the claim from holding."""
+        """The number of comparisons with each outcome, and those that keep it from holding."""
         counts, n = self.counts, len(self.findings)
         parts = [f"{counts[decision.SUPPORTS]} of {n} comparisons support it"]
         for outcome, words in _WORDS.items():

@@ -1,4 +1,4 @@
-"""When a difference decides: the one rule that all claims share.
+"""The rule by which a difference decides, shared by all claims.
 
 Runs of one trial have one seed: the same validation split and noisy labels of each kind, and the
 same initial weights and order of the images in each step. What is compared is therefore subtracted
@@ -63,11 +63,11 @@ class Finding:
 
     Parameters
     ----------
-    what : which numbers these are, in words.
-    ties : whether the numbers are percentages of which a difference within `TIE` is a tie.
-    premise : whether it is what the claim starts from, rather than what it says.
+    what : the numbers compared, in words.
+    ties : True for percentages of which a difference within `TIE` is a tie.
+    premise : True for an assumption of the claim, which is no statement of it.
     unit : of both; the difference of percentages is in points.
-    partly : whether these are means over more than has been run.
+    partly : True for means over more than has been run.
     """
 
     what: str
@@ -161,15 +161,12 @@ class Finding:
 def exceeds(
     what: str, a: Trials, b: Trials, by: float = 0.0, *, ties: bool = False, unit: str = PERCENT
 ) -> Finding:
-    """Whether `a` is more than `by` above `b`.
-
-    With a negative `by`: whether `a` is less than that much below `b`.
-    """
+    """Test that `a` is more than `by` above `b`; with a negative `by`, less than that below."""
     return Finding(what, a, b, by, ties, unit=unit)
 
 
 def keeps_up(what: str, a: Trials, b: Trials) -> Finding:
-    """Whether `a` is less than `NOTABLE` points below `b`: the test of non-inferiority.
+    """Test of non-inferiority: `a` is less than `NOTABLE` points below `b`.
 
     A loss of `NOTABLE` passes in one case of 40, whatever the scatter; a smaller one passes once
     there are trials enough to tell.
@@ -180,8 +177,8 @@ def keeps_up(what: str, a: Trials, b: Trials) -> Finding:
 def on_average(
     what: str, a: dict[float, Trials], b: dict[float, Trials], by: float = 0.0
 ) -> Finding:
-    """Whether the mean of `a` over all noise rates is more than `by` above that of `b`; both by
-    noise rate. Nothing is decided by the rates that have been run as long as others have not."""
+    """Test that the mean of `a` over all noise rates is more than `by` above the mean of `b`; both
+    by noise rate. Nothing is decided by the rates that have been run as long as others have not."""
     run = [rate for rate in a if a[rate].numbers and b[rate].numbers]
     over = f"mean over r = {', '.join(f'{rate:g}' for rate in run or a)}"
     partly = f" alone of {len(a)} rates" if 0 < len(run) < len(a) else ""
@@ -195,14 +192,14 @@ def levels(findings: Sequence[Finding]) -> list[float | None]:
     - 1), and so on, up to the first that does not, whose level all after it would have to reach.
     None for one without a `p_value`."""
     p_values = {k: f.p_value for k, f in enumerate(findings) if f.p_value is not None}
-    found: dict[int, float] = {}
+    holm: dict[int, float] = {}
     level, refuted = 0.0, True
     for rank, k in enumerate(sorted(p_values, key=p_values.__getitem__)):
         if refuted:
             level = ALPHA / (len(p_values) - rank)
             refuted = p_values[k] <= level
-        found[k] = level
-    return [found.get(k) for k in range(len(findings))]
+        holm[k] = level
+    return [holm.get(k) for k in range(len(findings))]
 
 
 def together(findings: Sequence[Finding]) -> list[str]:

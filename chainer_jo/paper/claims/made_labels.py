@@ -13,7 +13,7 @@ from chainer_jo.paper.trials import Trials
 LESS_NOISY, NOISIER = (f"symmetric_{rate}" for rate in FIGURES_5_6_NOISE_RATES)
 NOISY = (LESS_NOISY, NOISIER, "pseudo")
 LOSSES = {"cross_entropy": "cross entropy", "classification": "KL divergence"}
-"""What the paper may call the training loss, by its name in a log: the KL divergence (eq. 6) is the
+"""Names of the training loss in the paper, by those in a log: the KL divergence (eq. 6) is the
 objective, and lower by the entropy of soft labels."""
 
 

@@ -18,7 +18,7 @@ LOSS = "nats"
 CLOSE_TO_ZERO = 0.1
 """A training loss is called close to 0 below this part of the first epoch's."""
 CLEARLY = 0.1
-"""By how much a training loss (nats) is clearly higher: less than half of what the entropy of the
+"""Nats by which a training loss is clearly higher: less than half of what the entropy of the
 labels itself rises by in the smallest step, from r = 0.7 to 0.9."""
 CLASSES = 10
 

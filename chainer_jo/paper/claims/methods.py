@@ -95,7 +95,7 @@ def _keeps(results: Results, table: str) -> Iterator[Finding]:
 
 
 def _gain(results: Results, rate: float) -> Trials:
-    """How far our last test accuracy is above the best score of the best other method."""
+    """Our last test accuracy less the best score of the best other method."""
     ours = _cell(results, "table2", "joint", "last", "test", rate)
     theirs = [_cell(results, "table2", method, "best", "test", rate) for method in OTHERS]
     if not all(cell.finished for cell in theirs):

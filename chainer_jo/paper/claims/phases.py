@@ -77,7 +77,7 @@ def after_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Trials:
 
 
 def rises_at_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> tuple[Trials, Trials]:
-    """By how much it rises where the learning rate is first divided, and right before: from one
+    """Rise of a curve where the learning rate is first divided, and right before: from one
     twentieth of the epochs to the next."""
     epochs, (drop, *_) = schedule
     span = _span(epochs)
@@ -88,8 +88,7 @@ def rises_at_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> tuple[
 
 
 def epochs_until(curves: Curves, levels: Trials) -> Trials:
-    """How many epochs until the curve of a trial first reaches the level of that trial; its whole
-    length if it never does."""
+    """Epochs until a trial's curve first reaches the trial's level; all epochs if it never does."""
 
     def count(trial: int) -> int | None:
         curve, level = curves[trial], levels.at(trial)
