@@ -47,10 +47,8 @@ class PrintedTable:
 
     @overload
     def keys(self, name: NumberName, **given: Key) -> tuple[Number, ...]: ...
-
     @overload
     def keys(self, name: WordName, **given: Key) -> tuple[str, ...]: ...
-
     def keys(self, name: str, **given: Key) -> tuple[Any, ...]:
         """The values of the key `name`, in the paper's order, among the cells where `given` hold;
         KeyError for other names than the table's."""
@@ -102,15 +100,10 @@ def rows(text: str) -> Iterator[Row]:
     for line in text.strip().splitlines():
         head, _, rest = line.partition(":")
         words = [block.split() for block in rest.split("|")]
-        starred = frozenset(
-            (b, c)
-            for b, block in enumerate(words)
-            for c, word in enumerate(block)
-            if word[0] == "*"
-        )
-        yield Row(
-            head.strip(), tuple(tuple(w.lstrip("*") for w in block) for block in words), starred
-        )
+        places = ((b, c) for b, block in enumerate(words) for c in range(len(block)))
+        starred = frozenset((b, c) for b, c in places if words[b][c][0] == "*")
+        blocks = tuple(tuple(word.lstrip("*") for word in block) for block in words)
+        yield Row(head.strip(), blocks, starred)
 
 
 def number(text: str) -> Number:

@@ -111,16 +111,11 @@ def read_pairs(here: Path, reference: Path) -> list[Pair]:
                     "expected the same"
                 )
         cells = _cells(other or {"cells": []})
-        pairs += [
-            Pair(
-                f"Table {number}",
-                _name(cell),
-                "labels" if cell["row"].get("quantity") == "number" else "percent",
-                read_trials(cell),
-                cells.get(_name(cell), Trials({})),
-            )
-            for cell in table["cells"]
-        ]
+        for cell in table["cells"]:
+            name, quantity = _name(cell), cell["row"].get("quantity")
+            unit = "labels" if quantity == "number" else "percent"
+            trials, others = read_trials(cell), cells.get(name, Trials({}))
+            pairs.append(Pair(f"Table {number}", name, unit, trials, others))
     return pairs
 
 

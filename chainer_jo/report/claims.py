@@ -162,6 +162,7 @@ def as_json(claim: paper.Claim, group: str, verdict: paper.Verdict, results: Out
     features = results.study.features
     if features and not {"figure5", "figure6"}.isdisjoint(claim.shown_in):
         remarks.append(f"pseudo labels are {clusters(features)}")
+    compared = zip(verdict.findings, verdict.outcomes, verdict.remarks, strict=True)
     return {
         "id": claim.id,
         "group": group,
@@ -178,10 +179,7 @@ def as_json(claim: paper.Claim, group: str, verdict: paper.Verdict, results: Out
         "comparisons": len(verdict.findings),
         "counts": dict(verdict.counts),
         "reason": "; ".join([verdict.reason, *remarks]),
-        "findings": [
-            _finding(*each)
-            for each in zip(verdict.findings, verdict.outcomes, verdict.remarks, strict=True)
-        ],
+        "findings": [_finding(*each) for each in compared],
     }
 
 

@@ -34,16 +34,8 @@ def table3(study: Study) -> Table:
     rows = []
     for (method, which), runs in experiments.items():
         keys = {"method": method, "score": which}
-        cell = Cell(
-            keys,
-            {"accuracy": "test"},
-            runs,
-            score(which, "test"),
-            TABLE3.value(**keys),
-            TABLE3.is_bold(**keys),
-            digits=2,
-            competes=bool(runs),
-        )
+        column, paper = {"accuracy": "test"}, (TABLE3.value(**keys), TABLE3.is_bold(**keys))
+        cell = Cell(keys, column, runs, score(which, "test"), *paper, digits=2, competes=bool(runs))
         rows.append((f"#{next(numbers)} {METHODS[method]}, {which}", [cell]))
     block = Block(["accuracy"], rows, best="column")
     caption = f"{TABLE3.caption}; {data_set(study.data)}."

@@ -26,20 +26,15 @@ _DECIDED = (verdicts.HOLDS, verdicts.DOES_NOT_HOLD, verdicts.TIE, verdicts.PREMI
 def claims_html(claims: Sequence[Mapping], rule: str) -> str:
     """The number of claims with each verdict; decided claims by group; the others, folded."""
     counts = Counter(claim["verdict"] for claim in claims)
-    tally = " ".join(
-        _badge(verdict, f"{counts[verdict]} {verdict}")
-        for verdict in filter(counts.get, verdicts.VERDICTS)
-    )
+    counted = {v: f"{counts[v]} {v}" for v in verdicts.VERDICTS if counts[v]}
+    tally = " ".join(_badge(verdict, text) for verdict, text in counted.items())
     decided = [claim for claim in claims if claim["verdict"] in _DECIDED]
     groups = "\n".join(
         f"<h3>{prose(group)}</h3>\n{_all(c for c in decided if c['group'] == group)}"
         for group in dict.fromkeys(claim["group"] for claim in decided)
     )
     rest = [claim for claim in claims if claim not in decided]
-    still = ", ".join(
-        f"{counts[verdict]} {verdict}" for verdict in filter(counts.get, verdicts.VERDICTS)
-        if verdict not in _DECIDED
-    )  # fmt: skip
+    still = ", ".join(text for verdict, text in counted.items() if verdict not in _DECIDED)
     return (
         f"<p>Of {len(claims)} statements of the paper that numbers can bear out or refute: {tally}"
         f"</p>\n{groups}\n"

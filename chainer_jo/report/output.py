@@ -142,17 +142,15 @@ def as_csv(rows: Iterable[Sequence]) -> str:
 
 def write_all(path: Path, contents: Contents) -> list[Path]:
     """Writes files that differ in their endings; returns their paths."""
-    return [_write(path.with_name(path.name + end), content) for end, content in contents.items()]
-
-
-def _write(path: Path, content: str | bytes | dict | list) -> Path:
-    if isinstance(content, str):
-        files.write_text(path, content)
-    elif isinstance(content, bytes):
-        files.write(path, partial(_save, content))
-    else:
-        files.write_json(path, content)
-    return path
+    by_path = {path.with_name(path.name + end): content for end, content in contents.items()}
+    for path, content in by_path.items():
+        if isinstance(content, str):
+            files.write_text(path, content)
+        elif isinstance(content, bytes):
+            files.write(path, partial(_save, content))
+        else:
+            files.write_json(path, content)
+    return list(by_path)
 
 
 def _save(content: bytes, file: IO[bytes]) -> None:

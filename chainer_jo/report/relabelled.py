@@ -177,11 +177,8 @@ class RelabelledFigure(Output):
         ], len(moved)
 
     def _footnote(self, origin: dict, total: int | None) -> str:
-        progress = (
-            "not finished yet"
-            if total is None
-            else f"{total} images were relabelled {self.before} → {self.after}"
-        )
+        moved = f"{total} images were relabelled {self.before} → {self.after}"
+        progress = "not finished yet" if total is None else moved
         key = drawn_for((self.before, self.after), origin)
         return f"Preset {origin['preset']}, data {origin['data']}; {progress}.{key}"
 

@@ -41,10 +41,7 @@ class Block:
         """The numbers of its cells, next to the paper's if the data set is the paper's."""
         best, beside = {id(cell) for cell in self.best_cells(store)}, of_the_paper(data)
         rows = [
-            (
-                label,
-                [c.number(store, id(c) in best, beside) if c else Number() for c in cells],
-            )
+            (label, [c.number(store, id(c) in best, beside) if c else Number() for c in cells])
             for label, cells in self.rows
         ]
         return Grid(self.headers, rows, self.title, self.groups, self.marked)
@@ -145,16 +142,10 @@ class Table(Output):
         yield ["preset", "data", *names, "paper", "mean", "std", "trials", "planned"]
         for cell in self.cells:
             ended = cell.trials(store)
-            yield [
-                origin["preset"],
-                origin["data"],
-                *(cell.keys.get(name, "") for name in names),
-                cell.paper,
-                ended.mean_or_none,
-                ended.std,
-                len(ended.finished),
-                ended.planned,
-            ]
+            keys = (cell.keys.get(name, "") for name in names)
+            means = cell.paper, ended.mean_or_none, ended.std
+            counts = len(ended.finished), ended.planned
+            yield [origin["preset"], origin["data"], *keys, *means, *counts]
 
     def _origin_line(self, store: RunStore, origin: dict) -> str:
         """The note below the caption: preset, data, trials, and the meaning of the signs."""

@@ -65,16 +65,10 @@ def _follows_the_truth(results: Results) -> Iterator[Finding]:
     truth = _loss(results, "ground_truth")
     for loss, name in LOSSES.items():
         for labels in NOISY:
-            initial, updated = (
-                _loss(results, labels, stage, loss) for stage in ("initial", "updated")
-            )
-            yield exceeds(
-                f"{labels}, half the distance of the initial loss to the true labels' against the "
-                f"updated, {name}",
-                abs(initial - truth) * 0.5,
-                abs(updated - truth),
-                unit=LOSS,
-            )
+            initial = abs(_loss(results, labels, "initial", loss) - truth) * 0.5
+            updated = abs(_loss(results, labels, "updated", loss) - truth)
+            what = f"{labels}, half the distance of the initial loss to the true labels'"
+            yield exceeds(f"{what} against the updated, {name}", initial, updated, unit=LOSS)
 
 
 def _truth_is_better(results: Results) -> Iterator[Finding]:

@@ -50,12 +50,8 @@ def _fits(results: Results) -> Iterator[Finding]:
     for rate in NOISE_RATES:
         loss = results.curve("figure3", noise_rate=rate)
         limit = phases.start(loss) * CLOSE_TO_ZERO
-        yield exceeds(
-            f"r = {rate}, a tenth of the first loss against the last",
-            limit,
-            phases.end(loss),
-            unit=LOSS,
-        )
+        what = f"r = {rate}, a tenth of the first loss against the last"
+        yield exceeds(what, limit, phases.end(loss), unit=LOSS)
 
 
 def _loss_rises(results: Results) -> Iterator[Finding]:

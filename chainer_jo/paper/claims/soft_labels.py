@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from functools import partial
 
 from chainer_jo.paper.claims import phases
 from chainer_jo.paper.claims.claim import Claim, Results
@@ -31,12 +32,9 @@ def _faster(results: Results) -> Iterator[Finding]:
     for rule in HARD_RULES:
         hard = results.curve("figure4", rule=rule)
         level = phases.end(hard) - Trials.of_all(NEAR)
-        yield exceeds(
-            f"epochs to {NEAR:g} point under where {rule} ends, {rule} against soft",
-            phases.epochs_until(hard, level),
-            phases.epochs_until(soft, level),
-            unit="epochs",
-        )
+        what = f"epochs to {NEAR:g} point under where {rule} ends, {rule} against soft"
+        theirs, ours = (phases.epochs_until(curve, level) for curve in (hard, soft))
+        yield exceeds(what, theirs, ours, unit="epochs")
 
 
 def _better_recovery(results: Results) -> Iterator[Finding]:
@@ -80,13 +78,8 @@ def _better_at_equal_recovery(results: Results) -> Iterator[Finding]:
 def _by_range(results: Results) -> Iterator[tuple[str, dict[str, Trials]]]:
     for table in (TABLE12, TABLE13):
         *ranges, _whole = table.keys("range")
-        yield (
-            f"Table {table.number}",
-            {
-                r: results.trials(f"table{table.number}", quantity="accuracy", range=r)
-                for r in ranges
-            },
-        )
+        accuracy = partial(results.trials, f"table{table.number}", quantity="accuracy")
+        yield f"Table {table.number}", {each: accuracy(range=each) for each in ranges}
 
 
 def _sure_is_right(results: Results) -> Iterator[Finding]:
