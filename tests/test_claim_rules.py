@@ -228,11 +228,11 @@ class TestRule:
         ours = {0.1: Trials({0: 80.0, 1: 81.0}), 0.5: Trials({0: 70.0, 1: 70.5})}
         theirs = {0.1: Trials({0: 81.0, 1: 82.0}), 0.5: Trials({0: 60.0, 1: 60.0})}
         finding = on_average("test", ours, theirs)
-        assert finding.what == "test, mean over r = 0.1, 0.5"
+        assert finding.compared == "test, mean over r = 0.1, 0.5"
         assert finding.difference == Trials({0: 4.5, 1: 4.75})
         assert finding.outcome == SUPPORTS
         finding = on_average("test", ours, {**theirs, 0.5: Trials({})})
-        assert finding.what == "test, mean over r = 0.1 alone of 2 rates"
+        assert finding.compared == "test, mean over r = 0.1 alone of 2 rates"
         assert (finding.outcome, finding.difference) == (PARTLY_RUN, Trials({0: -1.0, 1: -1.0}))
         assert together([finding]) == [PARTLY_RUN]
         assert Verdict([finding], [PARTLY_RUN]).verdict == NOT_ALL_RUN

@@ -186,7 +186,7 @@ def as_json(claim: paper.Claim, group: str, verdict: paper.Verdict, results: Out
 def _finding(finding: Finding, outcome: str, remark: str) -> dict:
     difference = finding.difference
     return {
-        "what": finding.what,
+        "what": finding.compared,
         "outcome": outcome,
         "remark": remark,
         "premise": finding.premise,

@@ -114,7 +114,7 @@ class Output(abc.ABC):
 
 
 #: Keys that tell the entries of a list apart: claims, cells of tables, curves, comparisons.
-NAMES = ("id", "row", "column", "label", "what")
+IDENTIFYING_KEYS = ("id", "row", "column", "label", "what")
 
 
 def trials_by_number(content: Any, where: str = "") -> Counter[str]:
@@ -123,7 +123,9 @@ def trials_by_number(content: Any, where: str = "") -> Counter[str]:
     counted: Counter[str] = Counter()
     if isinstance(content, list):
         for entry in content:
-            names = [entry.get(key) for key in NAMES] if isinstance(entry, dict) else entry
+            names = (
+                [entry.get(key) for key in IDENTIFYING_KEYS] if isinstance(entry, dict) else entry
+            )
             counted += trials_by_number(entry, f"{where}/{json.dumps(names)}")
     elif isinstance(content, dict):
         own = content.get("trials") or 0

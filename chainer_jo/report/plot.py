@@ -20,17 +20,17 @@ from chainer_jo.report.curves import QUANTITIES, Inset, Series
 if TYPE_CHECKING:
     from chainer_jo.report.figure import Figure
 
-SIZE = (5.2, 3.9)
+SIZE_INCHES = (5.2, 3.9)
 """Inches without the legend: small, so that its letters can be read on a phone."""
-LEGEND_ROW = 0.17
+LEGEND_ROW_INCHES = 0.17
 """Inches."""
 FINE: dict[str, Any] = {"fontsize": 8.5, "color": style.MUTED}
 """Notes: as large as they have to be where the figure is 480 pixels wide."""
 BLANK: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
 """Under a note, lest a line of another run through it."""
-MAGNIFIED = 1.5
+MIN_MAGNIFICATION = 1.5
 """Least factor by which a window of their own has to raise curves, to be worth it."""
-NOTE_WIDTH = 74
+NOTE_CHARACTERS = 74
 """Characters."""
 LETTER, NOTE_ROW = 0.015, 0.05
 """Width of a note's character, and height of its line, in parts of the axes."""
@@ -54,16 +54,16 @@ def plot(
             for curve, series in zip(curves, all_series, strict=True)
         ]
         columns = _columns(labels)
-        height = SIZE[1] + LEGEND_ROW * math.ceil(len(labels) / columns)
-        canvas = Canvas((SIZE[0], height), layout="constrained")
+        height = SIZE_INCHES[1] + LEGEND_ROW_INCHES * math.ceil(len(labels) / columns)
+        canvas = Canvas((SIZE_INCHES[0], height), layout="constrained")
         axes = canvas.add_subplot()
         families = [curve.family for curve in curves]
-        looks = style.line_styles(families)
+        line_styles = style.line_styles(families)
         settled = min(marks, default=0) if figure.settled else 0
         for number, series in enumerate(all_series):
             first_marker = number / len(all_series)
-            _draw(axes, series, looks[number], labels[number], first_marker, settled)
-        _draw_thin(axes, thin, looks)
+            _draw(axes, series, line_styles[number], labels[number], first_marker, settled)
+        _draw_thin(axes, thin, line_styles)
         axes.set_xlabel("epoch")
         axes.set_ylabel(QUANTITIES[figure.key].axis)
         axes.set_xlim(0, 1.01 * max((curve.length for curve in curves), default=1))
@@ -76,7 +76,7 @@ def plot(
         _mark(axes, marks, figure.study.preset.time_scale if figure.study else 1.0)
         if any(series.trials for series in all_series):
             if figure.inset:
-                _magnify(axes, figure.inset, all_series, thin, looks)
+                _magnify(axes, figure.inset, all_series, thin, line_styles)
         else:
             axes.set_yticks([])
             axes.text(
@@ -92,13 +92,13 @@ def plot(
 
 
 def note_under(canvas: Canvas, text: str) -> None:
-    """A note below everything, of a figure that is `SIZE` wide."""
-    text = textwrap.fill(text, NOTE_WIDTH).replace("$", r"\$")  # which would be mathematics
+    """A note below everything, of a figure that is `SIZE_INCHES` wide."""
+    text = textwrap.fill(text, NOTE_CHARACTERS).replace("$", r"\$")  # which would be mathematics
     canvas.supxlabel(text, x=0.01, ha="left", **FINE)
 
 
 def _draw(
-    axes: Axes, series: Series, look: dict, label: str, first_marker: float, settled: int = 0
+    axes: Axes, series: Series, line_style: dict, label: str, first_marker: float, settled: int = 0
 ) -> None:
     """A line through the means, and after epoch ``settled`` a band of one standard deviation, where
     there is one.
@@ -106,32 +106,32 @@ def _draw(
     Markers are as far apart on every curve; the first is after the part ``first_marker`` of that,
     so that no curve's markers lie under another's.
     """
-    means = [found.mean for found in series.by_epoch]
+    means = [trials.mean for trials in series.by_epoch]
     epochs = range(1, len(means) + 1)
     every = max(1, round(series.length / style.MARKERS_PER_CURVE))
     marked = ((every - 1 + int(first_marker * every)) % every, every)
-    axes.plot(epochs, means, label=label, markevery=marked, **look)
+    axes.plot(epochs, means, label=label, markevery=marked, **line_style)
     spread = [
-        (n, found.mean - found.std, found.mean + found.std)
-        for n, found in enumerate(series.by_epoch, 1)
-        if found.std is not None and n > settled
+        (n, trials.mean - trials.std, trials.mean + trials.std)
+        for n, trials in enumerate(series.by_epoch, 1)
+        if trials.std is not None and n > settled
     ]
     if spread:
         n, lower, upper = zip(*spread, strict=True)
-        axes.fill_between(n, lower, upper, color=look["color"], alpha=0.18, linewidth=0)
+        axes.fill_between(n, lower, upper, color=line_style["color"], alpha=0.18, linewidth=0)
 
 
 def _mark(axes: Axes, marks: Mapping[int, str], scale: float) -> None:
     """Dotted lines with what happens there, and above the axes the paper's epochs."""
     row, rows, end = 0, 0, 0.0
-    for epoch, what in marks.items():
+    for epoch, event in marks.items():
         axes.axvline(epoch, color=style.MUTED, linestyle=":", linewidth=1.1, zorder=1)
         across = axes.get_xaxis_transform()
         row = row + 1 if epoch < end else 0  # below a note that reaches as far as here
         rows = max(row, rows)
-        end = epoch + LETTER * len(what) * axes.get_xlim()[1]
+        end = epoch + LETTER * len(event) * axes.get_xlim()[1]
         height = 0.985 - NOTE_ROW * row
-        axes.text(epoch, height, f" {what}", transform=across, va="top", bbox=BLANK, **FINE)
+        axes.text(epoch, height, f" {event}", transform=across, va="top", bbox=BLANK, **FINE)
     if rows:
         bottom, top = axes.get_ylim()
         axes.set_ylim(top=top + 2 * NOTE_ROW * rows * (top - bottom))
@@ -144,10 +144,10 @@ def _mark(axes: Axes, marks: Mapping[int, str], scale: float) -> None:
         above.tick_params(labelsize=FINE["fontsize"], labelcolor=style.MUTED)
 
 
-def _draw_thin(axes: Axes, thin: Mapping[int, Series], looks: Sequence[dict]) -> None:
+def _draw_thin(axes: Axes, thin: Mapping[int, Series], line_styles: Sequence[dict]) -> None:
     for number, series in thin.items():
-        look = {"color": looks[number]["color"], "linewidth": 0.9}
-        _draw(axes, series, look, "", 0.0, series.length)
+        line_style = {"color": line_styles[number]["color"], "linewidth": 0.9}
+        _draw(axes, series, line_style, "", 0.0, series.length)
 
 
 def _magnify(
@@ -155,7 +155,7 @@ def _magnify(
     inset: Inset,
     all_series: Sequence[Series],
     thin: Mapping[int, Series],
-    looks: Sequence[dict],
+    line_styles: Sequence[dict],
 ) -> None:
     """The curves that end close to another's, within a twelfth of the axis, in a window of their
     own that is as high as the second half of its epochs asks for; none if it hardly magnifies."""
@@ -172,12 +172,12 @@ def _magnify(
         return
     room = max(max(means) - min(means), (top - bottom) / 25)
     low, high = max(min(means) - room, 0), max(means) + room / 2
-    if place[-1] * (top - bottom) / (high - low) < MAGNIFIED:
+    if place[-1] * (top - bottom) / (high - low) < MIN_MAGNIFICATION:
         return
     window = axes.inset_axes(place)
     for n in near:
-        _draw(window, all_series[n], {**looks[n], "marker": ""}, "", 0.0, last)
-    _draw_thin(window, thin, looks)
+        _draw(window, all_series[n], {**line_styles[n], "marker": ""}, "", 0.0, last)
+    _draw_thin(window, thin, line_styles)
     window.set_xlim(first, last)
     window.set_ylim(low, high)
     window.xaxis.set_major_locator(MaxNLocator(5, integer=True))

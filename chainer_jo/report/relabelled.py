@@ -24,7 +24,7 @@ from chainer_jo.runs.presets import CLOTHING1M_STANDIN
 from chainer_jo.runs.store import RunStore
 
 #: Images that a figure shows from either end.
-ENDS = 2
+IMAGES_PER_END = 2
 #: Names of the ends.
 SURE = {"top": "surest", "bottom": "least sure"}
 #: The reason why a finished first step has nothing to show.
@@ -162,8 +162,8 @@ class RelabelledFigure(Output):
             return [], None
         names, images = relabelled.class_names, relabelled.images
         moved = relabelled.pair(class_index(self.before, names), class_index(self.after, names))
-        top = moved[:ENDS]
-        bottom = moved[max(ENDS, len(moved) - ENDS) :]
+        top = moved[:IMAGES_PER_END]
+        bottom = moved[max(IMAGES_PER_END, len(moved) - IMAGES_PER_END) :]
         return [
             {
                 "end": end,
@@ -185,7 +185,7 @@ class RelabelledFigure(Output):
     def _draw(self, rows: list[dict], footnote: str) -> dict[str, bytes]:
         with matplotlib.rc_context(style.RC):
             canvas = Canvas((5.2, 2.6), layout="constrained")
-            for column, axes in enumerate(canvas.subplots(1, 2 * ENDS)):
+            for column, axes in enumerate(canvas.subplots(1, 2 * IMAGES_PER_END)):
                 axes.set(xticks=[], yticks=[], anchor="N")
                 axes.spines[:].set_visible(False)
                 if column < len(rows):

@@ -184,7 +184,7 @@ class Verdict:
         parts = [f"{counts[decision.SUPPORTS]} of {n} comparisons support it"]
         for outcome, words in _WORDS.items():
             if counts[outcome]:
-                which = ", ".join(finding.what for finding in self._with_outcome(outcome))
+                which = ", ".join(finding.compared for finding in self._with_outcome(outcome))
                 named = f": {which}" if counts[outcome] < n else ""
                 parts.append(f"{counts[outcome]} {words}{named}")
         if self.diverged:

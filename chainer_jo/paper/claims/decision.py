@@ -63,14 +63,14 @@ class Finding:
 
     Parameters
     ----------
-    what : the numbers compared, in words.
+    compared : the numbers compared, in words.
     ties : True for percentages of which a difference within `TIE` is a tie.
     premise : True for an assumption of the claim, which is no statement of it.
     unit : of both; the difference of percentages is in points.
     partly : True for means over more than has been run.
     """
 
-    what: str
+    compared: str
     a: Trials
     b: Trials
     by: float = 0.0
@@ -159,23 +159,23 @@ class Finding:
 
 
 def exceeds(
-    what: str, a: Trials, b: Trials, by: float = 0.0, *, ties: bool = False, unit: str = PERCENT
+    compared: str, a: Trials, b: Trials, by: float = 0.0, *, ties: bool = False, unit: str = PERCENT
 ) -> Finding:
     """Test that `a` is more than `by` above `b`; with a negative `by`, less than that below."""
-    return Finding(what, a, b, by, ties, unit=unit)
+    return Finding(compared, a, b, by, ties, unit=unit)
 
 
-def keeps_up(what: str, a: Trials, b: Trials) -> Finding:
+def keeps_up(compared: str, a: Trials, b: Trials) -> Finding:
     """Test of non-inferiority: `a` is less than `NOTABLE` points below `b`.
 
     A loss of `NOTABLE` passes in one case of 40, whatever the scatter; a smaller one passes once
     there are trials enough to tell.
     """
-    return Finding(what, a, b, by=-NOTABLE)
+    return Finding(compared, a, b, by=-NOTABLE)
 
 
 def on_average(
-    what: str, a: dict[float, Trials], b: dict[float, Trials], by: float = 0.0
+    compared: str, a: dict[float, Trials], b: dict[float, Trials], by: float = 0.0
 ) -> Finding:
     """Test that the mean of `a` over all noise rates is more than `by` above the mean of `b`; both
     by noise rate. Nothing is decided by the rates that have been run as long as others have not."""
@@ -183,7 +183,7 @@ def on_average(
     over = f"mean over r = {', '.join(f'{rate:g}' for rate in run or a)}"
     partly = f" alone of {len(a)} rates" if 0 < len(run) < len(a) else ""
     ours, theirs = (mean_of([side[rate] for rate in run]) if run else Trials({}) for side in (a, b))
-    return Finding(f"{what}, {over}{partly}", ours, theirs, by, ties=True, partly=bool(partly))
+    return Finding(f"{compared}, {over}{partly}", ours, theirs, by, ties=True, partly=bool(partly))
 
 
 def levels(findings: Sequence[Finding]) -> list[float | None]:

@@ -36,8 +36,8 @@ def _rate_rises_with_noise(results: Results) -> Iterator[Finding]:
 
     noisier, cleaner = tables.TABLE8, tables.TABLE9
     rates = f"r = {noisier.noise_rate} against {cleaner.noise_rate}"
-    what = f"gain from lr {LOW_RATE} to {HIGH_RATE}, {rates}"
-    yield exceeds(what, gain(noisier), gain(cleaner), ties=True, unit=POINTS)
+    compared = f"gain from lr {LOW_RATE} to {HIGH_RATE}, {rates}"
+    yield exceeds(compared, gain(noisier), gain(cleaner), ties=True, unit=POINTS)
 
 
 def _start(results: Results, table: SensitivityTable) -> Iterator[Finding]:

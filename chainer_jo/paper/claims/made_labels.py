@@ -34,8 +34,8 @@ def _accuracy(results: Results, labels: str, stage: str = "initial") -> Trials:
 
 def _lower_loss(results: Results) -> Iterator[Finding]:
     right, loss = _right(results, LESS_NOISY), _loss(results, LESS_NOISY)
-    what = f"right labels, {LESS_NOISY} against pseudo"
-    yield Finding(what, right, _right(results, "pseudo"), ties=True, premise=True)
+    compared = f"right labels, {LESS_NOISY} against pseudo"
+    yield Finding(compared, right, _right(results, "pseudo"), ties=True, premise=True)
     pseudo = _loss(results, "pseudo")
     yield exceeds(f"loss, {LESS_NOISY} against pseudo", loss, pseudo, unit=LOSS)
 
@@ -46,19 +46,19 @@ def _hardly_updated(results: Results) -> Iterator[Finding]:
         return after - before
 
     for labels in (LESS_NOISY, NOISIER):
-        what = f"labels put right, {labels} against pseudo"
-        yield exceeds(what, gain(labels), gain("pseudo"), ties=True, unit=POINTS)
+        compared = f"labels put right, {labels} against pseudo"
+        yield exceeds(compared, gain(labels), gain("pseudo"), ties=True, unit=POINTS)
     few = Trials.of_all(NOTABLE)
     yield exceeds(f"{NOTABLE:g} points against pseudo", few, gain("pseudo"), unit=POINTS)
 
 
 def _lower_accuracy(results: Results, stage: str = "initial") -> Iterator[Finding]:
     right = _right(results, "pseudo")
-    what = f"right labels, pseudo against {NOISIER}"
-    yield Finding(what, right, _right(results, NOISIER), ties=True, premise=True)
+    compared = f"right labels, pseudo against {NOISIER}"
+    yield Finding(compared, right, _right(results, NOISIER), ties=True, premise=True)
     symmetric, pseudo = (_accuracy(results, labels, stage) for labels in (NOISIER, "pseudo"))
-    what = f"test accuracy, {NOISIER} against pseudo{', updated' * (stage == 'updated')}"
-    yield exceeds(what, symmetric, pseudo, ties=True)
+    compared = f"test accuracy, {NOISIER} against pseudo{', updated' * (stage == 'updated')}"
+    yield exceeds(compared, symmetric, pseudo, ties=True)
 
 
 def _follows_the_truth(results: Results) -> Iterator[Finding]:
@@ -67,16 +67,16 @@ def _follows_the_truth(results: Results) -> Iterator[Finding]:
         for labels in NOISY:
             initial = abs(_loss(results, labels, "initial", loss) - truth) * 0.5
             updated = abs(_loss(results, labels, "updated", loss) - truth)
-            what = f"{labels}, half the distance of the initial loss to the true labels'"
-            yield exceeds(f"{what} against the updated, {name}", initial, updated, unit=LOSS)
+            compared = f"{labels}, half the distance of the initial loss to the true labels'"
+            yield exceeds(f"{compared} against the updated, {name}", initial, updated, unit=LOSS)
 
 
 def _truth_is_better(results: Results) -> Iterator[Finding]:
     truth = _accuracy(results, "ground_truth")
     for labels in NOISY:
         updated = _accuracy(results, labels, "updated")
-        what = f"test accuracy, ground truth against updated {labels}"
-        yield exceeds(what, truth, updated, ties=True)
+        compared = f"test accuracy, ground truth against updated {labels}"
+        yield exceeds(compared, truth, updated, ties=True)
 
 
 CLAIMS = [

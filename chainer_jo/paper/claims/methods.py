@@ -50,8 +50,8 @@ def _loss_misleads(results: Results) -> Iterator[Finding]:
     for rate in _noise_rates("table1"):
         curve = partial(results.curve, "table1", method="cross_entropy", noise_rate=rate)
         accuracy, loss = curve(), curve(logged="cross_entropy")
-        what = f"r = {rate}, peak against the epoch of the lowest training loss"
-        yield exceeds(what, phases.peak(accuracy), phases.at_lowest(accuracy, loss), by=NOTABLE)
+        compared = f"r = {rate}, peak against the epoch of the lowest training loss"
+        yield exceeds(compared, phases.peak(accuracy), phases.at_lowest(accuracy, loss), by=NOTABLE)
 
 
 def _corrects(results: Results) -> Iterator[Finding]:
@@ -59,8 +59,8 @@ def _corrects(results: Results) -> Iterator[Finding]:
         for rate in _noise_rates(table):
             ours = _cell(results, table, "joint", "last", "recovery", rate)
             at_first = _cell(results, table, "noisy_labels", "initial", "recovery", rate)
-            what = f"{noise}, r = {rate}, right labels after against before"
-            yield exceeds(what, ours, at_first, ties=True)
+            compared = f"{noise}, r = {rate}, right labels after against before"
+            yield exceeds(compared, ours, at_first, ties=True)
 
 
 def _falls(results: Results, table: str, method: str) -> Iterator[Finding]:
@@ -68,8 +68,8 @@ def _falls(results: Results, table: str, method: str) -> Iterator[Finding]:
     for rate in _noise_rates(table):
         accuracy = results.curve(table, method=method, noise_rate=rate)
         after = phases.after_drop(accuracy, schedule)
-        what = f"r = {rate}, after the drop against end"
-        yield exceeds(what, after, phases.end(accuracy), ties=True)
+        compared = f"r = {rate}, after the drop against end"
+        yield exceeds(compared, after, phases.end(accuracy), ties=True)
 
 
 def _fits_noise(results: Results) -> Iterator[Finding]:
@@ -79,8 +79,8 @@ def _fits_noise(results: Results) -> Iterator[Finding]:
             "table1", logged="accuracy/noisy", method="cross_entropy", noise_rate=rate
         )
         at_drop, before = phases.rises_at_drop(predicted, schedule)
-        what = f"r = {rate}, rise of noisy labels predicted, at the drop against before it"
-        yield exceeds(what, at_drop, before, unit=POINTS)
+        compared = f"r = {rate}, rise of noisy labels predicted, at the drop against before it"
+        yield exceeds(compared, at_drop, before, unit=POINTS)
 
 
 def _keeps(results: Results, table: str) -> Iterator[Finding]:
@@ -107,8 +107,8 @@ def _gains_least(results: Results) -> Iterator[Finding]:
     hardest = _gain(results, LEAST_GAIN_NOISE_RATE)
     for rate in _noise_rates("table2"):
         if rate != LEAST_GAIN_NOISE_RATE:
-            what = f"gain at r = {rate} against {LEAST_GAIN_NOISE_RATE}"
-            yield exceeds(what, _gain(results, rate), hardest, ties=True, unit=POINTS)
+            compared = f"gain at r = {rate} against {LEAST_GAIN_NOISE_RATE}"
+            yield exceeds(compared, _gain(results, rate), hardest, ties=True, unit=POINTS)
 
 
 def _exchanged_classes(results: Results) -> Iterator[Finding]:
@@ -119,8 +119,8 @@ def _exchanged_classes(results: Results) -> Iterator[Finding]:
     exchanged, other = accuracy("exchanged", rate), accuracy("other", rate)
     yield exceeds(f"r = {rate}, other classes against cat and dog", other, exchanged, ties=True)
     losses = accuracy("exchanged", lower_rate) - exchanged, accuracy("other", lower_rate) - other
-    what = f"loss from r = {lower_rate} to {rate}, cat and dog against other classes"
-    yield exceeds(what, *losses, ties=True, unit=POINTS)
+    compared = f"loss from r = {lower_rate} to {rate}, cat and dog against other classes"
+    yield exceeds(compared, *losses, ties=True, unit=POINTS)
 
 
 def _beats_quoted_forward(results: Results) -> Iterator[Finding]:

@@ -20,8 +20,8 @@ def _averaging(results: Results) -> Iterator[Finding]:
     for noise in NOISES:
         for which, when in (("first", "after the first update"), ("last", "at the end")):
             with_it, alone = (_right(results, noise, p, which) for p in ("nothing", "averaging"))
-            what = f"{noise}, {when}, averages against one epoch alone"
-            yield exceeds(what, with_it, alone, ties=True)
+            compared = f"{noise}, {when}, averages against one epoch alone"
+            yield exceeds(compared, with_it, alone, ties=True)
 
 
 def _collapses(results: Results) -> Iterator[Finding]:
@@ -40,16 +40,16 @@ def _concentrates(results: Results) -> Iterator[Finding]:
 def _entropy_is_required(results: Results) -> Iterator[Finding]:
     for noise in NOISES:
         with_it, without = (_right(results, noise, p) for p in ("nothing", "entropy"))
-        what = f"{noise}, right labels at the end, with L_e against without"
-        yield exceeds(what, with_it, without, by=NOTABLE)
+        compared = f"{noise}, right labels at the end, with L_e against without"
+        yield exceeds(compared, with_it, without, by=NOTABLE)
 
 
 def _is_stuck(results: Results) -> Iterator[Finding]:
     limit = Trials.of_all(NOTABLE)
     for noise in NOISES:
         first, last = (_right(results, noise, "both terms", which) for which in ("first", "last"))
-        what = f"{noise}, {limit.mean:g} points against the change"
-        yield exceeds(what, limit, abs(last - first), unit=POINTS)
+        compared = f"{noise}, {limit.mean:g} points against the change"
+        yield exceeds(compared, limit, abs(last - first), unit=POINTS)
 
 
 CLAIMS = [
