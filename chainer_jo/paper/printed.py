@@ -13,7 +13,7 @@ WordName = Literal["accuracy", "method", "parameter", "quantity", "range", "scor
 
 @dataclass(frozen=True)
 class PrintedTable:
-    """The numbers of one table of the paper; ``caption`` says in our words what they are.
+    """The numbers of one table of the paper; ``caption`` describes them in our words.
 
     ``names`` are the names of the keys that together address a cell, such as ``("method", "score",
     "accuracy", "noise_rate")``; ``cells`` maps a tuple of keys, in that order, to the number
@@ -84,7 +84,7 @@ class SensitivityTable(PrintedTable):
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table drawn as text: head, blocks between bars, which cells have a star."""
+    """One line of a table drawn as text: head, blocks between bars, places of starred cells."""
 
     head: str
     blocks: tuple[tuple[str, ...], ...]

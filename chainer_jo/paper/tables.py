@@ -93,7 +93,7 @@ TABLE4 = {
     "dense": (128, 10),
     "output": (),
 }
-"""By part, the numbers of its description in the order printed: the image's height and width; of
+"""Numbers of each part's description, in the order printed: the image's height and width; of
 the convolution filters, size, padding and stride; of residual units channels in, out, and how many
 units; of the pooling height and width before and after; of the last layer inputs and outputs."""
 

@@ -11,15 +11,15 @@ from statistics import fmean, stdev
 from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
-"""The probability that an interval holds the mean that more trials would come to."""
+"""Confidence level of every interval of a mean."""
 
 EQUAL = 1e-6
-"""Numbers that are no further apart are equal: what is left of sums is rounding."""
+"""Largest difference of numbers that count as equal: the rounding of sums."""
 
 
 @dataclass(frozen=True)
 class Trials:
-    """A number per trial, of which the mean is asked for; or one number for all trials.
+    """One number per trial and their mean; or one number for all trials.
 
     The number of a trial that diverged is None. Arithmetic goes trial by trial, over the trials
     that every operand has; what one side diverged in has diverged. A number for all trials, such as
@@ -61,7 +61,7 @@ class Trials:
 
     @property
     def done(self) -> int:
-        """Trials that have ended."""
+        """The number of trials that have ended."""
         return len(self.numbers) + self.empty
 
     @property
@@ -87,8 +87,8 @@ class Trials:
 
     @cached_property
     def scatter(self) -> float | None:
-        """Half of the mean's interval by Student's t; None for fewer than two trials, and where all
-        are equal: numbers that are counted, or bounded, can be that by chance."""
+        """Half width of the mean's interval by Student's t; None for fewer than two trials, and if
+        all are equal: numbers that are counted, or bounded, can be equal by chance."""
         if self.constant is not None:
             return 0.0
         n = len(self.finished)
@@ -98,7 +98,7 @@ class Trials:
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:
-        """Lower and upper end; None where there is no `scatter`."""
+        """Lower and upper end of the mean's interval; None where there is no `scatter`."""
         if self.scatter is None:
             return None
         return self.mean - self.scatter, self.mean + self.scatter
@@ -132,7 +132,7 @@ class Trials:
 
 
 def mean_of(each: Sequence[Trials]) -> Trials:
-    """Trial by trial, the mean of several numbers."""
+    """The mean of several numbers, trial by trial."""
     return _by_trial(lambda *numbers: fmean(numbers), *each)
 
 

@@ -136,8 +136,8 @@ def _cells(table: dict) -> dict[str, Trials]:
 
 
 def read_trials(cell: dict) -> Trials:
-    """The trials of a cell as a table's JSON has them. Where one is missing, it is not known which,
-    and none has the seed of another cell's."""
+    """The trials of a cell in a table's JSON. If one is missing, the seeds are unknown, and each
+    gets a negative one that no other cell has."""
     numbers = [*map(float, cell["trials"]), *[None] * cell["diverged"]]
     if len(cell["trials"]) < len(cell["runs"]):
         return Trials({next(_UNKNOWN_SEEDS): number for number in numbers})
@@ -223,7 +223,7 @@ def _variance(pair: Pair, typical: float | None) -> float:
 
 
 def _mean(pairs: Sequence[Pair], typical: dict[str, float]) -> list[Pair]:
-    """The mean, trial by trial, of a table's cells in percent, as one cell more: a shift of all of
+    """One cell more: the mean, trial by trial, of a table's cells in percent. A shift of all of
     them shows in it, though it hides in the scatter of each. A cell counts by the inverse of its
     scatter; otherwise the unsteady ones would drown the others."""
     usable = [pair for pair in pairs if pair.unit == "percent"]

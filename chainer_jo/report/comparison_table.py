@@ -74,7 +74,7 @@ def _cells(printed: PrintedTable, method: str, which: str, runs: Runs) -> Iterab
 
 
 def _labels_before(runs: Runs) -> Iterable[Cell]:
-    """The share of right labels, per noise rate."""
+    """The label accuracy per noise rate."""
     for rate, experiments in runs.items():
         row = {"method": "noisy_labels", "score": "initial"}
         column = {"accuracy": "recovery", "noise_rate": rate}

@@ -1,5 +1,4 @@
-"""The layout that Tables 12 and 13 share: how right the new labels are, by their highest
-probability."""
+"""The layout that Tables 12 and 13 share: label accuracy by the labels' highest probability."""
 
 from chainer_jo.paper.printed import PrintedTable
 from chainer_jo.paper.tables import probability_range
@@ -33,8 +32,8 @@ def confidence(quantity: str, probabilities: str) -> Quantity:
 
 
 def confidence_table(study: Study, printed: PrintedTable, noise: str, rate: float) -> Table:
-    """The table ``printed``, of the first step on this noise; of fewer images than the paper's it
-    says their share for their number."""
+    """The table ``printed``, of the first step on this noise; for other images than the paper's
+    with the share of labels in place of their number."""
     runs = [study.first_step(noise, rate, trial) for trial in study.sensitivity_trials()]
     ranges = printed.keys("range")
     rows = []

@@ -72,8 +72,8 @@ class Curve:
 
 
 class Inset(NamedTuple):
-    """Epochs that are shown once more, magnified, and where: left, bottom, width and height in
-    parts of the axes."""
+    """Epochs that are shown once more, magnified, and the place of that window: left, bottom,
+    width and height in parts of the axes."""
 
     first: int
     last: int
@@ -104,7 +104,7 @@ class Series:
 
     @cached_property
     def by_epoch(self) -> list[Trials]:
-        """For every epoch the numbers of the trials that have finished it."""
+        """Numbers of every epoch, of the trials that have finished it."""
         return [
             Trials({seed: v[epoch] for seed, v in self.trials.items() if len(v) > epoch})
             for epoch in range(self.epochs)

@@ -159,7 +159,7 @@ def _contents(parts: Sequence[_Part]) -> str:
 
 
 def _result(study: Study, written: _Written) -> str:
-    """The sentence, what it is of, and what is missing."""
+    """The headline, its setting, and the outputs that lack runs."""
     preset = study.preset
     no_table: dict = {"cells": []}
     table1 = next((part.data for part in written.tables if part.anchor == "table1"), no_table)

@@ -60,7 +60,7 @@ def _badge(verdict: str, text: str) -> str:
 
 
 def _claim(claim: Mapping) -> str:
-    """One claim: verdict, statement and place; below them what was compared, and the numbers."""
+    """One claim: verdict, statement and place; below them the comparisons and their numbers."""
     verdict, label = claim["verdict"], claim["label"]
     place = f'<span class="place">{escape(claim["place"])}</span>'
     summary = f"{_badge(verdict, label)} {prose(claim['statement'])} {place}"
@@ -81,7 +81,7 @@ _HEAD = "<thead><tr>{}</tr></thead>".format(
 
 
 def _finding(finding: Mapping) -> str:
-    """A row: what is compared, both numbers, their difference with its interval, what that says."""
+    """A row: the comparison, both numbers, their difference with its interval, the outcome."""
     sides, _, difference = finding["numbers"].partition(", difference ")
     numbers = "" if sides == finding["outcome"] else sides
     cells = "".join(f"<td>{prose(text)}</td>" for text in (numbers, difference, finding["remark"]))

@@ -88,19 +88,19 @@ class Output(abc.ABC):
 
     @abc.abstractmethod
     def page(self, store: RunStore, origin: dict) -> Page:
-        """Its text, from the runs in ``store``; ``origin`` names preset, data and precision."""
+        """The text, from the runs in ``store``; ``origin`` names preset, data and precision."""
 
     @abc.abstractmethod
     def data(self, store: RunStore, origin: dict) -> dict:
         """The content of its JSON file."""
 
     def text(self, store: RunStore, origin: dict) -> str:
-        """As Markdown, for the terminal too."""
+        """The page as Markdown, for the terminal too."""
         return self.page(store, origin).markdown()
 
     @abc.abstractmethod
     def further(self, store: RunStore, origin: dict) -> Mapping[str, str | bytes]:
-        """Its other files by their endings: a table's CSV and LaTeX, a figure's drawing and CSV."""
+        """The other files by their endings: a table's CSV and LaTeX, a figure's drawing and CSV."""
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
         """Writes everything from the runs that have finished; returns the paths. Markdown and JSON

@@ -1,4 +1,4 @@
-"""Draws curves with matplotlib, without a display and without its global state."""
+"""Drawings of curves by matplotlib, without a display and without its global state."""
 
 from __future__ import annotations
 
@@ -21,17 +21,15 @@ if TYPE_CHECKING:
     from chainer_jo.report.figure import Figure
 
 SIZE_INCHES = (5.2, 3.9)
-"""Inches without the legend: small, so that its letters can be read on a phone."""
+"""Width and height without the legend: small, so that letters can be read on a phone."""
 LEGEND_ROW_INCHES = 0.17
-"""Inches."""
 FINE: dict[str, Any] = {"fontsize": 8.5, "color": style.MUTED}
-"""Notes: as large as they have to be where the figure is 480 pixels wide."""
+"""Style of notes: as large as they have to be where the figure is 480 pixels wide."""
 BLANK: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-"""Under a note, lest a line of another run through it."""
+"""Box under a note, lest a line of another run through it."""
 MIN_MAGNIFICATION = 1.5
 """Least factor by which a window of their own has to raise curves, to be worth it."""
 NOTE_CHARACTERS = 74
-"""Characters."""
 LETTER, NOTE_ROW = 0.015, 0.05
 """Width of a note's character, and height of its line, in parts of the axes."""
 
@@ -122,7 +120,7 @@ def _draw(
 
 
 def _mark(axes: Axes, marks: Mapping[int, str], scale: float) -> None:
-    """Dotted lines with what happens there, and above the axes the paper's epochs."""
+    """Dotted lines with the events there, and above the axes the paper's epochs."""
     row, rows, end = 0, 0, 0.0
     for epoch, event in marks.items():
         axes.axvline(epoch, color=style.MUTED, linestyle=":", linewidth=1.1, zorder=1)

@@ -33,7 +33,7 @@ LOST = "as it was; the labels that the first step ended with are not in this fol
 
 @dataclass(frozen=True)
 class Relabelled:
-    """The training images by what they were labelled and what they are labelled now.
+    """The training images with their labels before and after the first step.
 
     Parameters
     ----------
@@ -113,13 +113,13 @@ class RelabelledFigure(Output):
         )
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
-        """As any figure; where the labels that the first step ended with are not here, what is
-        there stays."""
+        """Writes all files, as for any figure; files stay as they are if the first step's last
+        labels are missing."""
         lost = store.lost_labels(self.first_step)
         return [] if lost else super().write(store, origin, folder, figures)
 
     def text(self, store: RunStore, origin: dict) -> str:
-        """As Markdown, for the terminal too."""
+        """The page as Markdown, for the terminal too."""
         if store.lost_labels(self.first_step):
             return f"{self.title}: {LOST}."
         return super().text(store, origin)
@@ -136,7 +136,7 @@ class RelabelledFigure(Output):
         return Page(self.title, self.caption, notes, [Grid(["image", "probability"], shown)])
 
     def data(self, store: RunStore, origin: dict) -> dict:
-        """The images shown, and how many were moved from one class to the other."""
+        """The images shown, and the number of images moved from one class to the other."""
         rows, total = self._rows(store)
         return {
             "figure": self.number,

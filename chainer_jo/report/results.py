@@ -19,8 +19,8 @@ NO_CELL = cells.Cell({}, {}, (), cells.noisy_labels_right)
 
 
 class OutputResults:
-    """Implements `chainer_jo.paper.claims.claim.Results`, see there for kinds and keys, over the
-    runs of some tables and figures; of others nothing has run."""
+    """The runs of some tables and figures as `chainer_jo.paper.claims.claim.Results`, which lists
+    kinds and keys; of other tables nothing has run."""
 
     def __init__(self, study: Study, outputs: Sequence[Output], store: RunStore) -> None:
         self.study = study
@@ -38,7 +38,7 @@ class OutputResults:
         return shown and (not claim.own_images or of_the_paper(self.study.data))
 
     def trials(self, kind: str, **keys) -> Trials:
-        """By trial, one number in percent; None for one that diverged."""
+        """One number per trial, in percent; None for a diverged trial."""
         if kind == "exchanged_classes":
             classes = keys.pop("classes")
             cell = {"method": "joint", "score": "last", "accuracy": "recovery", **keys}
@@ -50,7 +50,7 @@ class OutputResults:
         return self._cell(kind, keys).trials(self.store)
 
     def curve(self, kind: str, logged: str = "", **keys) -> Mapping[int, Sequence[float] | None]:
-        """By trial, one number per epoch, accuracies in percent; None for one that diverged."""
+        """One number per epoch by trial, accuracies in percent; None for a diverged trial."""
         if kind.startswith("table"):
             name = "test"
             runs = self._cell(kind, {"score": "last", "accuracy": name, **keys}).experiments

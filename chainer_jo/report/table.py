@@ -98,7 +98,7 @@ class Table(Output):
         )
 
     def page(self, store: RunStore, origin: dict) -> Page:
-        """Caption, what the numbers are of, and the grids."""
+        """Caption, setting of the numbers, and the grids."""
         grids = [block.grid(store, origin["data"]) for block in self.blocks]
         notes = [note for note in (self._origin_line(store, origin), self.note) if note]
         return Page(self.title, self.caption, notes, grids)

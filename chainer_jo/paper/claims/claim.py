@@ -40,7 +40,7 @@ class Results(Protocol):
     def premises(self) -> Sequence[str]: ...
 
     def trials(self, kind: str, **keys) -> Trials:
-        """One number per trial, in percent, as it is at the end of a run.
+        """One number per trial, in percent, at the end of a run.
 
         ==================  ===================================  =================================
         kind                keys                                 number
@@ -68,8 +68,8 @@ class Results(Protocol):
         """
 
     def curve(self, kind: str, logged: str = "", **keys) -> Mapping[int, Sequence[float] | None]:
-        """By trial, one number per epoch, accuracies in percent; of another entry of the log where
-        ``logged`` names one: "accuracy/noisy" (noisy labels predicted), or for the training loss
+        """One number per epoch by trial, accuracies in percent. ``logged`` names another entry of
+        the log: "accuracy/noisy" (noisy labels predicted), or for the training loss
         "cross_entropy" or "classification", which is the KL divergence (eq. 6).
 
         ==============  ==================  =============================
@@ -85,7 +85,7 @@ class Results(Protocol):
         """
 
     def schedule(self, name: str) -> tuple[int, Sequence[int]]:
-        """Epochs, and after which the learning rate is divided: "second_step" or "figure3"."""
+        """Epochs, and those after which the learning rate is divided: "second_step", "figure3"."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Verdict:
 
     @property
     def within(self) -> float | None:
-        """Points, rounded up to a tenth, that the largest of its ties surely stays within."""
+        """Bound in points, rounded up to a tenth, on the differences that tie."""
         ties = self._with_outcome(decision.TIES)
         ends = [abs(end) for finding in ties for end in finding.difference.interval or ()]
         return ceil(round(max(ends) * 10, 6)) / 10 if ends else None
@@ -158,7 +158,7 @@ class Verdict:
 
     @property
     def diverged(self) -> int:
-        """The most trials that diverged on a side of one comparison."""
+        """The largest number of diverged trials on a side of one comparison."""
         return max(s.diverged for f in self.findings for s in (f.a, f.b, f.difference))
 
     @property
@@ -220,7 +220,7 @@ def _undecided(finding: Finding, level: float) -> str:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper, where it stands there, and how results are held against it.
+    """A statement of the paper, its place there, and the comparisons that decide it.
 
     ``statement`` says in words of our own what stands at ``place``; ``check`` what ``findings``
     compares; ``shown_in`` names the tables and figures that its numbers are in. A claim with

@@ -35,11 +35,10 @@ from scipy.special import stdtr
 from chainer_jo.paper.trials import CONFIDENCE, EQUAL, Trials, alike, mean_of
 
 NOTABLE = 2.0
-"""Percentage points: a smaller loss of accuracy still counts as keeping it, a larger gain is a
-clear one."""
+"""Percentage points: an accuracy that loses less is kept, one that gains more is clearly better."""
 
 TIE = 1.0
-"""Percentage points: accuracies whose difference is surely smaller are tied."""
+"""Percentage points: accuracies tie if the interval of their difference is within this."""
 
 ALPHA = (1 - CONFIDENCE) / 2
 """The probability of a false decision that one comparison may have."""
@@ -59,7 +58,7 @@ NOT_RUN = "not run"
 
 @dataclass(frozen=True)
 class Finding:
-    """One comparison: whether `a` is more than `by` above `b`.
+    """One comparison, which tests that `a` is more than `by` above `b`.
 
     Parameters
     ----------
@@ -131,7 +130,7 @@ class Finding:
         return self._tail(self.by - self.difference.mean)
 
     def _tail(self, excess: float) -> float:
-        """The probability of a mean that is as far as `excess`, or farther, to the left."""
+        """The probability of a mean difference that lies `excess` or farther to one side."""
         n, std = len(self.difference.finished), self.difference.std
         if std is None or std < EQUAL:
             return 0.5**n if excess < -EQUAL else 1.0
@@ -203,7 +202,7 @@ def levels(findings: Sequence[Finding]) -> list[float | None]:
 
 
 def together(findings: Sequence[Finding]) -> list[str]:
-    """The outcomes of all of a claim's comparisons, taken together.
+    """Outcomes of all of a claim's comparisons, corrected for their number.
 
     Some comparison of many lies on the wrong side by chance alone, so `REFUTES` has to pass Holm's
     rule, `levels`. A claim whose differences are truly at their bounds is then refuted in one case

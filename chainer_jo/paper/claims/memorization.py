@@ -16,7 +16,7 @@ from chainer_jo.paper.trials import Trials
 NOISE_RATES = TABLE1.keys("noise_rate")
 LOSS = "nats"
 CLOSE_TO_ZERO = 0.1
-"""A training loss is called close to 0 below this part of the first epoch's."""
+"""Share of the first epoch's training loss below which a loss is called close to 0."""
 CLEARLY_NATS = 0.1
 """Nats by which a training loss is clearly higher: less than half of what the entropy of the
 labels itself rises by in the smallest step, from r = 0.7 to 0.9."""

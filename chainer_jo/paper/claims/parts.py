@@ -1,4 +1,4 @@
-"""Sections 4.2 and 5.2: what parts of the first step are for, held against runs without them."""
+"""Sections 4.2 and 5.2: parts of the first step, held against runs without them."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from chainer_jo.paper.tables import TABLE6, TABLE8
 from chainer_jo.paper.trials import Trials
 
 NOISES = {table.noise: table.noise_rate for table in (TABLE6, TABLE8)}
-"""The noise that the paper shows its hyper parameters' effect on: kind and rate."""
+"""Kind and rate of the noise in the paper's tables of hyper parameters."""
 
 
 def _right(results: Results, noise: str, without: str, quantity: str = "last") -> Trials:

@@ -6,7 +6,7 @@ from chainer_jo.paper.trials import Trials
 
 Curve = Sequence[float]
 Curves = Mapping[int, Curve | None]
-"""By trial; None for one that diverged."""
+"""Curves by trial; None for a diverged one."""
 
 
 def _span(epochs: int) -> int:
@@ -15,7 +15,7 @@ def _span(epochs: int) -> int:
 
 
 def _each(curves: Curves, number: Callable[[Curve], float], epochs: int = 1) -> Trials:
-    """`number` of every curve that has as many `epochs`."""
+    """`number` of every curve that has at least so many `epochs`."""
     return Trials(
         {
             trial: None if curve is None else number(curve)
@@ -35,7 +35,7 @@ def end(curves: Curves) -> Trials:
 
 
 def start(curves: Curves) -> Trials:
-    """The first epoch."""
+    """The value at the first epoch."""
     return _each(curves, lambda curve: curve[0])
 
 
@@ -59,19 +59,19 @@ def peak(curves: Curves) -> Trials:
 
 
 def at_lowest(curves: Curves, losses: Curves) -> Trials:
-    """The epoch of each trial's lowest loss."""
+    """The value at the epoch of each trial's lowest loss."""
     at = {trial: loss.index(min(loss)) for trial, loss in losses.items() if loss}
     return start({trial: curve and curve[at[trial] :] for trial, curve in curves.items()})
 
 
 def before_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Trials:
-    """The later half of the epochs before the learning rate is divided for the first time."""
+    """The mean of the later half of the epochs before the first division of the learning rate."""
     drop = schedule[1][0]
     return _mean(curves, drop // 2, drop)
 
 
 def after_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Trials:
-    """The twentieth of the epochs that follows the first division of the learning rate."""
+    """The mean of the twentieth of the epochs after the first division of the learning rate."""
     epochs, (drop, *_) = schedule
     return _mean(curves, drop, drop + _span(epochs))
 

@@ -14,7 +14,7 @@ from chainer_jo.paper.trials import Trials
 HARD_RULES = (*(f"top{k}" for k in FIGURE4_TOPS), "all")
 BEST_HARD_RULE = f"top{FIGURE4_BEST_TOP}"
 NEAR_POINTS = 1.0
-"""Percentage points under where a curve ends at which it counts as converged."""
+"""Percentage points below its end from which on a curve counts as converged."""
 ALMOST_CORRECT = 95.0
 """Percent of right labels from which on labels are called almost correct."""
 HALF = 50.0
