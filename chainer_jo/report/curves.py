@@ -13,7 +13,7 @@ from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.store import RunStore
 
 
-class Quantity(NamedTuple):
+class LogEntry(NamedTuple):
     """An entry of ``log.json`` as figures show it: axis label, factor to its unit, decimals."""
 
     axis: str
@@ -22,12 +22,12 @@ class Quantity(NamedTuple):
 
 
 QUANTITIES = {
-    "test": Quantity("test accuracy (%)", 100.0, 1),
-    "validation": Quantity("held-out accuracy (%)", 100.0, 1),
-    "recovery": Quantity("recovery accuracy (%)", 100.0, 1),
-    "accuracy/noisy": Quantity("noisy labels predicted (%)", 100.0, 1),
-    "cross_entropy": Quantity("training loss (nats)", 1.0, 3),
-    "classification": Quantity("training loss (nats)", 1.0, 3),
+    "test": LogEntry("test accuracy (%)", 100.0, 1),
+    "validation": LogEntry("held-out accuracy (%)", 100.0, 1),
+    "recovery": LogEntry("recovery accuracy (%)", 100.0, 1),
+    "accuracy/noisy": LogEntry("noisy labels predicted (%)", 100.0, 1),
+    "cross_entropy": LogEntry("training loss (nats)", 1.0, 3),
+    "classification": LogEntry("training loss (nats)", 1.0, 3),
 }
 
 

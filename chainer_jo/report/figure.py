@@ -34,7 +34,7 @@ class Figure(Output):
     study : what its runs are of; with it, the page says what the paper's figure shows and whether
         the runs bear that out.
     inset : what is magnified.
-    settled : True if bands and axis are of the epochs from the first of `marks` on.
+    focus_after_mark : True if bands and axis are of the epochs from the first of `marks` on.
     """
 
     number: int
@@ -46,7 +46,7 @@ class Figure(Output):
     missing: str = ""
     study: Study | None = None
     inset: Inset | None = None
-    settled: bool = False
+    focus_after_mark: bool = False
 
     kind = "figure"
 
@@ -147,10 +147,10 @@ class Figure(Output):
         """The drawing from the epochs there are, and every epoch of every trial as CSV."""
         from chainer_jo.report.plot import plot
 
-        series, thin = self.read(store), self._divergences(store)
-        images = plot(self, series, thin, self.footnote(store, origin))
+        series, divergences = self.read(store), self._divergences(store)
+        images = plot(self, series, divergences, self.footnote(store, origin))
         labelled = [(c.label, s) for c, s in zip(self.curves, series, strict=True)]
-        labelled += [(f"{self.curves[number].label}, KL", s) for number, s in thin.items()]
+        labelled += [(f"{self.curves[number].label}, KL", s) for number, s in divergences.items()]
         return {**images, ".csv": as_csv(self._rows(labelled, origin))}
 
     def _divergences(self, store: RunStore) -> dict[int, Series]:

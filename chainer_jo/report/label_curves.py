@@ -63,5 +63,5 @@ def label_figure(study: Study, number: int, what: str, key: str) -> Figure:
     inset = Inset(drops[-1], epochs, (0.54, 0.74, 0.43, 0.18)) if loss else None
     return Figure(
         number, caption, key, curves, conditions,
-        missing=missing, study=study, inset=inset, settled=not loss,
+        missing=missing, study=study, inset=inset, focus_after_mark=not loss,
     )  # fmt: skip

@@ -35,14 +35,14 @@ LETTER, NOTE_ROW = 0.015, 0.05
 
 
 def plot(
-    figure: Figure, all_series: Sequence[Series], thin: Mapping[int, Series], footnote: str
+    figure: Figure, all_series: Sequence[Series], secondary: Mapping[int, Series], footnote: str
 ) -> dict[str, bytes]:
     """A figure of curves as ``{".png": ..., ".pdf": ...}``.
 
     Parameters
     ----------
     all_series : of each of the figure's curves; those without epochs are in the legend alone.
-    thin : further series, without markers or bands, by the number of the curve that they go with.
+    secondary : series without markers or bands, by the number of the curve that they go with.
     footnote : printed under the axes.
     """
     curves, marks = figure.curves, figure.marks
@@ -56,12 +56,12 @@ def plot(
         canvas = Canvas((SIZE_INCHES[0], height), layout="constrained")
         axes = canvas.add_subplot()
         families = [curve.family for curve in curves]
-        line_styles = style.line_styles(families)
-        settled = min(marks, default=0) if figure.settled else 0
+        styles = style.line_styles(families)
+        focus = min(marks, default=0) if figure.focus_after_mark else 0
         for number, series in enumerate(all_series):
             first_marker = number / len(all_series)
-            _draw(axes, series, line_styles[number], labels[number], first_marker, settled)
-        _draw_thin(axes, thin, line_styles)
+            _draw(axes, series, styles[number], labels[number], first_marker, focus)
+        _draw_secondary(axes, secondary, styles)
         axes.set_xlabel("epoch")
         axes.set_ylabel(QUANTITIES[figure.key].axis)
         axes.set_xlim(0, 1.01 * max((curve.length for curve in curves), default=1))
@@ -69,12 +69,12 @@ def plot(
         axes.margins(y=0.1)
         if figure.key == "cross_entropy":
             axes.set_ylim(bottom=0)
-        elif lower := [f.mean for s in all_series for f in s.by_epoch[settled // 2 :] if settled]:
+        elif lower := [t.mean for s in all_series for t in s.by_epoch[focus // 2 :] if focus]:
             axes.set_ylim(bottom=10 * (min(lower) // 10))
         _mark(axes, marks, figure.study.preset.time_scale if figure.study else 1.0)
         if any(series.trials for series in all_series):
             if figure.inset:
-                _magnify(axes, figure.inset, all_series, thin, line_styles)
+                _magnify(axes, figure.inset, all_series, secondary, styles)
         else:
             axes.set_yticks([])
             axes.text(
@@ -86,7 +86,7 @@ def plot(
             lines = [line for column in range(columns) for line in lines[column::columns]]
         canvas.legend(handles=lines, loc="outside upper left", ncols=columns, labelcolor=style.INK)
         note_under(canvas, footnote)
-        return images(canvas)
+        return png_and_pdf(canvas)
 
 
 def note_under(canvas: Canvas, text: str) -> None:
@@ -96,10 +96,9 @@ def note_under(canvas: Canvas, text: str) -> None:
 
 
 def _draw(
-    axes: Axes, series: Series, line_style: dict, label: str, first_marker: float, settled: int = 0
+    axes: Axes, series: Series, line_style: dict, label: str, first_marker: float, focus: int = 0
 ) -> None:
-    """A line through the means, and after epoch ``settled`` a band of one standard deviation, where
-    there is one.
+    """A line through the means, and after epoch ``focus`` a band of one standard deviation, if any.
 
     Markers are as far apart on every curve; the first is after the part ``first_marker`` of that,
     so that no curve's markers lie under another's.
@@ -112,7 +111,7 @@ def _draw(
     spread = [
         (n, trials.mean - trials.std, trials.mean + trials.std)
         for n, trials in enumerate(series.by_epoch, 1)
-        if trials.std is not None and n > settled
+        if trials.std is not None and n > focus
     ]
     if spread:
         n, lower, upper = zip(*spread, strict=True)
@@ -142,9 +141,9 @@ def _mark(axes: Axes, marks: Mapping[int, str], scale: float) -> None:
         above.tick_params(labelsize=FINE["fontsize"], labelcolor=style.MUTED)
 
 
-def _draw_thin(axes: Axes, thin: Mapping[int, Series], line_styles: Sequence[dict]) -> None:
-    for number, series in thin.items():
-        line_style = {"color": line_styles[number]["color"], "linewidth": 0.9}
+def _draw_secondary(axes: Axes, secondary: Mapping[int, Series], styles: Sequence[dict]) -> None:
+    for number, series in secondary.items():
+        line_style = {"color": styles[number]["color"], "linewidth": 0.9}
         _draw(axes, series, line_style, "", 0.0, series.length)
 
 
@@ -152,8 +151,8 @@ def _magnify(
     axes: Axes,
     inset: Inset,
     all_series: Sequence[Series],
-    thin: Mapping[int, Series],
-    line_styles: Sequence[dict],
+    secondary: Mapping[int, Series],
+    styles: Sequence[dict],
 ) -> None:
     """The curves that end close to another's, within a twelfth of the axis, in a window of their
     own that is as high as the second half of its epochs asks for; none if it hardly magnifies."""
@@ -174,8 +173,8 @@ def _magnify(
         return
     window = axes.inset_axes(place)
     for n in near:
-        _draw(window, all_series[n], {**line_styles[n], "marker": ""}, "", 0.0, last)
-    _draw_thin(window, thin, line_styles)
+        _draw(window, all_series[n], {**styles[n], "marker": ""}, "", 0.0, last)
+    _draw_secondary(window, secondary, styles)
     window.set_xlim(first, last)
     window.set_ylim(low, high)
     window.xaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -189,7 +188,7 @@ def _columns(labels: Sequence[str]) -> int:
     return 3 if longest <= 10 and len(labels) > 2 else 2 if longest <= 26 else 1
 
 
-def images(canvas: Canvas) -> dict[str, bytes]:
+def png_and_pdf(canvas: Canvas) -> dict[str, bytes]:
     """A drawing as PNG and PDF; the same drawing always gives the same bytes."""
     made = {}
     for suffix, metadata in ((".png", {"Software": None}), (".pdf", {"CreationDate": None})):

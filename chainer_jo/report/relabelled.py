@@ -16,8 +16,7 @@ from chainer_jo.data.labelled_data import ImageFiles, LabelledData, class_index
 from chainer_jo.report import figure_style as style
 from chainer_jo.report.grid import Grid
 from chainer_jo.report.output import Output, Page, as_csv
-from chainer_jo.report.plot import images as drawings
-from chainer_jo.report.plot import note_under
+from chainer_jo.report.plot import note_under, png_and_pdf
 from chainer_jo.runs.earlier_results import check_results
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import CLOTHING1M_STANDIN
@@ -196,4 +195,4 @@ class RelabelledFigure(Output):
                     )
             canvas.suptitle(f"{self.before} → {self.after}", fontsize=10, color=style.INK)
             note_under(canvas, footnote)
-            return drawings(canvas)
+            return png_and_pdf(canvas)
