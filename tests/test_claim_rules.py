@@ -53,7 +53,7 @@ class TestEstimate:
         assert mean_of([a, b]) == Trials({0: 82.5, 1: 55.0, 2: None})
 
     def test_fewer_than_two_trials_have_no_scatter(self):
-        assert Trials({}).mean is Trials({}).scatter is Trials({0: 90.0}).scatter is None
+        assert Trials({}).mean_or_none is Trials({}).scatter is Trials({0: 90.0}).scatter is None
         assert Trials({0: 90.0}).mean == 90
 
     def test_arithmetic_goes_trial_by_trial(self):
@@ -74,11 +74,11 @@ class TestEstimate:
         assert (a.mean, a.diverged, (a - b).diverged) == (87.5, 1, 1)
 
     def test_a_given_number_goes_with_every_trial(self):
-        given = Trials(95.0)
+        given = Trials.of_all(95.0)
         assert (given.mean, given.scatter) == (95.0, 0.0)
         assert Trials({0: 97.0, 4: 94.0}) - given == Trials({0: 2.0, 4: -1.0})
         assert given - Trials({0: 97.0, 4: 94.0}) == Trials({0: -2.0, 4: 1.0})
-        assert abs(given * 2 - Trials(200.0)) == Trials(10.0)
+        assert abs(given * 2 - Trials.of_all(200.0)) == Trials.of_all(10.0)
 
     def test_equal_differences_of_percentages_are_equal(self):
         difference = Trials({0: 97.2, 1: 13.2}) - Trials({0: 96.1, 1: 12.1})
@@ -90,8 +90,8 @@ class TestEstimate:
         [
             (Trials({0: 89.4, 1: 90.2}), "89.8 ± 0.6"),
             (Trials({0: 0.0234, 1: 0.0244}), "0.024 ± 0.001"),
-            (Trials(0.0234), "0.023"),
-            (Trials(1500.0), "1500.0"),
+            (Trials.of_all(0.0234), "0.023"),
+            (Trials.of_all(1500.0), "1500.0"),
             (Trials({0: 90.0}), "90.0 (1 trial)"),
             (Trials({}), "not run"),
             (Trials({0: 90.0, 1: None, 2: 92.0}), "91.0 ± 1.4 (1 of 3 diverged)"),
@@ -109,7 +109,7 @@ class TestRule:
         + [(17.1, 2, SUPPORTS), (16.9, 2, UNDECIDED), (13.1, -2, SUPPORTS), (2.9, -2, REFUTES)],
     )
     def test_exceeds(self, a, by, outcome):
-        assert exceeds("", about(a, 5.0), Trials(10.0), by).outcome == outcome
+        assert exceeds("", about(a, 5.0), Trials.of_all(10.0), by).outcome == outcome
 
     @pytest.mark.parametrize(
         ("a", "scatter", "outcome"),
@@ -117,13 +117,13 @@ class TestRule:
         + [(10.5, 0.6, UNDECIDED), (9.5, 0.6, UNDECIDED)],
     )
     def test_narrow_intervals_tie(self, a, scatter, outcome):
-        assert exceeds("", about(a, scatter), Trials(10.0), ties=True).outcome == outcome
+        assert exceeds("", about(a, scatter), Trials.of_all(10.0), ties=True).outcome == outcome
 
     def test_nothing_ties_where_more_is_asked_for(self):
         """Equal numbers are far from two points better; this counts where Holm's rule has not let
         them refute that."""
-        assert exceeds("", about(10.3, 0.6), Trials(10.0), ties=True).close == TIES
-        assert exceeds("", about(10.3, 0.6), Trials(10.0), 2, ties=True).close == UNDECIDED
+        assert exceeds("", about(10.3, 0.6), Trials.of_all(10.0), ties=True).close == TIES
+        assert exceeds("", about(10.3, 0.6), Trials.of_all(10.0), 2, ties=True).close == UNDECIDED
 
     @pytest.mark.parametrize(
         ("loss", "scatter", "outcome"),
@@ -133,11 +133,11 @@ class TestRule:
         + [(3.2, 1.1, REFUTES), (0.5, 0.2, SUPPORTS)],
     )
     def test_keeps_up_only_where_a_notable_loss_is_ruled_out(self, loss, scatter, outcome):
-        assert keeps_up("", about(10.0 - loss, scatter), Trials(10.0)).outcome == outcome
+        assert keeps_up("", about(10.0 - loss, scatter), Trials.of_all(10.0)).outcome == outcome
 
     def test_chance_is_students(self):
-        finding = exceeds("", Trials({0: 9.0, 1: 10.0, 2: 8.0}), Trials(10.0))
-        assert finding.chance == pytest.approx(stats.ttest_1samp([-1, 0, -2], 0).pvalue / 2)
+        finding = exceeds("", Trials({0: 9.0, 1: 10.0, 2: 8.0}), Trials.of_all(10.0))
+        assert finding.p_value == pytest.approx(stats.ttest_1samp([-1, 0, -2], 0).pvalue / 2)
 
     @pytest.mark.parametrize(
         ("trials", "a", "outcome", "chance"),
@@ -146,8 +146,8 @@ class TestRule:
     )
     def test_equal_differences_are_judged_by_their_signs(self, trials, a, outcome, chance):
         """A ceiling is no tie, and an interval of no width is none."""
-        finding = exceeds("", about(a, 0.0, trials), Trials(95.0), ties=True)
-        assert (finding.outcome, finding.chance) == (outcome, chance)
+        finding = exceeds("", about(a, 0.0, trials), Trials.of_all(95.0), ties=True)
+        assert (finding.outcome, finding.p_value) == (outcome, chance)
         each = f"difference {a - 95:.2f} points in each of {trials} trials"
         assert finding.numbers.endswith(
             each if a != 95 else f"0.000 points in each of {trials} trials"
@@ -166,14 +166,16 @@ class TestRule:
     )
     def test_refuting_takes_all_comparisons_together(self, below, refuting):
         standard_error = about(0.0, float(stats.t.ppf(0.975, 5)), trials=6)
-        findings = [exceeds("", standard_error - Trials(t), Trials(0.0)) for t in below]
+        findings = [
+            exceeds("", standard_error - Trials.of_all(t), Trials.of_all(0.0)) for t in below
+        ]
         outcomes = together(findings)
         assert [k for k, outcome in enumerate(outcomes) if outcome == REFUTES] == refuting
         assert (Verdict(findings, outcomes).verdict == DOES_NOT_HOLD) == bool(refuting)
 
     def test_what_has_not_run_does_not_count_as_a_comparison(self):
-        one = exceeds("", about(-2.6, float(stats.t.ppf(0.975, 5)), trials=6), Trials(0.0))
-        others = [exceeds("", Trials({}), Trials(0.0))] * 9
+        one = exceeds("", about(-2.6, float(stats.t.ppf(0.975, 5)), trials=6), Trials.of_all(0.0))
+        others = [exceeds("", Trials({}), Trials.of_all(0.0))] * 9
         assert together([one, *others])[0] == REFUTES
 
     def test_pairs_decide_where_either_side_scatters_more_than_they_differ(self):
@@ -194,17 +196,19 @@ class TestRule:
 
     def test_where_as_many_trials_diverge_as_finish_nothing_is_decided(self):
         numbers = {0: 90.0, 1: 91.0, 2: 90.5, 3: None, 4: None}
-        assert exceeds("", Trials(numbers), Trials(10.0)).outcome == SUPPORTS
+        assert exceeds("", Trials(numbers), Trials.of_all(10.0)).outcome == SUPPORTS
         numbers[5] = None
-        assert exceeds("", Trials(numbers), Trials(10.0)).outcome == MOSTLY_DIVERGED
+        assert exceeds("", Trials(numbers), Trials.of_all(10.0)).outcome == MOSTLY_DIVERGED
 
     def test_what_is_undecided_says_how_far_from_a_decision(self):
         t, scatter = float(stats.t.ppf(0.975, 5)), float(stats.t.ppf(0.975, 5))
         below, above = (about(mean, scatter, trials=6) for mean in (-t - 0.1, t - 0.1))
-        findings = [exceeds("", each, Trials(0.0)) for each in (below, above, about(9.0, 1.0))]
+        findings = [
+            exceeds("", each, Trials.of_all(0.0)) for each in (below, above, about(9.0, 1.0))
+        ]
         verdict = Verdict(findings, together(findings))
         assert verdict.label == "undecided after 3 to 6 trials, 1 of 3 against it"
-        p, q = (100 * finding for finding in (findings[0].chance, findings[1].chance_for))
+        p, q = (100 * finding for finding in (findings[0].p_value, findings[1].p_upper))
         assert verdict.remarks == [
             f"undecided but against it: p = {p:.3g} %, 0.83 % would refute it",
             f"undecided: p = {q:.3g} %, 2.5 % would support it",
@@ -213,20 +217,22 @@ class TestRule:
 
     def test_after_the_first_that_does_not_refute_all_would_have_to_reach_its_level(self):
         scatter = float(stats.t.ppf(0.975, 5))
-        findings = [exceeds("", about(-t, scatter, trials=6), Trials(0.0)) for t in (2.7, 2.6, 1.0)]
+        findings = [
+            exceeds("", about(-t, scatter, trials=6), Trials.of_all(0.0)) for t in (2.7, 2.6, 1.0)
+        ]
         verdict = Verdict(findings, together(findings))
-        assert findings[1].chance > 0.025 / 3 and REFUTES not in verdict.outcomes
+        assert findings[1].p_value > 0.025 / 3 and REFUTES not in verdict.outcomes
         assert all("%, 0.83 % would refute it" in remark for remark in verdict.remarks)
 
     def test_an_average_over_rates_decides_once_all_have_run(self):
         ours = {0.1: Trials({0: 80.0, 1: 81.0}), 0.5: Trials({0: 70.0, 1: 70.5})}
         theirs = {0.1: Trials({0: 81.0, 1: 82.0}), 0.5: Trials({0: 60.0, 1: 60.0})}
         finding = on_average("test", ours, theirs)
-        assert finding.what == "test, mean over r = 0.1, 0.5"
+        assert finding.compared == "test, mean over r = 0.1, 0.5"
         assert finding.difference == Trials({0: 4.5, 1: 4.75})
         assert finding.outcome == SUPPORTS
         finding = on_average("test", ours, {**theirs, 0.5: Trials({})})
-        assert finding.what == "test, mean over r = 0.1 alone of 2 rates"
+        assert finding.compared == "test, mean over r = 0.1 alone of 2 rates"
         assert (finding.outcome, finding.difference) == (PARTLY_RUN, Trials({0: -1.0, 1: -1.0}))
         assert together([finding]) == [PARTLY_RUN]
         assert Verdict([finding], [PARTLY_RUN]).verdict == NOT_ALL_RUN
@@ -288,6 +294,6 @@ class TestCurves:
     def test_curves_too_short_for_a_phase_do_not_count(self):
         short = {**self.RAMP, 2: list(range(21))}
         assert sorted(phases.after_drop(short, (40, [20])).numbers) == [0, 1]
-        assert phases.before_drop({0: [1.0]}, (40, [20])).mean is None
+        assert phases.before_drop({0: [1.0]}, (40, [20])).mean_or_none is None
         for phase in (phases.start, phases.end, phases.peak):
             assert phase({0: [], 1: [2.0]}).numbers == {1: 2.0}

@@ -46,7 +46,7 @@ def write(figure, store, tmp_path):
 
 def rows_of(figure, store, monkeypatch):
     """The data behind a figure, whose drawing is made into no files."""
-    monkeypatch.setattr(plot, "images", lambda canvas: {})
+    monkeypatch.setattr(plot, "png_and_pdf", lambda canvas: {})
     return list(csv.DictReader(figure.further(store, ORIGIN)[".csv"].splitlines()))
 
 
@@ -195,7 +195,7 @@ def test_what_happens_at_an_epoch_is_marked():
 def drawn(figure, store, monkeypatch):
     """The axes of a figure, and what is inside and above them."""
     kept = []
-    monkeypatch.setattr(plot, "images", lambda canvas: kept.append(canvas) or {})
+    monkeypatch.setattr(plot, "png_and_pdf", lambda canvas: kept.append(canvas) or {})
     figure.further(store, ORIGIN)
     axes, *further = kept[0].axes[0], *kept[0].axes[0].child_axes
     return axes, further

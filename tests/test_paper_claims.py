@@ -385,7 +385,7 @@ class TestVerdicts:
         assert verdict.counts == {"supports": 4, "too few trials": 2, "not run": 4}
         verdict = BY_ID["symmetric-test-is-better"].decide(Partly())
         assert (verdict.verdict, verdict.counts) == (NOT_ALL_RUN, {"not all run": 1})
-        assert "mean over r = 0.1, 0.3, 0.5 alone of 6 rates" in verdict.findings[0].what
+        assert "mean over r = 0.1, 0.3, 0.5 alone of 6 rates" in verdict.findings[0].compared
 
     def test_a_tie_says_within_how_many_points(self):
         ours = changed("table1", 55.2, method="joint", noise_rate=0.5, accuracy="recovery")

@@ -163,7 +163,7 @@ def test_what_part_of_a_table_there_is_and_which_command_makes_it(filled, flags,
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_what_is_committed_follows_from_the_runs_that_are(folder, tmp_path, monkeypatch):
     """Byte for byte, but for drawings, which another matplotlib makes otherwise."""
-    monkeypatch.setattr(plot, "images", lambda canvas: {})
+    monkeypatch.setattr(plot, "png_and_pdf", lambda canvas: {})
     store, figures = RunStore(REFERENCE / folder), ROOT / "figures" / "reference" / folder
     known = files.read_json(store.root / "provenance.json")
     study, origin = made_in(folder)

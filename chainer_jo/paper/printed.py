@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, Literal, overload
 
 Key = str | int | float
 Keys = tuple[Key, ...]
 Number = int | float
+NumberName = Literal["noise_rate", "value"]
+WordName = Literal["accuracy", "method", "parameter", "quantity", "range", "score"]
 
 
 @dataclass(frozen=True)
 class PrintedTable:
-    """The numbers of one table of the paper; ``caption`` says in our words what they are.
+    """The numbers of one table of the paper; ``caption`` describes them in our words.
 
     ``names`` are the names of the keys that together address a cell, such as ``("method", "score",
     "accuracy", "noise_rate")``; ``cells`` maps a tuple of keys, in that order, to the number
@@ -24,6 +27,10 @@ class PrintedTable:
     cells: Mapping[Keys, Number]
     bold: frozenset[Keys] = frozenset()
 
+    def cell(self, **keys: Key) -> Number:
+        """The number printed at `keys`; KeyError where the paper prints none, and as in `value`."""
+        return self.cells[self._ordered(keys)]
+
     def value(self, **keys: Key) -> Number | None:
         """The number printed at `keys`, or None where the paper prints none.
 
@@ -35,15 +42,19 @@ class PrintedTable:
         return self.cells.get(self._ordered(keys))
 
     def is_bold(self, **keys: Key) -> bool:
-        """Whether the number at `keys` is printed in bold; KeyError as in `value`."""
+        """True if the number at `keys` is printed in bold; KeyError as in `value`."""
         return self._ordered(keys) in self.bold
 
-    def keys(self, name: str, **given: Key) -> tuple[Key, ...]:
+    @overload
+    def keys(self, name: NumberName, **given: Key) -> tuple[Number, ...]: ...
+    @overload
+    def keys(self, name: WordName, **given: Key) -> tuple[str, ...]: ...
+    def keys(self, name: str, **given: Key) -> tuple[Any, ...]:
         """The values of the key `name`, in the paper's order, among the cells where `given` hold;
         KeyError for other names than the table's."""
         cells = (dict(zip(self.names, cell, strict=True)) for cell in self.cells)
-        found = (cell[name] for cell in cells if all(cell[k] == v for k, v in given.items()))
-        return tuple(dict.fromkeys(found))
+        values = (cell[name] for cell in cells if all(cell[k] == v for k, v in given.items()))
+        return tuple(dict.fromkeys(values))
 
     def _ordered(self, keys: Mapping[str, Key]) -> Keys:
         if set(keys) != set(self.names):
@@ -73,7 +84,7 @@ class SensitivityTable(PrintedTable):
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table drawn as text: head, blocks between bars, which cells have a star."""
+    """One line of a table drawn as text: head, blocks between bars, places of starred cells."""
 
     head: str
     blocks: tuple[tuple[str, ...], ...]
@@ -89,15 +100,10 @@ def rows(text: str) -> Iterator[Row]:
     for line in text.strip().splitlines():
         head, _, rest = line.partition(":")
         words = [block.split() for block in rest.split("|")]
-        starred = frozenset(
-            (b, c)
-            for b, block in enumerate(words)
-            for c, word in enumerate(block)
-            if word[0] == "*"
-        )
-        yield Row(
-            head.strip(), tuple(tuple(w.lstrip("*") for w in block) for block in words), starred
-        )
+        places = ((b, c) for b, block in enumerate(words) for c in range(len(block)))
+        starred = frozenset((b, c) for b, c in places if words[b][c][0] == "*")
+        blocks = tuple(tuple(word.lstrip("*") for word in block) for block in words)
+        yield Row(head.strip(), blocks, starred)
 
 
 def number(text: str) -> Number:

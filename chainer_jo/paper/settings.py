@@ -108,9 +108,6 @@ def hyper_parameters(noise: str, noise_rate: float | None = None) -> HyperParame
         return PSEUDO_PARAMETERS
     if noise != "symmetric" or noise_rate not in tables.TABLE5.keys("noise_rate"):
         raise KeyError(f"the paper has no hyper parameters for {noise} noise at rate {noise_rate}")
-    return HyperParameters(
-        **{
-            parameter: tables.TABLE5.value(parameter=parameter, noise_rate=noise_rate)
-            for parameter in tables.TABLE5.keys("parameter")
-        }
-    )
+    names = tables.TABLE5.keys("parameter")
+    cells = {name: tables.TABLE5.cell(parameter=name, noise_rate=noise_rate) for name in names}
+    return HyperParameters(**cells)

@@ -1,6 +1,6 @@
 """Tables 1 to 13 of the paper, drawn as printed there; a star marks what is in bold."""
 
-from chainer_jo.paper.printed import PrintedTable, SensitivityTable, number, rows
+from chainer_jo.paper.printed import Keys, Number, PrintedTable, SensitivityTable, number, rows
 
 METHODS = {
     "cross_entropy": "Cross Entropy Loss",
@@ -14,11 +14,12 @@ METHODS = {
 def _comparison(table_number: int, caption: str, text: str) -> PrintedTable:
     """Tables 1 and 2: method and score down, accuracy and noise rate across."""
     header, *lines = rows(text)
-    cells, bold = {}, set()
+    cells: dict[Keys, Number] = {}
+    bold: set[Keys] = set()
     for line in lines:
         for b, accuracy in enumerate(("test", "recovery")):
             for c, rate in enumerate(header.blocks[b]):
-                keys = (*line.head.split(), accuracy, number(rate) / 100)
+                keys: Keys = (*line.head.split(), accuracy, number(rate) / 100)
                 cells[keys] = number(line.blocks[b][c])
                 if (b, c) in line.starred:
                     bold.add(keys)
@@ -92,7 +93,7 @@ TABLE4 = {
     "dense": (128, 10),
     "output": (),
 }
-"""By part, the numbers of its description in the order printed: the image's height and width; of
+"""Numbers of each part's description, in the order printed: the image's height and width; of
 the convolution filters, size, padding and stride; of residual units channels in, out, and how many
 units; of the pooling height and width before and after; of the last layer inputs and outputs."""
 
@@ -122,9 +123,12 @@ TABLE5 = _hyper_parameters(
 )
 
 
-def _sensitivity(table_number: int, noise: str, rate: float, text: str, fixed=()):
+def _sensitivity(
+    table_number: int, noise: str, rate: float, text: str, fixed=()
+) -> SensitivityTable:
     """Tables 6 to 11: lines of a parameter's values, one of them starred, and of accuracies."""
-    cells, chosen = {}, {}
+    cells: dict[Keys, Number] = {}
+    chosen: dict[str, Number] = {}
     lines = list(rows(text))
     for values, accuracies in zip(lines[::2], lines[1::2], strict=True):
         for value, accuracy in zip(values.cells, accuracies.cells, strict=True):
@@ -239,7 +243,7 @@ def _probability_ranges(table_number: int, noise: str, rate: float, text: str) -
         "How many updated labels are right, by the range of their highest probability, under "
         f"{noise} noise, r = {rate}"
     )
-    cells = {
+    cells: dict[Keys, Number] = {
         (line.head, span): number(cell)
         for line in lines
         for span, cell in zip(header.cells, line.cells, strict=True)

@@ -11,15 +11,15 @@ from statistics import fmean, stdev
 from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
-"""The probability that an interval holds the mean that more trials would come to."""
+"""Confidence level of every interval of a mean."""
 
 EQUAL = 1e-6
-"""Numbers that are no further apart are equal: what is left of sums is rounding."""
+"""Largest difference of numbers that count as equal: the rounding of sums."""
 
 
 @dataclass(frozen=True)
 class Trials:
-    """A number per trial, of which the mean is asked for; or one number for all trials.
+    """One number per trial and their mean; or one number for all trials.
 
     The number of a trial that diverged is None. Arithmetic goes trial by trial, over the trials
     that every operand has; what one side diverged in has diverged. A number for all trials, such as
@@ -30,31 +30,38 @@ class Trials:
     numbers : by the trial's seed.
     planned : how many trials there are to be.
     empty : trials that have finished with nothing to count.
+    constant : the one number for all trials, see `Trials.of_all`; without ``numbers`` then.
     """
 
-    numbers: Mapping[int, float | None] | float
+    numbers: Mapping[int, float | None]
     planned: int = 0
     empty: int = 0
+    constant: float | None = None
+
+    @staticmethod
+    def of_all(constant: float) -> Trials:
+        """One number for all trials."""
+        return Trials({}, constant=constant)
 
     @property
-    def given(self) -> bool:
-        """Whether this is one number for all trials."""
-        return not isinstance(self.numbers, Mapping)
+    def has_numbers(self) -> bool:
+        """True if there is a number: of any trial, or of all."""
+        return bool(self.numbers) or self.constant is not None
 
     @cached_property
     def finished(self) -> tuple[float, ...]:
         """The numbers of the trials that did not diverge."""
-        numbers = (self.numbers,) if self.given else self.numbers.values()
+        numbers = (self.constant, *self.numbers.values())
         return tuple(number for number in numbers if number is not None)
 
     @property
     def diverged(self) -> int:
-        """How many trials diverged."""
-        return 0 if self.given else len(self.numbers) - len(self.finished)
+        """The number of trials that diverged."""
+        return sum(number is None for number in self.numbers.values())
 
     @property
     def done(self) -> int:
-        """Trials that have ended."""
+        """The number of trials that have ended."""
         return len(self.numbers) + self.empty
 
     @property
@@ -62,38 +69,43 @@ class Trials:
         return self.done == self.planned
 
     @cached_property
-    def mean(self) -> float | None:
-        """Over the trials that did not diverge; None without any."""
-        return fmean(self.finished) if self.finished else None
+    def mean(self) -> float:
+        """Mean over the trials that did not diverge; StatisticsError without any."""
+        return fmean(self.finished)
+
+    @property
+    def mean_or_none(self) -> float | None:
+        """The mean for files: None without a finished trial."""
+        return self.mean if self.finished else None
 
     @cached_property
     def std(self) -> float | None:
         """The trials' standard deviation (unbiased); None for fewer than two."""
-        if self.given:
+        if self.constant is not None:
             return 0.0
         return stdev(self.finished) if len(self.finished) > 1 else None
 
     @cached_property
     def scatter(self) -> float | None:
-        """Half of the mean's interval by Student's t; None for fewer than two trials, and where all
-        are equal: numbers that are counted, or bounded, can be that by chance."""
-        if self.given:
+        """Half width of the mean's interval by Student's t; None for fewer than two trials, and if
+        all are equal: numbers that are counted, or bounded, can be equal by chance."""
+        if self.constant is not None:
             return 0.0
         n = len(self.finished)
-        if n < 2 or self.std < EQUAL:
+        if self.std is None or self.std < EQUAL:
             return None
         return float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * self.std / sqrt(n)
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:
-        """Lower and upper end; None where there is no `scatter`."""
-        return (
-            None if self.scatter is None else (self.mean - self.scatter, self.mean + self.scatter)
-        )
+        """Lower and upper end of the mean's interval; None where there is no `scatter`."""
+        if self.scatter is None:
+            return None
+        return self.mean - self.scatter, self.mean + self.scatter
 
     def at(self, trial: int) -> float | None:
         """The number of one trial."""
-        return self.numbers if self.given else self.numbers[trial]
+        return self.numbers[trial] if self.constant is None else self.constant
 
     def __sub__(self, other: Trials) -> Trials:
         # Rounded far below any accuracy or loss, so that 97.2 - 96.1 equals 13.2 - 12.1.
@@ -107,32 +119,33 @@ class Trials:
 
     def __str__(self) -> str:
         """``84.3 ± 0.4``, one standard deviation, and how many trials diverged."""
-        if not self.given and not self.numbers:
+        if not self.has_numbers:
             return "not run"
         diverged = f" ({self.diverged} of {len(self.numbers)} diverged)" if self.diverged else ""
         if not self.finished:
             return diverged.strip(" ()")
-        if self.given:
-            return _show(self.mean)
+        if self.constant is not None:
+            return _show(self.constant)
         if self.std is None:
             return f"{_show(self.mean)} (1 trial){diverged}"
         return " ± ".join(alike(self.mean, self.std)) + diverged
 
 
 def mean_of(each: Sequence[Trials]) -> Trials:
-    """Trial by trial, the mean of several numbers."""
+    """The mean of several numbers, trial by trial."""
     return _by_trial(lambda *numbers: fmean(numbers), *each)
 
 
 def _by_trial(operation: Callable[..., float], *operands: Trials) -> Trials:
     """`operation` on the numbers of each trial that all `operands` have."""
-    trials = [set(each.numbers) for each in operands if not each.given]
-    if not trials:
-        return Trials(operation(*(each.numbers for each in operands)))
-    result = {}
+    constants = [each.constant for each in operands if each.constant is not None]
+    if len(constants) == len(operands):
+        return Trials.of_all(operation(*constants))
+    result: dict[int, float | None] = {}
+    trials = (set(each.numbers) for each in operands if each.constant is None)
     for trial in sorted(set.intersection(*trials)):
-        numbers = [each.at(trial) for each in operands]
-        result[trial] = None if None in numbers else operation(*numbers)
+        finished = [n for each in operands if (n := each.at(trial)) is not None]
+        result[trial] = operation(*finished) if len(finished) == len(operands) else None
     return Trials(result)
 
 

@@ -1,1 +1,1 @@
-"""From finished runs to what the paper shows: tables, figures, the report."""
+"""Tables, figures and the report, made from finished runs."""

@@ -1,5 +1,4 @@
-"""Whether results agree with the reference: every cell of the tables against the scatter over
-trials.
+"""Agreement of results with a reference: every cell against the scatter over trials.
 
 Chips, engines and precisions round differently, training amplifies that, and so a cell never comes
 out the same to the last digit elsewhere: it agrees if it could be one more draw of the same trials.
@@ -7,6 +6,7 @@ out the same to the last digit elsewhere: it agrees if it could be one more draw
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections import defaultdict
@@ -32,6 +32,8 @@ WITHIN, DIFFERS = "within scatter", "differs"
 UNFINISHED, NO_REFERENCE, TOO_FEW = "not finished here", "no reference", "too few trials"
 MEAN = "mean of all cells"
 
+_UNKNOWN_SEEDS = itertools.count(-1, -1)
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -40,13 +42,14 @@ class Pair:
     Parameters
     ----------
     unit : cells of one unit are judged by a common typical scatter.
+    reference : without numbers if the reference has no such cell.
     """
 
     table: str
     cell: str
     unit: str
     here: Trials
-    reference: Trials | None
+    reference: Trials
 
     @property
     def difference(self) -> float:
@@ -65,15 +68,13 @@ class Pair:
 
     @property
     def comparable(self) -> bool:
-        """Whether both sides have a number, and there are trials enough for a variance."""
-        there = self.reference and self.here.finished and self.reference.finished
-        return bool(there) and self.degrees > 0
+        """True if both sides have a number, and there are trials enough for a variance."""
+        return bool(self.here.finished and self.reference.finished) and self.degrees > 0
 
     @property
     def same_numbers(self) -> bool:
-        """Whether every trial of a seed that both sides have is the same number."""
-        here = self.here.numbers
-        reference = self.reference.numbers if self.reference else {}
+        """True if every trial of a seed that both sides have is the same number."""
+        here, reference = self.here.numbers, self.reference.numbers
         shared = here.keys() & reference.keys()
         return bool(shared) and all(here[seed] == reference[seed] for seed in shared)
 
@@ -102,37 +103,32 @@ def read_pairs(here: Path, reference: Path) -> list[Pair]:
         raise UserError(f"{reference}: no tables there, expected the reference of {here.name}")
     pairs = []
     for number, table in sorted(ours.items()):
-        known = theirs.get(number)
+        other = theirs.get(number)
         for key in ("preset", "data"):
-            if known and known[key] != table[key]:
+            if other and other[key] != table[key]:
                 raise UserError(
-                    f"table {number}: {key} {table[key]} in {here}, {known[key]} in {reference}; "
+                    f"table {number}: {key} {table[key]} in {here}, {other[key]} in {reference}; "
                     "expected the same"
                 )
-        cells = _cells(known or {"cells": []})
-        pairs += [
-            Pair(
-                f"Table {number}",
-                _name(cell),
-                "labels" if cell["row"].get("quantity") == "number" else "percent",
-                read_trials(cell),
-                cells.get(_name(cell)),
-            )
-            for cell in table["cells"]
-        ]
+        cells = _cells(other or {"cells": []})
+        for cell in table["cells"]:
+            name, quantity = _name(cell), cell["row"].get("quantity")
+            unit = "labels" if quantity == "number" else "percent"
+            trials, others = read_trials(cell), cells.get(name, Trials({}))
+            pairs.append(Pair(f"Table {number}", name, unit, trials, others))
     return pairs
 
 
 def _tables(folder: Path) -> dict[int, dict]:
-    """By number, the tables of cells; Tables 4 and 5 hold no results."""
-    found = {}
+    """The tables of cells, by number; Tables 4 and 5 hold no results."""
+    tables = {}
     for path in folder.glob("table[0-9]*.json"):
         table = files.read_json(path)
         if "cells" in table:
             with files.expected(path, "what a script in reproduce/ writes"):
                 _ = table["preset"], table["data"], _cells(table)
-                found[int(table["table"])] = table
-    return found
+                tables[int(table["table"])] = table
+    return tables
 
 
 def _cells(table: dict) -> dict[str, Trials]:
@@ -140,11 +136,11 @@ def _cells(table: dict) -> dict[str, Trials]:
 
 
 def read_trials(cell: dict) -> Trials:
-    """The trials of a cell as a table's JSON has them. Where one is missing, it is not known which,
-    and none has the seed of another cell's."""
+    """The trials of a cell in a table's JSON. If one is missing, the seeds are unknown, and each
+    gets a negative one that no other cell has."""
     numbers = [*map(float, cell["trials"]), *[None] * cell["diverged"]]
     if len(cell["trials"]) < len(cell["runs"]):
-        return Trials({object(): number for number in numbers})
+        return Trials({next(_UNKNOWN_SEEDS): number for number in numbers})
     seeds = (int(run.rsplit("-s", 1)[1].split("-")[0]) for run in cell["runs"])
     return Trials(dict(zip(seeds, numbers, strict=True)))
 
@@ -189,12 +185,8 @@ def judge(pairs: Sequence[Pair]) -> list[Judged]:
     typical = _typical_variances(compared)
     for table in dict.fromkeys(pair.table for pair in compared):
         compared += _mean([p for p in compared if p.table == table], typical)
-    pairs = [*(p for p in pairs if not p.comparable), *compared]
-    judged = []
-    for pair in pairs:
-        if not pair.comparable:
-            judged.append(_without_numbers(pair))
-            continue
+    judged = [_without_numbers(pair) for pair in pairs if not pair.comparable]
+    for pair in compared:
         # Means over many cells are steadier than any of these, and stand alone.
         limit = _limit(pair, typical.get(pair.unit), ERROR_RATE / len(compared))
         # Sums of the same numbers in another order differ in the last bit.
@@ -205,7 +197,7 @@ def judge(pairs: Sequence[Pair]) -> list[Judged]:
 
 def _without_numbers(pair: Pair) -> Judged:
     """The verdict where there is nothing to compute with."""
-    if not (pair.reference and pair.reference.numbers):
+    if not pair.reference.numbers:
         return Judged(pair, NO_REFERENCE)
     if not pair.here.numbers:
         return Judged(pair, UNFINISHED)
@@ -231,7 +223,7 @@ def _variance(pair: Pair, typical: float | None) -> float:
 
 
 def _mean(pairs: Sequence[Pair], typical: dict[str, float]) -> list[Pair]:
-    """The mean, trial by trial, of a table's cells in percent, as one cell more: a shift of all of
+    """One cell more: the mean, trial by trial, of a table's cells in percent. A shift of all of
     them shows in it, though it hides in the scatter of each. A cell counts by the inverse of its
     scatter; otherwise the unsteady ones would drown the others."""
     usable = [pair for pair in pairs if pair.unit == "percent"]
@@ -250,8 +242,8 @@ def _mean(pairs: Sequence[Pair], typical: dict[str, float]) -> list[Pair]:
 
 
 def _typical_variances(pairs: Iterable[Pair]) -> dict[str, float]:
-    """Of every unit, the median of its cells' variances."""
-    known = defaultdict(list)
+    """The median of the cells' variances, by unit."""
+    by_unit = defaultdict(list)
     for pair in pairs:
-        known[pair.unit].append(pair.squares / pair.degrees)
-    return {unit: statistics.median(variances) for unit, variances in known.items()}
+        by_unit[pair.unit].append(pair.squares / pair.degrees)
+    return {unit: statistics.median(variances) for unit, variances in by_unit.items()}

@@ -51,23 +51,23 @@ class Cell:
         return trials(store, self.experiments, self.quantity)
 
     def number(self, store: RunStore, best: bool = False, beside_paper: bool = True) -> Number:
-        """As it is printed, bold if it is the ``best``; ``beside_paper``: next to the paper's. That
-        only one of its trials is there is seen from its having no spread."""
-        found = self.trials(store)
-        counted, mean, spread, state = len(found.finished), "", "", []
+        """The number as printed, bold if it is the ``best``; ``beside_paper``: next to the paper's.
+        A number of one trial has no spread."""
+        ended = self.trials(store)
+        counted, mean, spread, state = len(ended.finished), "", "", []
         if counted:
-            mean = f"{found.mean:.{self.digits}f}"
-            spread = "" if found.std is None else f"± {found.std:.{self.digits}f}"
-        elif found.empty:
+            mean = f"{ended.mean:.{self.digits}f}"
+            spread = "" if ended.std is None else f"± {ended.std:.{self.digits}f}"
+        elif ended.empty:
             state.append("–")
-        if found.diverged:
-            state.append(f"({found.diverged} of {found.planned} diverged)")
-        if not found.complete and found.done > 1:
-            state.append(f"({found.done} of {found.planned} trials …)")
-        elif not found.complete and not counted:
+        if ended.diverged:
+            state.append(f"({ended.diverged} of {ended.planned} diverged)")
+        if not ended.complete and ended.done > 1:
+            state.append(f"({ended.done} of {ended.planned} trials …)")
+        elif not ended.complete and not counted:
             state.append("…")
-        elif found.empty and counted:
-            state.append(f"({counted} of {found.planned} trials)")
+        elif ended.empty and counted:
+            state.append(f"({counted} of {ended.planned} trials)")
         shown = beside_paper and self.paper is not None
         paper = f"{self.paper:.{self.digits}f}" if shown else ""
         return Number(mean, spread, " ".join(state), best, paper, self.paper_bold)
@@ -75,7 +75,8 @@ class Cell:
 
 def trials(store: RunStore, experiments: Sequence[Experiment], quantity: Quantity) -> Trials:
     """A quantity of the runs that have ended, by seed; None of a diverged one."""
-    numbers, empty = {}, 0
+    numbers: dict[int, float | None] = {}
+    empty = 0
     for experiment in experiments:
         ended = state(store, experiment)
         if ended == DIVERGED:
@@ -91,18 +92,25 @@ def best_of(cells: Sequence[Cell], store: RunStore) -> list[Cell]:
     """The cells with the highest mean as printed; none while one has fewer trials than another."""
     competing = [(cell, cell.trials(store)) for cell in cells if cell.competes]
     means = [(cell, round(t.mean, cell.digits)) for cell, t in competing if t.finished]
-    if not means or len({found.done for _, found in competing}) > 1:
+    if not means or len({t.done for _, t in competing}) > 1:
         return []
     highest = max(mean for _, mean in means)
     return [cell for cell, mean in means if mean == highest]
 
 
 def state(store: RunStore, experiment: Experiment) -> str | None:
-    """How a run has ended, `FINISHED` or `DIVERGED`; None if it, or its first step, has not."""
+    """The end of a run, `FINISHED` or `DIVERGED`; None if it, or its first step, has not ended."""
     results = [store.result(e) for e in (experiment, experiment.first_step) if e]
-    if any(result and result["state"] == DIVERGED for result in results):
+    if any(ended and ended["state"] == DIVERGED for ended in results):
         return DIVERGED
     return FINISHED if all(results) else None
+
+
+def result(store: RunStore, experiment: Experiment) -> dict:
+    """The result of a run that has ended; ValueError for another."""
+    if (ended := store.result(experiment)) is None:
+        raise ValueError(f"{experiment.id} has not ended")
+    return ended
 
 
 def score(score_name: str, accuracy: str) -> Quantity:
@@ -114,13 +122,12 @@ def score(score_name: str, accuracy: str) -> Quantity:
     """
 
     def quantity(store: RunStore, experiment: Experiment) -> float:
-        if accuracy == "recovery" and experiment.first_step:
-            experiment = experiment.first_step
-        return 100 * store.result(experiment)[score_name][accuracy]
+        run = (accuracy == "recovery" and experiment.first_step) or experiment
+        return 100 * result(store, run)[score_name][accuracy]
 
     return quantity
 
 
 def noisy_labels_right(store: RunStore, experiment: Experiment) -> float:
-    """The share of the labels that a run was given that is right, in percent."""
-    return 100 * store.result(experiment)["noisy_labels_right"]
+    """The accuracy (percent) of the labels that a run was given."""
+    return 100 * result(store, experiment)["noisy_labels_right"]

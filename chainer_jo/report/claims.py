@@ -96,8 +96,8 @@ def _link(verdict: dict) -> str:
     """The claim's name, and what its column does not say."""
     decided = verdict["verdict"] in (HOLDS, DOES_NOT_HOLD)
     more = "against" if verdict["against"] else verdict["verdict"]
-    said = "" if decided or more == UNDECIDED else f" ({more})"
-    return f"[{in_words(verdict['id'])}](#{slug(_heading(verdict))}){said}"
+    note = "" if decided or more == UNDECIDED else f" ({more})"
+    return f"[{in_words(verdict['id'])}](#{slug(_heading(verdict))}){note}"
 
 
 def _heading(verdict: dict) -> str:
@@ -119,7 +119,7 @@ def _section(verdict: dict) -> list[str]:
 
 
 def _not_run(verdicts: Sequence[dict]) -> list[str]:
-    """Those that nothing has been run of, folded."""
+    """Claims of which nothing has been run, folded."""
     if not verdicts:
         return []
     listed = [f"- {v['statement']} ({v['place']})" for v in verdicts]
@@ -128,7 +128,7 @@ def _not_run(verdicts: Sequence[dict]) -> list[str]:
 
 
 def one_image(study: Study) -> str:
-    """How much one image is, of every accuracy; nothing for other images than the preset's."""
+    """The share of one image in every accuracy; empty for other images than the preset's."""
     if not study.of_the_preset:
         return ""
     preset = study.preset
@@ -158,10 +158,11 @@ def as_json(claim: paper.Claim, group: str, verdict: paper.Verdict, results: Out
         claim.id: f"{preset} was chosen so that this holds: a premise of its results, no finding",
         claim.rests_on: f"this rests on a premise of {preset}: {in_words(claim.rests_on)}",
     }
-    remarks = [said for key, said in premise.items() if key in results.premises]
+    remarks = [remark for key, remark in premise.items() if key in results.premises]
     features = results.study.features
     if features and not {"figure5", "figure6"}.isdisjoint(claim.shown_in):
         remarks.append(f"pseudo labels are {clusters(features)}")
+    compared = zip(verdict.findings, verdict.outcomes, verdict.remarks, strict=True)
     return {
         "id": claim.id,
         "group": group,
@@ -178,17 +179,14 @@ def as_json(claim: paper.Claim, group: str, verdict: paper.Verdict, results: Out
         "comparisons": len(verdict.findings),
         "counts": dict(verdict.counts),
         "reason": "; ".join([verdict.reason, *remarks]),
-        "findings": [
-            _finding(*each)
-            for each in zip(verdict.findings, verdict.outcomes, verdict.remarks, strict=True)
-        ],
+        "findings": [_finding(*each) for each in compared],
     }
 
 
 def _finding(finding: Finding, outcome: str, remark: str) -> dict:
     difference = finding.difference
     return {
-        "what": finding.what,
+        "what": finding.compared,
         "outcome": outcome,
         "remark": remark,
         "premise": finding.premise,
@@ -197,23 +195,23 @@ def _finding(finding: Finding, outcome: str, remark: str) -> dict:
         "b": _side(finding.b),
         "more_than": finding.by,
         "unit": finding.difference_unit,
-        "difference": difference.mean,
+        "difference": difference.mean_or_none,
         "interval": difference.interval and list(difference.interval),
         "trials": len(difference.finished),
-        "chance": finding.chance,
+        "chance": finding.p_value,
     }
 
 
 def _side(side: Trials) -> dict:
     return {
-        "mean": side.mean,
+        "mean": side.mean_or_none,
         "std": side.std,
-        "trials": None if side.given else len(side.finished),
+        "trials": len(side.finished) if side.constant is None else None,
         "diverged": side.diverged,
     }
 
 
 def summary(verdicts: Sequence[dict]) -> str:
-    """How many claims have which verdict: "holds: 17, does not hold: 7"."""
+    """The number of claims with each verdict: "holds: 17, does not hold: 7"."""
     counts = Counter(verdict["verdict"] for verdict in verdicts)
     return ", ".join(f"{name}: {counts[name]}" for name in paper.VERDICTS if counts[name])

@@ -34,16 +34,8 @@ def table3(study: Study) -> Table:
     rows = []
     for (method, which), runs in experiments.items():
         keys = {"method": method, "score": which}
-        cell = Cell(
-            keys,
-            {"accuracy": "test"},
-            runs,
-            score(which, "test"),
-            TABLE3.value(**keys),
-            TABLE3.is_bold(**keys),
-            digits=2,
-            competes=bool(runs),
-        )
+        column, paper = {"accuracy": "test"}, (TABLE3.value(**keys), TABLE3.is_bold(**keys))
+        cell = Cell(keys, column, runs, score(which, "test"), *paper, digits=2, competes=bool(runs))
         rows.append((f"#{next(numbers)} {METHODS[method]}, {which}", [cell]))
     block = Block(["accuracy"], rows, best="column")
     caption = f"{TABLE3.caption}; {data_set(study.data)}."
@@ -54,9 +46,11 @@ def relabelled_figure(number: int, before: str, after: str) -> Callable[[Study],
     """The figure for the paper's pair of classes, or for the one given with ``--classes``."""
 
     def build(study: Study) -> RelabelledFigure:
+        if study.load is None:
+            raise ValueError(f"{study.data}: no images, expected a study that can load them")
         names = study.load().class_names
-        pair = [names[class_index(name, names)] for name in study.classes or (before, after)]
-        return RelabelledFigure(number, *pair, study.first_step(*REAL, 0), study.load)
+        moved, to = (names[class_index(name, names)] for name in study.classes or (before, after))
+        return RelabelledFigure(number, moved, to, study.first_step(*REAL, 0), study.load)
 
     return build
 

@@ -4,7 +4,7 @@ across."""
 from collections.abc import Iterable, Sequence
 
 from chainer_jo.paper.claims.methods import MEMORISED
-from chainer_jo.paper.printed import PrintedTable
+from chainer_jo.paper.printed import Key, PrintedTable
 from chainer_jo.paper.tables import METHODS
 from chainer_jo.report.cells import Cell, noisy_labels_right, score
 from chainer_jo.report.table import Block, Table
@@ -31,11 +31,13 @@ def comparison_table(study: Study, printed: PrintedTable, noise: str) -> Table:
     methods = printed.keys("method")
     runs = {method: _runs(study, method, noise, rates) for method in methods}
     given = runs["cross_entropy"]  # their labels are as they were before any method
-    rows = [("Labels before any method", [*(None for _ in rates), *_labels_before(given)])]
+    rows: list[tuple[str, Sequence[Cell | None]]] = [
+        ("Labels before any method", [*(None for _ in rates), *_labels_before(given)])
+    ]
     for method in methods:
         for which in printed.keys("score"):
-            cells = list(_cells(printed, method, which, runs[method]))
-            rows.append((f"{METHODS[method]}, {which}", cells))
+            cells = _cells(printed, method, which, runs[method])
+            rows.append((f"{METHODS[method]}, {which}", list(cells)))
     headers = [f"{100 * rate:g} %" for _ in ACCURACIES for rate in rates]
     groups = [(name, len(rates)) for name in ACCURACIES.values()]
     caption = f"{printed.caption}; {images(study)}."
@@ -44,7 +46,7 @@ def comparison_table(study: Study, printed: PrintedTable, noise: str) -> Table:
 
 
 def _premise(study: Study) -> str:
-    """What cross entropy's numbers cannot show, as the preset was chosen by them."""
+    """The limit of cross entropy's numbers: the preset was chosen by them."""
     if not study.of_the_preset or MEMORISED not in study.preset.premises:
         return ""
     return (
@@ -55,7 +57,7 @@ def _premise(study: Study) -> str:
 
 
 def _runs(study: Study, method: str, noise: str, rates: Sequence[float]) -> Runs:
-    """Those of a method: the second step of ours, or a baseline."""
+    """The runs of a method: the second step of ours, or a baseline."""
     trials = study.comparison_trials()
     if method == "joint":
         return {rate: [study.joint(noise, rate, trial) for trial in trials] for rate in rates}
@@ -66,14 +68,13 @@ def _cells(printed: PrintedTable, method: str, which: str, runs: Runs) -> Iterab
     for accuracy in ACCURACIES:
         for rate, experiments in runs.items():
             row = {"method": method, "score": which}
-            column = {"accuracy": accuracy, "noise_rate": rate}
-            keys = {**row, **column}
-            paper, bold = printed.value(**keys), printed.is_bold(**keys)
+            column: dict[str, Key] = {"accuracy": accuracy, "noise_rate": rate}
+            paper, bold = printed.value(**row, **column), printed.is_bold(**row, **column)
             yield Cell(row, column, experiments, score(which, accuracy), paper, bold)
 
 
 def _labels_before(runs: Runs) -> Iterable[Cell]:
-    """The share of right labels, per noise rate."""
+    """The label accuracy per noise rate."""
     for rate, experiments in runs.items():
         row = {"method": "noisy_labels", "score": "initial"}
         column = {"accuracy": "recovery", "noise_rate": rate}

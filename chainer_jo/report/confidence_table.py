@@ -1,9 +1,8 @@
-"""The layout that Tables 12 and 13 share: how right the new labels are, by their highest
-probability."""
+"""The layout that Tables 12 and 13 share: label accuracy by the labels' highest probability."""
 
 from chainer_jo.paper.printed import PrintedTable
 from chainer_jo.paper.tables import probability_range
-from chainer_jo.report.cells import Cell, Quantity
+from chainer_jo.report.cells import Cell, Quantity, result
 from chainer_jo.report.table import Block, Table
 from chainer_jo.report.words import images, of_the_paper
 from chainer_jo.runs.experiment import Experiment
@@ -20,7 +19,7 @@ def confidence(quantity: str, probabilities: str) -> Quantity:
     upper, lower = probability_range(probabilities)
 
     def read(store: RunStore, experiment: Experiment) -> float | None:
-        every = store.result(experiment)["confidence"]
+        every = result(store, experiment)["confidence"]
         rows = [row for row in every if lower <= row["from"] < upper]
         number = sum(row["number"] for row in rows)
         if quantity == "number":
@@ -33,8 +32,8 @@ def confidence(quantity: str, probabilities: str) -> Quantity:
 
 
 def confidence_table(study: Study, printed: PrintedTable, noise: str, rate: float) -> Table:
-    """The table ``printed``, of the first step on this noise; of fewer images than the paper's it
-    says their share for their number."""
+    """The table ``printed``, of the first step on this noise; for other images than the paper's
+    with the share of labels in place of their number."""
     runs = [study.first_step(noise, rate, trial) for trial in study.sensitivity_trials()]
     ranges = printed.keys("range")
     rows = []

@@ -13,7 +13,7 @@ from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.store import RunStore
 
 
-class Quantity(NamedTuple):
+class LogEntry(NamedTuple):
     """An entry of ``log.json`` as figures show it: axis label, factor to its unit, decimals."""
 
     axis: str
@@ -22,12 +22,12 @@ class Quantity(NamedTuple):
 
 
 QUANTITIES = {
-    "test": Quantity("test accuracy (%)", 100.0, 1),
-    "validation": Quantity("held-out accuracy (%)", 100.0, 1),
-    "recovery": Quantity("recovery accuracy (%)", 100.0, 1),
-    "accuracy/noisy": Quantity("noisy labels predicted (%)", 100.0, 1),
-    "cross_entropy": Quantity("training loss (nats)", 1.0, 3),
-    "classification": Quantity("training loss (nats)", 1.0, 3),
+    "test": LogEntry("test accuracy (%)", 100.0, 1),
+    "validation": LogEntry("held-out accuracy (%)", 100.0, 1),
+    "recovery": LogEntry("recovery accuracy (%)", 100.0, 1),
+    "accuracy/noisy": LogEntry("noisy labels predicted (%)", 100.0, 1),
+    "cross_entropy": LogEntry("training loss (nats)", 1.0, 3),
+    "classification": LogEntry("training loss (nats)", 1.0, 3),
 }
 
 
@@ -72,8 +72,8 @@ class Curve:
 
 
 class Inset(NamedTuple):
-    """Epochs that are shown once more, magnified, and where: left, bottom, width and height in
-    parts of the axes."""
+    """Epochs that are shown once more, magnified, and the place of that window: left, bottom,
+    width and height in parts of the axes."""
 
     first: int
     last: int
@@ -99,12 +99,12 @@ class Series:
 
     @property
     def epochs(self) -> int:
-        """Of the trial that has come furthest."""
+        """Epochs of the trial that has come furthest."""
         return max(map(len, self.trials.values()), default=0)
 
     @cached_property
     def by_epoch(self) -> list[Trials]:
-        """For every epoch the numbers of the trials that have finished it."""
+        """Numbers of every epoch, of the trials that have finished it."""
         return [
             Trials({seed: v[epoch] for seed, v in self.trials.items() if len(v) > epoch})
             for epoch in range(self.epochs)

@@ -1,4 +1,4 @@
-"""The lines of ``--dry-run``: runs and their cost, one by one or script by script."""
+"""Lines of ``--dry-run``: runs and their cost, one by one or script by script."""
 
 from __future__ import annotations
 

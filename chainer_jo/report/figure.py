@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from chainer_jo.paper.trials import Trials
 from chainer_jo.report.cells import Cell
 from chainer_jo.report.claims import judged
 from chainer_jo.report.curves import QUANTITIES, Curve, Inset, Series
-from chainer_jo.report.grid import Grid, Number
+from chainer_jo.report.grid import Entry, Grid, Number
 from chainer_jo.report.output import Output, Page, as_csv
 from chainer_jo.report.results import OutputResults
 from chainer_jo.report.table import Block
@@ -34,7 +34,7 @@ class Figure(Output):
     study : what its runs are of; with it, the page says what the paper's figure shows and whether
         the runs bear that out.
     inset : what is magnified.
-    settled : whether bands and axis are those of the epochs from the first of `marks` on.
+    focus_after_mark : True if bands and axis are of the epochs from the first of `marks` on.
     """
 
     number: int
@@ -46,24 +46,29 @@ class Figure(Output):
     missing: str = ""
     study: Study | None = None
     inset: Inset | None = None
-    settled: bool = False
+    focus_after_mark: bool = False
 
     kind = "figure"
 
     @property
     def cells(self) -> list[Cell]:
-        """Those of the numbers beside it."""
+        """The cells of the numbers beside it."""
         return self.beside.cells if self.beside else []
+
+    def curve(self, keys: Mapping) -> tuple[Sequence[Experiment], str]:
+        """The runs of the curve with these keys, and ``key``; no runs without such a curve."""
+        return next(((c.experiments, self.key) for c in self.curves if c.keys == keys), ((), ""))
 
     @property
     def experiments(self) -> list[Experiment]:
         """Every run it needs, each once, in the legend's order."""
-        runs = [e for part in (self.curves, self.cells) for each in part for e in each.experiments]
-        return list(dict.fromkeys(runs))
+        curves = (run for curve in self.curves for run in curve.experiments)
+        cells = (run for cell in self.cells for run in cell.experiments)
+        return list(dict.fromkeys((*curves, *cells)))
 
     @property
     def marks(self) -> dict[int, str]:
-        """After which epochs a learning rate is divided, and from which on labels are updated."""
+        """Events by epoch: learning rates divided after it, label updates from it on."""
         runs = [run for curve in self.curves for run in curve.experiments]
         drops = {drop: "lr / 10" for run in runs for drop in run.optimization.drops}
         starts = {run.relabelling.start: "updates start" for run in runs if run.relabelling}
@@ -87,10 +92,9 @@ class Figure(Output):
         return judged(OutputResults(self.study, [self], store), self.name) if self.study else []
 
     def page(self, store: RunStore, origin: dict) -> Page:
-        """The caption, where every curve ends, what the paper's figure shows and whether this one
-        does."""
+        """Caption, the end of every curve, and the claims about the paper's figure, held here."""
         quantity = QUANTITIES[self.key]
-        rows = []
+        rows: list[tuple[str, list[Entry]]] = []
         for curve, series in zip(self.curves, self.read(store), strict=True):
             done = series.state if series.diverged else f"{series.finished} of {series.planned}"
             ending = _ending(series, quantity.digits)
@@ -111,7 +115,7 @@ class Figure(Output):
         return Page(self.title, self.caption, notes, grids, heading, points)
 
     def data(self, store: RunStore, origin: dict) -> dict:
-        """Where every curve ends."""
+        """The end of every curve."""
         curves, complete = [], True
         for curve, series in zip(self.curves, self.read(store), strict=True):
             last = series.by_epoch[-1] if series.epochs else Trials({})
@@ -121,7 +125,7 @@ class Figure(Output):
                     "label": curve.label,
                     "epochs": series.epochs,
                     "of": series.length,
-                    "mean": last.mean,
+                    "mean": last.mean_or_none,
                     "std": last.std,
                     "trials": series.finished,
                     "diverged": series.diverged,
@@ -143,10 +147,10 @@ class Figure(Output):
         """The drawing from the epochs there are, and every epoch of every trial as CSV."""
         from chainer_jo.report.plot import plot
 
-        series, thin = self.read(store), self._divergences(store)
-        images = plot(self, series, thin, self.footnote(store, origin))
+        series, divergences = self.read(store), self._divergences(store)
+        images = plot(self, series, divergences, self.footnote(store, origin))
         labelled = [(c.label, s) for c, s in zip(self.curves, series, strict=True)]
-        labelled += [(f"{self.curves[number].label}, KL", s) for number, s in thin.items()]
+        labelled += [(f"{self.curves[number].label}, KL", s) for number, s in divergences.items()]
         return {**images, ".csv": as_csv(self._rows(labelled, origin))}
 
     def _divergences(self, store: RunStore) -> dict[int, Series]:
@@ -157,7 +161,7 @@ class Figure(Output):
         return {n: self.curves[n].read(store, "classification") for n in soft}
 
     def read(self, store: RunStore) -> list[Series]:
-        """What the runs of every curve have logged so far."""
+        """The logged values of every curve so far."""
         return [curve.read(store, self.key) for curve in self.curves]
 
     def _rows(self, all_series: Sequence[tuple[str, Series]], origin: dict) -> Iterator[list]:
@@ -166,7 +170,7 @@ class Figure(Output):
         yield ["preset", "data", "precision", "curve", "seed", "epoch", number, "mean", "std"]
         of = origin["preset"], origin["data"], origin["precision"]
         for label, series in all_series:
-            summary = [(_short(found.mean), _short(found.std)) for found in series.by_epoch]
+            summary = [(_short(found.mean_or_none), _short(found.std)) for found in series.by_epoch]
             for seed, values in series.trials.items():
                 for epoch, value in enumerate(values):
                     yield [*of, label, seed, epoch + 1, _short(value), *summary[epoch]]

@@ -1,8 +1,9 @@
-"""How figures look: legible in print, in grey, and to colour-blind readers."""
+"""Style of figures: legible in print, in grey, and to colour-blind readers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 INK = "#222222"
 MUTED = "#6b6b6b"
@@ -14,7 +15,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", (0, (4, 1.6)), (0, (1, 1.4)), (0, (6, 1.6, 1, 1.6)))
 MARKERS_PER_CURVE = 6
 
-RC = {
+RC: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
     "axes.labelsize": 9,
@@ -46,7 +47,9 @@ def line_styles(families: Sequence[str]) -> list[dict]:
 
     Members of a family share colour and marker, and each has dashes of its own.
     """
-    styles, seen, members = [], {}, {}
+    styles: list[dict] = []
+    seen: dict[str, int] = {}
+    members: dict[str, int] = {}
     for number, family in enumerate(families):
         family = family or f"curve {number}"
         index = seen.setdefault(family, len(seen))

@@ -160,8 +160,7 @@ def _paper(entry: Entry) -> str:
 
 def _number(entry: Entry) -> Entry:
     """A number that is given as text, as a number."""
-    is_text = isinstance(entry, str) and _NUMBER.fullmatch(entry)
-    return Number(entry) if is_text else entry
+    return Number(entry) if isinstance(entry, str) and _NUMBER.fullmatch(entry) else entry
 
 
 def _is_words(entry: Entry) -> bool:

@@ -1,4 +1,4 @@
-"""What came out, in one sentence: for the top of the report and of the README."""
+"""The result in one sentence: for the top of the report and of the README."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chainer_jo.report.words import of_the_paper
 
 #: The noise rate of Table 1 that stands for all.
 NOISE_RATE = 0.5
-#: What is said of it: the fall of cross entropy, and where the joint method ends.
+#: Scores in the sentence: the fall of cross entropy, and the end of the joint method.
 SHOWN = (("cross_entropy", "best"), ("cross_entropy", "last"), ("joint", "last"))
 
 
@@ -32,25 +32,25 @@ def headline(table1: Mapping, images: str) -> str:
     table1 : its JSON.
     images : what it was trained on, see `chainer_jo.report.words.images`.
     """
-    found = means(table1)
-    whole = [rate for rate in TABLE1.keys("noise_rate") if found.keys() >= set(_keys(rate))]
+    accuracies = means(table1)
+    whole = [rate for rate in TABLE1.keys("noise_rate") if accuracies.keys() >= set(_keys(rate))]
     if not whole:
         return ""
     rate = min(whole, key=lambda rate: abs(rate - NOISE_RATE))
-    best, last, joint = map(found.get, _keys(rate))
-    said = (
+    best, last, joint = map(accuracies.get, _keys(rate))
+    sentence = (
         f"On {images}, with {_share(rate)} of the labels redrawn at random, cross entropy reaches "
         f"a test accuracy of {best:.1f} % at its best epoch and {last:.1f} % at its last. "
         f"The joint method ends at {joint:.1f} %."
     )
     if not of_the_paper(table1["data"]):
-        return said
+        return sentence
     paper = [
         TABLE1.value(method=method, score=score, accuracy="test", noise_rate=rate)
         for method, score in SHOWN
     ]
     scale = "" if table1["preset"] == "paper" else ", at its own scale"
-    return f"{said} The paper has {{:.1f}}, {{:.1f}} and {{:.1f}} %{scale}.".format(*paper)
+    return f"{sentence} The paper has {{:.1f}}, {{:.1f}} and {{:.1f}} %{scale}.".format(*paper)
 
 
 def _share(rate: float) -> str:

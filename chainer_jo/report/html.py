@@ -41,34 +41,34 @@ class Report:
 
     def text(self, store: RunStore, origin: dict) -> str:
         """The contents of the page, in one line."""
-        found = self._found(store, origin, store.root)
+        written = self._written(store, origin, store.root)
         return (
-            f"report of {len(found.tables)} tables, {len(found.figures)} figures and "
-            f"{found.number_of_claims} claims"
+            f"report of {len(written.tables)} tables, {len(written.figures)} figures and "
+            f"{written.number_of_claims} claims"
         )
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
         """Writes the page; returns its path."""
-        found = self._found(store, origin, folder)
-        return write_all(folder / self.name, {".html": _page(self.study, origin, found, figures)})
+        written = self._written(store, origin, folder)
+        return write_all(folder / self.name, {".html": _page(self.study, origin, written, figures)})
 
     def shown(self, folder: Path) -> list[Output]:
         """The tables and figures that are in a results folder."""
         outputs = (build(self.study) for build in self.builds)
         return [output for output in outputs if (folder / f"{output.name}.md").exists()]
 
-    def _found(self, store: RunStore, origin: dict, folder: Path) -> _Found:
-        """What has been written to a results folder so far."""
-        shown = {"table": [], "figure": []}
+    def _written(self, store: RunStore, origin: dict, folder: Path) -> _Written:
+        """The tables, figures and claims in a results folder so far."""
+        shown: dict[str, list[tuple[int, _Part]]] = {"table": [], "figure": []}
         for output in self.shown(folder):
             part = _Part(output.name, output.data(store, origin), output.page(store, origin))
             shown[output.kind].append((output.number, part))
         tables, figures = ([part for _, part in sorted(s)] for s in shown.values())
         claims, path = "", folder / "claims.json"
-        if said := files.read_json(path, list, missing=[]):
+        if verdicts := files.read_json(path, list, missing=[]):
             with files.expected(path, "it removed, which has it written again"):
-                claims = claims_html(said, f"{RULE} {one_image(self.study)}".strip())
-        return _Found(tables, figures, claims, len(said), known(folder))
+                claims = claims_html(verdicts, f"{RULE} {one_image(self.study)}".strip())
+        return _Written(tables, figures, claims, len(verdicts), known(folder))
 
 
 class _Part(NamedTuple):
@@ -79,7 +79,7 @@ class _Part(NamedTuple):
     page: Page
 
 
-class _Found(NamedTuple):
+class _Written(NamedTuple):
     tables: list[_Part]
     figures: list[_Part]
     claims: str
@@ -87,29 +87,29 @@ class _Found(NamedTuple):
     provenance: dict
 
 
-#: What the page begins with, below a sentence.
+#: Tables and figures that the page begins with, below a sentence.
 FIRST = ("table1", "figure2")
 
 
-def _page(study: Study, origin: dict, found: _Found, figures: Path) -> str:
+def _page(study: Study, origin: dict, written: _Written, figures: Path) -> str:
     setting = f"preset {origin['preset']}, data {origin['data']}"
-    parts = [*found.tables, *found.figures]
+    parts = [*written.tables, *written.figures]
     html = {
-        part.anchor: _table(part) if part in found.tables else _figure(part, figures)
+        part.anchor: _table(part) if part in written.tables else _figure(part, figures)
         for part in parts
     }
-    rest = [part for part in found.tables if part.anchor not in FIRST]
+    rest = [part for part in written.tables if part.anchor not in FIRST]
     for part in parts:  # whole tables are shown
         if part.anchor not in FIRST and not (part in rest and part.data["complete"]):
             html[part.anchor] = folded(_title(part), html[part.anchor])
     sections = [
         ("result", "What came out",
-         _result(study, found) + "".join(html.get(anchor, "") for anchor in FIRST)),
-        ("claims", "What the paper says, and what these runs say", found.claims),
+         _result(study, written) + "".join(html.get(anchor, "") for anchor in FIRST)),
+        ("claims", "What the paper says, and what these runs say", written.claims),
         ("tables", "Tables", _contents(rest) + "".join(html[part.anchor] for part in rest)),
         ("figures", "Figures",
-         "".join(html[part.anchor] for part in found.figures if part.anchor not in FIRST)),
-        ("provenance", "Where these numbers come from", _provenance(origin, found)),
+         "".join(html[part.anchor] for part in written.figures if part.anchor not in FIRST)),
+        ("provenance", "Where these numbers come from", _provenance(origin, written)),
     ]  # fmt: skip
     body = "\n".join(
         f'<section id="{key}"><h2>{escape(title)}</h2>\n{content or _NOTHING}\n</section>'
@@ -158,11 +158,12 @@ def _contents(parts: Sequence[_Part]) -> str:
     return f'<nav aria-label="Tables"><ol class="short">{links}</ol></nav>\n' * bool(links)
 
 
-def _result(study: Study, found: _Found) -> str:
-    """The sentence, what it is of, and what is missing."""
+def _result(study: Study, written: _Written) -> str:
+    """The headline, its setting, and the outputs that lack runs."""
     preset = study.preset
-    table1 = next((part.data for part in found.tables if part.anchor == "table1"), {"cells": []})
-    said = headline(table1, images(study)) or f"{preset.name}: {preset.summary}."
+    no_table: dict = {"cells": []}
+    table1 = next((part.data for part in written.tables if part.anchor == "table1"), no_table)
+    lead = headline(table1, images(study)) or f"{preset.name}: {preset.summary}."
     on = prose(images(study))
     if preset.name == "paper" and study.data == preset.reference_data:
         scope = "These are the paper’s own data and schedules."
@@ -177,11 +178,11 @@ def _result(study: Study, found: _Found) -> str:
             "and falls can be compared, the size of the numbers cannot."
         )
     unfinished = [
-        part.page.name for part in (*found.tables, *found.figures) if not part.data["complete"]
+        part.page.name for part in (*written.tables, *written.figures) if not part.data["complete"]
     ]
     if unfinished:
         scope += f" Still without all of their runs: {escape(', '.join(unfinished))}."
-    return f'<p class="lead">{prose(said)}</p>\n<p class="scope">{scope}</p>\n'
+    return f'<p class="lead">{prose(lead)}</p>\n<p class="scope">{scope}</p>\n'
 
 
 def _table(part: _Part) -> str:
@@ -229,22 +230,22 @@ def _in_words(data: dict) -> str:
     return f"Curves of {data['axis']} over epochs: {'; '.join(ends)}."
 
 
-def _provenance(origin: dict, found: _Found) -> str:
-    known = found.provenance
-    if not known:
+def _provenance(origin: dict, written: _Written) -> str:
+    provenance = written.provenance
+    if not provenance:
         return ""
-    data = known["data"] or {}
-    versions = [" ".join(pair) for each in known["versions"] for pair in each.items()]
+    data = provenance["data"] or {}
+    versions = [" ".join(pair) for each in provenance["versions"] for pair in each.items()]
     rows = {
         "Data set": data.get("data"),
         "Fingerprint": data.get("fingerprint"),
-        "Commit": ", ".join(commit or "unknown" for commit in known["commits"]),
+        "Commit": ", ".join(commit or "unknown" for commit in provenance["commits"]),
         "Versions": ", ".join(dict.fromkeys(versions)),
-        "Device": ", ".join(known["devices"]),
-        "Engine": ", ".join(known["engines"]),
+        "Device": ", ".join(provenance["devices"]),
+        "Engine": ", ".join(provenance["engines"]),
         "Precision": origin["precision"],
-        "Seeds": ", ".join(map(str, known["seeds"])),
-        "Runs": f"{known['runs']} finished, {known['hours']:g} hours of computing in all",
+        "Seeds": ", ".join(map(str, provenance["seeds"])),
+        "Runs": f"{provenance['runs']} finished, {provenance['hours']:g} hours of computing in all",
     }
     listed = "".join(
         f"<div><dt>{name}</dt><dd>{escape(str(value))}</dd></div>\n"

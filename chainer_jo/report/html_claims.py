@@ -24,22 +24,17 @@ _DECIDED = (verdicts.HOLDS, verdicts.DOES_NOT_HOLD, verdicts.TIE, verdicts.PREMI
 
 
 def claims_html(claims: Sequence[Mapping], rule: str) -> str:
-    """How many claims have which verdict; those that are decided, by group; the others, folded."""
+    """The number of claims with each verdict; decided claims by group; the others, folded."""
     counts = Counter(claim["verdict"] for claim in claims)
-    tally = " ".join(
-        _badge(verdict, f"{counts[verdict]} {verdict}")
-        for verdict in filter(counts.get, verdicts.VERDICTS)
-    )
+    counted = {v: f"{counts[v]} {v}" for v in verdicts.VERDICTS if counts[v]}
+    tally = " ".join(_badge(verdict, text) for verdict, text in counted.items())
     decided = [claim for claim in claims if claim["verdict"] in _DECIDED]
     groups = "\n".join(
         f"<h3>{prose(group)}</h3>\n{_all(c for c in decided if c['group'] == group)}"
         for group in dict.fromkeys(claim["group"] for claim in decided)
     )
     rest = [claim for claim in claims if claim not in decided]
-    still = ", ".join(
-        f"{counts[verdict]} {verdict}" for verdict in filter(counts.get, verdicts.VERDICTS)
-        if verdict not in _DECIDED
-    )  # fmt: skip
+    still = ", ".join(text for verdict, text in counted.items() if verdict not in _DECIDED)
     return (
         f"<p>Of {len(claims)} statements of the paper that numbers can bear out or refute: {tally}"
         f"</p>\n{groups}\n"
@@ -59,16 +54,16 @@ def _all(claims: Iterable[Mapping]) -> str:
 
 
 def _badge(verdict: str, text: str) -> str:
-    look, sign = _SIGNS[verdict]
+    css_class, sign = _SIGNS[verdict]
     sign = f'<span aria-hidden="true">{sign}</span>'
-    return f'<span class="verdict {look}">{sign} {escape(text)}</span>'
+    return f'<span class="verdict {css_class}">{sign} {escape(text)}</span>'
 
 
 def _claim(claim: Mapping) -> str:
-    """One claim: verdict, statement and place; below them what was compared, and the numbers."""
+    """One claim: verdict, statement and place; below them the comparisons and their numbers."""
     verdict, label = claim["verdict"], claim["label"]
     place = f'<span class="place">{escape(claim["place"])}</span>'
-    said = f"{_badge(verdict, label)} {prose(claim['statement'])} {place}"
+    summary = f"{_badge(verdict, label)} {prose(claim['statement'])} {place}"
     compared = f"<p><b>Compared:</b> {prose(claim['check'])}</p>\n"
     if verdict != verdicts.NOT_RUN:
         rows = "".join(map(_finding, claim["findings"]))
@@ -77,7 +72,7 @@ def _claim(claim: Mapping) -> str:
         reason = ": ".join(filter(None, (label[:1].upper() + label[1:], "; ".join(why)))) + "."
         table = f'<table class="findings">{_HEAD}<tbody>{rows}</tbody></table>'
         compared += f'<div class="scroll">{table}</div>\n<p>{prose(reason)}</p>'
-    return folded(said, compared, escape(claim["id"]))
+    return folded(summary, compared, escape(claim["id"]))
 
 
 _HEAD = "<thead><tr>{}</tr></thead>".format(
@@ -86,7 +81,7 @@ _HEAD = "<thead><tr>{}</tr></thead>".format(
 
 
 def _finding(finding: Mapping) -> str:
-    """A row: what is compared, both numbers, their difference with its interval, what that says."""
+    """A row: the comparison, both numbers, their difference with its interval, the outcome."""
     sides, _, difference = finding["numbers"].partition(", difference ")
     numbers = "" if sides == finding["outcome"] else sides
     cells = "".join(f"<td>{prose(text)}</td>" for text in (numbers, difference, finding["remark"]))

@@ -1,10 +1,12 @@
 """The curves that Figures 5 and 6 share: training on different labels, initial and updated."""
 
+from collections.abc import Callable
 from functools import partial
 
 from chainer_jo.report.curves import Curve, Inset
 from chainer_jo.report.figure import Figure
 from chainer_jo.report.words import clusters, images
+from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import Study
 
 #: By name: the kind and rate of the noise.
@@ -35,6 +37,7 @@ def label_figure(study: Study, number: int, what: str, key: str) -> Figure:
             ):
                 continue
             name = names.get(labels, f"SN, r={rate:g}")
+            run: Callable[..., Experiment]
             if stage == "initial":
                 label, run = name, partial(study.baseline, "cross_entropy")
             else:
@@ -59,13 +62,6 @@ def label_figure(study: Study, number: int, what: str, key: str) -> Figure:
     epochs, drops = study.second_step_schedule()
     inset = Inset(drops[-1], epochs, (0.54, 0.74, 0.43, 0.18)) if loss else None
     return Figure(
-        number,
-        caption,
-        key,
-        curves,
-        conditions,
-        missing=missing,
-        study=study,
-        inset=inset,
-        settled=not loss,
-    )
+        number, caption, key, curves, conditions,
+        missing=missing, study=study, inset=inset, focus_after_mark=not loss,
+    )  # fmt: skip

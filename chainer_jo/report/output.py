@@ -9,13 +9,18 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from chainer_jo import files
+from chainer_jo.report.cells import Cell
 from chainer_jo.report.grid import Grid
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.store import RunStore
+
+#: Text, bytes, or what becomes JSON, by the ending of its file.
+Contents = Mapping[str, str | bytes | dict | list]
 
 
 @dataclass(frozen=True)
@@ -52,14 +57,26 @@ class Output(abc.ABC):
     Attributes
     ----------
     kind, number : "table" or "figure", and its number in the paper.
-    experiments : every run it needs, each once, in reading order.
     missing : one line if a part cannot be shown because an input is missing; otherwise empty.
     """
 
     kind: str
     number: int
-    experiments: Sequence[Experiment] = ()
     missing: str = ""
+
+    @property
+    def experiments(self) -> Sequence[Experiment]:
+        """Every run it needs, each once, in reading order."""
+        return ()
+
+    @property
+    def cells(self) -> Sequence[Cell]:
+        """The cells of a table, or of the numbers beside a figure."""
+        return ()
+
+    def curve(self, keys: Mapping) -> tuple[Sequence[Experiment], str]:
+        """The runs of a figure's curve by its `Curve.keys`, and the quantity that it shows."""
+        return (), ""
 
     @property
     def name(self) -> str:
@@ -71,33 +88,33 @@ class Output(abc.ABC):
 
     @abc.abstractmethod
     def page(self, store: RunStore, origin: dict) -> Page:
-        """Its text, from the runs in ``store``; ``origin`` names preset, data and precision."""
+        """The text, from the runs in ``store``; ``origin`` names preset, data and precision."""
 
     @abc.abstractmethod
     def data(self, store: RunStore, origin: dict) -> dict:
         """The content of its JSON file."""
 
     def text(self, store: RunStore, origin: dict) -> str:
-        """As Markdown, for the terminal too."""
+        """The page as Markdown, for the terminal too."""
         return self.page(store, origin).markdown()
 
     @abc.abstractmethod
-    def further(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
-        """Its other files by their endings: a table's CSV and LaTeX, a figure's drawing and CSV."""
+    def further(self, store: RunStore, origin: dict) -> Mapping[str, str | bytes]:
+        """The other files by their endings: a table's CSV and LaTeX, a figure's drawing and CSV."""
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
         """Writes everything from the runs that have finished; returns the paths. Markdown and JSON
         go to ``folder``; so does the rest of a table, that of a figure goes to ``figures``."""
         beside = folder if self.kind == "table" else figures
-        said = {".md": self.text(store, origin), ".json": self.data(store, origin)}
+        page: Contents = {".md": self.text(store, origin), ".json": self.data(store, origin)}
         return [
             *write_all(beside / self.name, self.further(store, origin)),
-            *write_all(folder / self.name, said),
+            *write_all(folder / self.name, page),
         ]
 
 
 #: Keys that tell the entries of a list apart: claims, cells of tables, curves, comparisons.
-NAMES = ("id", "row", "column", "label", "what")
+IDENTIFYING_KEYS = ("id", "row", "column", "label", "what")
 
 
 def trials_by_number(content: Any, where: str = "") -> Counter[str]:
@@ -106,7 +123,9 @@ def trials_by_number(content: Any, where: str = "") -> Counter[str]:
     counted: Counter[str] = Counter()
     if isinstance(content, list):
         for entry in content:
-            names = [entry.get(key) for key in NAMES] if isinstance(entry, dict) else entry
+            names = (
+                [entry.get(key) for key in IDENTIFYING_KEYS] if isinstance(entry, dict) else entry
+            )
             counted += trials_by_number(entry, f"{where}/{json.dumps(names)}")
     elif isinstance(content, dict):
         own = content.get("trials") or 0
@@ -123,15 +142,18 @@ def as_csv(rows: Iterable[Sequence]) -> str:
     return out.getvalue()
 
 
-def write_all(path: Path, contents: Mapping[str, str | bytes | dict | list]) -> list[Path]:
-    """Writes files that differ in their endings: text, bytes, or what becomes JSON. Returns their
-    paths."""
-    paths = []
-    for ending, content in contents.items():
-        paths.append(path.with_name(path.name + ending))
-        if not isinstance(content, str | bytes):
-            files.write_json(paths[-1], content)
+def write_all(path: Path, contents: Contents) -> list[Path]:
+    """Writes files that differ in their endings; returns their paths."""
+    by_path = {path.with_name(path.name + end): content for end, content in contents.items()}
+    for path, content in by_path.items():
+        if isinstance(content, str):
+            files.write_text(path, content)
+        elif isinstance(content, bytes):
+            files.write(path, partial(_save, content))
         else:
-            content = content.encode() if isinstance(content, str) else content
-            files.write(paths[-1], lambda file, content=content: file.write(content))
-    return paths
+            files.write_json(path, content)
+    return list(by_path)
+
+
+def _save(content: bytes, file: IO[bytes]) -> None:
+    file.write(content)

@@ -1,4 +1,4 @@
-"""Draws curves with matplotlib, without a display and without its global state."""
+"""Drawings of curves by matplotlib, without a display and without its global state."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import io
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
@@ -19,31 +20,29 @@ from chainer_jo.report.curves import QUANTITIES, Inset, Series
 if TYPE_CHECKING:
     from chainer_jo.report.figure import Figure
 
-SIZE = (5.2, 3.9)
-"""Inches without the legend: small, so that its letters can be read on a phone."""
-LEGEND_ROW = 0.17
-"""Inches."""
-FINE = {"fontsize": 8.5, "color": style.MUTED}
-"""Notes: as large as they have to be where the figure is 480 pixels wide."""
-BLANK = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-"""Under a note, lest a line of another run through it."""
-MAGNIFIED = 1.5
-"""How many times as high curves have to be in a window of their own, to be worth it."""
-NOTE_WIDTH = 74
-"""Characters."""
+SIZE_INCHES = (5.2, 3.9)
+"""Width and height without the legend: small, so that letters can be read on a phone."""
+LEGEND_ROW_INCHES = 0.17
+FINE: dict[str, Any] = {"fontsize": 8.5, "color": style.MUTED}
+"""Style of notes: as large as they have to be where the figure is 480 pixels wide."""
+BLANK: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+"""Box under a note, lest a line of another run through it."""
+MIN_MAGNIFICATION = 1.5
+"""Least factor by which a window of their own has to raise curves, to be worth it."""
+NOTE_CHARACTERS = 74
 LETTER, NOTE_ROW = 0.015, 0.05
 """Width of a note's character, and height of its line, in parts of the axes."""
 
 
 def plot(
-    figure: Figure, all_series: Sequence[Series], thin: Mapping[int, Series], footnote: str
+    figure: Figure, all_series: Sequence[Series], secondary: Mapping[int, Series], footnote: str
 ) -> dict[str, bytes]:
     """A figure of curves as ``{".png": ..., ".pdf": ...}``.
 
     Parameters
     ----------
     all_series : of each of the figure's curves; those without epochs are in the legend alone.
-    thin : further series, without markers or bands, by the number of the curve that they go with.
+    secondary : series without markers or bands, by the number of the curve that they go with.
     footnote : printed under the axes.
     """
     curves, marks = figure.curves, figure.marks
@@ -53,16 +52,16 @@ def plot(
             for curve, series in zip(curves, all_series, strict=True)
         ]
         columns = _columns(labels)
-        height = SIZE[1] + LEGEND_ROW * math.ceil(len(labels) / columns)
-        canvas = Canvas((SIZE[0], height), layout="constrained")
+        height = SIZE_INCHES[1] + LEGEND_ROW_INCHES * math.ceil(len(labels) / columns)
+        canvas = Canvas((SIZE_INCHES[0], height), layout="constrained")
         axes = canvas.add_subplot()
         families = [curve.family for curve in curves]
-        looks = style.line_styles(families)
-        settled = min(marks, default=0) if figure.settled else 0
+        styles = style.line_styles(families)
+        focus = min(marks, default=0) if figure.focus_after_mark else 0
         for number, series in enumerate(all_series):
             first_marker = number / len(all_series)
-            _draw(axes, series, looks[number], labels[number], first_marker, settled)
-        _draw_thin(axes, thin, looks)
+            _draw(axes, series, styles[number], labels[number], first_marker, focus)
+        _draw_secondary(axes, secondary, styles)
         axes.set_xlabel("epoch")
         axes.set_ylabel(QUANTITIES[figure.key].axis)
         axes.set_xlim(0, 1.01 * max((curve.length for curve in curves), default=1))
@@ -70,12 +69,12 @@ def plot(
         axes.margins(y=0.1)
         if figure.key == "cross_entropy":
             axes.set_ylim(bottom=0)
-        elif lower := [f.mean for s in all_series for f in s.by_epoch[settled // 2 :] if settled]:
+        elif lower := [t.mean for s in all_series for t in s.by_epoch[focus // 2 :] if focus]:
             axes.set_ylim(bottom=10 * (min(lower) // 10))
         _mark(axes, marks, figure.study.preset.time_scale if figure.study else 1.0)
         if any(series.trials for series in all_series):
             if figure.inset:
-                _magnify(axes, figure.inset, all_series, thin, looks)
+                _magnify(axes, figure.inset, all_series, secondary, styles)
         else:
             axes.set_yticks([])
             axes.text(
@@ -87,72 +86,73 @@ def plot(
             lines = [line for column in range(columns) for line in lines[column::columns]]
         canvas.legend(handles=lines, loc="outside upper left", ncols=columns, labelcolor=style.INK)
         note_under(canvas, footnote)
-        return images(canvas)
+        return png_and_pdf(canvas)
 
 
 def note_under(canvas: Canvas, text: str) -> None:
-    """A note below everything, of a figure that is `SIZE` wide."""
-    text = textwrap.fill(text, NOTE_WIDTH).replace("$", r"\$")  # which would be mathematics
+    """A note below everything, of a figure that is `SIZE_INCHES` wide."""
+    text = textwrap.fill(text, NOTE_CHARACTERS).replace("$", r"\$")  # which would be mathematics
     canvas.supxlabel(text, x=0.01, ha="left", **FINE)
 
 
 def _draw(
-    axes: Axes, series: Series, look: dict, label: str, first_marker: float, settled: int = 0
+    axes: Axes, series: Series, line_style: dict, label: str, first_marker: float, focus: int = 0
 ) -> None:
-    """A line through the means, and after epoch ``settled`` a band of one standard deviation, where
-    there is one.
+    """A line through the means, and after epoch ``focus`` a band of one standard deviation, if any.
 
     Markers are as far apart on every curve; the first is after the part ``first_marker`` of that,
     so that no curve's markers lie under another's.
     """
-    means = [found.mean for found in series.by_epoch]
+    means = [trials.mean for trials in series.by_epoch]
     epochs = range(1, len(means) + 1)
     every = max(1, round(series.length / style.MARKERS_PER_CURVE))
     marked = ((every - 1 + int(first_marker * every)) % every, every)
-    axes.plot(epochs, means, label=label, markevery=marked, **look)
+    axes.plot(epochs, means, label=label, markevery=marked, **line_style)
     spread = [
-        (n, found.mean - found.std, found.mean + found.std)
-        for n, found in enumerate(series.by_epoch, 1)
-        if found.std is not None and n > settled
+        (n, trials.mean - trials.std, trials.mean + trials.std)
+        for n, trials in enumerate(series.by_epoch, 1)
+        if trials.std is not None and n > focus
     ]
     if spread:
-        axes.fill_between(*zip(*spread, strict=True), color=look["color"], alpha=0.18, linewidth=0)
+        n, lower, upper = zip(*spread, strict=True)
+        axes.fill_between(n, lower, upper, color=line_style["color"], alpha=0.18, linewidth=0)
 
 
 def _mark(axes: Axes, marks: Mapping[int, str], scale: float) -> None:
-    """Dotted lines with what happens there, and above the axes the paper's epochs."""
+    """Dotted lines with the events there, and above the axes the paper's epochs."""
     row, rows, end = 0, 0, 0.0
-    for epoch, what in marks.items():
+    for epoch, event in marks.items():
         axes.axvline(epoch, color=style.MUTED, linestyle=":", linewidth=1.1, zorder=1)
         across = axes.get_xaxis_transform()
         row = row + 1 if epoch < end else 0  # below a note that reaches as far as here
         rows = max(row, rows)
-        end = epoch + LETTER * len(what) * axes.get_xlim()[1]
+        end = epoch + LETTER * len(event) * axes.get_xlim()[1]
         height = 0.985 - NOTE_ROW * row
-        axes.text(epoch, height, f" {what}", transform=across, va="top", bbox=BLANK, **FINE)
+        axes.text(epoch, height, f" {event}", transform=across, va="top", bbox=BLANK, **FINE)
     if rows:
         bottom, top = axes.get_ylim()
         axes.set_ylim(top=top + 2 * NOTE_ROW * rows * (top - bottom))
     if scale != 1:
         above = axes.secondary_xaxis(
-            "top", functions=(lambda epoch: epoch / scale, lambda paper: paper * scale)
+            "top",
+            functions=(lambda epoch: np.divide(epoch, scale), lambda e: np.multiply(e, scale)),
         )
         above.set_xlabel("epoch of the paper's schedule", **FINE)
         above.tick_params(labelsize=FINE["fontsize"], labelcolor=style.MUTED)
 
 
-def _draw_thin(axes: Axes, thin: Mapping[int, Series], looks: Sequence[dict]) -> None:
-    for number, series in thin.items():
-        look = {"color": looks[number]["color"], "linewidth": 0.9}
-        _draw(axes, series, look, "", 0.0, series.length)
+def _draw_secondary(axes: Axes, secondary: Mapping[int, Series], styles: Sequence[dict]) -> None:
+    for number, series in secondary.items():
+        line_style = {"color": styles[number]["color"], "linewidth": 0.9}
+        _draw(axes, series, line_style, "", 0.0, series.length)
 
 
 def _magnify(
     axes: Axes,
     inset: Inset,
     all_series: Sequence[Series],
-    thin: Mapping[int, Series],
-    looks: Sequence[dict],
+    secondary: Mapping[int, Series],
+    styles: Sequence[dict],
 ) -> None:
     """The curves that end close to another's, within a twelfth of the axis, in a window of their
     own that is as high as the second half of its epochs asks for; none if it hardly magnifies."""
@@ -169,12 +169,12 @@ def _magnify(
         return
     room = max(max(means) - min(means), (top - bottom) / 25)
     low, high = max(min(means) - room, 0), max(means) + room / 2
-    if place[-1] * (top - bottom) / (high - low) < MAGNIFIED:
+    if place[-1] * (top - bottom) / (high - low) < MIN_MAGNIFICATION:
         return
     window = axes.inset_axes(place)
     for n in near:
-        _draw(window, all_series[n], {**looks[n], "marker": ""}, "", 0.0, last)
-    _draw_thin(window, thin, looks)
+        _draw(window, all_series[n], {**styles[n], "marker": ""}, "", 0.0, last)
+    _draw_secondary(window, secondary, styles)
     window.set_xlim(first, last)
     window.set_ylim(low, high)
     window.xaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -183,13 +183,13 @@ def _magnify(
 
 
 def _columns(labels: Sequence[str]) -> int:
-    """How many labels fit side by side above the axes."""
+    """The number of labels that fit side by side above the axes."""
     longest = max(map(len, labels))
     return 3 if longest <= 10 and len(labels) > 2 else 2 if longest <= 26 else 1
 
 
-def images(canvas: Canvas) -> dict[str, bytes]:
-    """What is drawn as PNG and PDF; the same drawing always gives the same bytes."""
+def png_and_pdf(canvas: Canvas) -> dict[str, bytes]:
+    """A drawing as PNG and PDF; the same drawing always gives the same bytes."""
     made = {}
     for suffix, metadata in ((".png", {"Software": None}), (".pdf", {"CreationDate": None})):
         out = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Which labels the first step changed, and Figures 7 and 8, which show some."""
+"""Labels that the first step changed, and Figures 7 and 8, which show some."""
 
 from __future__ import annotations
 
@@ -16,24 +16,23 @@ from chainer_jo.data.labelled_data import ImageFiles, LabelledData, class_index
 from chainer_jo.report import figure_style as style
 from chainer_jo.report.grid import Grid
 from chainer_jo.report.output import Output, Page, as_csv
-from chainer_jo.report.plot import images as drawings
-from chainer_jo.report.plot import note_under
+from chainer_jo.report.plot import note_under, png_and_pdf
 from chainer_jo.runs.earlier_results import check_results
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import CLOTHING1M_STANDIN
 from chainer_jo.runs.store import RunStore
 
 #: Images that a figure shows from either end.
-ENDS = 2
-#: What the ends are called.
+IMAGES_PER_END = 2
+#: Names of the ends.
 SURE = {"top": "surest", "bottom": "least sure"}
-#: Why there is nothing to show of a first step that has finished.
+#: The reason why a finished first step has nothing to show.
 LOST = "as it was; the labels that the first step ended with are not in this folder"
 
 
 @dataclass(frozen=True)
 class Relabelled:
-    """The training images by what they were labelled and what they are labelled now.
+    """The training images with their labels before and after the first step.
 
     Parameters
     ----------
@@ -52,16 +51,15 @@ class Relabelled:
     def by(
         store: RunStore, first_step: Experiment, load: Callable[[], LabelledData]
     ) -> Relabelled | None:
-        """What a first step did; None if it has not finished, or its labels are not here. UserError
-        if it was on other data."""
+        """The changes of a first step; None if it has not finished, or its labels are not here.
+        UserError if it was on other data."""
         labels = store.labels(first_step)
         if labels is None or store.result(first_step) is None:
             return None
         data = load()
         check_results([first_step], store, data)
-        train = data.train
-        after, probability = labels.argmax(axis=1), labels.max(axis=1)
-        return Relabelled(data.class_names, train.images, train.labels, after, probability)
+        before, after, probability = data.train.labels, labels.argmax(axis=1), labels.max(axis=1)
+        return Relabelled(data.class_names, _files(data), before, after, probability)
 
     def pair(self, before: int, after: int) -> np.ndarray:
         """Indices of the images moved from one class to another, the most probable first."""
@@ -69,8 +67,15 @@ class Relabelled:
         return moved[np.argsort(-self.probability[moved], kind="stable")]
 
 
+def _files(data: LabelledData) -> ImageFiles:
+    """The training images; TypeError if they are not files."""
+    if not isinstance(data.train.images, ImageFiles):
+        raise TypeError(f"{data.name}: images in memory, expected files")
+    return data.train.images
+
+
 def drawn_for(names: Sequence[str], origin: dict) -> str:
-    """What the stand-in draws for these classes, as a sentence; of other data nothing."""
+    """The stand-in's drawings of these classes, as a sentence; empty for other data."""
     if origin["data"] != CLOTHING1M_STANDIN:
         return ""
     drawn = (f"a {name} is {glyph(name)}" for name in names)
@@ -107,13 +112,13 @@ class RelabelledFigure(Output):
         )
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
-        """As any figure; where the labels that the first step ended with are not here, what is
-        there stays."""
+        """Writes all files, as for any figure; files stay as they are if the first step's last
+        labels are missing."""
         lost = store.lost_labels(self.first_step)
         return [] if lost else super().write(store, origin, folder, figures)
 
     def text(self, store: RunStore, origin: dict) -> str:
-        """As Markdown, for the terminal too."""
+        """The page as Markdown, for the terminal too."""
         if store.lost_labels(self.first_step):
             return f"{self.title}: {LOST}."
         return super().text(store, origin)
@@ -130,7 +135,7 @@ class RelabelledFigure(Output):
         return Page(self.title, self.caption, notes, [Grid(["image", "probability"], shown)])
 
     def data(self, store: RunStore, origin: dict) -> dict:
-        """The images shown, and how many were moved from one class to the other."""
+        """The images shown, and the number of images moved from one class to the other."""
         rows, total = self._rows(store)
         return {
             "figure": self.number,
@@ -150,14 +155,14 @@ class RelabelledFigure(Output):
         return {**images, ".csv": as_csv(table)}
 
     def _rows(self, store: RunStore) -> tuple[list[dict], int | None]:
-        """What is shown, from left to right, and how many images moved; None before the run."""
+        """The images shown, from left to right, and the number moved; None before the run."""
         relabelled = Relabelled.by(store, self.first_step, self.load)
         if relabelled is None:
             return [], None
         names, images = relabelled.class_names, relabelled.images
         moved = relabelled.pair(class_index(self.before, names), class_index(self.after, names))
-        top = moved[:ENDS]
-        bottom = moved[max(ENDS, len(moved) - ENDS) :]
+        top = moved[:IMAGES_PER_END]
+        bottom = moved[max(IMAGES_PER_END, len(moved) - IMAGES_PER_END) :]
         return [
             {
                 "end": end,
@@ -171,26 +176,23 @@ class RelabelledFigure(Output):
         ], len(moved)
 
     def _footnote(self, origin: dict, total: int | None) -> str:
-        found = (
-            "not finished yet"
-            if total is None
-            else f"{total} images were relabelled {self.before} → {self.after}"
-        )
+        moved = f"{total} images were relabelled {self.before} → {self.after}"
+        progress = "not finished yet" if total is None else moved
         key = drawn_for((self.before, self.after), origin)
-        return f"Preset {origin['preset']}, data {origin['data']}; {found}.{key}"
+        return f"Preset {origin['preset']}, data {origin['data']}; {progress}.{key}"
 
     def _draw(self, rows: list[dict], footnote: str) -> dict[str, bytes]:
         with matplotlib.rc_context(style.RC):
             canvas = Canvas((5.2, 2.6), layout="constrained")
-            for column, axes in enumerate(canvas.subplots(1, 2 * ENDS)):
+            for column, axes in enumerate(canvas.subplots(1, 2 * IMAGES_PER_END)):
                 axes.set(xticks=[], yticks=[], anchor="N")
                 axes.spines[:].set_visible(False)
                 if column < len(rows):
                     row = rows[column]
-                    axes.imshow(open_rgb(self.load().train.images.root / row["key"]))
+                    axes.imshow(open_rgb(_files(self.load()).root / row["key"]))
                     axes.set_xlabel(
                         f"{SURE[row['end']]}\n{self.after}:\n{100 * row['probability']:.1f} %"
                     )
             canvas.suptitle(f"{self.before} → {self.after}", fontsize=10, color=style.INK)
             note_under(canvas, footnote)
-            return drawings(canvas)
+            return png_and_pdf(canvas)

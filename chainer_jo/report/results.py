@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from chainer_jo.paper.claims.claim import Claim
 from chainer_jo.paper.trials import Trials
-from chainer_jo.report.cells import noisy_labels_right, trials
+from chainer_jo.report import cells
 from chainer_jo.report.curves import QUANTITIES
 from chainer_jo.report.output import Output
 from chainer_jo.report.words import of_the_paper
@@ -14,10 +14,13 @@ from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore
 
+#: The cell of a table that is not among the outputs: no runs.
+NO_CELL = cells.Cell({}, {}, (), cells.noisy_labels_right)
+
 
 class OutputResults:
-    """Implements `chainer_jo.paper.claims.claim.Results`, see there for kinds and keys, over the
-    runs of some tables and figures; of others nothing has run."""
+    """The runs of some tables and figures as `chainer_jo.paper.claims.claim.Results`, which lists
+    kinds and keys; of other tables nothing has run."""
 
     def __init__(self, study: Study, outputs: Sequence[Output], store: RunStore) -> None:
         self.study = study
@@ -30,34 +33,36 @@ class OutputResults:
         return self.study.preset.premises if self.study.of_the_preset else ()
 
     def decides(self, claim: Claim) -> bool:
-        """Whether these runs are what the claim is about."""
+        """True if the claim is about these runs."""
         shown = not self.outputs.keys().isdisjoint(claim.shown_in)
         return shown and (not claim.own_images or of_the_paper(self.study.data))
 
     def trials(self, kind: str, **keys) -> Trials:
-        """By trial, one number in percent; None for one that diverged."""
+        """One number per trial, in percent; None for a diverged trial."""
         if kind == "exchanged_classes":
             classes = keys.pop("classes")
             cell = {"method": "joint", "score": "last", "accuracy": "recovery", **keys}
-            return trials(self.store, self._cell("table2", cell)[0], self._by_class(classes))
+            runs = self._cell("table2", cell).experiments
+            return cells.trials(self.store, runs, self._by_class(classes))
         if kind == "label_accuracy":
             runs = self._curve("figure5", keys)[0] or self._curve("figure6", keys)[0]
-            return trials(self.store, runs, _labels_right)
-        return trials(self.store, *self._cell(kind, keys))
+            return cells.trials(self.store, runs, _labels_right)
+        return self._cell(kind, keys).trials(self.store)
 
     def curve(self, kind: str, logged: str = "", **keys) -> Mapping[int, Sequence[float] | None]:
-        """By trial, one number per epoch, accuracies in percent; None for one that diverged."""
+        """One number per epoch by trial, accuracies in percent; None for a diverged trial."""
         if kind.startswith("table"):
             name = "test"
-            runs, _ = self._cell(kind, {"score": "last", "accuracy": name, **keys})
+            runs = self._cell(kind, {"score": "last", "accuracy": name, **keys}).experiments
         else:
             runs, name = self._curve(kind, keys)
         name = logged or name
 
-        def read(store: RunStore, run: Experiment) -> list[float]:
-            return [QUANTITIES[name].factor * epoch[name] for epoch in store.log(run)]
+        def read(run: Experiment) -> list[float]:
+            return [QUANTITIES[name].factor * epoch[name] for epoch in self.store.log(run)]
 
-        return trials(self.store, runs, read).numbers
+        ended = [(run, end) for run in runs if (end := cells.state(self.store, run))]
+        return {run.seed: None if end == cells.DIVERGED else read(run) for run, end in ended}
 
     def schedule(self, name: str) -> tuple[int, Sequence[int]]:
         """Epochs and learning-rate drops of ``second_step`` or ``figure3`` in this study."""
@@ -66,34 +71,30 @@ class OutputResults:
         optimization = self.outputs[name].experiments[0].optimization
         return optimization.epochs, optimization.drops
 
-    def _cell(self, name: str, keys: Mapping) -> tuple[Sequence[Experiment], Callable]:
-        """The runs and the quantity of a table's cell, or of one in the text beside a figure."""
-        cells = self.outputs[name].cells if name in self.outputs else ()
-        found = (cell for cell in cells if cell.keys == keys)
-        return next(((cell.experiments, cell.quantity) for cell in found), ((), None))
+    def _cell(self, name: str, keys: Mapping) -> cells.Cell:
+        """A table's cell, or one in the text beside a figure; `NO_CELL` if none has these keys."""
+        of_output = self.outputs[name].cells if name in self.outputs else ()
+        return next((cell for cell in of_output if cell.keys == keys), NO_CELL)
 
     def _curve(self, name: str, keys: Mapping) -> tuple[Sequence[Experiment], str]:
-        """The runs of a figure's curve, and what it shows."""
-        figure = self.outputs.get(name)
-        curves = figure.curves if figure else ()
-        return next(((c.experiments, figure.key) for c in curves if c.keys == keys), ((), ""))
+        """The runs of a figure's curve, and its quantity."""
+        return self.outputs[name].curve(keys) if name in self.outputs else ((), "")
 
-    def _by_class(self, classes: str) -> Callable[[RunStore, Experiment], float]:
+    def _by_class(self, classes: str) -> cells.Quantity:
         """Recovery of the classes that asymmetric noise exchanges, or of the others."""
 
         def read(store: RunStore, experiment: Experiment) -> float:
             exchanged = self.study.preset.exchanged_classes
-            values = store.result(experiment.first_step)["last"]["recovery_by_class"]
-            chosen = [
-                v for k, v in enumerate(values) if (k in exchanged) == (classes == "exchanged")
-            ]
+            last = cells.result(store, experiment.first_step or experiment)["last"]
+            by_class, wanted = enumerate(last["recovery_by_class"]), classes == "exchanged"
+            chosen = [value for k, value in by_class if (k in exchanged) == wanted]
             return 100 * sum(chosen) / len(chosen)
 
         return read
 
 
 def _labels_right(store: RunStore, experiment: Experiment) -> float:
-    """The share of the labels that a second step or a baseline trains on that is right."""
+    """The accuracy (percent) of the labels that a second step or a baseline trains on."""
     if experiment.first_step:
-        return 100 * store.result(experiment.first_step)["last"]["recovery"]
-    return noisy_labels_right(store, experiment)
+        return 100 * cells.result(store, experiment.first_step)["last"]["recovery"]
+    return cells.noisy_labels_right(store, experiment)

@@ -13,7 +13,7 @@ NAMES = {
 }  # fmt: skip
 
 
-#: Of the whole method, at the end: validation accuracy of the second step's last epoch.
+#: Validation accuracy at the end of the whole method: of the second step's last epoch.
 validation = score("last", "validation")
 
 

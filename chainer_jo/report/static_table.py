@@ -16,7 +16,7 @@ from chainer_jo.report.words import images
 from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore
 
-#: Of CIFAR-10, and of the digits.
+#: The number of classes of CIFAR-10, and of the digits.
 CLASSES = 10
 
 
@@ -59,15 +59,19 @@ class StaticTable(Output):
 def architecture_table(study: Study) -> StaticTable:
     """Table 4 of the preset's network: every part's output shape and parameters, from a forward
     pass."""
-    h, w, c = study.preset.image_shape
-    config = study.preset.network
+    config, shape = study.preset.network, study.preset.image_shape
+    if config is None or shape is None:
+        raise ValueError(f"preset {study.preset.name}: no network of its own, expected another")
+    h, w, c = shape
     net = PreActResNet(c, CLASSES, config.units, config.widths)
     x = chainer.Variable(np.zeros((1, c, h, w), np.float32))
-    rows = [["input", f"{h}x{w} image, {c} channel{'s' if c > 1 else ''}", _shape(x), 0]]
+    inputs = f"{h}x{w} image, {c} channel{'s' if c > 1 else ''}"
+    rows: list[list[str | float]] = [["input", inputs, _shape(x), 0]]
+    parameters: list[int] = []
 
     def add(name: str, description: str, output: chainer.Variable, *links: chainer.Link) -> None:
-        parameters = sum(param.size for link in links for param in link.params())
-        rows.append([name, description, _shape(output), parameters])
+        parameters.append(sum(param.size for link in links for param in link.params()))
+        rows.append([name, description, _shape(output), parameters[-1]])
 
     with chainer.using_config("train", False), chainer.no_backprop_mode():
         hidden = net.conv(x)
@@ -92,7 +96,7 @@ def architecture_table(study: Study) -> StaticTable:
         logits = net.dense(pooled)
         add("dense", f"fully connected {channels}→{CLASSES}", logits, net.dense)
         add("output", "softmax", chainer.functions.softmax(logits))
-    rows.append(["total", "", "", sum(row[3] for row in rows)])
+    rows.append(["total", "", "", sum(parameters)])
     return StaticTable(
         4,
         f"{tables.TABLE4_CAPTION}; {images(study)}.",

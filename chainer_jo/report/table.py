@@ -41,10 +41,7 @@ class Block:
         """The numbers of its cells, next to the paper's if the data set is the paper's."""
         best, beside = {id(cell) for cell in self.best_cells(store)}, of_the_paper(data)
         rows = [
-            (
-                label,
-                [c.number(store, id(c) in best, beside) if c else Number() for c in cells],
-            )
+            (label, [c.number(store, id(c) in best, beside) if c else Number() for c in cells])
             for label, cells in self.rows
         ]
         return Grid(self.headers, rows, self.title, self.groups, self.marked)
@@ -89,19 +86,19 @@ class Table(Output):
         return list(dict.fromkeys(e for cell in self.cells for e in cell.experiments))
 
     def has_a_line(self, store: RunStore) -> bool:
-        """Whether a row or column of several cells has all of its numbers; others are quoted."""
+        """True if a row or column of several cells has all of its numbers; others are quoted."""
         lines = [
             [cell for cell in line if cell.experiments]
             for block in self.blocks
-            for way in ("row", "column")
-            for line in block.lines(way)
+            for direction in ("row", "column")
+            for line in block.lines(direction)
         ]
         return any(
             len(line) > 1 and all(cell.trials(store).finished for cell in line) for line in lines
         )
 
     def page(self, store: RunStore, origin: dict) -> Page:
-        """Caption, what the numbers are of, and the grids."""
+        """Caption, setting of the numbers, and the grids."""
         grids = [block.grid(store, origin["data"]) for block in self.blocks]
         notes = [note for note in (self._origin_line(store, origin), self.note) if note]
         return Page(self.title, self.caption, notes, grids)
@@ -110,17 +107,17 @@ class Table(Output):
         """Every cell with its trials."""
         cells, complete = [], True
         for cell in self.cells:
-            found = cell.trials(store)
-            complete &= found.complete
+            ended = cell.trials(store)
+            complete &= ended.complete
             cells.append(
                 {
                     "row": dict(cell.row),
                     "column": dict(cell.column),
                     "paper": cell.paper,
-                    "mean": found.mean,
-                    "std": found.std,
-                    "trials": list(found.finished),
-                    "diverged": found.diverged,
+                    "mean": ended.mean_or_none,
+                    "std": ended.std,
+                    "trials": list(ended.finished),
+                    "diverged": ended.diverged,
                     "runs": [e.id for e in cell.experiments],
                 }
             )
@@ -144,17 +141,11 @@ class Table(Output):
         names = list(dict.fromkeys(key for cell in self.cells for key in cell.keys))
         yield ["preset", "data", *names, "paper", "mean", "std", "trials", "planned"]
         for cell in self.cells:
-            found = cell.trials(store)
-            yield [
-                origin["preset"],
-                origin["data"],
-                *(cell.keys.get(name, "") for name in names),
-                cell.paper,
-                found.mean,
-                found.std,
-                len(found.finished),
-                found.planned,
-            ]
+            ended = cell.trials(store)
+            keys = (cell.keys.get(name, "") for name in names)
+            means = cell.paper, ended.mean_or_none, ended.std
+            counts = len(ended.finished), ended.planned
+            yield [origin["preset"], origin["data"], *keys, *means, *counts]
 
     def _origin_line(self, store: RunStore, origin: dict) -> str:
         """The note below the caption: preset, data, trials, and the meaning of the signs."""
@@ -162,7 +153,7 @@ class Table(Output):
         computed = [cell.trials(store) for cell in cells]
         parts = [_over_trials(computed)]
         unfinished = any("…" in cell.number(store).state for cell in cells)
-        if unfinished and any(found.done for found in computed):
+        if unfinished and any(ended.done for ended in computed):
             parts.append("…: still to be run")
         if of_the_paper(origin["data"]) and any(cell.paper is not None for cell in self.cells):
             parts.append("[the paper's number]")
@@ -174,13 +165,13 @@ class Table(Output):
 
 
 def _over_trials(computed: Sequence[Trials]) -> str:
-    """How many trials the numbers are means over."""
-    done = {len(found.finished) for found in computed}
+    """The number of trials that the numbers are means over."""
+    done = {len(ended.finished) for ended in computed}
     most = max(done, default=0)
     if not most:
         return "no trial has finished yet"
     if most == 1:
-        planned = max(found.planned for found in computed)
+        planned = max(ended.planned for ended in computed)
         return f"one trial of {planned}" if planned > 1 else "one trial"
     each = f"mean ± standard deviation over {most} trials"
     if len(done) == 1:

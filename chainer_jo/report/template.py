@@ -19,12 +19,12 @@ def filled(package: str, name: str, content: dict, **parts: str) -> str:
     parts["content"] = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
     parts["policy"] = policy(template)
     # In one go: what is put in is not looked at again.
-    return re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], template)
+    return re.sub(r"{{(\w+)}}", lambda match: parts[match[1]], template)
 
 
 def policy(template: str) -> str:
-    """What a browser lets a page do, as a ``<meta>``: a text from elsewhere, were it not escaped,
-    runs nothing, restyles nothing and calls nobody. Allowed are the style and script of the
+    """Content security policy of a page, as a ``<meta>``: an unescaped text from elsewhere runs
+    nothing, restyles nothing and calls nobody. Allowed are the style and script of the
     ``template``, by hashes ('unsafe-inline' would allow what gets in), and images that are in the
     page, unpacked by its script, or files beside it."""
     allowed = {"img": "data: blob: 'self' file:", "style": "'none'", "script": "'none'"}

@@ -19,13 +19,12 @@ def data_set(name: str) -> str:
 
 
 def of_the_paper(data: str) -> bool:
-    """Whether a data set is one of the paper's, so that the paper's numbers can stand beside its
-    own. Stand-ins are not."""
+    """True for a data set of the paper, not a stand-in: the paper's numbers can stand beside it."""
     return data in ("cifar10", "cifar10-jpeg", "clothing1m")
 
 
 def images(study: Study) -> str:
-    """Which images a study trains on: "CIFAR-10 at half of its resolution"."""
+    """The images that a study trains on: "CIFAR-10 at half of its resolution"."""
     data = data_set(study.data)
     shrink = study.preset.shrink
     part = "half" if shrink == 2 else f"1/{shrink}"
@@ -33,14 +32,14 @@ def images(study: Study) -> str:
 
 
 def clusters(features: str) -> str:
-    """What pseudo labels are, by the features that a study or run names: "clusters of pixels, not
-    of ResNet-50's features"."""
+    """Pseudo labels in words, by the features of a study or run: "clusters of pixels, not of
+    ResNet-50's features"."""
     stands_in = "" if features.startswith("resnet50") else ", not of ResNet-50's features"
     return f"clusters of {features}{stands_in}"
 
 
 def counted(number: int, thing: str) -> str:
-    """How many there are: "1 run", "3 runs"."""
+    """A number of things: "1 run", "3 runs"."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 

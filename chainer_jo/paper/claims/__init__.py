@@ -1,4 +1,4 @@
-"""What the paper says, claim by claim, held against results (`claim.Results`: what to supply).
+"""Claims of the paper, held against results (`claim.Results`: what to supply).
 
 ::
 
@@ -6,7 +6,7 @@
         verdict = claim.decide(results)
         print(claim.place, claim.statement, verdict.label, verdict.reason, sep="\\n")
 
-When a difference decides, and when several do together, is in `decision`.
+`decision` has the rule by which differences decide, alone and together.
 """
 
 from chainer_jo.paper.claims import (

@@ -20,16 +20,9 @@ TOO_FEW_TRIALS = "too few trials"
 NOT_ALL_RUN = "not all run"
 NOT_RUN = "not run"
 VERDICTS = (
-    HOLDS,
-    DOES_NOT_HOLD,
-    TIE,
-    PREMISE,
-    NO_PREMISE,
-    UNDECIDED,
-    TOO_FEW_TRIALS,
-    NOT_ALL_RUN,
-    NOT_RUN,
-)
+    HOLDS, DOES_NOT_HOLD, TIE, PREMISE, NO_PREMISE,
+    UNDECIDED, TOO_FEW_TRIALS, NOT_ALL_RUN, NOT_RUN,
+)  # fmt: skip
 """`PREMISE`: it holds, but the preset was chosen for that, so it is no finding."""
 
 
@@ -43,10 +36,11 @@ class Results(Protocol):
     ``premises`` are the ids of the claims that the preset was chosen to bear out.
     """
 
-    premises: Sequence[str]
+    @property
+    def premises(self) -> Sequence[str]: ...
 
     def trials(self, kind: str, **keys) -> Trials:
-        """One number per trial, in percent, as it is at the end of a run.
+        """One number per trial, in percent, at the end of a run.
 
         ==================  ===================================  =================================
         kind                keys                                 number
@@ -74,8 +68,8 @@ class Results(Protocol):
         """
 
     def curve(self, kind: str, logged: str = "", **keys) -> Mapping[int, Sequence[float] | None]:
-        """By trial, one number per epoch, accuracies in percent; of another entry of the log where
-        ``logged`` names one: "accuracy/noisy" (noisy labels predicted), or for the training loss
+        """One number per epoch by trial, accuracies in percent. ``logged`` names another entry of
+        the log: "accuracy/noisy" (noisy labels predicted), or for the training loss
         "cross_entropy" or "classification", which is the KL divergence (eq. 6).
 
         ==============  ==================  =============================
@@ -91,7 +85,7 @@ class Results(Protocol):
         """
 
     def schedule(self, name: str) -> tuple[int, Sequence[int]]:
-        """Epochs, and after which the learning rate is divided: "second_step" or "figure3"."""
+        """Epochs, and those after which the learning rate is divided: "second_step", "figure3"."""
 
 
 @dataclass(frozen=True)
@@ -134,44 +128,38 @@ class Verdict:
 
     @property
     def remarks(self) -> list[str]:
-        """What to say of each comparison: its outcome; if that is undecided, how probable so small
-        or so large a difference is by chance, and from where on that would decide."""
+        """Outcome of each comparison; if undecided, its p-value and the level that would decide."""
         levels = decision.levels(self.findings)
         return [
-            outcome if outcome != decision.UNDECIDED else _undecided(finding, level)
+            _undecided(finding, level) if level and outcome == decision.UNDECIDED else outcome
             for finding, outcome, level in zip(self.findings, self.outcomes, levels, strict=True)
         ]
 
     @property
     def against(self) -> int:
-        """How many comparisons that decide nothing speak against the claim by themselves."""
-        undecided = self._that(decision.UNDECIDED)
+        """The number of undecided comparisons that speak against the claim by themselves."""
+        undecided = self._with_outcome(decision.UNDECIDED)
         return sum(finding.outcome == decision.REFUTES for finding in undecided)
 
     @property
     def within(self) -> float | None:
-        """Points, rounded up to a tenth, that the largest of its ties surely stays within."""
-        ties = self._that(decision.TIES)
-        ends = [abs(end) for finding in ties for end in finding.difference.interval]
+        """Bound in points, rounded up to a tenth, on the differences that tie."""
+        ties = self._with_outcome(decision.TIES)
+        ends = [abs(end) for finding in ties for end in finding.difference.interval or ()]
         return ceil(round(max(ends) * 10, 6)) / 10 if ends else None
 
     @property
     def trials(self) -> tuple[int, int]:
         """The fewest and the most trials behind a comparison; 0 where one is not run."""
+        pairs = zip(self.findings, self.outcomes, strict=True)
         unrun = (decision.NOT_RUN, decision.PARTLY_RUN)
-        numbers = [
-            0 if outcome in unrun else len(finding.difference.finished)
-            for finding, outcome in zip(self.findings, self.outcomes, strict=True)
-        ]
+        numbers = [0 if out in unrun else len(f.difference.finished) for f, out in pairs]
         return min(numbers), max(numbers)
 
     @property
     def diverged(self) -> int:
-        """The most trials that diverged on a side of one comparison."""
-        return max(
-            max(finding.a.diverged, finding.b.diverged, finding.difference.diverged)
-            for finding in self.findings
-        )
+        """The largest number of diverged trials on a side of one comparison."""
+        return max(s.diverged for f in self.findings for s in (f.a, f.b, f.difference))
 
     @property
     def label(self) -> str:
@@ -191,19 +179,19 @@ class Verdict:
 
     @property
     def reason(self) -> str:
-        """How many comparisons have each outcome, and which ones keep the claim from holding."""
+        """The number of comparisons with each outcome, and those that keep it from holding."""
         counts, n = self.counts, len(self.findings)
         parts = [f"{counts[decision.SUPPORTS]} of {n} comparisons support it"]
         for outcome, words in _WORDS.items():
             if counts[outcome]:
-                which = ", ".join(finding.what for finding in self._that(outcome))
+                which = ", ".join(finding.compared for finding in self._with_outcome(outcome))
                 named = f": {which}" if counts[outcome] < n else ""
                 parts.append(f"{counts[outcome]} {words}{named}")
         if self.diverged:
             parts.append(f"up to {self.diverged} trials of a setting diverged and are left out")
         return "; ".join(parts)
 
-    def _that(self, outcome: str) -> list[Finding]:
+    def _with_outcome(self, outcome: str) -> list[Finding]:
         pairs = zip(self.findings, self.outcomes, strict=True)
         return [finding for finding, each in pairs if each == outcome]
 
@@ -222,17 +210,17 @@ _WORDS = {
 
 def _undecided(finding: Finding, level: float) -> str:
     if finding.difference.mean < finding.by:
-        chance, would = finding.chance, "refute"
+        p_value, would = finding.p_lower, "refute"
     else:
-        chance, would, level = finding.chance_for, "support", decision.LEVEL
+        p_value, would, level = finding.p_upper, "support", decision.ALPHA
     against = " but against it" if finding.outcome == decision.REFUTES else ""
-    p = f"p = {100 * chance:.3g} %, {100 * level:.2g} % would {would} it"
+    p = f"p = {100 * p_value:.3g} %, {100 * level:.2g} % would {would} it"
     return f"{decision.UNDECIDED}{against}: {p}"
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper, where it stands there, and how results are held against it.
+    """A statement of the paper, its place there, and the comparisons that decide it.
 
     ``statement`` says in words of our own what stands at ``place``; ``check`` what ``findings``
     compares; ``shown_in`` names the tables and figures that its numbers are in. A claim with

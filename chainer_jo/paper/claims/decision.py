@@ -1,4 +1,4 @@
-"""When a difference decides: the one rule that all claims share.
+"""The rule by which a difference decides, shared by all claims.
 
 Runs of one trial have one seed: the same validation split and noisy labels of each kind, and the
 same initial weights and order of the images in each step. What is compared is therefore subtracted
@@ -35,14 +35,13 @@ from scipy.special import stdtr
 from chainer_jo.paper.trials import CONFIDENCE, EQUAL, Trials, alike, mean_of
 
 NOTABLE = 2.0
-"""Percentage points: a smaller loss of accuracy still counts as keeping it, a larger gain is a
-clear one."""
+"""Percentage points: an accuracy that loses less is kept, one that gains more is clearly better."""
 
 TIE = 1.0
-"""Percentage points: accuracies whose difference is surely smaller are tied."""
+"""Percentage points: accuracies tie if the interval of their difference is within this."""
 
-LEVEL = (1 - CONFIDENCE) / 2
-"""How probable a false decision may be, for one comparison."""
+ALPHA = (1 - CONFIDENCE) / 2
+"""The probability of a false decision that one comparison may have."""
 
 PERCENT, POINTS = "%", "points"
 
@@ -59,18 +58,18 @@ NOT_RUN = "not run"
 
 @dataclass(frozen=True)
 class Finding:
-    """One comparison: whether `a` is more than `by` above `b`.
+    """One comparison, which tests that `a` is more than `by` above `b`.
 
     Parameters
     ----------
-    what : which numbers these are, in words.
-    ties : whether the numbers are percentages of which a difference within `TIE` is a tie.
-    premise : whether it is what the claim starts from, rather than what it says.
+    compared : the numbers compared, in words.
+    ties : True for percentages of which a difference within `TIE` is a tie.
+    premise : True for an assumption of the claim, which is no statement of it.
     unit : of both; the difference of percentages is in points.
-    partly : whether these are means over more than has been run.
+    partly : True for means over more than has been run.
     """
 
-    what: str
+    compared: str
     a: Trials
     b: Trials
     by: float = 0.0
@@ -90,7 +89,7 @@ class Finding:
     @cached_property
     def outcome(self) -> str:
         """The outcome of this comparison alone."""
-        if not (self.a.given or self.a.numbers) or not (self.b.given or self.b.numbers):
+        if not (self.a.has_numbers and self.b.has_numbers):
             return NOT_RUN
         difference = self.difference
         if self.partly:
@@ -99,9 +98,9 @@ class Finding:
             return MOSTLY_DIVERGED
         if len(difference.finished) < 2:
             return TOO_FEW_TRIALS
-        if self._chance(-1) <= LEVEL:
+        if self.p_upper <= ALPHA:
             return SUPPORTS
-        return REFUTES if self._chance(1) <= LEVEL else self.close
+        return REFUTES if self.p_lower <= ALPHA else self.close
 
     @property
     def close(self) -> str:
@@ -112,30 +111,35 @@ class Finding:
         alike = self.ties and not self.by and low > -TIE and high < TIE
         return TIES if alike else UNDECIDED
 
-    @cached_property
-    def chance(self) -> float | None:
-        """How probable a mean difference this low or lower is if the true one is exactly `by`; None
-        where `outcome` has nothing to go by."""
+    @property
+    def p_value(self) -> float | None:
+        """`p_lower`; None where `outcome` has nothing to go by."""
         if self.outcome in (NOT_RUN, PARTLY_RUN, MOSTLY_DIVERGED, TOO_FEW_TRIALS):
             return None
-        return self._chance(1)
+        return self.p_lower
+
+    @cached_property
+    def p_lower(self) -> float:
+        """One-sided p-value, lower tail: the probability of a mean difference this low or lower if
+        the true one is exactly `by`."""
+        return self._tail(self.difference.mean - self.by)
 
     @property
-    def chance_for(self) -> float:
-        """How probable a mean difference this high or higher is."""
-        return self._chance(-1)
+    def p_upper(self) -> float:
+        """One-sided p-value, upper tail."""
+        return self._tail(self.by - self.difference.mean)
 
-    def _chance(self, side: int) -> float:
-        """How probable so low a mean is (``side`` 1), or so high a one (-1)."""
-        excess, n = side * (self.difference.mean - self.by), len(self.difference.finished)
-        if self.difference.std < EQUAL:
+    def _tail(self, excess: float) -> float:
+        """The probability of a mean difference that lies `excess` or farther to one side."""
+        n, std = len(self.difference.finished), self.difference.std
+        if std is None or std < EQUAL:
             return 0.5**n if excess < -EQUAL else 1.0
-        return float(stdtr(n - 1, excess / (self.difference.std / sqrt(n))))
+        return float(stdtr(n - 1, excess / (std / sqrt(n))))
 
     @property
     def numbers(self) -> str:
         """Both sides, and their difference with its interval where there is one."""
-        if not any((self.a.given, self.b.given, self.a.numbers, self.b.numbers)):
+        if not (self.a.has_numbers or self.b.has_numbers):
             return str(self.a)
         sides, difference = f"{self.a} against {self.b}", self.difference
         if self.a.finished and self.b.finished:
@@ -154,56 +158,51 @@ class Finding:
 
 
 def exceeds(
-    what: str, a: Trials, b: Trials, by: float = 0.0, *, ties: bool = False, unit: str = PERCENT
+    compared: str, a: Trials, b: Trials, by: float = 0.0, *, ties: bool = False, unit: str = PERCENT
 ) -> Finding:
-    """Whether `a` is more than `by` above `b`.
-
-    With a negative `by`: whether `a` is less than that much below `b`.
-    """
-    return Finding(what, a, b, by, ties, unit=unit)
+    """Test that `a` is more than `by` above `b`; with a negative `by`, less than that below."""
+    return Finding(compared, a, b, by, ties, unit=unit)
 
 
-def keeps_up(what: str, a: Trials, b: Trials) -> Finding:
-    """Whether `a` is less than `NOTABLE` points below `b`: the test of non-inferiority.
+def keeps_up(compared: str, a: Trials, b: Trials) -> Finding:
+    """Test of non-inferiority: `a` is less than `NOTABLE` points below `b`.
 
     A loss of `NOTABLE` passes in one case of 40, whatever the scatter; a smaller one passes once
     there are trials enough to tell.
     """
-    return Finding(what, a, b, by=-NOTABLE)
+    return Finding(compared, a, b, by=-NOTABLE)
 
 
 def on_average(
-    what: str, a: dict[float, Trials], b: dict[float, Trials], by: float = 0.0
+    compared: str, a: dict[float, Trials], b: dict[float, Trials], by: float = 0.0
 ) -> Finding:
-    """Whether the mean of `a` over all noise rates is more than `by` above that of `b`; both by
-    noise rate. Nothing is decided by the rates that have been run as long as others have not."""
+    """Test that the mean of `a` over all noise rates is more than `by` above the mean of `b`; both
+    by noise rate. Nothing is decided by the rates that have been run as long as others have not."""
     run = [rate for rate in a if a[rate].numbers and b[rate].numbers]
     over = f"mean over r = {', '.join(f'{rate:g}' for rate in run or a)}"
     partly = f" alone of {len(a)} rates" if 0 < len(run) < len(a) else ""
-    means = (mean_of([side[rate] for rate in run]) if run else Trials({}) for side in (a, b))
-    return Finding(f"{what}, {over}{partly}", *means, by, ties=True, partly=bool(partly))
+    ours, theirs = (mean_of([side[rate] for rate in run]) if run else Trials({}) for side in (a, b))
+    return Finding(f"{compared}, {over}{partly}", ours, theirs, by, ties=True, partly=bool(partly))
 
 
 def levels(findings: Sequence[Finding]) -> list[float | None]:
-    """The `chance` at which each of a claim's comparisons would refute it, by Holm's step-down
-    rule: of m comparisons the one with the smallest `chance` at 2.5 % / m, the next at 2.5 % / (m -
-    1), and so on, up to the first that does not, whose level all after it would have to reach. None
-    for one without a `chance`."""
-    ranked = sorted(
-        (k for k, f in enumerate(findings) if f.chance is not None),
-        key=lambda k: findings[k].chance,
-    )
-    found = dict.fromkeys(range(len(findings)))
-    for rank, k in enumerate(ranked):
-        found[k] = LEVEL / (len(ranked) - rank)
-        if findings[k].chance > found[k]:
-            found |= dict.fromkeys(ranked[rank:], found[k])
-            break
-    return list(found.values())
+    """The `p_value` at which each of a claim's comparisons would refute it, by Holm's step-down
+    rule: of m comparisons the one with the smallest `p_value` at 2.5 % / m, the next at 2.5 % / (m
+    - 1), and so on, up to the first that does not, whose level all after it would have to reach.
+    None for one without a `p_value`."""
+    p_values = {k: f.p_value for k, f in enumerate(findings) if f.p_value is not None}
+    holm: dict[int, float] = {}
+    level, refuted = 0.0, True
+    for rank, k in enumerate(sorted(p_values, key=p_values.__getitem__)):
+        if refuted:
+            level = ALPHA / (len(p_values) - rank)
+            refuted = p_values[k] <= level
+        holm[k] = level
+    return [holm.get(k) for k in range(len(findings))]
 
 
 def together(findings: Sequence[Finding]) -> list[str]:
-    """The outcomes of all of a claim's comparisons, taken together.
+    """Outcomes of all of a claim's comparisons, corrected for their number.
 
     Some comparison of many lies on the wrong side by chance alone, so `REFUTES` has to pass Holm's
     rule, `levels`. A claim whose differences are truly at their bounds is then refuted in one case
@@ -214,7 +213,7 @@ def together(findings: Sequence[Finding]) -> list[str]:
     """
     outcomes = [finding.outcome for finding in findings]
     for k, (finding, level) in enumerate(zip(findings, levels(findings), strict=True)):
-        if level and finding.chance <= level:
+        if level and finding.p_lower <= level:
             outcomes[k] = NOT_MET if finding.premise else REFUTES
         elif outcomes[k] == REFUTES:
             outcomes[k] = finding.close

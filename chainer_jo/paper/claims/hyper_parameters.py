@@ -13,7 +13,7 @@ LOW_RATE, HIGH_RATE = 0.01, 0.1
 """Learning rates, below and above every chosen one, that Tables 8 and 9 have in common."""
 
 
-def _value(results: Results, table: SensitivityTable, parameter: str, value: float):
+def _value(results: Results, table: SensitivityTable, parameter: str, value: float) -> Trials:
     return results.trials(f"table{table.number}", parameter=parameter, value=value)
 
 
@@ -21,9 +21,9 @@ def _others_do_well(results: Results, table: SensitivityTable) -> Iterator[Findi
     """The values where the paper loses at most `NOTABLE` points against the chosen one."""
     for parameter, chosen in table.chosen.items():
         at_chosen = _value(results, table, parameter, chosen)
-        printed = table.value(parameter=parameter, value=chosen)
+        printed = table.cell(parameter=parameter, value=chosen)
         for value in table.keys("value", parameter=parameter):
-            loss = printed - table.value(parameter=parameter, value=value)
+            loss = printed - table.cell(parameter=parameter, value=value)
             if value != chosen and loss <= NOTABLE:
                 at_value = _value(results, table, parameter, value)
                 yield keeps_up(f"{parameter} {value} against {chosen}", at_value, at_chosen)
@@ -36,8 +36,8 @@ def _rate_rises_with_noise(results: Results) -> Iterator[Finding]:
 
     noisier, cleaner = tables.TABLE8, tables.TABLE9
     rates = f"r = {noisier.noise_rate} against {cleaner.noise_rate}"
-    what = f"gain from lr {LOW_RATE} to {HIGH_RATE}, {rates}"
-    yield exceeds(what, gain(noisier), gain(cleaner), ties=True, unit=POINTS)
+    compared = f"gain from lr {LOW_RATE} to {HIGH_RATE}, {rates}"
+    yield exceeds(compared, gain(noisier), gain(cleaner), ties=True, unit=POINTS)
 
 
 def _start(results: Results, table: SensitivityTable) -> Iterator[Finding]:

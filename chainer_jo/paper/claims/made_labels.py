@@ -13,7 +13,7 @@ from chainer_jo.paper.trials import Trials
 LESS_NOISY, NOISIER = (f"symmetric_{rate}" for rate in FIGURES_5_6_NOISE_RATES)
 NOISY = (LESS_NOISY, NOISIER, "pseudo")
 LOSSES = {"cross_entropy": "cross entropy", "classification": "KL divergence"}
-"""What the paper may call the training loss, by its name in a log: the KL divergence (eq. 6) is the
+"""Names of the training loss in the paper, by those in a log: the KL divergence (eq. 6) is the
 objective, and lower by the entropy of soft labels."""
 
 
@@ -24,8 +24,8 @@ def _right(results: Results, labels: str, stage: str = "initial") -> Trials:
 def _loss(
     results: Results, labels: str, stage: str = "initial", loss: str = "cross_entropy"
 ) -> Trials:
-    loss = results.curve("figure6", labels=labels, stage=stage, logged=loss)
-    return phases.before_drop(loss, results.schedule("second_step"))
+    curves = results.curve("figure6", labels=labels, stage=stage, logged=loss)
+    return phases.before_drop(curves, results.schedule("second_step"))
 
 
 def _accuracy(results: Results, labels: str, stage: str = "initial") -> Trials:
@@ -34,8 +34,8 @@ def _accuracy(results: Results, labels: str, stage: str = "initial") -> Trials:
 
 def _lower_loss(results: Results) -> Iterator[Finding]:
     right, loss = _right(results, LESS_NOISY), _loss(results, LESS_NOISY)
-    what = f"right labels, {LESS_NOISY} against pseudo"
-    yield Finding(what, right, _right(results, "pseudo"), ties=True, premise=True)
+    compared = f"right labels, {LESS_NOISY} against pseudo"
+    yield Finding(compared, right, _right(results, "pseudo"), ties=True, premise=True)
     pseudo = _loss(results, "pseudo")
     yield exceeds(f"loss, {LESS_NOISY} against pseudo", loss, pseudo, unit=LOSS)
 
@@ -46,43 +46,37 @@ def _hardly_updated(results: Results) -> Iterator[Finding]:
         return after - before
 
     for labels in (LESS_NOISY, NOISIER):
-        what = f"labels put right, {labels} against pseudo"
-        yield exceeds(what, gain(labels), gain("pseudo"), ties=True, unit=POINTS)
-    few = Trials(NOTABLE)
+        compared = f"labels put right, {labels} against pseudo"
+        yield exceeds(compared, gain(labels), gain("pseudo"), ties=True, unit=POINTS)
+    few = Trials.of_all(NOTABLE)
     yield exceeds(f"{NOTABLE:g} points against pseudo", few, gain("pseudo"), unit=POINTS)
 
 
 def _lower_accuracy(results: Results, stage: str = "initial") -> Iterator[Finding]:
     right = _right(results, "pseudo")
-    what = f"right labels, pseudo against {NOISIER}"
-    yield Finding(what, right, _right(results, NOISIER), ties=True, premise=True)
+    compared = f"right labels, pseudo against {NOISIER}"
+    yield Finding(compared, right, _right(results, NOISIER), ties=True, premise=True)
     symmetric, pseudo = (_accuracy(results, labels, stage) for labels in (NOISIER, "pseudo"))
-    what = f"test accuracy, {NOISIER} against pseudo{', updated' * (stage == 'updated')}"
-    yield exceeds(what, symmetric, pseudo, ties=True)
+    compared = f"test accuracy, {NOISIER} against pseudo{', updated' * (stage == 'updated')}"
+    yield exceeds(compared, symmetric, pseudo, ties=True)
 
 
 def _follows_the_truth(results: Results) -> Iterator[Finding]:
     truth = _loss(results, "ground_truth")
     for loss, name in LOSSES.items():
         for labels in NOISY:
-            initial, updated = (
-                _loss(results, labels, stage, loss) for stage in ("initial", "updated")
-            )
-            yield exceeds(
-                f"{labels}, half the distance of the initial loss to the true labels' against the "
-                f"updated, {name}",
-                abs(initial - truth) * 0.5,
-                abs(updated - truth),
-                unit=LOSS,
-            )
+            initial = abs(_loss(results, labels, "initial", loss) - truth) * 0.5
+            updated = abs(_loss(results, labels, "updated", loss) - truth)
+            compared = f"{labels}, half the distance of the initial loss to the true labels'"
+            yield exceeds(f"{compared} against the updated, {name}", initial, updated, unit=LOSS)
 
 
 def _truth_is_better(results: Results) -> Iterator[Finding]:
     truth = _accuracy(results, "ground_truth")
     for labels in NOISY:
         updated = _accuracy(results, labels, "updated")
-        what = f"test accuracy, ground truth against updated {labels}"
-        yield exceeds(what, truth, updated, ties=True)
+        compared = f"test accuracy, ground truth against updated {labels}"
+        yield exceeds(compared, truth, updated, ties=True)
 
 
 CLAIMS = [

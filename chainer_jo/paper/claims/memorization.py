@@ -16,9 +16,9 @@ from chainer_jo.paper.trials import Trials
 NOISE_RATES = TABLE1.keys("noise_rate")
 LOSS = "nats"
 CLOSE_TO_ZERO = 0.1
-"""A training loss is called close to 0 below this part of the first epoch's."""
-CLEARLY = 0.1
-"""By how much a training loss (nats) is clearly higher: less than half of what the entropy of the
+"""Share of the first epoch's training loss below which a loss is called close to 0."""
+CLEARLY_NATS = 0.1
+"""Nats by which a training loss is clearly higher: less than half of what the entropy of the
 labels itself rises by in the smallest step, from r = 0.7 to 0.9."""
 CLASSES = 10
 
@@ -34,28 +34,24 @@ def noise_entropy(rate: float) -> float:
 
 def _low_rate_falls(results: Results) -> Iterator[Finding]:
     accuracy = results.curve("figure2", learning_rate=_LOW)
-    what = f"lr = {_LOW}, peak against end"
-    yield exceeds(what, phases.peak(accuracy), phases.end(accuracy), by=NOTABLE)
+    compared = f"lr = {_LOW}, peak against end"
+    yield exceeds(compared, phases.peak(accuracy), phases.end(accuracy), by=NOTABLE)
 
 
 def _high_rate_keeps(results: Results) -> Iterator[Finding]:
     high = results.curve("figure2", learning_rate=_HIGH)
     low = results.curve("figure2", learning_rate=_LOW)
     yield keeps_up(f"lr = {_HIGH}, end against peak", phases.end(high), phases.peak(high))
-    what = f"end, lr = {_HIGH} against {_LOW}"
-    yield exceeds(what, phases.end(high), phases.end(low), ties=True)
+    compared = f"end, lr = {_HIGH} against {_LOW}"
+    yield exceeds(compared, phases.end(high), phases.end(low), ties=True)
 
 
 def _fits(results: Results) -> Iterator[Finding]:
     for rate in NOISE_RATES:
         loss = results.curve("figure3", noise_rate=rate)
         limit = phases.start(loss) * CLOSE_TO_ZERO
-        yield exceeds(
-            f"r = {rate}, a tenth of the first loss against the last",
-            limit,
-            phases.end(loss),
-            unit=LOSS,
-        )
+        compared = f"r = {rate}, a tenth of the first loss against the last"
+        yield exceeds(compared, limit, phases.end(loss), unit=LOSS)
 
 
 def _loss_rises(results: Results) -> Iterator[Finding]:
@@ -65,8 +61,8 @@ def _loss_rises(results: Results) -> Iterator[Finding]:
         for rate in NOISE_RATES
     }
     for lower, higher in pairwise(NOISE_RATES):
-        what = f"loss at r = {higher} against {lower}"
-        yield exceeds(what, loss[higher], loss[lower], by=CLEARLY, unit=LOSS)
+        compared = f"loss at r = {higher} against {lower}"
+        yield exceeds(compared, loss[higher], loss[lower], by=CLEARLY_NATS, unit=LOSS)
 
 
 def _high_rate_does_not_fit(results: Results) -> Iterator[Finding]:
@@ -74,8 +70,8 @@ def _high_rate_does_not_fit(results: Results) -> Iterator[Finding]:
     for rate in NOISE_RATES:
         if rate > 0:
             loss = phases.before_drop(results.curve("figure3", noise_rate=rate), schedule)
-            what = f"r = {rate}, loss before the drop against the entropy of the noise"
-            yield exceeds(what, loss, Trials(noise_entropy(rate)), unit=LOSS)
+            compared = f"r = {rate}, loss before the drop against the entropy of the noise"
+            yield exceeds(compared, loss, Trials.of_all(noise_entropy(rate)), unit=LOSS)
 
 
 CLAIMS = [
@@ -110,8 +106,8 @@ CLAIMS = [
         "loss-rises-with-noise",
         "Section 5.3",
         "While the learning rate is high, more noise means a clearly higher training loss.",
-        f"Before the learning rate is first divided, the training loss is more than {CLEARLY:g} "
-        "higher at each higher noise rate.",
+        "Before the learning rate is first divided, the training loss is more than "
+        f"{CLEARLY_NATS:g} higher at each higher noise rate.",
         _loss_rises,
         ("figure3",),
     ),

@@ -1,4 +1,4 @@
-"""Sections 4.2 and 5.2: what parts of the first step are for, held against runs without them."""
+"""Sections 4.2 and 5.2: parts of the first step, held against runs without them."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from chainer_jo.paper.tables import TABLE6, TABLE8
 from chainer_jo.paper.trials import Trials
 
 NOISES = {table.noise: table.noise_rate for table in (TABLE6, TABLE8)}
-"""The noise that the paper shows its hyper parameters' effect on: kind and rate."""
+"""Kind and rate of the noise in the paper's tables of hyper parameters."""
 
 
 def _right(results: Results, noise: str, without: str, quantity: str = "last") -> Trials:
@@ -20,12 +20,12 @@ def _averaging(results: Results) -> Iterator[Finding]:
     for noise in NOISES:
         for which, when in (("first", "after the first update"), ("last", "at the end")):
             with_it, alone = (_right(results, noise, p, which) for p in ("nothing", "averaging"))
-            what = f"{noise}, {when}, averages against one epoch alone"
-            yield exceeds(what, with_it, alone, ties=True)
+            compared = f"{noise}, {when}, averages against one epoch alone"
+            yield exceeds(compared, with_it, alone, ties=True)
 
 
 def _collapses(results: Results) -> Iterator[Finding]:
-    limit = Trials(100 - ALMOST_CORRECT)
+    limit = Trials.of_all(100 - ALMOST_CORRECT)
     for noise in NOISES:
         others = _right(results, noise, "prior", "but one")
         yield exceeds(f"{noise}, {limit.mean:g} % against the right labels", limit, others)
@@ -40,16 +40,16 @@ def _concentrates(results: Results) -> Iterator[Finding]:
 def _entropy_is_required(results: Results) -> Iterator[Finding]:
     for noise in NOISES:
         with_it, without = (_right(results, noise, p) for p in ("nothing", "entropy"))
-        what = f"{noise}, right labels at the end, with L_e against without"
-        yield exceeds(what, with_it, without, by=NOTABLE)
+        compared = f"{noise}, right labels at the end, with L_e against without"
+        yield exceeds(compared, with_it, without, by=NOTABLE)
 
 
 def _is_stuck(results: Results) -> Iterator[Finding]:
-    limit = Trials(NOTABLE)
+    limit = Trials.of_all(NOTABLE)
     for noise in NOISES:
         first, last = (_right(results, noise, "both terms", which) for which in ("first", "last"))
-        what = f"{noise}, {limit.mean:g} points against the change"
-        yield exceeds(what, limit, abs(last - first), unit=POINTS)
+        compared = f"{noise}, {limit.mean:g} points against the change"
+        yield exceeds(compared, limit, abs(last - first), unit=POINTS)
 
 
 CLAIMS = [

@@ -6,7 +6,7 @@ from chainer_jo.paper.trials import Trials
 
 Curve = Sequence[float]
 Curves = Mapping[int, Curve | None]
-"""By trial; None for one that diverged."""
+"""Curves by trial; None for a diverged one."""
 
 
 def _span(epochs: int) -> int:
@@ -15,7 +15,7 @@ def _span(epochs: int) -> int:
 
 
 def _each(curves: Curves, number: Callable[[Curve], float], epochs: int = 1) -> Trials:
-    """`number` of every curve that has as many `epochs`."""
+    """`number` of every curve that has at least so many `epochs`."""
     return Trials(
         {
             trial: None if curve is None else number(curve)
@@ -35,7 +35,7 @@ def end(curves: Curves) -> Trials:
 
 
 def start(curves: Curves) -> Trials:
-    """The first epoch."""
+    """The value at the first epoch."""
     return _each(curves, lambda curve: curve[0])
 
 
@@ -54,30 +54,30 @@ def peak(curves: Curves) -> Trials:
         totals = [sum(each) for each in zip(*others, strict=True)]
         return by_trial[trial][totals.index(max(totals))]
 
-    diverged = {trial: None for trial, curve in curves.items() if curve is None}
+    diverged: dict[int, float | None] = {t: None for t, curve in curves.items() if curve is None}
     return Trials({trial: at(trial) for trial in by_trial} | diverged)
 
 
 def at_lowest(curves: Curves, losses: Curves) -> Trials:
-    """The epoch of each trial's lowest loss."""
+    """The value at the epoch of each trial's lowest loss."""
     at = {trial: loss.index(min(loss)) for trial, loss in losses.items() if loss}
     return start({trial: curve and curve[at[trial] :] for trial, curve in curves.items()})
 
 
 def before_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Trials:
-    """The later half of the epochs before the learning rate is divided for the first time."""
+    """The mean of the later half of the epochs before the first division of the learning rate."""
     drop = schedule[1][0]
     return _mean(curves, drop // 2, drop)
 
 
 def after_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Trials:
-    """The twentieth of the epochs that follows the first division of the learning rate."""
+    """The mean of the twentieth of the epochs after the first division of the learning rate."""
     epochs, (drop, *_) = schedule
     return _mean(curves, drop, drop + _span(epochs))
 
 
 def rises_at_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> tuple[Trials, Trials]:
-    """By how much it rises where the learning rate is first divided, and right before: from one
+    """Rise of a curve where the learning rate is first divided, and right before: from one
     twentieth of the epochs to the next."""
     epochs, (drop, *_) = schedule
     span = _span(epochs)
@@ -88,8 +88,7 @@ def rises_at_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> tuple[
 
 
 def epochs_until(curves: Curves, levels: Trials) -> Trials:
-    """How many epochs until the curve of a trial first reaches the level of that trial; its whole
-    length if it never does."""
+    """Epochs until a trial's curve first reaches the trial's level; all epochs if it never does."""
 
     def count(trial: int) -> int | None:
         curve, level = curves[trial], levels.at(trial)

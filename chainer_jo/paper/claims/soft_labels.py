@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from functools import partial
 
 from chainer_jo.paper.claims import phases
 from chainer_jo.paper.claims.claim import Claim, Results
@@ -12,8 +13,8 @@ from chainer_jo.paper.trials import Trials
 
 HARD_RULES = (*(f"top{k}" for k in FIGURE4_TOPS), "all")
 BEST_HARD_RULE = f"top{FIGURE4_BEST_TOP}"
-NEAR = 1.0
-"""Percentage points under where a curve ends at which it counts as converged."""
+NEAR_POINTS = 1.0
+"""Percentage points below its end from which on a curve counts as converged."""
 ALMOST_CORRECT = 95.0
 """Percent of right labels from which on labels are called almost correct."""
 HALF = 50.0
@@ -30,13 +31,10 @@ def _faster(results: Results) -> Iterator[Finding]:
     soft = results.curve("figure4", rule="soft")
     for rule in HARD_RULES:
         hard = results.curve("figure4", rule=rule)
-        level = phases.end(hard) - Trials(NEAR)
-        yield exceeds(
-            f"epochs to {NEAR:g} point under where {rule} ends, {rule} against soft",
-            phases.epochs_until(hard, level),
-            phases.epochs_until(soft, level),
-            unit="epochs",
-        )
+        level = phases.end(hard) - Trials.of_all(NEAR_POINTS)
+        compared = f"epochs to {NEAR_POINTS:g} point under where {rule} ends, {rule} against soft"
+        theirs, ours = (phases.epochs_until(curve, level) for curve in (hard, soft))
+        yield exceeds(compared, theirs, ours, unit="epochs")
 
 
 def _better_recovery(results: Results) -> Iterator[Finding]:
@@ -54,25 +52,25 @@ def _best_hard_rule(results: Results) -> Iterator[Finding]:
     best = _last(results, BEST_HARD_RULE, "test")
     for rule in HARD_RULES:
         if rule != BEST_HARD_RULE:
-            what = f"test, {BEST_HARD_RULE} against {rule}"
-            yield exceeds(what, best, _last(results, rule, "test"), ties=True)
+            compared = f"test, {BEST_HARD_RULE} against {rule}"
+            yield exceeds(compared, best, _last(results, rule, "test"), ties=True)
 
 
 def _better_test(results: Results) -> Iterator[Finding]:
     soft = _last(results, "soft", "test")
     for rule in HARD_RULES:
-        what = f"test, soft against {rule}"
-        yield exceeds(what, soft, _last(results, rule, "test"), ties=True)
+        compared = f"test, soft against {rule}"
+        yield exceeds(compared, soft, _last(results, rule, "test"), ties=True)
 
 
 def _better_at_equal_recovery(results: Results) -> Iterator[Finding]:
     soft, hard = (_last(results, rule, "recovery") for rule in ("soft", BEST_HARD_RULE))
-    what = f"less than {TIE:g} point apart in recovery"
+    compared = f"less than {TIE:g} point apart in recovery"
     for a, b, names in (
         (soft, hard, f"soft against {BEST_HARD_RULE}"),
         (hard, soft, f"{BEST_HARD_RULE} against soft"),
     ):
-        yield Finding(f"{what}, {names}", a, b, by=-TIE, premise=True)
+        yield Finding(f"{compared}, {names}", a, b, by=-TIE, premise=True)
     soft, hard = (_last(results, rule, "test") for rule in ("soft", BEST_HARD_RULE))
     yield exceeds(f"test, soft against {BEST_HARD_RULE}", soft, hard, ties=True)
 
@@ -80,34 +78,29 @@ def _better_at_equal_recovery(results: Results) -> Iterator[Finding]:
 def _by_range(results: Results) -> Iterator[tuple[str, dict[str, Trials]]]:
     for table in (TABLE12, TABLE13):
         *ranges, _whole = table.keys("range")
-        yield (
-            f"Table {table.number}",
-            {
-                r: results.trials(f"table{table.number}", quantity="accuracy", range=r)
-                for r in ranges
-            },
-        )
+        accuracy = partial(results.trials, f"table{table.number}", quantity="accuracy")
+        yield f"Table {table.number}", {each: accuracy(range=each) for each in ranges}
 
 
 def _sure_is_right(results: Results) -> Iterator[Finding]:
     for table, accuracy in _by_range(results):
         surest = next(iter(accuracy))
-        what = f"{table}, p in {surest} against almost correct"
-        yield exceeds(what, accuracy[surest], Trials(ALMOST_CORRECT))
+        compared = f"{table}, p in {surest} against almost correct"
+        yield exceeds(compared, accuracy[surest], Trials.of_all(ALMOST_CORRECT))
 
 
 def _less_sure_is_less_right(results: Results) -> Iterator[Finding]:
     for table, accuracy in _by_range(results):
         for surer, range_ in itertools.pairwise(accuracy):
-            what = f"{table}, p in {surer} against {range_}"
-            yield exceeds(what, accuracy[surer], accuracy[range_], ties=True)
+            compared = f"{table}, p in {surer} against {range_}"
+            yield exceeds(compared, accuracy[surer], accuracy[range_], ties=True)
 
 
 def _unsure_is_wrong(results: Results) -> Iterator[Finding]:
     for table, accuracy in _by_range(results):
         least_sure = list(accuracy)[-1]
-        what = f"{table}, p in {least_sure}, half of the labels against the right ones"
-        yield exceeds(what, Trials(HALF), accuracy[least_sure])
+        compared = f"{table}, p in {least_sure}, half of the labels against the right ones"
+        yield exceeds(compared, Trials.of_all(HALF), accuracy[least_sure])
 
 
 CLAIMS = [
@@ -116,7 +109,7 @@ CLAIMS = [
         "Section 5.4",
         "Soft labels converge faster than hard ones of any kind.",
         "Soft labels reach the recovery accuracy that a hard-label method ends with (less "
-        f"{NEAR:g} point) in fewer epochs than that method itself.",
+        f"{NEAR_POINTS:g} point) in fewer epochs than that method itself.",
         _faster,
         ("figure4",),
     ),
