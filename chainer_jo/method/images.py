@@ -13,7 +13,7 @@ from chainer import backend
 
 from chainer_jo.data.image_stream import ImageStream
 from chainer_jo.data.labelled_data import ImageFiles
-from chainer_jo.engine import cuda as device
+from chainer_jo.engine.cuda import is_on_gpu, kernels
 from chainer_jo.method import augmentation
 from chainer_jo.method.iterator import Batch, BatchIterator
 
@@ -74,8 +74,8 @@ class NetworkInput(ImagesInMemory):
 
     def augmented(self, batch: Batch) -> np.ndarray:
         """The images of a training batch, cropped and flipped as it says."""
-        if device.is_on_gpu(self.images):
-            x = device.kernels.network_input(self.images, self.mean, batch, self.pad)
+        if is_on_gpu(self.images):
+            x = kernels.network_input(self.images, self.mean, batch, self.pad)
         else:
             x = augmentation.apply(
                 self.images[batch.indices], self.mean, batch.dy, batch.dx, batch.flips, self.pad
@@ -84,11 +84,7 @@ class NetworkInput(ImagesInMemory):
 
     def plain(self, part: slice) -> np.ndarray:
         """The images of a slice as they are."""
-        normalise = (
-            device.kernels.network_input
-            if device.is_on_gpu(self.images)
-            else augmentation.normalise
-        )
+        normalise = kernels.network_input if is_on_gpu(self.images) else augmentation.normalise
         return normalise(self.images[part], self.mean).transpose(0, 3, 1, 2)
 
 

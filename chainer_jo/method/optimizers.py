@@ -7,8 +7,8 @@ from typing import Any
 import chainer
 import numpy as np
 
-from chainer_jo.engine import cuda as device
 from chainer_jo.engine.backend import current_backend
+from chainer_jo.engine.cuda import is_on_gpu, kernels
 from chainer_jo.errors import UserError
 
 #: Elements updated at a time on a CPU: all five operands of the update stay in a core's cache.
@@ -83,7 +83,7 @@ class FlatMomentumSGD(chainer.Optimizer):
                 raise UserError(
                     f"parameter {name}: no shape yet, expected a link that is given its sizes"
                 )
-        if device.is_on_gpu(named[0][1].array):
+        if is_on_gpu(named[0][1].array):
             named.sort(key=lambda item: item[1].size % ALIGNED != 0)
         return named
 
@@ -111,7 +111,7 @@ class FlatMomentumSGD(chainer.Optimizer):
         """Around the forward and backward pass of a step: on a GPU much is then done for all layers
         at once. See `Backend.step`."""
         backend = current_backend()
-        if backend is None or not device.is_on_gpu(self.parameters):
+        if backend is None or not is_on_gpu(self.parameters):
             yield
             return
         with backend.step(self._weights) as self._kept:
@@ -129,12 +129,12 @@ class FlatMomentumSGD(chainer.Optimizer):
         if any(grad is None for grad in grads):
             name = min(name for name, param in self.target.namedparams() if param.grad is None)
             raise UserError(f"parameter {name}: no gradient, expected a loss that depends on it")
-        if device.is_on_gpu(self.gradients):
+        if is_on_gpu(self.gradients):
             grads = [
                 kept.get(param.array.data.ptr, grad)
                 for param, grad in zip(self._params, grads, strict=True)
             ]
-            device.kernels.gather(grads, self.gradients, factor)
+            kernels.gather(grads, self.gradients, factor)
         else:
             np.concatenate([grad.reshape(-1) for grad in grads], out=self.gradients)
             if factor != 1:
@@ -150,8 +150,8 @@ class FlatMomentumSGD(chainer.Optimizer):
     def step(self) -> None:
         """Applies ``gradients``."""
         self.send_lr()
-        if device.is_on_gpu(self.parameters):
-            device.kernels.momentum_sgd(
+        if is_on_gpu(self.parameters):
+            kernels.momentum_sgd(
                 self.parameters,
                 self.velocity,
                 self.gradients,

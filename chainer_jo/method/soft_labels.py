@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from chainer import backend
 
-from chainer_jo.engine import cuda as device
+from chainer_jo.engine.cuda import is_on_gpu, kernels
 from chainer_jo.errors import UserError
 
 
@@ -68,8 +68,8 @@ class LabelStore:
 
     def write(self, indices, probabilities) -> None:
         """Stores probabilities (b, c) as the latest of the images ``indices`` (b,)."""
-        if device.is_on_gpu(self.probabilities):
-            device.kernels.write_rows(self.probabilities, indices, probabilities)
+        if is_on_gpu(self.probabilities):
+            kernels.write_rows(self.probabilities, indices, probabilities)
         else:
             self.probabilities[indices] = probabilities
 
