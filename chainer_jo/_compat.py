@@ -31,23 +31,22 @@ def empty_module(
         )
 
     module = types.ModuleType(name)
-    module.__getattr__ = absent
+    vars(module)["__getattr__"] = absent
     return module
 
 
 def supply_numpy_names() -> None:
     """``float`` is read by chainer.functions.resize_images, ``sctypes`` by as_strided at import;
     NumPy 1.24 and 2.0 removed them."""
-    if not hasattr(numpy, "float"):
-        numpy.float = float
-    if not hasattr(numpy, "sctypes"):
-        numpy.sctypes = {
-            "int": [numpy.int8, numpy.int16, numpy.int32, numpy.int64],
-            "uint": [numpy.uint8, numpy.uint16, numpy.uint32, numpy.uint64],
-            "float": [numpy.float16, numpy.float32, numpy.float64, numpy.longdouble],
-            "complex": [numpy.complex64, numpy.complex128, numpy.clongdouble],
-            "others": [bool, object, bytes, str, numpy.void],
-        }
+    sctypes = {
+        "int": [numpy.int8, numpy.int16, numpy.int32, numpy.int64],
+        "uint": [numpy.uint8, numpy.uint16, numpy.uint32, numpy.uint64],
+        "float": [numpy.float16, numpy.float32, numpy.float64, numpy.longdouble],
+        "complex": [numpy.complex64, numpy.complex128, numpy.clongdouble],
+        "others": [bool, object, bytes, str, numpy.void],
+    }
+    for name, value in {"float": float, "sctypes": sctypes}.items():
+        vars(numpy).setdefault(name, value)
 
 
 def replace_environment_check() -> None:
@@ -56,7 +55,7 @@ def replace_environment_check() -> None:
     All it does with them is warn of any CuPy but version 7, and of NumPy on macOS's Accelerate.
     """
     module = empty_module("chainer._environment_check", "replaced, see chainer_jo._compat")
-    module.check = lambda: None
+    vars(module)["check"] = lambda: None
     sys.modules.setdefault(module.__name__, module)
 
 

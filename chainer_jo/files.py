@@ -9,6 +9,7 @@ import secrets
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,7 +19,7 @@ from numpy.lib.npyio import NpzFile
 from chainer_jo.errors import UserError
 
 
-def write(path: Path, save: Callable[[IO[bytes]], None]) -> None:
+def write(path: Path, save: Callable[[IO[bytes]], object]) -> None:
     """Writes what ``save`` puts into a binary file: beside ``path``, synchronised, then renamed.
     Who may read it follows from the umask, as of any new file.
 
@@ -44,7 +45,7 @@ def write(path: Path, save: Callable[[IO[bytes]], None]) -> None:
         raise
 
 
-def opened(path: str | Path) -> IO[bytes]:
+def opened(path: str | Path) -> BufferedReader:
     """A file to be read whole. Raises OSError for a device or pipe as well: it may have no end."""
     if not (os.path.isfile(path) or os.path.isdir(path)) and os.path.exists(path):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
@@ -81,9 +82,14 @@ def new_folder(folder: Path) -> Iterator[Path]:
         raise UserError(f"folder {str(folder)!r}: {error.strerror or error}") from None
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """Writes bytes; see `write`."""
+    write(path, lambda file: file.write(content))
+
+
 def write_text(path: Path, text: str) -> None:
     """Writes text as UTF-8; see `write`."""
-    write(path, lambda file: file.write(text.encode()))
+    write_bytes(path, text.encode())
 
 
 def write_json(path: Path, value) -> None:

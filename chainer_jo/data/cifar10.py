@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from chainer.dataset import download
@@ -88,8 +88,8 @@ def _check(path: Path) -> None:
 def _archive_files(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
     with tarfile.open(path) as archive:
         for member in archive:  # in the archive's order: going back means decompressing again
-            if member.isfile():
-                yield PurePosixPath(member.name).name, archive.extractfile(member)
+            if member.isfile() and (content := archive.extractfile(member)):
+                yield PurePosixPath(member.name).name, content
 
 
 def _folder_files(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
@@ -123,7 +123,9 @@ def _content(name: str, file: IO[bytes]) -> tuple:
     """Class names from the file that has them; images (n, h, w, c) and labels from the others."""
     raw = file.read(1 << (16 if name == _META else 26))  # twice what an official one has, and more
     for opcode, argument, _ in pickletools.genops(raw):
-        if opcode.name.endswith("PUT") and argument > len(raw):  # room is made for as many objects
+        if opcode.name.endswith("PUT") and int(argument or 0) > len(
+            raw
+        ):  # room is made for as many objects
             raise ValueError(f"it cannot have {argument:,} objects")
     unpickled = _RestrictedUnpickler(io.BytesIO(raw), encoding="latin-1").load()
     content = {_text(key): value for key, value in unpickled.items()}
@@ -140,16 +142,15 @@ def _content(name: str, file: IO[bytes]) -> tuple:
 
 def _text(value: str | bytes | _Kept) -> str:
     """A text; bytes as one in Latin-1, also if Python 3 pickled them for Python 2, by `encode`."""
-    if isinstance(value, _Kept):
-        value, _ = value.given
-    return value if isinstance(value, str) else value.decode("latin-1")
+    text, _ = value.given if isinstance(value, _Kept) else (value, None)
+    return text if isinstance(text, str) else text.decode("latin-1")
 
 
 class _Kept:
     """Stands for what a pickle calls to build arrays, and keeps what that is given. NumPy's own
     would believe it: that bytes are pointers to objects, or an array larger than the memory."""
 
-    def __init__(self, *given: object) -> None:
+    def __init__(self, *given: Any) -> None:
         self.given = given
 
     __setstate__ = __init__

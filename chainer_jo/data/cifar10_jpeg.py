@@ -15,6 +15,7 @@ import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -63,7 +64,8 @@ def write(data: ImageData, path: Path) -> None:
         raise UserError(f"{path}: expected a name that ends in one of {endings}")
 
     def save(file) -> None:
-        with tarfile.open(fileobj=file, mode=f"w:{_COMPRESSION[path.suffix]}") as archive:
+        mode: Any = f"w:{_COMPRESSION[path.suffix]}"  # the hint lists all modes one by one
+        with tarfile.open(fileobj=file, mode=mode) as archive:
             for name, content in jpeg_files(data):
                 member = tarfile.TarInfo(name)
                 member.size = len(content)

@@ -107,8 +107,8 @@ def glyph(name: str) -> str:
 
 def noisy_labels(labels: np.ndarray, label_accuracy: float, rng: np.random.Generator) -> np.ndarray:
     """In each class all but `label_accuracy` of the labels become the class it is confused with."""
-    pairs = [[CLASS_NAMES.index(name) for name in pair] for pair in CONFUSED]
-    other = dict(pairs + [pair[::-1] for pair in pairs])
+    pairs = [(CLASS_NAMES.index(one), CLASS_NAMES.index(two)) for one, two in CONFUSED]
+    other = dict(pairs + [(two, one) for one, two in pairs])
     noisy = labels.copy()
     for k in range(len(CLASS_NAMES)):
         members = rng.permutation(np.flatnonzero(labels == k))

@@ -24,7 +24,7 @@ _GREY = ("1", "L", "LA")
 _SIXTEEN_BITS = ("I;16", "I;16L", "I;16B", "I;16N")
 _NO_WHITE = ("I", "F")  # numbers of 32 bits
 # From a PNG's samples to 8 bits, which Pillow forgets for the colour that is transparent.
-_SCALE = {"L;2": 85, "L;4": 17, "RGB;16B": 1 / 256}
+_SCALE: dict[Any, float] = {"L;2": 85, "L;4": 17, "RGB;16B": 1 / 256}
 
 # Pillow warns of images above 89 million pixels and refuses those above 179 million. The warnings
 # name no file and come from every process that decodes: a large photograph, or EXIF data that are
@@ -64,10 +64,10 @@ def read(source: str | Path | IO[bytes], enough: int | None = None) -> Image.Ima
         if image.mode in _SIXTEEN_BITS:
             return _upper_bits(image, tags)
         if image.has_transparency_data:
-            if image.mode == "La":  # Pillow converts it to no other mode
-                image = image.convert("LA")
-            image = image.convert("RGBA")
-            image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+            # Pillow converts La to no other mode than LA.
+            layer = (image.convert("LA") if image.mode == "La" else image).convert("RGBA")
+            white = Image.new("RGBA", image.size, "white")
+            return Image.alpha_composite(white, layer).convert(mode)
         return image.convert(mode)
 
 

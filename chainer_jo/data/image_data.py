@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from chainer_jo.errors import UserError
 
 
-def described(value: object) -> str:
+def described(value: Any) -> str:
     """Data type and shape of an array, of anything else its class, as messages say it."""
     return f"{value.dtype} {value.shape}" if hasattr(value, "dtype") else type(value).__name__
 
@@ -142,5 +143,5 @@ class ImageData:
         digest = hashlib.sha256("\0".join(self.class_names).encode())
         for array in (self.train_images, self.train_labels, self.test_images, self.test_labels):
             digest.update(f"{array.dtype.str}{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array))
+            digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()[:16]

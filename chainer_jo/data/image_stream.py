@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import signal
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import cycle
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -51,16 +51,16 @@ class ImageStream:
         shape = (ahead + 2, batch_size, crop, crop, 3)  # one batch in use, one being copied away
         # Memory of this kind has no name: nothing is left behind when the processes are killed.
         memory = context.RawArray(ctypes.c_uint8, int(np.prod(shape)))
-        self._slots = np.frombuffer(memory, np.uint8).reshape(shape)
+        self._slots = np.ctypeslib.as_array(memory).reshape(shape)
         self._upload = _Upload(self._slots) if on_cuda else None
-        self._workers = [
+        self._workers: Sequence[_WorkerProcess | _ThisProcess] = [
             _WorkerProcess(context, (memory, shape, resize)) for _ in range(workers)
         ] or [_ThisProcess(self._slots, resize)]
-        self._reading: Iterator[Any] | None = None
+        self._reading: Generator[Any, None, None] | None = None
 
-    def is_reading(self, batches: Iterator[Any] | None) -> bool:
+    def is_reading(self, batches: Iterator[Any]) -> bool:
         """Whether these batches can still be read: no other sequence has begun since."""
-        return batches is not None and batches is self._reading
+        return batches is self._reading
 
     def batches(self, paths: Iterable[Sequence[str]]) -> Iterator[Any]:
         """The images of each batch of paths, in order: uint8 (n, crop, crop, 3).
@@ -80,7 +80,7 @@ class ImageStream:
         self._reading = self._read(iter(paths))
         return self._reading
 
-    def _read(self, paths: Iterator[Sequence[str]]) -> Iterator[Any]:
+    def _read(self, paths: Iterator[Sequence[str]]) -> Generator[Any, None, None]:
         slots = cycle(range(len(self._slots)))
         begun: deque[tuple[int, int]] = deque()  # slot and number of images
         try:
@@ -187,7 +187,7 @@ class _WorkerProcess:
 
 def _serve(pipe: Connection, memory: ctypes.Array, shape: tuple[int, ...], resize: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    slots = np.frombuffer(memory, np.uint8).reshape(shape)
+    slots = np.ctypeslib.as_array(memory).reshape(shape)
     try:
         while True:
             pipe.send(_decode_into(slots, resize, pipe.recv()))

@@ -28,7 +28,7 @@ def digest_keys(keys: np.ndarray, digest: hashlib._Hash) -> None:
     """Feeds all keys (n,), and where each ends, to a hash."""
     encoded = [key.encode() for key in keys]
     digest.update(b"".join(encoded))
-    digest.update(np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded))))
+    digest.update(np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded))).data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +119,8 @@ class LabelledData:
                 digest_keys(split.images.keys, digest)
             else:
                 digest.update(f"{split.images.dtype.str}{split.images.shape}".encode())
-                digest.update(np.ascontiguousarray(split.images))
-            digest.update(split.labels)
+                digest.update(np.ascontiguousarray(split.images).data)
+            digest.update(split.labels.data)
         return digest.hexdigest()[:16]
 
 

@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context, parent_process
@@ -26,6 +26,7 @@ from chainer_jo.data import clothing1m
 from chainer_jo.data.clothing1m import LAYOUT, Lists
 from chainer_jo.data.decoding import open_resized
 from chainer_jo.data.input_problems import Problems
+from chainer_jo.data.labelled_data import ImageFiles
 from chainer_jo.data.progress import Progress
 from chainer_jo.errors import Unfinished, UserError
 
@@ -72,7 +73,8 @@ def prepare(
     lists = clothing1m.parse(root, problems)
     total = sum(lists.sizes.values())
     progress = Progress(f"checking {root}", "images", total)
-    keys = (key for split in lists.splits.values() for key in split.images.keys)
+    sets = (split.images for split in lists.splits.values())
+    keys = (key for images in sets if isinstance(images, ImageFiles) for key in images.keys)
     with contextlib.closing(_each_image(root, keys, small, size, processes)) as complaints:
         for done, complaint in enumerate(complaints, 1):
             if complaint:
@@ -82,14 +84,13 @@ def prepare(
     problems.raise_if_any(f"Clothing1M folder {str(root)!r}")
     if small is not None:
         for name in LAYOUT:
-            content = (root / name).read_bytes()
-            files.write(small / name, lambda file, content=content: file.write(content))
+            files.write_bytes(small / name, (root / name).read_bytes())
     return lists
 
 
 def _each_image(
     root: Path, keys: Iterator[str], small: Path | None, size: int, processes: int | None
-) -> Iterator[tuple[str, str] | None]:
+) -> Generator[tuple[str, str] | None, None, None]:
     """In order, for every key: None, or (problem, key)."""
     work = partial(_check_image, root, small, size)
     if processes == 1:
@@ -115,7 +116,8 @@ def _end_with_parent() -> None:
     """Ends this process when its parent is killed."""
 
     def wait() -> None:
-        parent_process().join()
+        if (parent := parent_process()) is not None:
+            parent.join()
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()

@@ -9,7 +9,7 @@ import tarfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Self
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
@@ -27,11 +27,11 @@ class _Header(tarfile.TarInfo):
     """A header that neither fills the memory nor leads backwards in its tar."""
 
     @classmethod
-    def frombuf(cls, buf: bytes, encoding: str, errors: str) -> tarfile.TarInfo:
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
         header = super().frombuf(buf, encoding, errors)
         long = not header.isreg() and header.size > _MIB  # tarfile reads all but files at once
         if header.size < 0 or long or header.type == tarfile.GNUTYPE_SPARSE:
-            raise tarfile.ReadError(f"{header.size} bytes of type {header.type}")
+            raise tarfile.ReadError(f"{header.size} bytes of type {header.type!r}")
         return header
 
     def _proc_gnusparse_10(self, *_) -> None:  # the map of holes may be as long as the tar
@@ -83,7 +83,8 @@ def _members(
     archive: tarfile.TarFile, limit: int, wanted: Callable[[PurePosixPath], bool]
 ) -> Iterator[Member]:
     while (member := archive.next()) is not None:
-        archive.members.clear()  # a million would take a gigabyte
+        # A million would take a gigabyte. Type hints of Python do not have the attribute.
+        archive.members.clear()  # type: ignore[attr-defined]
         name, shown = PurePosixPath(member.name), f"{member.name[:200]!r}"
         if not 0 <= member.size <= limit - member.offset_data:
             raise UserError(f"{shown} unpacks to {member.size} bytes, expected {limit} at most")

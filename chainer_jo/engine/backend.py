@@ -21,8 +21,6 @@ DECAY, EPS = 0.9, 2e-5
 
 Shape = tuple[int, ...]
 
-chainer.global_config.jo_backend = None
-
 
 class Unavailable(Exception):
     """A backend cannot work here; the message says what is missing and which package has it."""
@@ -50,6 +48,10 @@ class Backend(abc.ABC):
 
     #: On a CPU, how many threads an operation takes; results are reproducible for a fixed number.
     threads: int | None = None
+
+    def recorder(self) -> Any:
+        """Another backend of this kind, for one recording; called if there are `recordings`."""
+        raise NotImplementedError
 
     @property
     def versions(self) -> dict[str, str]:
@@ -172,4 +174,8 @@ def use_backend(backend: Backend | None) -> None:
 
     For a block of code alone there is `chainer.using_config("jo_backend", backend)`.
     """
-    chainer.global_config.jo_backend = backend
+    # Chainer's configuration takes any name.
+    chainer.global_config.jo_backend = backend  # type: ignore[attr-defined]
+
+
+use_backend(None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NoReturn
 
 import chainer
@@ -31,7 +32,7 @@ def batch_norm_relu(x: Any, gamma: Any, beta: Any, running_mean: Any, running_va
         return F.relu(_stock(x, gamma, beta, running_mean, running_var))
     if not chainer.config.train:
         return ByBackend(
-            lambda *inputs: backend.batch_norm_relu_test(*inputs, running_mean, running_var),
+            partial(backend.batch_norm_relu_test, mean=running_mean, var=running_var),
             [_no_gradient] * 3,
         ).apply((x, gamma, beta))[0]
     node = BatchNormReLU(backend)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import chainer
@@ -72,11 +73,13 @@ def _number(device: Any) -> int:
     """Of a GPU, the current one for "cuda"; 0 for a CPU."""
     if _is_cpu(device) or not cuda.available:
         return 0
-    return (cuda.Device() if device == "cuda" else chainer.get_device(device).device).id
+    gpu = None if device == "cuda" else chainer.get_device(device)
+    return (gpu.device if isinstance(gpu, cuda.GpuDevice) else cuda.Device()).id
 
 
 @functools.cache
 def _load(engine: str, number: int, precision: str) -> Backend:
+    load: Callable[[str], Backend]
     try:
         if engine == "onednn":
             from chainer_jo.engine.cpu.onednn import load

@@ -54,12 +54,13 @@ class Recording:
     def __init__(self, recorder: Any, link: chainer.Link, x_shape: tuple[int, ...]) -> None:
         self._recorder = recorder
         self.parameters = list(link.params())
-        self._arrays = [(parameter, "array", parameter.array) for parameter in self.parameters]
+        self._arrays: list[tuple[Any, str, Any]] = [(p, "array", p.array) for p in self.parameters]
         for part in link.links(skipself=True):
             self._arrays += [(part, name, getattr(part, name)) for name in part._persistent]
         self._contiguous = all(array.flags.c_contiguous for _, _, array in self._arrays)
         self._x = recorder.empty(x_shape)
-        self._y = self._gy = None
+        self._y: Any = None
+        self._gy: Any = None
         self._gradients: list[Variable | None] = []
         self._forward: list[Callable[[], object]] = []
         self._backward: list[Callable[[], object]] = []
@@ -103,7 +104,7 @@ class Recording:
                 call()
             return self._gradients
         self._gy = gy.copy()
-        y.grad = self._gy
+        y.grad_var = Variable(self._gy)
         there = [parameter.grad_var for parameter in self.parameters]
         for parameter in self.parameters:
             parameter.cleargrad()

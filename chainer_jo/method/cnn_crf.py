@@ -2,6 +2,7 @@
 
 import chainer
 import numpy as np
+from chainer import initializers
 
 from chainer_jo.errors import UserError
 from chainer_jo.method.crf import CRFLoss, auxiliary_log_posterior, e_step, joint_probabilities
@@ -38,6 +39,7 @@ class CNNCRF(Objective):
 
     #: The heads a and b.
     heads = 2
+    k: float
 
     def __init__(self, transition: np.ndarray, prior: np.ndarray, epochs: int) -> None:
         super().__init__()
@@ -52,7 +54,7 @@ class CNNCRF(Objective):
         self.add_persistent("k", K_START)
         self.add_persistent("log_auxiliary", auxiliary_log_posterior(transition, prior))
         with self.init_scope():
-            self.W = chainer.Parameter(0.0, transition.shape)
+            self.W = chainer.Parameter(initializers.Zero(), transition.shape)
 
     def start_epoch(self, epoch: int) -> bool:
         """Sets k for the epoch that starts, counted from 0, at which k is `K_START`; returns

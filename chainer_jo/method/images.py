@@ -138,7 +138,7 @@ class StreamedImages(Images):
         self._stream = stream
         self._prepare = prepare
         self._order = order
-        self._pixels: Iterator[Any] | None = None
+        self._pixels: Iterator[Any] = iter(())
         self._expected: deque[np.ndarray] = deque()
 
     def __len__(self) -> int:
@@ -146,6 +146,8 @@ class StreamedImages(Images):
 
     def fetch(self, batch: Batch) -> tuple[Any]:
         """The pixels of a batch, uint8 (b, h, w, 3); those to come are decoded meanwhile."""
+        if self._order is None:
+            raise RuntimeError("batch of images that no iterator gives out, expected `in_order`")
         if not self._stream.is_reading(self._pixels):
             # At the beginning, and after another set of images has been read.
             now = backend.CpuDevice().send(batch.indices)

@@ -33,6 +33,8 @@ class FlatMomentumSGD(chainer.Optimizer):
         that the loss does not depend on, by ``add_hook`` for all.
     """
 
+    target: Any  # the link of `setup`
+
     def __init__(self, lr: float, momentum: float = 0.9, weight_decay: float = 0.0) -> None:
         super().__init__()
         self.lr = lr
@@ -50,7 +52,7 @@ class FlatMomentumSGD(chainer.Optimizer):
         self._velocities: dict[str, Any] = {}
         self._scratch = xp.empty(min(CHUNK, self.parameters.size), np.float32)
         self._device_lr = xp.empty(1, np.float32)
-        self._sent_lr = None
+        self._sent_lr: float | None = None
         self._weights: list[tuple[Any, Any]] = []
         self._scale = 1.0
         self._kept: Mapping[int, Any] = {}
@@ -75,7 +77,7 @@ class FlatMomentumSGD(chainer.Optimizer):
         )
 
     @staticmethod
-    def _in_order(link: chainer.Link) -> list[tuple[str, chainer.Parameter]]:
+    def _in_order(link: chainer.Link) -> list[tuple[str, Any]]:
         """By name; on a GPU those of odd size last, so that the others' addresses are aligned."""
         named = sorted(link.namedparams())
         for name, param in named:

@@ -53,8 +53,8 @@ class BatchNormReLU(chainer.Link):
     def __init__(self, size: int) -> None:
         super().__init__()
         with self.init_scope():
-            self.gamma = chainer.Parameter(1.0, size)
-            self.beta = chainer.Parameter(0.0, size)
+            self.gamma = chainer.Parameter(initializers.One(), size)
+            self.beta = chainer.Parameter(initializers.Zero(), size)
         self.add_persistent("avg_mean", np.zeros(size, np.float32))
         self.add_persistent("avg_var", np.zeros(size, np.float32))
 

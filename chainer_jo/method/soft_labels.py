@@ -2,6 +2,7 @@
 them (Section 4.1)."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from chainer import backend
@@ -60,7 +61,8 @@ class LabelStore:
             labels = xp.eye(num_classes, dtype=np.float32)[labels]
         self.labels = labels.astype(np.float32)
         self.probabilities = xp.zeros_like(self.labels)
-        self._mean = self._ring = None
+        self._mean: Any = None
+        self._ring: Any = None
         if rule is not None and average is None:
             self._mean = xp.zeros_like(self.labels)
         elif rule is not None:
@@ -91,6 +93,8 @@ class LabelStore:
     def update(self) -> None:
         """Replaces the labels as the rule says. Raises UserError if it returns or assigns others,
         or if they are not finite where the probabilities are."""
+        if self.rule is None:
+            return
         labels, rule = self.labels, f"label rule {self.rule!r}"
         returned = RULES[self.rule](self, self.mean_probabilities())
         if returned is not None or self.labels is not labels:

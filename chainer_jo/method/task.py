@@ -42,6 +42,13 @@ class Data:
     shrink: int | None = None
     left_out: int | None = None
 
+    @property
+    def square(self) -> tuple[int, int]:
+        """``resize`` and ``crop``; ValueError if all images have one size."""
+        if self.resize is None or self.crop is None:
+            raise ValueError(f"data set {self.name!r}: no size to resize to, expected two")
+        return self.resize, self.crop
+
 
 @dataclass(frozen=True)
 class Noise:
@@ -114,11 +121,13 @@ class Task:
         self.label_noise = label_noise
         used = as_used(data, wanted)
         self.fingerprint = used.fingerprint()
-        sets = used
-        if isinstance(data, ImageData):
-            first = data.first("train", wanted.train_per_class)
-            pseudo = pseudo_labels()[first] if label_noise.kind == "pseudo" else None
+        pseudo = None
+        if pseudo_labels and label_noise.kind == "pseudo" and isinstance(data, ImageData):
+            pseudo = pseudo_labels()[data.first("train", wanted.train_per_class)]
+        if isinstance(used, ImageData):
             sets = _split_with_noise(used, label_noise, seed, pseudo)
+        else:
+            sets = used
         self.class_names = sets.class_names
         self.num_classes = len(sets.class_names)
         self.train = sets.train
@@ -133,9 +142,9 @@ class Task:
     def mean(self) -> np.ndarray:
         """What is subtracted from images. Of images in memory the mean training image, float32
         (h, w, c) in [0, 1]; of those on disk the mean colour, float64 (3,) from 0 to 255."""
-        images, size = self.train.images, self.wanted
+        images = self.train.images
         if isinstance(images, ImageFiles):
-            return images[:SAMPLE].mean_colour(size.resize, size.crop)
+            return images[:SAMPLE].mean_colour(*self.wanted.square)
         return augmentation.mean_image(images)
 
     @property
@@ -170,6 +179,8 @@ def _split_with_noise(
         noisy = noise.MODELS[kind].draw(noisy, label_noise.rate, data.class_names, rng)
         check_labels(f"noise {kind!r}", noisy, len(train), data.num_classes)
     elif kind == "pseudo":
+        if pseudo_labels is None:
+            raise ValueError("noise 'pseudo': no labels, expected a function that gives them")
         noisy = pseudo_labels[train]
     return LabelledData(
         data.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import chainer
 import numpy as np
@@ -69,7 +70,7 @@ class JointUpdater(StandardUpdater):
         self.labels = labels
         references = {"noisy": noisy_labels, "true": true_labels}
         self._references = {k: labels for k, labels in references.items() if labels is not None}
-        self._sums = {}
+        self._sums: dict[str, Any] = {}
         self.steps_of_epoch = 0
         self._graph = GraphStep(self._step, cuda.cupy) if graph else None
 

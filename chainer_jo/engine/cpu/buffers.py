@@ -12,6 +12,7 @@ import mmap
 import sys
 from collections import defaultdict
 from contextlib import suppress
+from typing import Any
 
 import numpy
 
@@ -42,7 +43,7 @@ class Buffers:
     def __init__(self) -> None:
         self.allocated = 0
         self._free: dict[int, list[_Block]] = defaultdict(list)
-        self._leases: dict[int, type] = {}
+        self._leases: dict[int, Any] = {}  # types made by `_new_lease_type`
 
     def __del__(self) -> None:
         # The types of leases have these lists, and only the garbage collector frees a type.
@@ -65,7 +66,7 @@ class Buffers:
         lease.block = block
         return numpy.ndarray(shape, dtype, lease)
 
-    def _new_lease_type(self, size: int) -> type:
+    def _new_lease_type(self, size: int) -> Any:
         give_back = self._free[size].append
 
         def end(lease) -> None:
@@ -81,6 +82,7 @@ class _Block:
     __slots__ = ("address", "_memory")
 
     def __init__(self, size: int) -> None:
+        self._memory: mmap.mmap | bytearray
         if size >= LARGE:
             self._memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
             with suppress(AttributeError, OSError):  # an option of the system's

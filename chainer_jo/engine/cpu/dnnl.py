@@ -177,7 +177,7 @@ class Library:
         self._lib.dnnl_primitive_desc_query(
             primitive_desc, c_int(QUERY_IMPLEMENTATION), 0, byref(name)
         )
-        return name.value.decode()
+        return (name.value or b"").decode()
 
     def move_on(self, primitive_desc: c_void_p) -> bool:
         """Lets a primitive descriptor stand for oneDNN's next choice; False if there is none.
@@ -270,7 +270,7 @@ class Primitive:
             kept.append(memory)
             if not fixed:
                 given.append(memory)
-        slots.kept = kept
+        slots.kept = kept  # type: ignore[attr-defined]  # ctypes lets arrays have attributes
         return given, partial(library.execute, self._primitive, library.stream, len(slots), slots)
 
     def __call__(self, *addresses: int) -> None:

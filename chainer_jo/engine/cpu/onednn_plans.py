@@ -129,7 +129,8 @@ class Conv2DGradWeight:
         library = planner.library
         desc = _describe_grad_weight(planner, x_shape, W_shape, stride, pad)
         shapes = x_shape, _geometry(x_shape, W_shape, stride, pad)[0]
-        self._copies, fixed = (), ((), ())
+        self._copies: tuple[_Copy, ...] = ()
+        fixed: tuple[tuple[int, ...], ...] = ((), ())
         if "amx" in library.implementation(desc):
             rows = side_by_side(*shapes, W_shape, stride, pad)
             if rows is not None:

@@ -195,8 +195,8 @@ class CuDNN(Backend):
         x, gamma, beta = self._activation("x", x), self._vector(gamma), self._vector(beta)
         plan, relu = self._with_relu("batch_norm_relu", plans.batch_norm, x.shape)
         if plan is None:
-            rows = batch_norm_arrays.forward(self._xp, self._rows(x), gamma, beta)
-            y, mean, inverse = self._from_rows(rows[0], x.shape), *rows[1:]
+            rows, mean, inverse = batch_norm_arrays.forward(self._xp, self._rows(x), gamma, beta)
+            y = self._from_rows(rows, x.shape)
         else:
             y = self._empty(x.shape)
             mean, inverse = self._vectors(gamma.size)

@@ -51,7 +51,7 @@ class Choices:
     def get(self, graph: str) -> str | None:
         """The name of the plan that a graph runs, if one has been chosen."""
         choice = self._chosen.get(graph)
-        return choice and choice["plan"]
+        return None if choice is None else choice["plan"]
 
     def settle(
         self,

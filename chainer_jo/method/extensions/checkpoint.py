@@ -66,7 +66,8 @@ class Checkpoint(training.Extension):
         self.deadline = deadline
         self._last = time.monotonic()
 
-    def trigger(self, trainer: training.Trainer) -> bool:
+    # Chainer takes a function for the interval that its hint asks for.
+    def trigger(self, trainer: training.Trainer) -> bool:  # type: ignore[override]
         return trainer.updater.steps_of_epoch % self.steps == 0
 
     def __call__(self, trainer: training.Trainer) -> None:
