@@ -1,4 +1,4 @@
-"""What a run trains and evaluates on: the split and the noisy labels (Section 5.1), the prior."""
+"""The data of a run: training and validation split, noisy labels (Section 5.1), class prior p."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from chainer_jo.errors import UserError
 from chainer_jo.method import augmentation, noise
 from chainer_jo.method.extensions import accuracy
 
-#: Images on disk that the mean colour is taken of.
+#: Number of images on disk that the mean colour is estimated from.
 SAMPLE = 500
-#: Part of the training images that validation gets (Section 5.1).
+#: Fraction of the training images that is held out for validation (Section 5.1).
 HELD_BACK = 0.1
-#: Besides those that are put into true labels, `chainer_jo.method.noise.MODELS`.
+#: Kinds of noise that are not injected into true labels; injected ones are in `noise.MODELS`.
 NOISE_KINDS = ("none", "pseudo", "real")
 
 
 @dataclass(frozen=True)
 class Data:
-    """Which images: all of the data set ``name``, or the first ``train_per_class`` and
-    ``test_per_class`` of every class.
+    """Images of a run: the data set ``name``, or the first ``train_per_class`` and
+    ``test_per_class`` images of every class.
 
-    Images of many sizes are resized to a square of ``resize`` pixels, whose centre of ``crop``
-    pixels is used. Those of one size may be shrunk: every square of ``shrink`` x ``shrink`` pixels
-    becomes one, their mean. Of `LabelledData` that are divided into parts, one may be left out of
-    training and classified instead.
+    Images of various sizes are resized to ``resize`` x ``resize`` pixels and cropped to the middle
+    ``crop`` x ``crop`` (Section 5.2). Images of one size may be shrunk: ``shrink`` x ``shrink``
+    pixels become their mean. One part of divided `LabelledData` may be left out of training and
+    classified instead.
     """
 
     name: str
@@ -52,9 +52,9 @@ class Data:
 
 @dataclass(frozen=True)
 class Noise:
-    """The label noise: its kind and rate r; for pseudo labels the features that were clustered.
+    """Label noise: kind and rate r; for pseudo labels (PL-CIFAR) the features that were clustered.
 
-    ``real`` is that of labels which the images come with.
+    The kind ``real`` is the noise of labels that come with the images (Clothing1M).
     """
 
     kind: str = "none"
@@ -72,32 +72,31 @@ class Noise:
 
     @property
     def short(self) -> str:
-        """As in file names and progress lines: ``sn30``, ``an40``, ``pl``, ``real``, ``clean``."""
+        """Abbreviation in names of runs: ``sn30``, ``an40``, ``pl``, ``real``, ``clean``."""
         names = {"none": "clean", "pseudo": "pl", "real": "real"}
         name = names.get(self.kind) or noise.MODELS[self.kind].short
         return name + (f"{100 * self.rate:g}" if self.rate else "")
 
 
 class Task:
-    """The data set, split, noise and prior of one run, which follow from the data set and the seed.
+    """Training, validation and test images of one run, their noisy labels, and the prior p.
 
     Parameters
     ----------
-    wanted : which images, and what becomes of them.
-    label_noise : the noise of their labels.
-    seed : of the trial, for split and noise.
-    data : `ImageData`, of whose images some are held back and whose labels are made noisy, or, for
-        ``real`` noise, `LabelledData` as it is.
-    pseudo_labels : gives labels (N,) of all training images of the data set, for noise of that
-        kind.
-    uniform_prior : whether p of eq. 10 is uniform for labels that come with the images, too.
+    wanted : images to use.
+    label_noise : noise to inject.
+    seed : seed of the trial, for split and noise.
+    data : `ImageData` with true labels, to be split and made noisy, or, for ``real`` noise,
+        `LabelledData`, used as it is.
+    pseudo_labels : returns pseudo labels (N,) of all training images of the data set (PL-CIFAR).
+    uniform_prior : True for a uniform p (eq. 10) also with ``real`` noise.
 
     Attributes
     ----------
-    train : the training images, `Labelled` with the noisy labels.
+    train : training images, `Labelled` with the noisy labels.
     evaluation_sets : ``validation`` and, if there is one, ``test``, `Labelled`.
-    prior : float32 (c,).
-    noisy_labels_right : share of right ones among those whose true label is known, or None.
+    prior : p, float32 (c,).
+    noisy_labels_right : accuracy of the noisy labels; None without known true labels.
     fingerprint : digest of the images used and their labels.
 
     Raises
@@ -140,8 +139,8 @@ class Task:
 
     @cached_property
     def mean(self) -> np.ndarray:
-        """What is subtracted from images. Of images in memory the mean training image, float32
-        (h, w, c) in [0, 1]; of those on disk the mean colour, float64 (3,) from 0 to 255."""
+        """Mean to subtract (Section 5.2): the mean training image, float32 (h, w, c) in [0, 1], or
+        for images on disk the mean colour, float64 (3,) in [0, 255]."""
         images = self.train.images
         if isinstance(images, ImageFiles):
             return images[:SAMPLE].mean_colour(*self.wanted.square)
@@ -149,7 +148,7 @@ class Task:
 
     @property
     def transition_matrix(self) -> np.ndarray:
-        """T (c, c) of the noise that was injected, T_ij = p(noisy j | true i)."""
+        """True T (c, c) of the injected noise, T_ij = p(noisy j | true i)."""
         kind, rate = self.label_noise.kind, self.label_noise.rate
         model = noise.MODELS.get(kind, noise.MODELS["symmetric"])  # at rate 0 this is no noise
         matrix, shape = model.matrix(rate, self.class_names), (self.num_classes,) * 2
@@ -159,7 +158,7 @@ class Task:
 
 
 def as_used(data: ImageData | LabelledData, wanted: Data) -> ImageData | LabelledData:
-    """The first images of every class, shrunk; of `LabelledData`, those not left out."""
+    """The images that a run uses: the first of every class, shrunk, or those not left out."""
     if isinstance(data, LabelledData):
         return data if wanted.left_out is None else data.without(wanted.left_out)
     data = data.subset(wanted.train_per_class, wanted.test_per_class)
@@ -169,7 +168,7 @@ def as_used(data: ImageData | LabelledData, wanted: Data) -> ImageData | Labelle
 def _split_with_noise(
     data: ImageData, label_noise: Noise, seed: int, pseudo_labels: np.ndarray | None
 ) -> LabelledData:
-    """Images with labels made noisy, and part of them held back."""
+    """Training images with noisy labels, and validation and test images with true ones."""
     images, labels = data.train_images, data.train_labels
     rng = seeds.generator(seed, "split")
     train, validation = split(labels, data.num_classes, rng)
@@ -192,13 +191,13 @@ def _split_with_noise(
 
 
 def _uniform(data: LabelledData) -> np.ndarray:
-    """p (c,) where every class has equally many images (Section 5.2)."""
+    """Uniform p (c,), for classes of the same size (Section 5.2)."""
     classes = len(data.class_names)
     return np.full(classes, 1 / classes, np.float32)
 
 
 def _frequencies(data: LabelledData, left_out: int | None) -> np.ndarray:
-    """p (c,), the distribution of labels that come with the images (Section 5.8)."""
+    """Distribution of the noisy labels as p (c,) (Section 5.8)."""
     frequencies = np.bincount(data.train.labels, minlength=len(data.class_names))
     if left_out is not None:
         # All images of a class may be in the part that is left out.
@@ -215,7 +214,7 @@ def _frequencies(data: LabelledData, left_out: int | None) -> np.ndarray:
 def split(
     labels: np.ndarray, num_classes: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Holds back a random part of every class, HELD_BACK rounded to whole images.
+    """Holds out a random fraction HELD_BACK of every class, in whole images, for validation.
 
     Parameters
     ----------
