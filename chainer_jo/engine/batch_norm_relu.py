@@ -16,10 +16,10 @@ from chainer_jo.engine.function_nodes import ByBackend, OnceBackward
 def batch_norm_relu(x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Variable:
     """relu(gamma (x - mean) / sqrt(var + EPS) + beta), per channel.
 
-    In training (`chainer.config.train`) mean and var are the batch's, and the running ones are
-    updated in place as `chainer.functions.batch_normalization` does:
-    running <- DECAY running + (1 - DECAY) batch, the variance taken unbiased. Otherwise the running
-    ones are used as they are.
+    In training (`chainer.config.train`) mean and var are the batch's, and the running statistics
+    are updated in place as by `chainer.functions.batch_normalization`:
+    running <- DECAY running + (1 - DECAY) batch, with the unbiased variance. In test mode the
+    running statistics are used.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class BatchNormReLU(OnceBackward):
 
 
 def _no_gradient(gy: Any) -> NoReturn:
-    """No training step needs it."""
+    """Raises RuntimeError: no training step needs this gradient."""
     raise RuntimeError(
         "batch_norm_relu: no gradient in test mode, expected chainer.config.train, or the stock "
         "backend"
