@@ -68,7 +68,7 @@ def test_velocity_is_saved_in_the_order_of_names_on_every_device(monkeypatch):
         for _, param in sorted(chain.namedparams()):
             param.array[...] = np.random.default_rng(param.size).normal(size=param.shape)
         with monkeypatch.context() as patch:
-            patch.setattr(optimizers.device, "is_on_gpu", lambda _: on_gpu)
+            patch.setattr(optimizers, "is_on_gpu", lambda _: on_gpu)
             return FlatMomentumSGD(0.1, 0.9, 1e-2).setup(chain), chain
 
     def step(optimizer, chain):

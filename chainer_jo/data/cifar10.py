@@ -42,24 +42,24 @@ def load() -> ImageData:
 
 
 def load_archive(path: Path) -> ImageData:
-    """The same from a copy of the archive; UserError unless it is the official one, whole."""
+    """CIFAR-10 from a copy of the archive; UserError unless it is the official one, whole."""
     _check(path)
     return decoded_once(NAME, MD5, lambda: _assemble(_archive_files(path), str(path)))
 
 
 def load_folder(path: Path) -> ImageData:
-    """The same from the unpacked archive; UserError if a file is missing or damaged. Images, labels
-    or class names other than the official ones make it ``cifar10-<start of the fingerprint>``."""
+    """CIFAR-10 from the unpacked archive; UserError if a file is missing or damaged. Content other
+    than the official one is named ``cifar10-<start of the fingerprint>``."""
     return _assemble(_folder_files(path), str(path))
 
 
 def is_unpacked(path: Path) -> bool:
-    """Whether the folder looks like the unpacked archive, complete or not."""
+    """True if the folder has a file of the unpacked archive."""
     return any((path / name).is_file() for name in _FILES)
 
 
 def _downloaded() -> Path:
-    """The archive in Chainer's download cache."""
+    """Downloaded archive in Chainer's cache."""
     try:
         path = Path(download.cached_download(URL))
     except (OSError, HTTPException) as error:
@@ -77,10 +77,10 @@ def _downloaded() -> Path:
 
 def _check(path: Path) -> None:
     with open(path, "rb") as file:
-        found = hashlib.file_digest(file, "md5").hexdigest()
-    if found != MD5:
+        md5 = hashlib.file_digest(file, "md5").hexdigest()
+    if md5 != MD5:
         raise UserError(
-            f"CIFAR-10 archive {str(path)!r}: md5 {found}, expected {MD5}; "
+            f"CIFAR-10 archive {str(path)!r}: md5 {md5}, expected {MD5}; "
             "it is damaged, or not the official one"
         )
 
@@ -115,8 +115,8 @@ def _assemble(files: Iterable[tuple[str, IO[bytes]]], place: str) -> ImageData:
     train_images, train_labels = map(np.concatenate, zip(*map(contents.get, _TRAIN), strict=True))
     test_images, test_labels = contents[_TEST[0]]
     data = ImageData(NAME, train_images, train_labels, test_images, test_labels, contents[_META])
-    found = data.fingerprint()
-    return data if found == FINGERPRINT else replace(data, name=f"{NAME}-{found[:8]}")
+    fingerprint = data.fingerprint()
+    return data if fingerprint == FINGERPRINT else replace(data, name=f"{NAME}-{fingerprint[:8]}")
 
 
 def _content(name: str, file: IO[bytes]) -> tuple:
@@ -141,14 +141,14 @@ def _content(name: str, file: IO[bytes]) -> tuple:
 
 
 def _text(value: str | bytes | _Kept) -> str:
-    """A text; bytes as one in Latin-1, also if Python 3 pickled them for Python 2, by `encode`."""
+    """Text of a string or of Latin-1 bytes, also of bytes pickled for Python 2 by `encode`."""
     text, _ = value.given if isinstance(value, _Kept) else (value, None)
     return text if isinstance(text, str) else text.decode("latin-1")
 
 
 class _Kept:
-    """Stands for what a pickle calls to build arrays, and keeps what that is given. NumPy's own
-    would believe it: that bytes are pointers to objects, or an array larger than the memory."""
+    """Substitute for the functions that build arrays from a pickle; keeps their arguments. NumPy's
+    own would trust these: pointers to objects, or an array larger than the memory."""
 
     def __init__(self, *given: Any) -> None:
         self.given = given
@@ -157,7 +157,7 @@ class _Kept:
 
 
 class _RestrictedUnpickler(pickle.Unpickler):
-    """Builds dicts, lists, strings and numbers, keeps what arrays are made of, and nothing else."""
+    """Builds dicts, lists, strings and numbers, and keeps the arguments of arrays."""
 
     _kept = {
         *(("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")),

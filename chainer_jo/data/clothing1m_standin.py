@@ -1,9 +1,8 @@
 """A small stand-in for Clothing1M that needs no download: 14 classes, real digits and drawn shapes.
 
-It is written to disk in the published layout, so that everything that reads Clothing1M reads it
-too. The classes carry Clothing1M's names and are confused in pairs, Knitwear with Sweater first of
-all; as many labels are right as the paper quotes for the original, 61.54 % (Section 5.1), rounded
-to whole images of every class.
+Written to disk in the published layout. The classes have Clothing1M's names and are confused in
+pairs, such as Knitwear and Sweater, with the original's label accuracy of 61.54 % (Section 5.1),
+rounded to whole images of every class.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from PIL import Image, ImageDraw
 from chainer_jo.data import clothing1m
 from chainer_jo.data.clothing1m import CLASS_NAMES
 
-#: Share of right labels in each class of the noisy training images.
+#: Label accuracy of each class of the noisy training images.
 LABEL_ACCURACY = 0.6154
 VERSION = 1  # part of the folder's name: increment it when `write` draws something else
 CONFUSED = (
@@ -100,13 +99,13 @@ def draw(mask: np.ndarray, size: int, rng: np.random.Generator) -> Image.Image:
 
 
 def glyph(name: str) -> str:
-    """What stands for a class: ``the digit 0`` for T-shirt, a shape for the last ones."""
+    """Description of a class's images: ``the digit 0`` for T-shirt, a shape for the last ones."""
     number = CLASS_NAMES.index(name)
     return f"the digit {number}" if number < DIGITS else f"a {list(_SHAPES)[number - DIGITS]}"
 
 
 def noisy_labels(labels: np.ndarray, label_accuracy: float, rng: np.random.Generator) -> np.ndarray:
-    """In each class all but `label_accuracy` of the labels become the class it is confused with."""
+    """Labels of which a fraction 1 - `label_accuracy` of each class has the confused class."""
     pairs = [(CLASS_NAMES.index(one), CLASS_NAMES.index(two)) for one, two in CONFUSED]
     other = dict(pairs + [(two, one) for one, two in pairs])
     noisy = labels.copy()

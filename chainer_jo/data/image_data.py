@@ -1,4 +1,4 @@
-"""Labelled images as plain arrays: what every source gives and everything else takes."""
+"""A data set as plain arrays: images and true labels."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from chainer_jo.errors import UserError
 
 
 def described(value: Any) -> str:
-    """Data type and shape of an array, of anything else its class, as messages say it."""
+    """Dtype and shape of an array, or the class of another value, for messages."""
     return f"{value.dtype} {value.shape}" if hasattr(value, "dtype") else type(value).__name__
 
 
 def check_labels(where: str, labels: np.ndarray, images: int, classes: int) -> None:
     """Raises UserError if there is not one label, int32, for each image."""
-    found, expected = described(labels), f"int32 ({images},)"
-    if found == expected:
-        found += f" from {labels.min()} to {labels.max()}"
+    actual, expected = described(labels), f"int32 ({images},)"
+    if actual == expected:
+        actual += f" from {labels.min()} to {labels.max()}"
         if labels.min() >= 0 and labels.max() < classes:
             return
-    raise UserError(f"{where}: labels are {found}, expected {expected} from 0 to {classes - 1}")
+    raise UserError(f"{where}: labels are {actual}, expected {expected} from 0 to {classes - 1}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class ImageData:
 
     Attributes
     ----------
-    name : what results computed from it are labelled with, e.g. ``"cifar10"``.
+    name : name of the data set in results, such as ``"cifar10"``.
     train_images, test_images : uint8, (n, h, w, c), pixels 0..255.
     train_labels, test_labels : int32, (n,), class indices.
     class_names : one name per class; a label is an index into it.
@@ -83,7 +83,7 @@ class ImageData:
     def subset(
         self, train_per_class: int | None = None, test_per_class: int | None = None
     ) -> ImageData:
-        """The data with only the first images of every class; see `first`."""
+        """First images of every class; see `first`."""
         train = self.first("train", train_per_class)
         test = self.first("test", test_per_class)
         return replace(
@@ -114,7 +114,7 @@ class ImageData:
         return np.sort(np.concatenate(chosen))
 
     def shrunk(self, factor: int) -> ImageData:
-        """The data with every square of ``factor`` x ``factor`` pixels as one, their rounded mean.
+        """Images shrunk by ``factor``: each square of pixels becomes its rounded mean.
 
         Raises UserError if the images do not divide into such squares.
         """
@@ -135,7 +135,7 @@ class ImageData:
         )
 
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that follow from pixels, labels and class names (not the name)."""
+        """Digest (16 hexadecimal digits) of pixels, labels and class names."""
         return self._fingerprint
 
     @cached_property

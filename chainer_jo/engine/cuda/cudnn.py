@@ -295,8 +295,8 @@ class CuDNN(Backend):
         plan.run(self._handle, workspace.ptr, addresses)
 
     def _choose(self, plan: Plan, addresses: dict[str, int]) -> None:
-        """Chooses a graph's plan by timing its candidates on the first run's arrays. No array is both
-        read and written, except for averages that nobody reads."""
+        """Chooses a graph's plan by timing candidates on the first run's arrays, none of which is
+        both read and written, except for averages that nobody reads."""
         times: dict[str, float] = {}
         # While a stream captures, nothing runs that could be timed.
         if not self._stream.is_capturing():

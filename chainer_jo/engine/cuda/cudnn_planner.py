@@ -168,7 +168,7 @@ class Planner:
 
     @property
     def digest(self) -> str | None:
-        """Digest (12 hexadecimal digits) of the plans that ran since `keep_in`; None if none did."""
+        """Digest (12 hexadecimal digits) of plans that ran since `keep_in`; None if none did."""
         plans = [plan for plan in map(self._plans.get, self._used) if plan and plan.name]
         if not plans:
             return None

@@ -146,7 +146,7 @@ def batch_norm(graph: Graph, shape: Shape, relu: bool) -> None:
 
 
 def batch_norm_grad(graph: Graph, shape: Shape, relu: bool) -> None:
-    """Gradients gx, ggamma, gbeta from gy; if `relu`, also of the ReLU, with its sign recomputed."""
+    """Gradients gx, ggamma, gbeta from gy; if `relu`, also of the ReLU, its sign recomputed."""
     c = shape[1]
     x, gy = graph.activation("x", shape), graph.activation("gy", shape)
     gamma, mean = graph.vector("gamma", c), graph.vector("mean", c)
