@@ -132,7 +132,7 @@ def _content(name: str, file: IO[bytes]) -> tuple:
     if name == _META:
         return tuple(map(_text, content["label_names"]))
     labels = np.frombuffer(bytes(list(content["labels"])), np.uint8).astype(np.int32)
-    match content["data"].given:
+    match content["data"].arguments:
         case ((1, _, _, False, pixels),) | (pixels, _, _, "C"):  # a state, or protocol 5's buffer
             planes = np.frombuffer(_text(pixels).encode("latin-1"), np.uint8)
         case _:
@@ -140,18 +140,18 @@ def _content(name: str, file: IO[bytes]) -> tuple:
     return np.ascontiguousarray(planes.reshape(len(labels), *_SHAPE).transpose(0, 2, 3, 1)), labels
 
 
-def _text(value: str | bytes | _Kept) -> str:
+def _text(value: str | bytes | _ArrayCall) -> str:
     """Text of a string or of Latin-1 bytes, also of bytes pickled for Python 2 by `encode`."""
-    text, _ = value.given if isinstance(value, _Kept) else (value, None)
+    text, _ = value.arguments if isinstance(value, _ArrayCall) else (value, None)
     return text if isinstance(text, str) else text.decode("latin-1")
 
 
-class _Kept:
+class _ArrayCall:
     """Substitute for the functions that build arrays from a pickle; keeps their arguments. NumPy's
     own would trust these: pointers to objects, or an array larger than the memory."""
 
-    def __init__(self, *given: Any) -> None:
-        self.given = given
+    def __init__(self, *arguments: Any) -> None:
+        self.arguments = arguments
 
     __setstate__ = __init__
 
@@ -159,13 +159,13 @@ class _Kept:
 class _RestrictedUnpickler(pickle.Unpickler):
     """Builds dicts, lists, strings and numbers, and keeps the arguments of arrays."""
 
-    _kept = {
+    _array_functions = {
         *(("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")),
         *((f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")),
         *((f"numpy.{core}.numeric", "_frombuffer") for core in ("core", "_core")),
     }
 
-    def find_class(self, module: str, name: str) -> type[_Kept]:
-        if (module, name) not in self._kept:
+    def find_class(self, module: str, name: str) -> type[_ArrayCall]:
+        if (module, name) not in self._array_functions:
             raise pickle.UnpicklingError(f"it asks for {f'{module}.{name}'!r}")
-        return _Kept
+        return _ArrayCall

@@ -157,11 +157,11 @@ def _read_class_names(root: Path, problems: Problems) -> tuple[str, ...]:
 
 
 def _read_labels(root: Path, name: str, problems: Problems) -> dict[bytes, int]:
-    known = {str(i).encode(): i for i in range(len(CLASS_NAMES))}
+    indices = {str(i).encode(): i for i in range(len(CLASS_NAMES))}
     labels: dict[bytes, int] = {}
     for number, line in enumerate(_read_lines(root, name, problems), 1):
         key, _, label = line.rpartition(b" ")
-        if not key or label not in known:
+        if not key or label not in indices:
             problems.add(
                 f"{name}: not 'key label' with a label from 0 to {len(CLASS_NAMES) - 1}",
                 f"line {number}, {_show(line)}",
@@ -169,7 +169,7 @@ def _read_labels(root: Path, name: str, problems: Problems) -> dict[bytes, int]:
         elif key in labels:
             problems.add(f"{name}: duplicate key", _show(key))
         else:
-            labels[key] = known[label]
+            labels[key] = indices[label]
     return labels
 
 

@@ -64,7 +64,7 @@ def write(
     from sklearn.datasets import load_digits  # a second, for whoever imports this module
 
     digits, rng = load_digits(), np.random.default_rng(0)
-    clean, noisy = [], []
+    clean_lines, noisy_lines = [], []
     counts = train, clean_train, validation, test
     for part, (name, per_class) in enumerate(zip(clothing1m.KEY_LISTS, counts, strict=True)):
         folder = Path("images") / str(part)
@@ -73,12 +73,12 @@ def write(
         keys = [f"{folder.as_posix()}/{i:05d}.jpg" for i in range(len(labels))]
         for key, label in zip(keys, labels, strict=True):
             draw(_glyph(digits, label, part, rng), size, rng).save(root / key, quality=90)
-        given = noisy_labels(labels, LABEL_ACCURACY, rng)
-        clean += _key_values(keys, labels)
-        noisy += _key_values(keys, given)
+        noisy = noisy_labels(labels, LABEL_ACCURACY, rng)
+        clean_lines += _key_values(keys, labels)
+        noisy_lines += _key_values(keys, noisy)
         (root / name).write_text("\n".join(keys) + "\n")
-    (root / clothing1m.CLEAN_LABELS).write_text("".join(clean))
-    (root / clothing1m.NOISY_LABELS).write_text("".join(noisy))
+    (root / clothing1m.CLEAN_LABELS).write_text("".join(clean_lines))
+    (root / clothing1m.NOISY_LABELS).write_text("".join(noisy_lines))
     (root / clothing1m.CATEGORY_FILE).write_text("\n".join(CLASS_NAMES) + "\n")
 
 

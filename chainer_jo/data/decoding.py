@@ -25,8 +25,8 @@ _NO_WHITE = ("I", "F")  # numbers of 32 bits
 # Factor from a PNG's samples to 8 bits, which Pillow omits for the transparent colour.
 _SCALE: dict[Any, float] = {"L;2": 85, "L;4": 17, "RGB;16B": 1 / 256}
 
-# Pillow warns of images above 89 million pixels, and refuses images above 179 million. Warnings name
-# no file and come from every decoding process; large images and damaged EXIF data are harmless.
+# Pillow warns of images above 89 million pixels, and refuses images above 179 million. Warnings
+# name no file and come from every decoding process; large images and bad EXIF data are harmless.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 warnings.filterwarnings("ignore", "Corrupt EXIF data")
 # Pillow's own reader of uncompressed TIFFs scrambles the pixels of those that are turned, or whose

@@ -16,12 +16,12 @@ class OnceBackward(FunctionNode):
     one with double backprop, whose second derivative would silently be 0.
     """
 
-    _kept: tuple | None = None
+    _saved: tuple | None = None
 
     def keep(self, *values: Any) -> None:
         """Saves values in forward for `take`, if there is to be a backward pass."""
         if chainer.config.enable_backprop:
-            self._kept = values
+            self._saved = values
 
     def take(self) -> tuple:
         """Returns and frees the saved values, in backward."""
@@ -30,12 +30,12 @@ class OnceBackward(FunctionNode):
                 f"{self.label}: its gradient has no derivative, expected backward without "
                 "enable_double_backprop"
             )
-        if self._kept is None:
+        if self._saved is None:
             raise RuntimeError(
                 f"{self.label}: backward has run already, expected once for each forward pass"
             )
-        kept, self._kept = self._kept, None
-        return kept
+        saved, self._saved = self._saved, None
+        return saved
 
 
 class ByBackend(FunctionNode):

@@ -138,7 +138,7 @@ class Replay(OnceBackward):
     @property
     def waits(self) -> bool:
         """True if the backward pass is due."""
-        return self._kept is not None
+        return self._saved is not None
 
     def forward(self, inputs: tuple) -> tuple:
         self.retain_inputs(())

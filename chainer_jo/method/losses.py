@@ -8,7 +8,7 @@ from chainer import backend
 from chainer_jo.method import joint_loss_kernel
 
 #: Smallest normal float32; smaller numbers are zero in CuPy's kernels.
-SMALLEST = np.finfo(np.float32).tiny
+SMALLEST_NORMAL = np.finfo(np.float32).tiny
 
 
 def log_softmax(xp, logits):
@@ -85,7 +85,7 @@ class JointLoss(chainer.FunctionNode):
             self.labels = y
             cross_entropy = -(y * self.log_s).sum() / n
             # 0 log 0 = 0: the smallest number changes no other term.
-            negative_entropy = (y * xp.log(xp.maximum(y, SMALLEST))).sum() / n
+            negative_entropy = (y * xp.log(xp.maximum(y, SMALLEST_NORMAL))).sum() / n
             self.terms["cross_entropy"] = cross_entropy
             self.terms["classification"] = cross_entropy + negative_entropy
             loss += self.terms["classification"]

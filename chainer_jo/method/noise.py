@@ -10,8 +10,8 @@ import numpy as np
 
 from chainer_jo.errors import UserError
 
-# Class name: the name it is mistaken for. CIFAR-10: Section 5.1 of the paper. Digits: what
-# Patrini et al. (CVPR 2017), whom the paper follows, use for MNIST.
+# True class: noisy class. CIFAR-10 as in Section 5.1; digits as in Patrini et al. (CVPR 2017), whom
+# the paper follows, for MNIST.
 _MISTAKEN_FOR = (
     {"truck": "automobile", "bird": "airplane", "deer": "horse", "cat": "dog", "dog": "cat"},
     {"7": "1", "2": "7", "5": "6", "6": "5", "3": "8"},

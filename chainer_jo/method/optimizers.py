@@ -12,9 +12,9 @@ from chainer_jo.engine.cuda import is_on_gpu, kernels
 from chainer_jo.errors import UserError
 
 #: Number of elements updated at a time on a CPU, so that all operands stay in a core's cache.
-CHUNK = 1 << 15
+CHUNK_ELEMENTS = 1 << 15
 #: Alignment of parameters on a GPU, in elements.
-ALIGNED = 4
+ALIGNED_ELEMENTS = 4
 
 
 class FlatMomentumSGD(chainer.Optimizer):
@@ -49,12 +49,12 @@ class FlatMomentumSGD(chainer.Optimizer):
         self.gradients = xp.zeros_like(self.parameters)
         self.velocity = xp.zeros_like(self.parameters)
         self._velocities: dict[str, Any] = {}
-        self._scratch = xp.empty(min(CHUNK, self.parameters.size), np.float32)
+        self._scratch = xp.empty(min(CHUNK_ELEMENTS, self.parameters.size), np.float32)
         self._device_lr = xp.empty(1, np.float32)
         self._sent_lr: float | None = None
         self._weights: list[tuple[Any, Any]] = []
         self._scale = 1.0
-        self._kept: Mapping[int, Any] = {}
+        self._step_gradients: Mapping[int, Any] = {}
         start = 0
         self._views = []
         for name, param in named:
@@ -85,7 +85,7 @@ class FlatMomentumSGD(chainer.Optimizer):
                     f"parameter {name}: no shape yet, expected a link that is given its sizes"
                 )
         if is_on_gpu(named[0][1].array):
-            named.sort(key=lambda item: item[1].size % ALIGNED != 0)
+            named.sort(key=lambda item: item[1].size % ALIGNED_ELEMENTS != 0)
         return named
 
     def update(self, lossfun=None, *args, **kwargs) -> None:
@@ -114,7 +114,7 @@ class FlatMomentumSGD(chainer.Optimizer):
         if backend is None or not is_on_gpu(self.parameters):
             yield
             return
-        with backend.step(self._weights) as self._kept:
+        with backend.step(self._weights) as self._step_gradients:
             yield
 
     def _gather(self) -> None:
@@ -123,7 +123,7 @@ class FlatMomentumSGD(chainer.Optimizer):
             if param.array is not view:  # the array was replaced since `setup`
                 view[...] = param.array
                 param.array = view
-        kept, self._kept = self._kept, {}
+        step_gradients, self._step_gradients = self._step_gradients, {}
         factor, self._scale = 1 / self._scale, 1.0
         grads = [param.grad for param in self._params]
         if any(grad is None for grad in grads):
@@ -131,7 +131,7 @@ class FlatMomentumSGD(chainer.Optimizer):
             raise UserError(f"parameter {name}: no gradient, expected a loss that depends on it")
         if is_on_gpu(self.gradients):
             grads = [
-                kept.get(param.array.data.ptr, grad)
+                step_gradients.get(param.array.data.ptr, grad)
                 for param, grad in zip(self._params, grads, strict=True)
             ]
             kernels.gather(grads, self.gradients, factor)
@@ -159,12 +159,12 @@ class FlatMomentumSGD(chainer.Optimizer):
                 self.weight_decay,
             )
             return
-        for start in range(0, self.parameters.size, CHUNK):
-            p = self.parameters[start : start + CHUNK]
-            v = self.velocity[start : start + CHUNK]
+        for start in range(0, self.parameters.size, CHUNK_ELEMENTS):
+            p = self.parameters[start : start + CHUNK_ELEMENTS]
+            v = self.velocity[start : start + CHUNK_ELEMENTS]
             scratch = self._scratch[: p.size]
             np.multiply(p, self.weight_decay, out=scratch)
-            scratch += self.gradients[start : start + CHUNK]
+            scratch += self.gradients[start : start + CHUNK_ELEMENTS]
             scratch *= self.lr
             v *= self.momentum
             v -= scratch

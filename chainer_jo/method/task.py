@@ -16,9 +16,9 @@ from chainer_jo.method import augmentation, noise
 from chainer_jo.method.extensions import accuracy
 
 #: Number of images on disk that the mean colour is estimated from.
-SAMPLE = 500
+MEAN_COLOUR_IMAGES = 500
 #: Fraction of the training images that is held out for validation (Section 5.1).
-HELD_BACK = 0.1
+VALIDATION_FRACTION = 0.1
 #: Kinds of noise that are not injected into true labels; injected ones are in `noise.MODELS`.
 NOISE_KINDS = ("none", "pseudo", "real")
 
@@ -143,7 +143,7 @@ class Task:
         for images on disk the mean colour, float64 (3,) in [0, 255]."""
         images = self.train.images
         if isinstance(images, ImageFiles):
-            return images[:SAMPLE].mean_colour(*self.wanted.square)
+            return images[:MEAN_COLOUR_IMAGES].mean_colour(*self.wanted.square)
         return augmentation.mean_image(images)
 
     @property
@@ -214,7 +214,7 @@ def _frequencies(data: LabelledData, left_out: int | None) -> np.ndarray:
 def split(
     labels: np.ndarray, num_classes: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Holds out a random fraction HELD_BACK of every class, in whole images, for validation.
+    """Holds out a random VALIDATION_FRACTION of every class, rounded to whole images.
 
     Parameters
     ----------
@@ -229,14 +229,14 @@ def split(
     UserError
         if a class has too few images for one on either side.
     """
-    held_back = np.zeros(len(labels), dtype=bool)
+    is_validation = np.zeros(len(labels), dtype=bool)
     for k in range(num_classes):
         members = np.flatnonzero(labels == k)
-        count = round(HELD_BACK * len(members))
+        count = round(VALIDATION_FRACTION * len(members))
         if not 1 <= count < len(members):
             raise UserError(
                 f"class {k} has {len(members)} images, {count} of them for validation: expected "
                 "at least one for validation and one for training"
             )
-        held_back[rng.permutation(members)[:count]] = True
-    return np.flatnonzero(~held_back), np.flatnonzero(held_back)
+        is_validation[rng.permutation(members)[:count]] = True
+    return np.flatnonzero(~is_validation), np.flatnonzero(is_validation)

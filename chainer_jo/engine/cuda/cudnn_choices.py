@@ -67,18 +67,18 @@ class Choices:
             yield self._chosen
             return
         with _locked(self._path):
-            kept = _read(self._path)
-            if kept and self.machine not in kept:
+            stored = _read(self._path)
+            if stored and self.machine not in stored:
                 _logger.warning(
                     "%s: plans for %s; this is %s, whose plans are chosen anew: runs that were "
                     "begun there go on with other rounding",
-                    self._path, "; ".join(kept), self.machine,
+                    self._path, "; ".join(stored), self.machine,
                 )  # fmt: skip
-            chosen = {**self._chosen, **kept.get(self.machine, {})}
+            chosen = {**self._chosen, **stored.get(self.machine, {})}
             yield chosen
             self._chosen = chosen
-            if kept.get(self.machine) != chosen:
-                files.write_json(self._path, {**kept, self.machine: chosen})
+            if stored.get(self.machine) != chosen:
+                files.write_json(self._path, {**stored, self.machine: chosen})
 
 
 @functools.cache
@@ -101,11 +101,11 @@ def _locked(path: Path) -> Iterator[None]:
 def _read(path: Path) -> dict[str, dict[str, dict]]:
     """Content of the file; empty, with a warning, if it is damaged."""
     try:
-        kept = files.read_json(path, missing={})
-        plans = [choice["plan"] for chosen in kept.values() for choice in chosen.values()]
+        stored = files.read_json(path, missing={})
+        plans = [choice["plan"] for chosen in stored.values() for choice in chosen.values()]
         if not all(isinstance(plan, str) for plan in plans):
             raise TypeError
     except (UserError, AttributeError, KeyError, TypeError):
         _logger.warning("%s: damaged; plans are chosen anew", path)
         return {}
-    return kept
+    return stored

@@ -10,10 +10,10 @@ from typing import Any
 from chainer_jo.engine.backend import Unavailable
 
 #: Minimum versions.
-CUDNN = 91000
-CUPY = 14
+MIN_CUDNN = 91000
+MIN_CUPY = 14
 #: Minimum compute capability, with matrix instructions, by precision.
-CAPABILITY = {"fp32": 0, "tf32": 80, "mixed": 70}
+MIN_CAPABILITY = {"fp32": 0, "tf32": 80, "mixed": 70}
 
 #: Libraries that cuDNN loads by name; CuPy's own finder locates them in pip wheels or the system.
 _LIBRARIES = ("cudart", "nvrtc", "cublasLt", "cudnn")
@@ -49,9 +49,9 @@ def load(precision: str) -> tuple[ModuleType, Any]:
         version = library.backend_version()
     except RuntimeError as error:
         raise _without_cudnn(cuda, error) from error
-    if version < CUDNN:
+    if version < MIN_CUDNN:
         raise Unavailable(
-            f"cuDNN {dotted(version)} is too old, expected {dotted(CUDNN)} or newer; "
+            f"cuDNN {dotted(version)} is too old, expected {dotted(MIN_CUDNN)} or newer; "
             f"pip install --upgrade nvidia-cudnn-cu{cuda}"
         )
     try:
@@ -75,9 +75,9 @@ def _cupy() -> ModuleType:
         cupy = importlib.import_module("cupy")
     except ImportError as error:
         raise Unavailable(f"CuPy cannot be imported ({_first_line(error)}); {packages}") from error
-    if int(cupy.__version__.split(".")[0]) < CUPY:
+    if int(cupy.__version__.split(".")[0]) < MIN_CUPY:
         raise Unavailable(
-            f"CuPy {cupy.__version__} is too old, expected {CUPY} or newer; {packages}"
+            f"CuPy {cupy.__version__} is too old, expected {MIN_CUPY} or newer; {packages}"
         )
     try:
         devices = cupy.cuda.runtime.getDeviceCount()
@@ -89,7 +89,7 @@ def _cupy() -> ModuleType:
 
 
 def _check_precision(cupy: ModuleType, precision: str) -> None:
-    capability, needed = int(cupy.cuda.Device().compute_capability), CAPABILITY[precision]
+    capability, needed = int(cupy.cuda.Device().compute_capability), MIN_CAPABILITY[precision]
     if capability < needed:
         raise Unavailable(
             f"this GPU has compute capability {capability / 10:.1f}, "

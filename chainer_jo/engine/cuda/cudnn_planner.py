@@ -211,9 +211,9 @@ class Planner:
             return None
         words = self._precision, describe.__name__, *arguments
         plan = Plan(" ".join(map(str, words)), graph)
-        kept = self._choices.get(plan.graph)
-        if kept is not None:
-            plan.choose(kept)
+        earlier = self._choices.get(plan.graph)
+        if earlier is not None:
+            plan.choose(earlier)
         if plan.name is None:
             plan.candidates = _candidates(plan)
             if not plan.candidates:

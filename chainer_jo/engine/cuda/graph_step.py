@@ -72,8 +72,8 @@ class GraphStep:
             self._captures[kinds] = _Capture(tuple(self._cupy.empty(*kind) for kind in kinds))
         capture = self._captures[kinds]
         with self._stream:
-            for held, given in zip(capture.arrays, arrays, strict=True):
-                held[...] = given
+            for copy, array in zip(capture.arrays, arrays, strict=True):
+                copy[...] = array
             if capture.graph is None and self._capturable and capture.runs >= WARM_UP:
                 capture.graph = self._capture(capture.arrays)
             if capture.graph is not None:

@@ -12,7 +12,7 @@ from chainer_jo.method.extensions.evaluation import accuracy
 class LabelUpdate(training.Extension):
     """Updates Y with theta fixed (Algorithm 1) at the end of epochs t1 to t2 (Section 5.2).
 
-    Reports ``recovery``, the paper's recovery accuracy: the accuracy of the labels' arg max.
+    Reports ``recovery``, the label accuracy (in the paper: recovery accuracy).
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class BestEpoch(training.Extension):
                 self._weights = self._copy()
 
     def restore(self) -> None:
-        """Gives the model the weights of the best epoch."""
+        """Loads the weights of the best epoch into the model."""
         serializers.NpzDeserializer(self._weights).load(self.model)
 
     def serialize(self, serializer) -> None:
