@@ -1,8 +1,7 @@
-"""What Chainer 7.8.1, the last release, needs on NumPy 2, Python 3.12+, new setuptools and CuPy 14.
+"""Patches for Chainer 7.8.1, the last release, on NumPy 2, Python 3.12+, setuptools 82 and CuPy 14.
 
 The package's ``__init__`` imports this module before anything imports chainer, and this module
-imports chainer. Each function mends one thing, where it is broken; its docstring says what Chainer
-wants it for and what became of it.
+imports chainer. Each function mends one thing where it is broken.
 """
 
 import ctypes
@@ -20,9 +19,8 @@ import numpy
 def empty_module(
     name: str, reason: str, error: type[Exception] = AttributeError
 ) -> types.ModuleType:
-    """A module that can be imported; whoever wants something in it gets an error that says why.
-
-    Where it stays in sys.modules, that is an AttributeError: others look through all modules.
+    """A module without attributes: access raises ``error`` with the reason. It has to be
+    AttributeError if the module stays in sys.modules, since other code looks through all modules.
     """
 
     def absent(attribute: str) -> None:
@@ -31,39 +29,37 @@ def empty_module(
         )
 
     module = types.ModuleType(name)
-    module.__getattr__ = absent
+    vars(module)["__getattr__"] = absent
     return module
 
 
 def supply_numpy_names() -> None:
     """``float`` is read by chainer.functions.resize_images, ``sctypes`` by as_strided at import;
     NumPy 1.24 and 2.0 removed them."""
-    if not hasattr(numpy, "float"):
-        numpy.float = float
-    if not hasattr(numpy, "sctypes"):
-        numpy.sctypes = {
-            "int": [numpy.int8, numpy.int16, numpy.int32, numpy.int64],
-            "uint": [numpy.uint8, numpy.uint16, numpy.uint32, numpy.uint64],
-            "float": [numpy.float16, numpy.float32, numpy.float64, numpy.longdouble],
-            "complex": [numpy.complex64, numpy.complex128, numpy.clongdouble],
-            "others": [bool, object, bytes, str, numpy.void],
-        }
+    sctypes = {
+        "int": [numpy.int8, numpy.int16, numpy.int32, numpy.int64],
+        "uint": [numpy.uint8, numpy.uint16, numpy.uint32, numpy.uint64],
+        "float": [numpy.float16, numpy.float32, numpy.float64, numpy.longdouble],
+        "complex": [numpy.complex64, numpy.complex128, numpy.clongdouble],
+        "others": [bool, object, bytes, str, numpy.void],
+    }
+    for name, value in {"float": float, "sctypes": sctypes}.items():
+        vars(numpy).setdefault(name, value)
 
 
 def replace_environment_check() -> None:
-    """Imported by chainer; imports numpy.distutils (gone on Python 3.12) and pkg_resources itself.
-
-    All it does with them is warn of any CuPy but version 7, and of NumPy on macOS's Accelerate.
+    """chainer._environment_check without imports of numpy.distutils, which Python 3.12 lacks, and
+    pkg_resources. It only warns of CuPy other than version 7, and of NumPy on macOS's Accelerate.
     """
     module = empty_module("chainer._environment_check", "replaced, see chainer_jo._compat")
-    module.check = lambda: None
+    vars(module)["check"] = lambda: None
     sys.modules.setdefault(module.__name__, module)
 
 
 def supply_pkg_resources() -> None:
-    """Imported by chainer.testing, hence by chainer.gradient_check; setuptools 82 removed it.
+    """pkg_resources, which setuptools 82 removed, for chainer.testing and chainer.gradient_check.
 
-    They use it in decorators for Chainer's own tests alone, so it may be empty.
+    Only decorators of Chainer's own tests use it, so it may be empty.
     """
     try:
         installed = importlib.util.find_spec("pkg_resources") is not None
@@ -74,7 +70,7 @@ def supply_pkg_resources() -> None:
 
 
 def has_cuda_driver() -> bool:
-    """Whether NVIDIA's driver is there; starts nothing in it, so that a process can still fork."""
+    """True if NVIDIA's driver is installed; not initialised here, so that a process can fork."""
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -83,10 +79,8 @@ def has_cuda_driver() -> bool:
 
 
 def why_no_gpu() -> str | None:
-    """Why Chainer uses no GPU though NVIDIA's driver is there, in one line; None if that is not so.
-
-    Without a driver nobody expects one to be used.
-    """
+    """Reason, in one line, why Chainer uses no GPU despite NVIDIA's driver; None if it uses one, or
+    without a driver."""
     from chainer.backends import cuda
 
     if cuda.available or not has_cuda_driver():
@@ -105,12 +99,12 @@ def why_no_gpu() -> str | None:
 
 @contextmanager
 def cupy_as_chainer_knows_it() -> Iterator[None]:
-    """Chainer was written for CuPy 7; three things in CuPy 14 mislead it while it is imported.
+    """Hides from Chainer, written for CuPy 7, what misleads it in CuPy 14 during its import:
 
-    - It can be imported without a driver, which chainer.backends.cuda.available takes for a GPU
-      that works: without a driver, Chainer does not get to see it.
-    - It has no cuDNN bindings any more, of which Chainer would warn, advising to reinstall CuPy.
-    - It warns that NCCL is not installed when Chainer only looks whether it is.
+    - CuPy itself if there is no driver, since chainer.backends.cuda.available takes a CuPy that can
+      be imported for a working GPU;
+    - the lack of cuDNN bindings, of which Chainer would warn, advising to reinstall CuPy;
+    - CuPy's warning that NCCL is not installed, when Chainer only checks.
     """
     os.environ.setdefault("CHAINER_CUDNN", "0")
     real = sys.modules.get("cupy")

@@ -1,16 +1,16 @@
-"""How many cores this process may use."""
+"""Number of cores that this process may use."""
 
 import math
 import os
 from pathlib import Path
 
-#: Where a container finds what it is granted.
+#: Folder of a container's resource limits.
 CGROUP = Path("/sys/fs/cgroup")
 
 
 def usable_cores() -> int:
-    """The cores that this process is bound to, or all cores where the system does not tell; no more
-    than a container's share of the processor is worth."""
+    """Number of cores in this process's affinity mask, or of all cores on systems without one; at
+    most a container's share of processor time, rounded up."""
     if hasattr(os, "sched_getaffinity"):  # not on macOS
         cores = len(os.sched_getaffinity(0))
     else:
@@ -19,7 +19,7 @@ def usable_cores() -> int:
 
 
 def _share(cgroup: Path) -> float:
-    """The processor time that a container may take, in cores; infinity where there is no limit."""
+    """Processor time that a container may use, in cores; infinity without a limit."""
     try:
         if (cgroup / "cpu.max").exists():  # version 2
             quota, period = (cgroup / "cpu.max").read_text().split()

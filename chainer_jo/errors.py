@@ -1,4 +1,4 @@
-"""Errors that are the user's to mend, told apart from errors of the program."""
+"""User errors, as opposed to errors of the program."""
 
 
 class UserError(ValueError):
@@ -9,4 +9,4 @@ class UserError(ValueError):
 
 
 class Unfinished(UserError):
-    """What runs are computed on broke down; the scripts add to the line what continues them."""
+    """Processes or workers died before the runs ended; the scripts add how to resume."""

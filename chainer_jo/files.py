@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and what tells their contents apart."""
+"""Atomic writes of files and folders, JSON, .npz archives, digests."""
 
 import contextlib
 import errno
@@ -9,6 +9,7 @@ import secrets
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,14 +19,14 @@ from numpy.lib.npyio import NpzFile
 from chainer_jo.errors import UserError
 
 
-def write(path: Path, save: Callable[[IO[bytes]], None]) -> None:
-    """Writes what ``save`` puts into a binary file: beside ``path``, synchronised, then renamed.
-    Who may read it follows from the umask, as of any new file.
+def write(path: Path, save: Callable[[IO[bytes]], object]) -> None:
+    """Writes a file atomically: ``save`` fills a temporary binary file beside ``path``, which is
+    synchronised and renamed. Permissions follow the umask, as for any new file.
 
     Raises
     ------
     UserError
-        if the folder cannot be written to, or is full; ``path`` is then as it was.
+        if the file cannot be written; ``path`` is then unchanged.
     """
     temporary = path.with_name(f"{path.name}{secrets.token_hex(4)}.tmp")
     try:
@@ -44,8 +45,8 @@ def write(path: Path, save: Callable[[IO[bytes]], None]) -> None:
         raise
 
 
-def opened(path: str | Path) -> IO[bytes]:
-    """A file to be read whole. Raises OSError for a device or pipe as well: it may have no end."""
+def opened(path: str | Path) -> BufferedReader:
+    """File opened for reading. Raises OSError also for a device or pipe, which may have no end."""
     if not (os.path.isfile(path) or os.path.isdir(path)) and os.path.exists(path):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return open(path, "rb")
@@ -53,18 +54,18 @@ def opened(path: str | Path) -> IO[bytes]:
 
 @contextlib.contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """Gives a folder to be filled, which is renamed to ``folder`` at the end. The working directory
-    and a mounted one cannot be replaced: it is filled within them, and the content moved.
+    """Temporary folder to fill, renamed to ``folder`` at the end. The working directory and a mount
+    point cannot be replaced: the content of the temporary folder is moved into them.
 
     Raises
     ------
     UserError
-        if there is something in ``folder`` already, or it cannot be written; nothing is left then.
+        if ``folder`` is not empty, or cannot be written; nothing is left behind.
     """
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UserError(f"folder {str(folder)!r}: not empty, expected one to be made")
-        place = Path(os.path.realpath(folder))  # of a link and of "." what they name
+        place = Path(os.path.realpath(folder))  # resolves links and "."
         place.parent.mkdir(parents=True, exist_ok=True)
         stays = place.exists() and (place.samefile(os.curdir) or os.path.ismount(place))
         parent = place if stays else place.parent
@@ -81,9 +82,14 @@ def new_folder(folder: Path) -> Iterator[Path]:
         raise UserError(f"folder {str(folder)!r}: {error.strerror or error}") from None
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """Writes bytes; see `write`."""
+    write(path, lambda file: file.write(content))
+
+
 def write_text(path: Path, text: str) -> None:
     """Writes text as UTF-8; see `write`."""
-    write(path, lambda file: file.write(text.encode()))
+    write_bytes(path, text.encode())
 
 
 def write_json(path: Path, value) -> None:
@@ -92,15 +98,14 @@ def write_json(path: Path, value) -> None:
 
 
 def read_json(path: Path, kind: type = dict, missing: Any = ...) -> Any:
-    """The JSON value in a file, an object unless another ``kind`` is expected; ``missing``, if one
-    is given, where there is no such file.
+    """JSON value of type ``kind`` in a file; ``missing``, if given, without such a file.
 
-    Raises UserError if it is not readable, or something else.
+    Raises UserError if the file is not readable, or has a value of another type.
     """
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        # As Path.exists has it: below a file that stands where a folder should be, there is none.
+        # As Path.exists: no file exists below a file in the place of a folder.
         absent = isinstance(error, FileNotFoundError | NotADirectoryError)
         if absent and missing is not ...:
             return missing
@@ -112,14 +117,13 @@ def read_json(path: Path, kind: type = dict, missing: Any = ...) -> Any:
 
 
 def json_digest(value) -> str:
-    """SHA-256 of a JSON value, however its file is laid out: JSON keeps every float exactly."""
+    """SHA-256 of a JSON value, independent of the layout of its file; floats are exact in JSON."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 @contextlib.contextmanager
 def expected(path: Path, what: str) -> Iterator[None]:
-    """Has it said in one line, a UserError, if a file that is read here is damaged: ``what`` was
-    expected."""
+    """Turns any error while a file is read into a UserError: damaged, expected ``what``."""
     try:
         yield
     except UserError:
@@ -130,12 +134,12 @@ def expected(path: Path, what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def open_npz(path: str | Path) -> Iterator[NpzFile]:
-    """The arrays of an .npz, by name; those of objects, whose pickles may run code, are refused.
+    """Arrays of an .npz, by name; arrays of objects are refused, since their pickles may run code.
 
-    Raises anything if it is damaged, or something else; see `expected`.
+    Raises any exception for a damaged or another file; see `expected`.
     """
     with open(path, "rb") as file:
-        # NumPy takes anything else for a pickle, and advises to load it nevertheless.
+        # NumPy takes any other file for a pickle, and advises to load it nevertheless.
         if not zipfile.is_zipfile(file):
             raise zipfile.BadZipFile("not an .npz")
         file.seek(0)
@@ -144,10 +148,7 @@ def open_npz(path: str | Path) -> Iterator[NpzFile]:
 
 
 def digest(path: str | Path) -> str:
-    """12 hexadecimal digits that follow from a file's content.
-
-    Raises UserError if it cannot be read.
-    """
+    """First 12 hexadecimal digits of a file's SHA-256. Raises UserError if it cannot be read."""
     try:
         with opened(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()[:12]

@@ -10,7 +10,7 @@ from cuda_on_cpu import array, needs_compiler
 
 from chainer_jo.engine.backend import EPS, Backend
 from chainer_jo.engine.cuda import cuda_source, cudnn_kernels, kernels
-from chainer_jo.method import augmentation, joint_loss_kernel
+from chainer_jo.method import augmentation, images, joint_loss_kernel, optimizers, soft_labels
 from chainer_jo.method.iterator import Batch
 from chainer_jo.method.losses import JointLoss
 from chainer_jo.method.optimizers import FlatMomentumSGD
@@ -30,6 +30,11 @@ def on_cpu(tmp_path_factory):
 @pytest.fixture
 def rng():
     return np.random.default_rng(3)
+
+
+@pytest.mark.parametrize("module", [images, optimizers, soft_labels])
+def test_the_kernels_are_imported_where_they_are_called(module):
+    assert module.kernels is kernels
 
 
 @pytest.mark.parametrize(

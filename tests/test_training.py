@@ -15,7 +15,7 @@ from chainer_jo.method.extensions import log_report
 from chainer_jo.method.images import NetworkInput
 from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.objectives import Classifier, JointObjective
-from chainer_jo.method.optimizers import CHUNK, FlatMomentumSGD
+from chainer_jo.method.optimizers import CHUNK_ELEMENTS, FlatMomentumSGD
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.method.soft_labels import LabelStore
 from chainer_jo.method.updater import JointUpdater
@@ -47,7 +47,7 @@ def test_optimizer_is_chainers_momentum_sgd_with_weight_decay(units):
     flat = FlatMomentumSGD(0.1, 0.9, 1e-2).setup(ours)
     stock = chainer.optimizers.MomentumSGD(0.1, 0.9).setup(theirs)
     stock.add_hook(chainer.optimizer_hooks.WeightDecay(1e-2))
-    assert units == (1, 1) or flat.parameters.size > 2 * CHUNK
+    assert units == (1, 1) or flat.parameters.size > 2 * CHUNK_ELEMENTS
     rng = np.random.default_rng(0)
     for step in range(4):
         x = rng.normal(size=(5, units[0])).astype(np.float32)
@@ -68,7 +68,7 @@ def test_velocity_is_saved_in_the_order_of_names_on_every_device(monkeypatch):
         for _, param in sorted(chain.namedparams()):
             param.array[...] = np.random.default_rng(param.size).normal(size=param.shape)
         with monkeypatch.context() as patch:
-            patch.setattr(optimizers.device, "is_on_gpu", lambda _: on_gpu)
+            patch.setattr(optimizers, "is_on_gpu", lambda _: on_gpu)
             return FlatMomentumSGD(0.1, 0.9, 1e-2).setup(chain), chain
 
     def step(optimizer, chain):

@@ -1,4 +1,4 @@
-"""A cache in Chainer's data set folder: decoded images, for example, which are memory-mapped."""
+"""Cache of decoded data sets, memory-mapped, in Chainer's data set folder."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ Made = TypeVar("Made")
 
 
 def cache() -> Path:
-    """The folder that everything this package makes once is kept in."""
+    """Folder of the cache."""
     return Path(download.get_dataset_root(), "chainer_jo")
 
 
 def decoded_once(name: str, key: str, decode: Callable[[], ImageData]) -> ImageData:
-    """The cached result of `decode`; see `made_once`."""
+    """Cached result of `decode`; see `made_once`."""
     return made_once(
         f"{name}-{key[:16]}", lambda folder: _write(decode(), folder), lambda f: _read(name, f)
     )
 
 
 def made_once(name: str, write: Callable[[Path], None], read: Callable[[Path], Made]) -> Made:
-    """The result of `read` on a folder of the cache. `write` fills the folder if it is not there.
+    """Result of `read` on a folder of the cache, which `write` fills if it does not exist.
 
-    Processes that ask for the same at once make it once, and share its pages in memory.
+    Concurrent processes make the folder once, and share its pages in memory.
 
     Parameters
     ----------
-    name : of the folder; the same name promises the same content.
+    name : folder name; has to identify the content.
     write : fills an empty folder, which appears whole or not at all.
-    read : raises an exception, whichever it is, if the folder is not there, or is damaged.
+    read : raises any exception if the folder is missing or damaged.
 
     Raises
     ------
     UserError
-        if the cache folder cannot be written, and whatever `write` raises.
+        if the cache folder cannot be written; errors of `write` pass through.
     """
     folder = cache() / name
     with contextlib.suppress(Exception):  # first without the lock: the place may be read-only
@@ -69,17 +69,17 @@ def made_once(name: str, write: Callable[[Path], None], read: Callable[[Path], M
 
 
 def _make(folder: Path, write: Callable[[Path], None]) -> None:
-    """Write beside, then rename: the folder is whole or not there. The caller holds the lock."""
-    beside = folder.with_name(f"{folder.name}.tmp")
-    for leftover in (beside, folder):
+    """Fills a temporary folder, then renames it. The caller holds the lock."""
+    temporary = folder.with_name(f"{folder.name}.tmp")
+    for leftover in (temporary, folder):
         if leftover.exists():
             shutil.rmtree(leftover)
-    beside.mkdir()
+    temporary.mkdir()
     try:
-        write(beside)
-        os.rename(beside, folder)
+        write(temporary)
+        os.rename(temporary, folder)
     except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         raise
 
 
@@ -105,6 +105,6 @@ def _write(data: ImageData, folder: Path) -> None:
 
 
 def to_disk(file: IO) -> None:
-    """Waits until a file is on the disk."""
+    """Flushes a file to the disk."""
     file.flush()
     os.fsync(file.fileno())

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from chainer.dataset import download
@@ -42,24 +42,24 @@ def load() -> ImageData:
 
 
 def load_archive(path: Path) -> ImageData:
-    """The same from a copy of the archive; UserError unless it is the official one, whole."""
+    """CIFAR-10 from a copy of the archive; UserError unless it is the official one, whole."""
     _check(path)
     return decoded_once(NAME, MD5, lambda: _assemble(_archive_files(path), str(path)))
 
 
 def load_folder(path: Path) -> ImageData:
-    """The same from the unpacked archive; UserError if a file is missing or damaged. Images, labels
-    or class names other than the official ones make it ``cifar10-<start of the fingerprint>``."""
+    """CIFAR-10 from the unpacked archive; UserError if a file is missing or damaged. Content other
+    than the official one is named ``cifar10-<start of the fingerprint>``."""
     return _assemble(_folder_files(path), str(path))
 
 
 def is_unpacked(path: Path) -> bool:
-    """Whether the folder looks like the unpacked archive, complete or not."""
+    """True if the folder has a file of the unpacked archive."""
     return any((path / name).is_file() for name in _FILES)
 
 
 def _downloaded() -> Path:
-    """The archive in Chainer's download cache."""
+    """Downloaded archive in Chainer's cache."""
     try:
         path = Path(download.cached_download(URL))
     except (OSError, HTTPException) as error:
@@ -77,10 +77,10 @@ def _downloaded() -> Path:
 
 def _check(path: Path) -> None:
     with open(path, "rb") as file:
-        found = hashlib.file_digest(file, "md5").hexdigest()
-    if found != MD5:
+        md5 = hashlib.file_digest(file, "md5").hexdigest()
+    if md5 != MD5:
         raise UserError(
-            f"CIFAR-10 archive {str(path)!r}: md5 {found}, expected {MD5}; "
+            f"CIFAR-10 archive {str(path)!r}: md5 {md5}, expected {MD5}; "
             "it is damaged, or not the official one"
         )
 
@@ -88,8 +88,8 @@ def _check(path: Path) -> None:
 def _archive_files(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
     with tarfile.open(path) as archive:
         for member in archive:  # in the archive's order: going back means decompressing again
-            if member.isfile():
-                yield PurePosixPath(member.name).name, archive.extractfile(member)
+            if member.isfile() and (content := archive.extractfile(member)):
+                yield PurePosixPath(member.name).name, content
 
 
 def _folder_files(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
@@ -115,22 +115,24 @@ def _assemble(files: Iterable[tuple[str, IO[bytes]]], place: str) -> ImageData:
     train_images, train_labels = map(np.concatenate, zip(*map(contents.get, _TRAIN), strict=True))
     test_images, test_labels = contents[_TEST[0]]
     data = ImageData(NAME, train_images, train_labels, test_images, test_labels, contents[_META])
-    found = data.fingerprint()
-    return data if found == FINGERPRINT else replace(data, name=f"{NAME}-{found[:8]}")
+    fingerprint = data.fingerprint()
+    return data if fingerprint == FINGERPRINT else replace(data, name=f"{NAME}-{fingerprint[:8]}")
 
 
 def _content(name: str, file: IO[bytes]) -> tuple:
     """Class names from the file that has them; images (n, h, w, c) and labels from the others."""
     raw = file.read(1 << (16 if name == _META else 26))  # twice what an official one has, and more
     for opcode, argument, _ in pickletools.genops(raw):
-        if opcode.name.endswith("PUT") and argument > len(raw):  # room is made for as many objects
+        if opcode.name.endswith("PUT") and int(argument or 0) > len(
+            raw
+        ):  # room is made for as many objects
             raise ValueError(f"it cannot have {argument:,} objects")
     unpickled = _RestrictedUnpickler(io.BytesIO(raw), encoding="latin-1").load()
     content = {_text(key): value for key, value in unpickled.items()}
     if name == _META:
         return tuple(map(_text, content["label_names"]))
     labels = np.frombuffer(bytes(list(content["labels"])), np.uint8).astype(np.int32)
-    match content["data"].given:
+    match content["data"].arguments:
         case ((1, _, _, False, pixels),) | (pixels, _, _, "C"):  # a state, or protocol 5's buffer
             planes = np.frombuffer(_text(pixels).encode("latin-1"), np.uint8)
         case _:
@@ -138,33 +140,32 @@ def _content(name: str, file: IO[bytes]) -> tuple:
     return np.ascontiguousarray(planes.reshape(len(labels), *_SHAPE).transpose(0, 2, 3, 1)), labels
 
 
-def _text(value: str | bytes | _Kept) -> str:
-    """A text; bytes as one in Latin-1, also if Python 3 pickled them for Python 2, by `encode`."""
-    if isinstance(value, _Kept):
-        value, _ = value.given
-    return value if isinstance(value, str) else value.decode("latin-1")
+def _text(value: str | bytes | _ArrayCall) -> str:
+    """Text of a string or of Latin-1 bytes, also of bytes pickled for Python 2 by `encode`."""
+    text, _ = value.arguments if isinstance(value, _ArrayCall) else (value, None)
+    return text if isinstance(text, str) else text.decode("latin-1")
 
 
-class _Kept:
-    """Stands for what a pickle calls to build arrays, and keeps what that is given. NumPy's own
-    would believe it: that bytes are pointers to objects, or an array larger than the memory."""
+class _ArrayCall:
+    """Substitute for the functions that build arrays from a pickle; keeps their arguments. NumPy's
+    own would trust these: pointers to objects, or an array larger than the memory."""
 
-    def __init__(self, *given: object) -> None:
-        self.given = given
+    def __init__(self, *arguments: Any) -> None:
+        self.arguments = arguments
 
     __setstate__ = __init__
 
 
 class _RestrictedUnpickler(pickle.Unpickler):
-    """Builds dicts, lists, strings and numbers, keeps what arrays are made of, and nothing else."""
+    """Builds dicts, lists, strings and numbers, and keeps the arguments of arrays."""
 
-    _kept = {
+    _array_functions = {
         *(("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")),
         *((f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")),
         *((f"numpy.{core}.numeric", "_frombuffer") for core in ("core", "_core")),
     }
 
-    def find_class(self, module: str, name: str) -> type[_Kept]:
-        if (module, name) not in self._kept:
+    def find_class(self, module: str, name: str) -> type[_ArrayCall]:
+        if (module, name) not in self._array_functions:
             raise pickle.UnpicklingError(f"it asks for {f'{module}.{name}'!r}")
-        return _Kept
+        return _ArrayCall

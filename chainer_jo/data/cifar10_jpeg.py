@@ -3,9 +3,8 @@
     python -m chainer_jo.data.cifar10_jpeg cifar-10-python.tar.gz cifar10-jpeg.tar.xz
 
 Pillow's JPEG of quality 75, whose colours have half the resolution (4:2:0) and differ a little by
-encoder; within a class images are numbered in the archive's order. It says the fingerprint of what
-can be read from the tar, which results are bound to. With ``--check`` the tar is not made, but one
-that is there is compared with what would be made, image by image.
+encoder; images are numbered within their class, in the archive's order. Prints the fingerprint of
+the decoded tar, which results are bound to. ``--check`` compares an existing tar, image by image.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -30,7 +30,7 @@ _COMPRESSION = {".tar": "", ".gz": "gz", ".bz2": "bz2", ".xz": "xz"}
 
 
 def load() -> ImageData:
-    """Raises UserError: these images are nowhere to be downloaded from."""
+    """Raises UserError, since there is no download."""
     raise UserError(
         f"data {NAME!r}: expected its path; python -m chainer_jo.data.cifar10_jpeg makes it "
         "from the official archive"
@@ -38,7 +38,7 @@ def load() -> ImageData:
 
 
 def jpeg_files(data: ImageData) -> Iterator[tuple[str, bytes]]:
-    """Name and content of every file, ``train/airplane/0000.jpg`` first."""
+    """Names and contents of all files, ``train/airplane/0000.jpg`` first."""
     for part in image_folder.PARTS:
         images, labels = getattr(data, f"{part}_images"), getattr(data, f"{part}_labels")
         for k, name in enumerate(data.class_names):
@@ -53,17 +53,17 @@ def _encoded(image: np.ndarray) -> bytes:
 
 
 def write(data: ImageData, path: Path) -> None:
-    """Writes the tar, compressed as its name ends.
+    """Writes the tar, compressed by the ending of its name; the same images give the same tar.
 
-    The same images give the same tar. Raises UserError for another ending, or if it cannot be
-    written.
+    Raises UserError for an unknown ending, or if the file cannot be written.
     """
     if path.suffix not in _COMPRESSION:
         endings = ", ".join(_COMPRESSION)
         raise UserError(f"{path}: expected a name that ends in one of {endings}")
 
     def save(file) -> None:
-        with tarfile.open(fileobj=file, mode=f"w:{_COMPRESSION[path.suffix]}") as archive:
+        mode: Any = f"w:{_COMPRESSION[path.suffix]}"  # the hint lists all modes one by one
+        with tarfile.open(fileobj=file, mode=mode) as archive:
             for name, content in jpeg_files(data):
                 member = tarfile.TarInfo(name)
                 member.size = len(content)
@@ -73,7 +73,7 @@ def write(data: ImageData, path: Path) -> None:
 
 
 def differing(data: ImageData, other: ImageData) -> int:
-    """How many images of `other`, read from such a tar, differ from the JPEGs of `data`.
+    """Number of images of `other`, read from a tar of this kind, that differ from JPEGs of `data`.
 
     Raises UserError if classes or numbers of images differ.
     """
@@ -97,7 +97,7 @@ def differing(data: ImageData, other: ImageData) -> int:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Command line; ends with 1 if `--check` finds another image, with 2 for bad input."""
+    """Command line; exit code 1 if `--check` finds a difference, 2 for bad input."""
     from chainer_jo.command_line import Parser, ending, say
 
     with ending():

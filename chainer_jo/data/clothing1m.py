@@ -47,7 +47,7 @@ PUBLISHED_COUNTS = {  # noisy and clean images, as Section 5.1 rounds them
 
 @dataclass(frozen=True)
 class Lists:
-    """The content of the list files: the classes, and the images of each key list."""
+    """Content of the list files: classes, and the images of each key list."""
 
     class_names: tuple[str, ...]
     splits: dict[str, Labelled]
@@ -67,12 +67,12 @@ class Lists:
 
 
 def load(root: str | Path, name: str | None = None) -> LabelledData:
-    """Parse the list files below `root`; images are not touched.
+    """Parses the list files below `root`; does not open images.
 
     Parameters
     ----------
-    name : of the data set; None: ``clothing1m`` if its lists have the published lengths, which the
-        paper rounds, within 10 %, otherwise the folder's name, which does not pass for it.
+    name : name of the data set; None for ``clothing1m`` if the lists have the published lengths
+        within 10 %, and the folder's name otherwise.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def load(root: str | Path, name: str | None = None) -> LabelledData:
 
 
 def parse(root: Path, problems: Problems) -> Lists:
-    """Parses the list files and gathers all problems; without any, the result is whole."""
+    """Parses the list files and collects all problems; the result is whole if there are none."""
     class_names = _read_class_names(root, problems)
     labels = {name: _read_labels(root, name, problems) for name in (NOISY_LABELS, CLEAN_LABELS)}
     keys = {name: _read_keys(root, name, problems) for name in KEY_LISTS}
@@ -157,11 +157,11 @@ def _read_class_names(root: Path, problems: Problems) -> tuple[str, ...]:
 
 
 def _read_labels(root: Path, name: str, problems: Problems) -> dict[bytes, int]:
-    known = {str(i).encode(): i for i in range(len(CLASS_NAMES))}
+    indices = {str(i).encode(): i for i in range(len(CLASS_NAMES))}
     labels: dict[bytes, int] = {}
     for number, line in enumerate(_read_lines(root, name, problems), 1):
         key, _, label = line.rpartition(b" ")
-        if not key or label not in known:
+        if not key or label not in indices:
             problems.add(
                 f"{name}: not 'key label' with a label from 0 to {len(CLASS_NAMES) - 1}",
                 f"line {number}, {_show(line)}",
@@ -169,7 +169,7 @@ def _read_labels(root: Path, name: str, problems: Problems) -> dict[bytes, int]:
         elif key in labels:
             problems.add(f"{name}: duplicate key", _show(key))
         else:
-            labels[key] = known[label]
+            labels[key] = indices[label]
     return labels
 
 

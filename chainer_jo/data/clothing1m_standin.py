@@ -1,9 +1,8 @@
 """A small stand-in for Clothing1M that needs no download: 14 classes, real digits and drawn shapes.
 
-It is written to disk in the published layout, so that everything that reads Clothing1M reads it
-too. The classes carry Clothing1M's names and are confused in pairs, Knitwear with Sweater first of
-all; as many labels are right as the paper quotes for the original, 61.54 % (Section 5.1), rounded
-to whole images of every class.
+Written to disk in the published layout. The classes have Clothing1M's names and are confused in
+pairs, such as Knitwear and Sweater, with the original's label accuracy of 61.54 % (Section 5.1),
+rounded to whole images of every class.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from PIL import Image, ImageDraw
 from chainer_jo.data import clothing1m
 from chainer_jo.data.clothing1m import CLASS_NAMES
 
-#: Share of right labels in each class of the noisy training images.
+#: Label accuracy of each class of the noisy training images.
 LABEL_ACCURACY = 0.6154
 VERSION = 1  # part of the folder's name: increment it when `write` draws something else
 CONFUSED = (
@@ -65,7 +64,7 @@ def write(
     from sklearn.datasets import load_digits  # a second, for whoever imports this module
 
     digits, rng = load_digits(), np.random.default_rng(0)
-    clean, noisy = [], []
+    clean_lines, noisy_lines = [], []
     counts = train, clean_train, validation, test
     for part, (name, per_class) in enumerate(zip(clothing1m.KEY_LISTS, counts, strict=True)):
         folder = Path("images") / str(part)
@@ -74,12 +73,12 @@ def write(
         keys = [f"{folder.as_posix()}/{i:05d}.jpg" for i in range(len(labels))]
         for key, label in zip(keys, labels, strict=True):
             draw(_glyph(digits, label, part, rng), size, rng).save(root / key, quality=90)
-        given = noisy_labels(labels, LABEL_ACCURACY, rng)
-        clean += _key_values(keys, labels)
-        noisy += _key_values(keys, given)
+        noisy = noisy_labels(labels, LABEL_ACCURACY, rng)
+        clean_lines += _key_values(keys, labels)
+        noisy_lines += _key_values(keys, noisy)
         (root / name).write_text("\n".join(keys) + "\n")
-    (root / clothing1m.CLEAN_LABELS).write_text("".join(clean))
-    (root / clothing1m.NOISY_LABELS).write_text("".join(noisy))
+    (root / clothing1m.CLEAN_LABELS).write_text("".join(clean_lines))
+    (root / clothing1m.NOISY_LABELS).write_text("".join(noisy_lines))
     (root / clothing1m.CATEGORY_FILE).write_text("\n".join(CLASS_NAMES) + "\n")
 
 
@@ -100,15 +99,15 @@ def draw(mask: np.ndarray, size: int, rng: np.random.Generator) -> Image.Image:
 
 
 def glyph(name: str) -> str:
-    """What stands for a class: ``the digit 0`` for T-shirt, a shape for the last ones."""
+    """Description of a class's images: ``the digit 0`` for T-shirt, a shape for the last ones."""
     number = CLASS_NAMES.index(name)
     return f"the digit {number}" if number < DIGITS else f"a {list(_SHAPES)[number - DIGITS]}"
 
 
 def noisy_labels(labels: np.ndarray, label_accuracy: float, rng: np.random.Generator) -> np.ndarray:
-    """In each class all but `label_accuracy` of the labels become the class it is confused with."""
-    pairs = [[CLASS_NAMES.index(name) for name in pair] for pair in CONFUSED]
-    other = dict(pairs + [pair[::-1] for pair in pairs])
+    """Labels of which a fraction 1 - `label_accuracy` of each class has the confused class."""
+    pairs = [(CLASS_NAMES.index(one), CLASS_NAMES.index(two)) for one, two in CONFUSED]
+    other = dict(pairs + [(two, one) for one, two in pairs])
     noisy = labels.copy()
     for k in range(len(CLASS_NAMES)):
         members = rng.permutation(np.flatnonzero(labels == k))

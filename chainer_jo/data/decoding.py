@@ -1,5 +1,4 @@
-"""From an image file to pixels: accepted formats, unusual modes, and the square that a network gets
-(Section 5.2)."""
+"""Decoding of image files: accepted formats, unusual modes, resize and crop (Section 5.2)."""
 
 from __future__ import annotations
 
@@ -15,20 +14,19 @@ from PIL.TiffImagePlugin import BITSPERSAMPLE, PHOTOMETRIC_INTERPRETATION, SAMPL
 
 from chainer_jo.errors import UserError
 
-#: Accepted formats. The content decides, not the name. Decoders of other formats do more than
-#: decode: for PostScript, Pillow starts a program.
+#: Accepted formats, by content, not name. Decoders of other formats are not safe: for PostScript,
+#: Pillow starts a program.
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
-#: Part of the key of caches. Increment it when the same file gives other pixels.
+#: Version of the decoder, part of the key of caches: increment it when pixels change.
 VERSION = 2
 _GREY = ("1", "L", "LA")
 _SIXTEEN_BITS = ("I;16", "I;16L", "I;16B", "I;16N")
 _NO_WHITE = ("I", "F")  # numbers of 32 bits
-# From a PNG's samples to 8 bits, which Pillow forgets for the colour that is transparent.
-_SCALE = {"L;2": 85, "L;4": 17, "RGB;16B": 1 / 256}
+# Factor from a PNG's samples to 8 bits, which Pillow omits for the transparent colour.
+_SCALE: dict[Any, float] = {"L;2": 85, "L;4": 17, "RGB;16B": 1 / 256}
 
-# Pillow warns of images above 89 million pixels and refuses those above 179 million. The warnings
-# name no file and come from every process that decodes: a large photograph, or EXIF data that are
-# damaged, are nothing to be warned of.
+# Pillow warns of images above 89 million pixels, and refuses images above 179 million. Warnings
+# name no file and come from every decoding process; large images and bad EXIF data are harmless.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 warnings.filterwarnings("ignore", "Corrupt EXIF data")
 # Pillow's own reader of uncompressed TIFFs scrambles the pixels of those that are turned, or whose
@@ -39,14 +37,13 @@ PngImagePlugin.MAX_TEXT_CHUNK = PngImagePlugin.MAX_TEXT_MEMORY
 
 
 def read(source: str | Path | IO[bytes], enough: int | None = None) -> Image.Image:
-    """The image as a person sees it, of mode "L" if it is grey and "RGB" otherwise.
+    """Image as a viewer shows it, of mode "L" if grey and "RGB" otherwise.
 
-    It is turned by its EXIF orientation, transparent pixels are laid over white, of more than 8
-    bits the upper 8 are kept, of an animation the first picture. A large JPEG is decoded at a
-    fraction of its size, in a fraction of the time, if ``enough`` pixels a side are left.
+    EXIF orientation is applied, transparent pixels become white, the upper 8 bits and the first
+    frame are kept. With ``enough``, a large JPEG is decoded faster, at a fraction of its size with
+    at least that many pixels a side.
 
-    Raises whatever Pillow does, on damaged files anything, SyntaxError included; ValueError for
-    pixels of which nobody knows which is white.
+    Raises any exception of Pillow's for damaged files; ValueError for pixels without a known white.
     """
     with Image.open(source, formats=FORMATS) as image:
         tags = getattr(image, "tag_v2", {})  # of a TIFF
@@ -58,21 +55,21 @@ def read(source: str | Path | IO[bytes], enough: int | None = None) -> Image.Ima
         if enough:
             image.draft(None, (enough, enough))
         image.load()
-        with contextlib.suppress(Exception):  # damaged EXIF data say nothing; the pixels are there
+        with contextlib.suppress(Exception):  # damaged EXIF data
             ImageOps.exif_transpose(image, in_place=True)
         mode = "L" if image.mode in (*_GREY, *_SIXTEEN_BITS) else "RGB"
         if image.mode in _SIXTEEN_BITS:
             return _upper_bits(image, tags)
         if image.has_transparency_data:
-            if image.mode == "La":  # Pillow converts it to no other mode
-                image = image.convert("LA")
-            image = image.convert("RGBA")
-            image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+            # Pillow converts La to no other mode than LA.
+            layer = (image.convert("LA") if image.mode == "La" else image).convert("RGBA")
+            white = Image.new("RGBA", image.size, "white")
+            return Image.alpha_composite(white, layer).convert(mode)
         return image.convert(mode)
 
 
 def _upper_bits(image: Image.Image, tags: Mapping[int, Any]) -> Image.Image:
-    """The upper 8 bits of grey pixels that have more, which Pillow leaves as they are in a file."""
+    """Upper 8 bits of grey pixels with more bits, which Pillow leaves as in the file."""
     values = np.asarray(image)
     pixels = (values >> tags.get(BITSPERSAMPLE, (16,))[0] - 8).astype(np.uint8)
     if tags.get(PHOTOMETRIC_INTERPRETATION) == 0:  # white is zero
@@ -82,7 +79,7 @@ def _upper_bits(image: Image.Image, tags: Mapping[int, Any]) -> Image.Image:
 
 
 def open_rgb(path: str | Path) -> Image.Image:
-    """The image of a file in RGB, see `read`.
+    """Image of a file in RGB; see `read`.
 
     Raises
     ------
@@ -102,16 +99,13 @@ def open_rgb(path: str | Path) -> Image.Image:
 
 def reason(error: Exception) -> str:
     """A decoder's error message, in one line."""
-    if isinstance(error, UnidentifiedImageError):  # its own words name objects of Python
+    if isinstance(error, UnidentifiedImageError):  # its message names Python objects
         return "content of another kind"
     return " ".join(str(error).split()) or type(error).__name__
 
 
 def open_resized(path: str | Path, size: int) -> Image.Image:
-    """The image in RGB, resized to `size` x `size` pixels unless it has that size (antialiased).
-
-    Raises UserError as `open_rgb` does.
-    """
+    """Image in RGB, resized to `size` x `size` pixels if needed (antialiased); see `open_rgb`."""
     image = open_rgb(path)
     if image.size != (size, size):
         image = image.resize((size, size), Image.Resampling.BILINEAR)
@@ -119,6 +113,6 @@ def open_resized(path: str | Path, size: int) -> Image.Image:
 
 
 def decode(path: str | Path, resize: int = 256, crop: int = 224) -> np.ndarray:
-    """The centre of the image resized to `resize` x `resize`: uint8 (crop, crop, 3)."""
+    """Centre of an image resized to `resize` x `resize`: uint8 (crop, crop, 3)."""
     first = (resize - crop) // 2
     return np.asarray(open_resized(path, resize))[first : first + crop, first : first + crop]

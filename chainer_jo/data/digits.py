@@ -1,4 +1,4 @@
-"""Real handwritten digits that come with scikit-learn: no network and no files needed."""
+"""Handwritten digits from scikit-learn: no download and no files needed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _LEVELS = 16  # the originals are ink counts 0..16
 def load() -> ImageData:
     """1,498 training and 299 test images, (8, 8, 1), of the digits "0" to "9".
 
-    Every sixth image is a test image: the file goes by writers, and so both parts have all. They
-    are decoded once for all processes, where there is a place to keep them.
+    Every sixth image is a test image: the file is sorted by writer, so both parts have all writers.
+    Decoded once for all processes, if the cache can be written.
     """
     try:
         return decoded_once(NAME, f"{NAME}-1", _decode)

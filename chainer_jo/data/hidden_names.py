@@ -1,8 +1,8 @@
-"""Names of files and folders that systems put beside people's own, and that do not count."""
+"""Names of system files and folders, which are ignored among images."""
 
 _FOLDERS = "__MACOSX @eaDir @Recycle @Recently-Snapshot #recycle #snapshot $RECYCLE.BIN lost+found"
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a name begins with a dot, or is that of a system's or a network storage's folder."""
+    """True for a name that begins with a dot, or of a system's or network storage's folder."""
     return name.startswith(".") or name in _FOLDERS.split()

@@ -1,29 +1,30 @@
-"""Labelled images as plain arrays: what every source gives and everything else takes."""
+"""A data set as plain arrays: images and true labels."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from chainer_jo.errors import UserError
 
 
-def described(value: object) -> str:
-    """Data type and shape of an array, of anything else its class, as messages say it."""
+def described(value: Any) -> str:
+    """Dtype and shape of an array, or the class of another value, for messages."""
     return f"{value.dtype} {value.shape}" if hasattr(value, "dtype") else type(value).__name__
 
 
 def check_labels(where: str, labels: np.ndarray, images: int, classes: int) -> None:
     """Raises UserError if there is not one label, int32, for each image."""
-    found, expected = described(labels), f"int32 ({images},)"
-    if found == expected:
-        found += f" from {labels.min()} to {labels.max()}"
+    actual, expected = described(labels), f"int32 ({images},)"
+    if actual == expected:
+        actual += f" from {labels.min()} to {labels.max()}"
         if labels.min() >= 0 and labels.max() < classes:
             return
-    raise UserError(f"{where}: labels are {found}, expected {expected} from 0 to {classes - 1}")
+    raise UserError(f"{where}: labels are {actual}, expected {expected} from 0 to {classes - 1}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,7 @@ class ImageData:
 
     Attributes
     ----------
-    name : what results computed from it are labelled with, e.g. ``"cifar10"``.
+    name : name of the data set in results, such as ``"cifar10"``.
     train_images, test_images : uint8, (n, h, w, c), pixels 0..255.
     train_labels, test_labels : int32, (n,), class indices.
     class_names : one name per class; a label is an index into it.
@@ -82,7 +83,7 @@ class ImageData:
     def subset(
         self, train_per_class: int | None = None, test_per_class: int | None = None
     ) -> ImageData:
-        """The data with only the first images of every class; see `first`."""
+        """First images of every class; see `first`."""
         train = self.first("train", train_per_class)
         test = self.first("test", test_per_class)
         return replace(
@@ -113,7 +114,7 @@ class ImageData:
         return np.sort(np.concatenate(chosen))
 
     def shrunk(self, factor: int) -> ImageData:
-        """The data with every square of ``factor`` x ``factor`` pixels as one, their rounded mean.
+        """Images shrunk by ``factor``: each square of pixels becomes its rounded mean.
 
         Raises UserError if the images do not divide into such squares.
         """
@@ -134,7 +135,7 @@ class ImageData:
         )
 
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that follow from pixels, labels and class names (not the name)."""
+        """Digest (16 hexadecimal digits) of pixels, labels and class names."""
         return self._fingerprint
 
     @cached_property
@@ -142,5 +143,5 @@ class ImageData:
         digest = hashlib.sha256("\0".join(self.class_names).encode())
         for array in (self.train_images, self.train_labels, self.test_images, self.test_labels):
             digest.update(f"{array.dtype.str}{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array))
+            digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()[:16]

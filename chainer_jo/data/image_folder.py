@@ -21,18 +21,18 @@ PARTS = ("train", "test")
 
 
 def load(path: Path, name: str) -> ImageData:
-    """The images of a folder, or of a tar, compressed or not, in which that folder was packed.
+    """Images of a folder, or of a tar of that folder, compressed or not.
 
-    Classes are sorted by name and images by file name within their class, numbers in names by
-    value. Images are grey, (h, w, 1), if all of them are, otherwise RGB, (h, w, 3); odd ones are
-    seen as `decoding.read` says. Links in a folder are followed.
+    Classes and, within a class, images are sorted by name, numbers in names by value. Images are
+    grey, (h, w, 1), if all of them are, otherwise RGB, (h, w, 3); see `decoding.read`. Links in a
+    folder are followed.
 
     Raises
     ------
     UserError
-        naming the file or class at fault: no train or test classes, a class that only one of them
-        has, a file that is not a png or jpg image, images of different sizes, a damaged tar, two
-        folders of images in a tar, a link in a tar, or one that leads nowhere.
+        naming the file or class: no train or test classes, a class in only one of them, a file
+        that is no image, images of different sizes, a damaged tar, two folders of images in a tar,
+        a link in a tar, or a broken link.
     """
     if path.is_dir():
         files = _list(path)
@@ -54,7 +54,7 @@ def _list(root: Path) -> list[Path]:
 
 
 def _digest_of_listing(files: list[Path], root: Path) -> str:
-    """A digest of names, sizes and times: it changes when a file is added, removed or written."""
+    """Digest of names, sizes and times: changes when a file is added, removed or written."""
     digest = hashlib.sha256()
     for file in files:
         status = file.stat()
@@ -82,20 +82,20 @@ def _tar_contents(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _assemble(name: str, place: str, contents: Iterable[tuple[str, bytes]]) -> ImageData:
-    """Put the files in order, check that they fit together, decode them."""
+    """Sorts, checks and decodes the files."""
     encoded: dict[tuple[str, str, str], bytes] = {}
     top = None  # the folder that was packed, if the tar begins with it
     for file_name, content in contents:
         *above, part, class_name, image_name = ("", "", *PurePosixPath(file_name).parts)
         if part not in PARTS or is_hidden(image_name) or is_hidden(class_name):
             continue
-        found = "/".join(filter(None, above))
-        if top not in (None, found):
+        folder = "/".join(filter(None, above))
+        if top not in (None, folder):
             raise UserError(
                 f"images in {place!r}: some are below {top or '.'!r}, others below "
-                f"{found or '.'!r}, expected train/ and test/ in one folder"
+                f"{folder or '.'!r}, expected train/ and test/ in one folder"
             )
-        top = found
+        top = folder
         encoded[part, class_name, image_name] = content
     class_names = _class_names(encoded.keys(), place)
     order = sorted(encoded, key=lambda key: (PARTS.index(key[0]), *map(by_value, key[1:])))
@@ -126,7 +126,7 @@ def _class_names(files: Iterable[tuple[str, str, str]], place: str) -> tuple[str
 
 
 def _decode_all(name: str, place: str, encoded: dict[str, bytes]) -> np.ndarray:
-    """uint8 (n, h, w, c) of all files, in their order."""
+    """Pixels of all files in order, uint8 (n, h, w, c)."""
     decoded: list[np.ndarray] = []
     bar = Progress(f"Decoding {name}", "images", len(encoded))
     try:

@@ -1,4 +1,4 @@
-"""Batches of images decoded by worker processes ahead of the step that needs them."""
+"""Batches of images, decoded ahead of training by worker processes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import signal
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import cycle
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -20,18 +20,18 @@ from chainer_jo.errors import Unfinished, UserError
 
 
 class ImageStream:
-    """Decodes batch after batch into a ring of reused buffers, several batches ahead.
+    """Decodes batches of images into a ring of reused buffers, several batches ahead.
 
-    The buffers are shared with the worker processes, so that no pixel goes through a pipe. On CUDA
-    they are page-locked, and a batch reaches the device by one asynchronous copy.
+    The buffers are shared with the worker processes: pixels do not pass through pipes. With CUDA
+    they are page-locked, and each batch is one asynchronous copy.
 
     Parameters
     ----------
-    batch_size : the most images that a batch may have.
-    resize, crop : images are resized to `resize` x `resize`, their centre `crop` x `crop` is used.
-    workers : decoding processes; 0 decodes in this process, None takes all cores but one.
-    ahead : batches decoded in advance of the one in use.
-    on_cuda : give CuPy arrays on the current device.
+    batch_size : maximum number of images per batch.
+    resize, crop : sides of the resized image and of its cropped centre, in pixels.
+    workers : number of decoding processes; 0 decodes in this process, None for all cores but one.
+    ahead : number of batches decoded ahead of the current one.
+    on_cuda : True for CuPy arrays on the current device.
     """
 
     def __init__(
@@ -49,38 +49,37 @@ class ImageStream:
         self._ahead = ahead
         context = get_context("spawn")  # a fork would inherit CUDA, which does not survive it
         shape = (ahead + 2, batch_size, crop, crop, 3)  # one batch in use, one being copied away
-        # Memory of this kind has no name: nothing is left behind when the processes are killed.
+        # Anonymous memory: nothing is left behind when the processes are killed.
         memory = context.RawArray(ctypes.c_uint8, int(np.prod(shape)))
-        self._slots = np.frombuffer(memory, np.uint8).reshape(shape)
+        self._slots = np.ctypeslib.as_array(memory).reshape(shape)
         self._upload = _Upload(self._slots) if on_cuda else None
-        self._workers = [
+        self._workers: Sequence[_WorkerProcess | _ThisProcess] = [
             _WorkerProcess(context, (memory, shape, resize)) for _ in range(workers)
         ] or [_ThisProcess(self._slots, resize)]
-        self._reading: Iterator[Any] | None = None
+        self._reading: Generator[Any, None, None] | None = None
 
-    def is_reading(self, batches: Iterator[Any] | None) -> bool:
-        """Whether these batches can still be read: no other sequence has begun since."""
-        return batches is not None and batches is self._reading
+    def is_reading(self, batches: Iterator[Any]) -> bool:
+        """True if these batches can still be read: no other sequence has begun since."""
+        return batches is self._reading
 
     def batches(self, paths: Iterable[Sequence[str]]) -> Iterator[Any]:
-        """The images of each batch of paths, in order: uint8 (n, crop, crop, 3).
+        """Images of each batch of paths, in order: uint8 (n, crop, crop, 3).
 
-        A NumPy array is overwritten some batches later: use or copy it before asking for the next.
-        `paths` may be endless; it is read `ahead` batches in advance. One sequence of batches is
-        read at a time; to begin another ends it.
+        NumPy arrays are overwritten some batches later: use or copy each before the next. `paths`
+        may be endless; it is read `ahead` batches in advance. A new sequence ends the current one.
 
         Raises
         ------
         UserError
             for an image that is missing or cannot be decoded, when its batch is due; `Unfinished`
-            if a process that decodes died.
+            if a decoding process died.
         """
         if self._reading is not None:
             self._reading.close()
         self._reading = self._read(iter(paths))
         return self._reading
 
-    def _read(self, paths: Iterator[Sequence[str]]) -> Iterator[Any]:
+    def _read(self, paths: Iterator[Sequence[str]]) -> Generator[Any, None, None]:
         slots = cycle(range(len(self._slots)))
         begun: deque[tuple[int, int]] = deque()  # slot and number of images
         try:
@@ -92,10 +91,10 @@ class ImageStream:
                 if not begun:
                     return
                 slot, count = begun[0]
-                complaints = self._finish()
+                errors = self._finish()
                 begun.popleft()
-                if complaints:
-                    raise UserError(complaints[0])
+                if errors:
+                    raise UserError(errors[0])
                 images = self._slots[slot, :count]
                 yield self._upload(slot, images) if self._upload else images
         finally:
@@ -103,7 +102,7 @@ class ImageStream:
                 worker.drain()
 
     def close(self) -> None:
-        """End the worker processes."""
+        """Ends the worker processes."""
         try:
             if self._reading is not None:
                 self._reading.close()
@@ -122,12 +121,12 @@ class ImageStream:
             worker.begin((slot, first, count, list(paths[first::count])))
 
     def _finish(self) -> list[str]:
-        """Waits for every worker's part of the oldest batch; returns their complaints."""
-        return [complaint for worker in self._workers if (complaint := worker.finish())]
+        """Waits for all workers' parts of the oldest batch; returns the error messages."""
+        return [error for worker in self._workers if (error := worker.finish())]
 
 
 class _ThisProcess:
-    """A worker that decodes when its result is asked for."""
+    """A worker in this process, which decodes in `finish`."""
 
     def __init__(self, slots: np.ndarray, resize: int) -> None:
         self._slots, self._resize = slots, resize
@@ -146,7 +145,7 @@ class _ThisProcess:
 
 
 class _WorkerProcess:
-    """A worker in a process of its own, which ends when this end of its pipe is gone."""
+    """A worker in its own process, which ends when its pipe is closed."""
 
     def __init__(self, context: Any, work: tuple) -> None:
         self._pipe, theirs = context.Pipe()
@@ -162,12 +161,12 @@ class _WorkerProcess:
 
     def finish(self) -> str | None:
         with self._noticing_death():
-            complaint = self._pipe.recv()
+            error = self._pipe.recv()
         self._due -= 1
-        return complaint
+        return error
 
     def drain(self) -> None:
-        """Leaves nothing in the pipe."""
+        """Empties the pipe."""
         while self._due:
             self.finish()
 
@@ -187,7 +186,7 @@ class _WorkerProcess:
 
 def _serve(pipe: Connection, memory: ctypes.Array, shape: tuple[int, ...], resize: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    slots = np.frombuffer(memory, np.uint8).reshape(shape)
+    slots = np.ctypeslib.as_array(memory).reshape(shape)
     try:
         while True:
             pipe.send(_decode_into(slots, resize, pipe.recv()))
@@ -196,7 +195,7 @@ def _serve(pipe: Connection, memory: ctypes.Array, shape: tuple[int, ...], resiz
 
 
 def _decode_into(slots: np.ndarray, resize: int, task: tuple) -> str | None:
-    """Decode every `step`-th image of a batch into its slot; the complaint about a bad image."""
+    """Decodes every `step`-th image of a batch into its slot; returns the error of a bad image."""
     slot, first, step, paths = task
     try:
         for image, path in zip(slots[slot, first::step], paths, strict=False):
@@ -225,12 +224,12 @@ class _Upload:
         return array
 
     def wait(self, slot: int) -> None:
-        """Waits until the slot's last copy is done and the slot may be written again."""
+        """Waits for the slot's last copy, after which the slot may be written again."""
         if slot in self._copied:
             self._copied.pop(slot).synchronize()
 
     def close(self) -> None:
-        """Unlocks the slots: the next stream's may lie where they were."""
+        """Unlocks the slots, whose addresses the next stream may get."""
         for slot in list(self._copied):
             self.wait(slot)
         self._cupy.cuda.runtime.hostUnregister(self._address)

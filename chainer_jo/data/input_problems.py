@@ -1,4 +1,4 @@
-"""All problems of an input, in one line."""
+"""Collected problems of an input, for one message."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from chainer_jo.errors import UserError
 
 
 class Problems:
-    """Problems of a data set by kind: a million bad lines still make a short text."""
+    """Problems of a data set, counted by kind: a million bad lines make a short message."""
 
     EXAMPLES = 3
 
@@ -14,9 +14,9 @@ class Problems:
         self._examples: dict[str, list[str]] = {}
         self._counts: dict[str, int] = {}
 
-    def add(self, what: str, example: str = "") -> None:
-        self._counts[what] = self._counts.get(what, 0) + 1
-        examples = self._examples.setdefault(what, [])
+    def add(self, kind: str, example: str = "") -> None:
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        examples = self._examples.setdefault(kind, [])
         if example and len(examples) < self.EXAMPLES:
             examples.append(example)
 
@@ -24,15 +24,15 @@ class Problems:
         return len(self._counts)
 
     def lines(self) -> list[str]:
-        """One line per kind: what, how often, and the first examples."""
+        """One line per kind, with its count and first examples."""
         lines = []
-        for what, count in self._counts.items():
-            examples = self._examples[what]
-            often = f" ({count} times)" if count > 1 else ""
-            lines.append(what + often + (": " + ", ".join(examples) if examples else ""))
+        for kind, count in self._counts.items():
+            examples = self._examples[kind]
+            times = f" ({count} times)" if count > 1 else ""
+            lines.append(kind + times + (": " + ", ".join(examples) if examples else ""))
         return lines
 
     def raise_if_any(self, where: str) -> None:
-        """Raises UserError with all of them in one line; the line begins with their place."""
+        """Raises UserError with all problems in one line, which begins with `where`."""
         if self._counts:
             raise UserError(f"{where}: " + "; ".join(self.lines()))

@@ -1,5 +1,4 @@
-"""Images, in memory or on disk, with the labels that they come with, right or wrong: the data of
-every run."""
+"""Images, in memory or on disk, with noisy and true labels: the data of every run."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ import numpy as np
 from chainer_jo.data.decoding import decode
 from chainer_jo.errors import UserError
 
-UNKNOWN = -1  # the true label of an image that has none
+UNKNOWN = -1  # true label of an image without a known one
 
 
 def as_keys(paths: Iterable[str]) -> np.ndarray:
@@ -25,18 +24,17 @@ def as_keys(paths: Iterable[str]) -> np.ndarray:
 
 
 def digest_keys(keys: np.ndarray, digest: hashlib._Hash) -> None:
-    """Feeds all keys (n,), and where each ends, to a hash."""
+    """Updates a hash with all keys (n,) and their lengths."""
     encoded = [key.encode() for key in keys]
     digest.update(b"".join(encoded))
-    digest.update(np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded))))
+    digest.update(np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded))).data)
 
 
 @dataclass(frozen=True, eq=False)
 class ImageFiles:
     """Images of any size and mode: image i is the file `root / keys[i]`.
 
-    `keys` are strings, (n,), see `as_keys`. Slices and index arrays give ImageFiles, as they give
-    arrays of an array of images.
+    `keys` are strings (n,), see `as_keys`. Indexing by slices and index arrays gives ImageFiles.
     """
 
     root: Path
@@ -52,20 +50,20 @@ class ImageFiles:
         return [f"{self.root}/{self.keys[i]}" for i in indices]
 
     def mean_colour(self, resize: int, crop: int) -> np.ndarray:
-        """Mean of all pixels as `decode` gives them: float64 (3,), from 0 to 255."""
+        """Mean over all pixels after `decode`: float64 (3,) in [0, 255]."""
         pixels = [decode(path, resize, crop) for path in self.paths(range(len(self)))]
         return np.mean(pixels, axis=(0, 1, 2))
 
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """One set of images.
+    """A set of images with labels.
 
     Attributes
     ----------
     images : uint8 (n, h, w, c), or n `ImageFiles`.
-    labels : int32 (n,), what the images come with.
-    true_labels : int32 (n,), UNKNOWN where they are not known.
+    labels : int32 (n,), possibly noisy.
+    true_labels : int32 (n,), or UNKNOWN.
     """
 
     images: np.ndarray | ImageFiles
@@ -81,13 +79,13 @@ class Labelled:
 
 @dataclass(frozen=True, eq=False)
 class LabelledData:
-    """A data set that comes with its noise: `train` is what labels are corrected in.
+    """A data set with noisy labels, to be corrected in `train`.
 
     Attributes
     ----------
-    name : what results computed from it are labelled with.
-    validation, test : scored by their `labels`; `test` may be missing.
-    parts : int (n,), which part each training image is in, if they are divided.
+    name : name of the data set in results.
+    validation, test : evaluated against their `labels`; `test` may be missing.
+    parts : int (n,), part of each training image for cross-validation, or None.
     """
 
     name: str
@@ -98,7 +96,7 @@ class LabelledData:
     parts: np.ndarray | None = None
 
     def without(self, part: int) -> LabelledData:
-        """The same with one part of the training images in the place of the validation set."""
+        """Data set with one part of the training images as the validation set instead."""
         left_out = self.parts == part
         train, validation = (
             self.train.take(np.flatnonzero(rows)) for rows in (~left_out, left_out)
@@ -106,7 +104,7 @@ class LabelledData:
         return LabelledData(self.name, self.class_names, train, validation, self.test)
 
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that follow from images and labels; of files, from their paths."""
+        """Digest (16 hexadecimal digits) of images, or of paths of files, and labels."""
         return self._fingerprint
 
     @cached_property
@@ -119,13 +117,13 @@ class LabelledData:
                 digest_keys(split.images.keys, digest)
             else:
                 digest.update(f"{split.images.dtype.str}{split.images.shape}".encode())
-                digest.update(np.ascontiguousarray(split.images))
-            digest.update(split.labels)
+                digest.update(np.ascontiguousarray(split.images).data)
+            digest.update(split.labels.data)
         return digest.hexdigest()[:16]
 
 
 def class_index(name: str, class_names: Sequence[str]) -> int:
-    """Index of a class by its name; only letters and digits count ("T-Shirt" is "tshirt").
+    """Index of a class by name, compared by letters and digits only ("T-Shirt" is "tshirt").
 
     Raises
     ------
@@ -143,7 +141,7 @@ def class_index(name: str, class_names: Sequence[str]) -> int:
 
 
 def by_value(name: str) -> tuple[list[tuple[Decimal | int, str]], str]:
-    """Sorting key by which "9" comes before "10"; the name itself tells "09" from "9"."""
+    """Natural sorting key: "9" before "10", and "09" before "9"."""
     runs = re.findall(r"[0-9]+|[^0-9]+", name)
     # Python makes no int of more than 4,300 digits.
     return [(Decimal(r), "") if r.isdecimal() else (-1, r) for r in runs], name

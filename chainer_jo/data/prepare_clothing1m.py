@@ -2,8 +2,8 @@
 
     python -m chainer_jo.data.prepare_clothing1m FOLDER [--write SMALL_FOLDER]
 
-Everything that is wrong is reported in one go. SMALL_FOLDER has the same layout and takes the place
-of FOLDER from then on; a run that was interrupted goes on where it stopped.
+All problems are reported at once. SMALL_FOLDER has the same layout and replaces FOLDER in training.
+An interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context, parent_process
@@ -26,11 +26,12 @@ from chainer_jo.data import clothing1m
 from chainer_jo.data.clothing1m import LAYOUT, Lists
 from chainer_jo.data.decoding import open_resized
 from chainer_jo.data.input_problems import Problems
+from chainer_jo.data.labelled_data import ImageFiles
 from chainer_jo.data.progress import Progress
 from chainer_jo.errors import Unfinished, UserError
 
 JPEG_QUALITY = 95
-#: Images per task of a process; an interrupted process finishes its task.
+#: Number of images per task; an interrupted process finishes its task.
 CHUNK = 32
 
 
@@ -41,27 +42,26 @@ def prepare(
     size: int = 256,
     processes: int | None = None,
 ) -> Lists:
-    """Check the list files and decode every image; with `write`, also leave small copies there.
+    """Checks the list files and decodes every image; with `write`, also writes small copies.
 
     Parameters
     ----------
     root
         Folder in the published layout.
     write
-        Folder for JPEGs of `size` x `size` pixels and copies of the list files. The list files
-        come last, so that a folder with all of them is whole.
+        Folder for JPEGs of `size` x `size` pixels and copies of the list files, written last, so
+        that a folder with all list files is whole.
     processes
         Decoding processes; one per CPU core when None.
 
     Returns
     -------
-    What the list files say.
+    Content of the list files.
 
     Raises
     ------
     UserError
-        naming every kind of problem of the whole set at once; or as soon as `write` cannot be
-        written to.
+        naming all kinds of problems at once, or as soon as `write` cannot be written to.
     """
     if processes is not None and processes < 1:
         raise UserError(f"--processes {processes}: expected at least 1")
@@ -72,25 +72,25 @@ def prepare(
     lists = clothing1m.parse(root, problems)
     total = sum(lists.sizes.values())
     progress = Progress(f"checking {root}", "images", total)
-    keys = (key for split in lists.splits.values() for key in split.images.keys)
-    with contextlib.closing(_each_image(root, keys, small, size, processes)) as complaints:
-        for done, complaint in enumerate(complaints, 1):
-            if complaint:
-                problems.add(*complaint)
+    sets = (split.images for split in lists.splits.values())
+    keys = (key for images in sets if isinstance(images, ImageFiles) for key in images.keys)
+    with contextlib.closing(_each_image(root, keys, small, size, processes)) as results:
+        for done, problem in enumerate(results, 1):
+            if problem:
+                problems.add(*problem)
             progress.update(done)
     progress.finish(total)
     problems.raise_if_any(f"Clothing1M folder {str(root)!r}")
     if small is not None:
         for name in LAYOUT:
-            content = (root / name).read_bytes()
-            files.write(small / name, lambda file, content=content: file.write(content))
+            files.write_bytes(small / name, (root / name).read_bytes())
     return lists
 
 
 def _each_image(
     root: Path, keys: Iterator[str], small: Path | None, size: int, processes: int | None
-) -> Iterator[tuple[str, str] | None]:
-    """In order, for every key: None, or (problem, key)."""
+) -> Generator[tuple[str, str] | None, None, None]:
+    """None or (problem, key) for every key, in order."""
     work = partial(_check_image, root, small, size)
     if processes == 1:
         yield from map(work, keys)
@@ -99,12 +99,12 @@ def _each_image(
     pool = ProcessPoolExecutor(processes, context, initializer=_end_with_parent)
     try:
         # Only this process handles Ctrl-C: processes that start now ignore it.
-        heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            complaints = pool.map(work, keys, chunksize=CHUNK)
+            results = pool.map(work, keys, chunksize=CHUNK)
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, heard)
-        yield from complaints
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        yield from results
     except BrokenExecutor:
         raise Unfinished("a process that decodes was killed; the same command goes on") from None
     finally:
@@ -115,7 +115,8 @@ def _end_with_parent() -> None:
     """Ends this process when its parent is killed."""
 
     def wait() -> None:
-        parent_process().join()
+        if (parent := parent_process()) is not None:
+            parent.join()
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
@@ -145,7 +146,7 @@ def _write(image: Image.Image, path: Path) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The command line; ends the process with 2 when the set is not sound, 130 if interrupted."""
+    """Command line; exit code 2 if there are problems, 130 if interrupted."""
     from chainer_jo.command_line import Parser, ending, say
 
     with ending():

@@ -1,4 +1,4 @@
-"""One line on stderr that says how far a long job is."""
+"""Progress bar of a long job, one line on stderr."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _WIDTH = 30
 
 
 class Progress:
-    """A bar where stderr is a terminal, a line every ten seconds where it is not.
+    """A bar if stderr is a terminal, otherwise a line every ten seconds.
 
     Parameters
     ----------
-    what : what is going on, first on the line.
-    unit : what is counted, e.g. "images".
-    total : the count at the end.
+    what : name of the job, first on the line.
+    unit : unit of the count, such as "images".
+    total : final count.
     """
 
     def __init__(self, what: str, unit: str, total: int) -> None:
@@ -27,13 +27,13 @@ class Progress:
         self._next = time.monotonic() + self._interval
 
     def update(self, done: int) -> None:
-        """Show how much is done; cheap, so call it often."""
+        """Shows the count; cheap, so call it often."""
         if time.monotonic() >= self._next:
             self._show(done)
             self._next = time.monotonic() + self._interval
 
     def finish(self, done: int) -> None:
-        """Show the last state and end the line."""
+        """Shows the final count and ends the line."""
         self._show(done)
         if self._live:
             print(file=sys.stderr)

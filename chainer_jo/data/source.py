@@ -1,4 +1,4 @@
-"""Finds the data set that --data names: by name, or by path."""
+"""Data set of --data, by name or by path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.tar_members import DAMAGED, open_tar
 from chainer_jo.errors import UserError
 
-#: Functions that load a data set, by its name. Add your own under a new name.
+#: Functions that load a data set, by name. Add your own under a new name.
 BY_NAME: dict[str, Callable[[], ImageData]] = {
     digits.NAME: digits.load,
     cifar10.NAME: cifar10.load,
@@ -25,21 +25,20 @@ TAR_ENDING = re.compile(r"\.(tar(\.\w+)?|t[a-z]z2?)$", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Source:
-    """A data set's name, and the function that loads it."""
+    """Name of a data set, and the function that loads it."""
 
     name: str
     load: Callable[[], ImageData]
 
 
 def find(spec: str) -> Source:
-    """The source that `spec` names; opens it no further than needed to tell what it is: CIFAR-10's
-    unpacked folder whole, since only its contents tell the official images from others.
+    """Source for a name in `BY_NAME` ('cifar10' is downloaded when loaded) or for a path.
 
-    A name in `BY_NAME` is that data set ('cifar10' is downloaded when loaded); anything else is a
-    path, but for 'cifar10-jpeg', which can be named where nothing has to be loaded. A folder or tar
-    of images is named after its file name, without its endings.
+    'cifar10-jpeg' is a name, too, if nothing has to be loaded. A folder or tar of images is named
+    after its file name, without endings. Only CIFAR-10's unpacked folder is read whole, to tell the
+    official images from others.
 
-    Raises UserError if there is nothing of that name, or it is none of these.
+    Raises UserError if there is no such name or path, or for a path of another kind.
     """
     if spec in BY_NAME:
         return Source(spec, BY_NAME[spec])

@@ -1,4 +1,4 @@
-"""The files and folders of a tar that anybody may have packed; nothing else that tars can have."""
+"""Files and folders of an untrusted tar; other kinds of members are refused."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import tarfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Self
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
 
-#: Errors of tarfile and of the decompressors if a file is no tar, or a damaged one.
+#: Errors of tarfile and of the decompressors for a file that is no tar, or a damaged one.
 DAMAGED = (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, ValueError, RecursionError)
-# Errors of the disk that come from a tar: a file in the place of a folder, a name that is too long.
+# Disk errors that a tar causes, such as a file in the place of a folder or a name that is too long.
 _BAD_NAME = (errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EILSEQ)
 # Images hardly compress: a tar that unpacks to more than both of these is a decompression bomb.
-_ALWAYS, _TIMES = 1 << 28, 100  # bytes, times its size
+_ALWAYS, _MAX_RATIO = 1 << 28, 100  # bytes, times its size
 _MIB = 1 << 20
 
 
 class _Header(tarfile.TarInfo):
-    """A header that neither fills the memory nor leads backwards in its tar."""
+    """Member header; refuses sizes that fill the memory or lead backwards in the tar."""
 
     @classmethod
-    def frombuf(cls, buf: bytes, encoding: str, errors: str) -> tarfile.TarInfo:
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
         header = super().frombuf(buf, encoding, errors)
         long = not header.isreg() and header.size > _MIB  # tarfile reads all but files at once
         if header.size < 0 or long or header.type == tarfile.GNUTYPE_SPARSE:
-            raise tarfile.ReadError(f"{header.size} bytes of type {header.type}")
+            raise tarfile.ReadError(f"{header.size} bytes of type {header.type!r}")
         return header
 
     def _proc_gnusparse_10(self, *_) -> None:  # the map of holes may be as long as the tar
@@ -40,35 +40,35 @@ class _Header(tarfile.TarInfo):
 
 @contextlib.contextmanager
 def open_tar(path: Path) -> Iterator[tarfile.TarFile]:
-    """The tar, compressed or not. Raises OSError, or one of `DAMAGED` if it is none."""
+    """Opens a tar, compressed or not. Raises OSError, or one of `DAMAGED` for another file."""
     with files.opened(path) as file, tarfile.open(fileobj=file, tarinfo=_Header) as archive:
         yield archive
 
 
 def is_tar(path: Path) -> bool:
-    """Whether a file begins as a tar does. Raises OSError if it cannot be read."""
+    """True if a file begins like a tar. Raises OSError if it cannot be read."""
     with contextlib.suppress(*DAMAGED), open_tar(path):
         return True
     return False
 
 
-#: The name of a member, and the content of a file or None for a folder.
+#: Name of a member, and content of a file or None for a folder.
 Member = tuple[PurePosixPath, IO[bytes] | None]
 
 
 @contextlib.contextmanager
 def read(path: Path, wanted: Callable[[PurePosixPath], bool]) -> Iterator[Iterator[Member]]:
-    """Gives the members of a tar that are wanted, in its order; each is read before the next one.
+    """Wanted members of a tar, in its order; each has to be read before the next.
 
     Raises
     ------
     UserError
-        in the body, too: for a damaged tar, one that unpacks to far more than its size, and a
-        wanted member that is neither file nor folder, or whose name leads out of the tar.
+        also in the body: for a damaged tar, a decompression bomb, and a wanted member that is
+        neither file nor folder or whose name leads out of the tar.
     """
     try:
         with open_tar(path) as archive:
-            yield _members(archive, max(_ALWAYS, _TIMES * path.stat().st_size), wanted)
+            yield _members(archive, max(_ALWAYS, _MAX_RATIO * path.stat().st_size), wanted)
     except UserError as error:
         raise UserError(f"image archive {str(path)!r}: {error}") from None
     except (*DAMAGED, OSError) as error:
@@ -83,7 +83,8 @@ def _members(
     archive: tarfile.TarFile, limit: int, wanted: Callable[[PurePosixPath], bool]
 ) -> Iterator[Member]:
     while (member := archive.next()) is not None:
-        archive.members.clear()  # a million would take a gigabyte
+        # A million would take a gigabyte. Type hints of Python do not have the attribute.
+        archive.members.clear()  # type: ignore[attr-defined]
         name, shown = PurePosixPath(member.name), f"{member.name[:200]!r}"
         if not 0 <= member.size <= limit - member.offset_data:
             raise UserError(f"{shown} unpacks to {member.size} bytes, expected {limit} at most")
@@ -98,9 +99,9 @@ def _members(
         if name.is_absolute() or ".." in name.parts or len(name.parts) > 100:
             raise UserError(f"{shown} leads out of it, or too deep; expected a path below it")
         yield name, archive.extractfile(member)
-    # tarfile takes a cut or garbled header for the end; the real end is two zero blocks.
+    # tarfile takes a damaged header for the end; the real end is two zero blocks.
     if archive.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
         raise tarfile.ReadError("its end is missing")
-    while archive.fileobj.read(_MIB):  # checksums are the last that comes
+    while archive.fileobj.read(_MIB):  # the checksum comes last
         if archive.fileobj.tell() > limit:
             raise tarfile.ReadError("more than zeros after its end")

@@ -1,4 +1,4 @@
-"""A tar of image files, unpacked once, so that each of them can be read on its own."""
+"""A tar of image files, unpacked once for random access."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _CONTENT, _COUNT = "content", "count"
 
 
 def unpack(path: Path) -> Path:
-    """Unpacks a tar below Chainer's data set folder; returns the folder, or the only folder in it.
+    """Unpacks a tar into the cache; returns the folder, or its only subfolder.
 
     Raises
     ------
     UserError
-        if the tar is refused, see `tar_members.read`, or there is no room; nothing is left then.
+        if the tar is refused, see `tar_members.read`, or the disk is full; nothing is left behind.
     """
     status = path.stat()
     digest = hashlib.sha256(f"{path}/{status.st_size}/{status.st_mtime_ns}".encode())
@@ -46,7 +46,7 @@ def _extract(path: Path, folder: Path) -> None:
 
 
 def _whole(folder: Path) -> Path:
-    """The content; OSError if a file is missing."""
+    """Folder of the content; ValueError if a file is missing."""
     if int((folder / _COUNT).read_text()) != _count(folder / _CONTENT):
         raise ValueError("files are gone")
     return folder / _CONTENT

@@ -1,8 +1,7 @@
 """Backends for convolution and batch normalisation; without one, stock Chainer computes.
 
-The functions of `chainer_jo.engine` ask `current_backend()` at every call and keep the answer for
-the backward pass. A backend is a set of operations on arrays and knows nothing of Variables or
-graphs.
+The functions of `chainer_jo.engine` ask `current_backend()` at every call and keep it for the
+backward pass. A backend is a set of operations on arrays, independent of Variables and graphs.
 """
 
 from __future__ import annotations
@@ -16,12 +15,10 @@ from typing import Any
 import chainer
 import numpy
 
-#: Of batch normalisation: Chainer's defaults.
+#: Chainer's defaults for batch normalisation.
 DECAY, EPS = 0.9, 2e-5
 
 Shape = tuple[int, ...]
-
-chainer.global_config.jo_backend = None
 
 
 class Unavailable(Exception):
@@ -32,28 +29,32 @@ class Backend(abc.ABC):
     """Array operations behind `chainer_jo.engine`; subclass it once per library.
 
     Arrays are NumPy's or CuPy's. Activations have the logical shape (n, c, h, w) and channels-last
-    memory, that is, they are `nhwc.transpose(0, 3, 1, 2)`; something else is accepted and copied
-    once. Their dtype is the backend's own (float32 for "fp32" and "tf32", a half precision for
+    memory, that is, they are `nhwc.transpose(0, 3, 1, 2)`; other layouts are accepted and copied
+    once. Their dtype is the backend's own (float32 for "fp32" and "tf32", a 16-bit type for
     "mixed"). Weights are float32 (o, c, kh, kw), C-contiguous; statistics, gamma, beta and all
-    gradients of parameters are float32. Results are new arrays, but for those of `as_activation`,
-    `to_float32` and `gradient_of` where the argument is that already. Arguments are never written
-    to, and neither is `accumulate`: the gradient that is there already, of the result's shape and
-    dtype, or None. A dtype that an operation does not know raises TypeError.
+    gradients of parameters are float32. Results are new arrays, except that `as_activation`,
+    `to_float32` and `gradient_of` may return their argument. Arguments are never written to;
+    `accumulate` is an existing gradient to add, of the result's shape and dtype, or None. An
+    operation raises TypeError for an unknown dtype.
     """
 
     name: str
     precision: str
-    #: What a loss is multiplied with before its backward pass, and every gradient divided by after.
+    #: Loss scale: factor of the loss before its backward pass, divided out of every gradient.
     loss_scale: float = 1.0
-    #: By link, what `replayed` has recorded; None where nothing is.
+    #: Recordings of `replayed`, by link; None if the backend does not record.
     recordings: MutableMapping[Any, Any] | None = None
 
-    #: On a CPU, how many threads an operation takes; results are reproducible for a fixed number.
+    #: Number of threads of an operation on a CPU; results are reproducible for a fixed number.
     threads: int | None = None
+
+    def recorder(self) -> Any:
+        """Another backend of this kind, for one recording; called if there are `recordings`."""
+        raise NotImplementedError
 
     @property
     def versions(self) -> dict[str, str]:
-        """Of the libraries behind it, by name."""
+        """Versions of the libraries, by name."""
         return {}
 
     @abc.abstractmethod
@@ -76,33 +77,33 @@ class Backend(abc.ABC):
 
     @abc.abstractmethod
     def conv2d_grad_weight(self, x: Any, gy: Any, W_shape: Shape, stride: int, pad: int) -> Any:
-        """Gradient with respect to W, of shape W_shape, as `gradient_of` takes it."""
+        """Gradient with respect to W, of shape W_shape, to be passed to `gradient_of`."""
 
     def keep_choices(self, folder: Path) -> None:  # noqa: B027 - most have nothing to choose
-        """Begins a run: what the backend chooses by measuring, and rounding depends on, is from
-        now on taken from and kept below a results folder, so that a continued run does the same."""
+        """Begins a run: measured choices, on which rounding depends, are from now on read from and
+        kept in a results folder, so that a resumed run rounds alike."""
 
     @property
     def choices(self) -> str | None:
-        """Digest of what has been chosen so for this run; None if there is nothing to choose."""
+        """Digest of the choices for this run; None if there is nothing to choose."""
         return None
 
     def gradient_of(self, W: Any, gradient: Any, accumulate: Any | None) -> Any:
-        """What `conv2d_grad_weight` gave, plus `accumulate` if given: float32, C-contiguous."""
+        """Result of `conv2d_grad_weight`, plus `accumulate` if given: float32, C-contiguous."""
         return gradient if accumulate is None else gradient + accumulate
 
     def step(self, weights: Sequence[tuple[Any, Any]]) -> AbstractContextManager[Mapping[int, Any]]:
-        """A forward and backward pass, for what is better done for all layers at once.
+        """Wraps one forward and backward pass, so that a backend can batch per-layer work.
 
         Parameters
         ----------
-        weights : float32 weights (o, c, kh, kw), which stay as they are inside, each with an array
-            of its shape that stands for its gradient.
+        weights : float32 weights (o, c, kh, kw), constant inside, each with an array of its shape
+            as the placeholder of its gradient.
 
         Returns
         -------
-        A context manager. It gives a mapping that after it holds, by address of the weights, the
-        gradients that are not in their parameters yet: of any float type and memory layout.
+        A context manager whose mapping holds, afterwards, the gradients that are not in their
+        parameters yet, by address of the weights: of any float type and memory layout.
         """
         return nullcontext({})
 
@@ -110,14 +111,13 @@ class Backend(abc.ABC):
     def batch_norm_relu_train(self, x: Any, gamma: Any, beta: Any) -> tuple[Any, Any, Any, Any]:
         """max(0, gamma (x - mean) / sqrt(var + EPS) + beta) with the batch's own statistics.
 
-        Returns y, mean (c,), var (c,; biased, the mean of squared deviations; or whatever
-        `move_averages` takes for it), and `saved`, what `batch_norm_relu_grad` wants to be handed
-        back.
+        Returns y, mean (c,), var (c,; biased, or any other form that `move_averages` expects), and
+        `saved`, for `batch_norm_relu_grad`.
         """
 
     @abc.abstractmethod
     def batch_norm_relu_test(self, x: Any, gamma: Any, beta: Any, mean: Any, var: Any) -> Any:
-        """The same with given statistics."""
+        """Batch normalisation and ReLU with given statistics."""
 
     @abc.abstractmethod
     def batch_norm_relu_grad(
@@ -146,7 +146,7 @@ class Backend(abc.ABC):
         return self.as_activation(xp.broadcast_to(per_pixel, (n, h, w, c)).transpose(0, 3, 1, 2))
 
     def matmul(self, a: Any, b: Any) -> Any:
-        """The product (m, n) of float32 a (m, k) and b (k, n), any of which may be transposed."""
+        """Product (m, n) of float32 a (m, k) and b (k, n), any of which may be transposed."""
         return a.dot(b)
 
     def linear(self, x: Any, W: Any, b: Any) -> Any:
@@ -154,7 +154,7 @@ class Backend(abc.ABC):
         return self.matmul(x, W.T) + b
 
     def sum_of_rows(self, a: Any) -> Any:
-        """The sum (n,) of the rows of float32 a (m, n)."""
+        """Sum (n,) of the rows of float32 a (m, n)."""
         return a.sum(axis=0)
 
     def add(self, a: Any, b: Any) -> Any:
@@ -168,8 +168,10 @@ def current_backend() -> Backend | None:
 
 
 def use_backend(backend: Backend | None) -> None:
-    """Make `backend` the one of this process.
+    """Sets the backend of this process; `chainer.using_config("jo_backend", backend)` sets it for a
+    block of code."""
+    # Chainer's configuration takes any name.
+    chainer.global_config.jo_backend = backend  # type: ignore[attr-defined]
 
-    For a block of code alone there is `chainer.using_config("jo_backend", backend)`.
-    """
-    chainer.global_config.jo_backend = backend
+
+use_backend(None)

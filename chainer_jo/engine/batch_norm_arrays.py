@@ -1,4 +1,4 @@
-"""Batch normalisation and ReLU in array operations, for shapes that a library has no engine for.
+"""Batch normalisation and ReLU in array operations, for shapes without an engine in a library.
 
 Activations are rows, float32 (m, c): one row per pixel, one column per channel.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NoReturn
 
 import chainer
@@ -15,10 +16,10 @@ from chainer_jo.engine.function_nodes import ByBackend, OnceBackward
 def batch_norm_relu(x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Variable:
     """relu(gamma (x - mean) / sqrt(var + EPS) + beta), per channel.
 
-    In training (`chainer.config.train`) mean and var are the batch's, and the running ones are
-    updated in place as `chainer.functions.batch_normalization` does:
-    running <- DECAY running + (1 - DECAY) batch, the variance taken unbiased. Otherwise the running
-    ones are used as they are.
+    In training (`chainer.config.train`) mean and var are the batch's, and the running statistics
+    are updated in place as by `chainer.functions.batch_normalization`:
+    running <- DECAY running + (1 - DECAY) batch, with the unbiased variance. In test mode the
+    running statistics are used.
 
     Parameters
     ----------
@@ -31,7 +32,7 @@ def batch_norm_relu(x: Any, gamma: Any, beta: Any, running_mean: Any, running_va
         return F.relu(_stock(x, gamma, beta, running_mean, running_var))
     if not chainer.config.train:
         return ByBackend(
-            lambda *inputs: backend.batch_norm_relu_test(*inputs, running_mean, running_var),
+            partial(backend.batch_norm_relu_test, mean=running_mean, var=running_var),
             [_no_gradient] * 3,
         ).apply((x, gamma, beta))[0]
     node = BatchNormReLU(backend)
@@ -74,7 +75,7 @@ class BatchNormReLU(OnceBackward):
 
 
 def _no_gradient(gy: Any) -> NoReturn:
-    """No training step needs it."""
+    """Raises RuntimeError: no training step needs this gradient."""
     raise RuntimeError(
         "batch_norm_relu: no gradient in test mode, expected chainer.config.train, or the stock "
         "backend"

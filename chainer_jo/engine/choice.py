@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import chainer
@@ -21,23 +22,21 @@ _logger = logging.getLogger(__name__)
 
 
 def choose_backend(device: Any, precision: str = "fp32", engine: str = "auto") -> Backend | None:
-    """The best backend for a device, or None where stock Chainer has to do.
+    """Fastest backend for a device, or None for stock Chainer.
 
-    There is one for each device and precision in a process, so that what it has worked out for a
-    shape serves every run.
+    A process has one backend per device and precision, whose plans serve every run.
 
     Parameters
     ----------
     device : chainer.backend.Device or anything `chainer.get_device` takes, or "cpu", or "cuda".
     precision : one of PRECISIONS.
-    engine : one of ENGINES. "auto" takes the device's own library, or else stock Chainer, with one
-        notice.
+    engine : one of ENGINES. "auto" takes the device's own library, or stock Chainer with a notice.
 
     Raises
     ------
     UserError
-        Unknown precision or engine, an engine asked for by name that cannot work here, or a
-        precision that neither the engine nor stock Chainer has on this machine.
+        Unknown precision or engine, an engine that is not available, or a precision that neither
+        the engine nor stock Chainer has on this machine.
     """
     if precision not in PRECISIONS:
         raise UserError(f"precision: {precision!r}, expected one of {', '.join(PRECISIONS)}")
@@ -69,14 +68,16 @@ def _is_cpu(device: Any) -> bool:
 
 
 def _number(device: Any) -> int:
-    """Of a GPU, the current one for "cuda"; 0 for a CPU."""
+    """Number of a GPU, the current one for "cuda"; 0 for a CPU."""
     if _is_cpu(device) or not cuda.available:
         return 0
-    return (cuda.Device() if device == "cuda" else chainer.get_device(device).device).id
+    gpu = None if device == "cuda" else chainer.get_device(device)
+    return (gpu.device if isinstance(gpu, cuda.GpuDevice) else cuda.Device()).id
 
 
 @functools.cache
 def _load(engine: str, number: int, precision: str) -> Backend:
+    load: Callable[[str], Backend]
     try:
         if engine == "onednn":
             from chainer_jo.engine.cpu.onednn import load

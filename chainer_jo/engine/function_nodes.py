@@ -10,42 +10,41 @@ from chainer import FunctionNode, Variable
 
 
 class OnceBackward(FunctionNode):
-    """Backward runs once: it lets go of what forward kept, so that the memory is reused at once.
+    """Frees its saved tensors in backward; no double backprop.
 
-    Gradients are arrays without a graph. Both a second backward pass and one that is to be
-    differentiated again raise RuntimeError, the latter since a derivative of theirs would be taken
-    for 0. Stock Chainer's functions can do both.
+    Gradients are arrays without a graph. A second backward pass raises RuntimeError, and so does
+    one with double backprop, whose second derivative would silently be 0.
     """
 
-    _kept: tuple | None = None
+    _saved: tuple | None = None
 
     def keep(self, *values: Any) -> None:
-        """Called by forward: what `take` will give, if there is to be a backward pass."""
+        """Saves values in forward for `take`, if there is to be a backward pass."""
         if chainer.config.enable_backprop:
-            self._kept = values
+            self._saved = values
 
     def take(self) -> tuple:
-        """Called by backward: what forward has kept, and no longer is."""
+        """Returns and frees the saved values, in backward."""
         if chainer.config.enable_backprop:
             raise RuntimeError(
                 f"{self.label}: its gradient has no derivative, expected backward without "
                 "enable_double_backprop"
             )
-        if self._kept is None:
+        if self._saved is None:
             raise RuntimeError(
                 f"{self.label}: backward has run already, expected once for each forward pass"
             )
-        kept, self._kept = self._kept, None
-        return kept
+        saved, self._saved = self._saved, None
+        return saved
 
 
 class ByBackend(FunctionNode):
-    """A function of a backend that keeps nothing of its inputs.
+    """A backend's function whose gradients do not depend on its inputs.
 
     Parameters
     ----------
-    function : gives the result, of the input arrays.
-    gradients : for each input a callable that gives its gradient, of the result's.
+    function : from the input arrays to the result.
+    gradients : per input, a callable from the result's gradient to the input's gradient.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Where a network begins and ends: images in, one float32 vector per image and scores out."""
+"""First and last layers of a network: conversion of images, global average pooling, dense layer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chainer_jo.engine.function_nodes import ByBackend
 
 
 def as_activation(x: Any) -> Variable:
-    """x (n, c, h, w), float32, in the dtype and the memory layout that the backend computes in."""
+    """x (n, c, h, w) float32 in the backend's dtype and memory layout."""
     backend = current_backend()
     if backend is None:
         return chainer.as_variable(x)

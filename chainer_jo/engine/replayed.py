@@ -1,6 +1,6 @@
-"""A network's passes as a list of calls: run by Chainer once, then repeated without it.
+"""Recorded forward and backward passes, replayed without Chainer.
 
-On a small network what Chainer, NumPy and ctypes do around the arithmetic takes as long as it does.
+On a small network the overhead of Chainer, NumPy and ctypes takes as long as the arithmetic.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from chainer_jo.engine.function_nodes import OnceBackward
 
 
 def replayed(function: Callable[[Any], Variable], link: chainer.Link, x: Any) -> Variable:
-    """`function(x)`; in training from a recording, where the backend makes one.
+    """`function(x)`; in training from a recording, if the backend records.
 
-    Gradients that come from a recording are in the same arrays every time: the next backward pass
-    overwrites them.
+    Gradients from a recording are always in the same arrays: the next backward pass overwrites
+    them.
 
     Parameters
     ----------
-    function : made of this package's functions alone; depends on nothing that changes but x,
-        parameters of `link`, each used once, and running statistics, persistent arrays below it.
-        Where a parameter is not C-contiguous nothing is recorded: what is computed with is a copy.
-    x : float32 (n, c, h, w). What needs its gradient is not recorded, nor is another shape than
-        that of the first call, nor a call before the backward pass of the last one.
+    function : composed of this package's functions alone; depends only on x, parameters of `link`,
+        each used once, and persistent arrays below `link`. All have to be C-contiguous to be
+        recorded, since others are copied.
+    x : float32 (n, c, h, w). A call is not recorded if x needs a gradient or has another shape than
+        in the first call, or before the backward pass of the last call.
     """
     backend, config = current_backend(), chainer.config
     if backend is None or backend.recordings is None or not config.train:
@@ -49,17 +49,18 @@ def replayed(function: Callable[[Any], Variable], link: chainer.Link, x: Any) ->
 
 
 class Recording:
-    """The calls that are a forward and a backward pass, and the arrays that they work on."""
+    """Calls of one forward and one backward pass, and their arrays."""
 
     def __init__(self, recorder: Any, link: chainer.Link, x_shape: tuple[int, ...]) -> None:
         self._recorder = recorder
         self.parameters = list(link.params())
-        self._arrays = [(parameter, "array", parameter.array) for parameter in self.parameters]
+        self._arrays: list[tuple[Any, str, Any]] = [(p, "array", p.array) for p in self.parameters]
         for part in link.links(skipself=True):
             self._arrays += [(part, name, getattr(part, name)) for name in part._persistent]
         self._contiguous = all(array.flags.c_contiguous for _, _, array in self._arrays)
         self._x = recorder.empty(x_shape)
-        self._y = self._gy = None
+        self._y: Any = None
+        self._gy: Any = None
         self._gradients: list[Variable | None] = []
         self._forward: list[Callable[[], object]] = []
         self._backward: list[Callable[[], object]] = []
@@ -67,21 +68,21 @@ class Recording:
 
     @property
     def calls(self) -> list[Callable[[], object]]:
-        """What is repeated."""
+        """All recorded calls."""
         return [*self._forward, *self._backward]
 
     def is_of_these_arrays(self) -> bool:
-        """Whether parameters and running statistics are where they were."""
+        """True if parameters and running statistics are still the recorded arrays."""
         return all(getattr(owner, name) is array for owner, name, array in self._arrays)
 
     def is_for(self, x: Variable) -> bool:
-        """Whether x is of this shape, no backward pass is to come, and arrays are not copied."""
+        """True if x has the recorded shape, no backward pass is due, and no array is copied."""
         latest = self._latest()
         free = latest is None or not latest.waits
         return self._contiguous and free and x.shape == self._x.shape
 
     def forward(self, node: Replay, function: Callable, x: Any) -> Any:
-        """The function's value; keeps in `node` the graph, if there is one."""
+        """Value of the function; saves the graph, if there is one, in `node`."""
         self._latest = weakref.ref(node)
         numpy.copyto(self._x, x)
         if self._backward:
@@ -96,22 +97,22 @@ class Recording:
         return self._y.copy()
 
     def backward(self, y: Variable | None, gy: Any) -> list[Variable | None]:
-        """Gradients by parameter, None for those that the function does not use."""
+        """Gradients by parameter, None for parameters that the function does not use."""
         if y is None:
             numpy.copyto(self._gy, gy)
             for call in self._backward:
                 call()
             return self._gradients
         self._gy = gy.copy()
-        y.grad = self._gy
-        there = [parameter.grad_var for parameter in self.parameters]
+        y.grad_var = Variable(self._gy)
+        existing = [parameter.grad_var for parameter in self.parameters]
         for parameter in self.parameters:
             parameter.cleargrad()
         with self._recorded() as calls:
             y.backward()
         self._gradients = [parameter.grad_var for parameter in self.parameters]
         self._backward = calls
-        for parameter, gradient in zip(self.parameters, there, strict=True):
+        for parameter, gradient in zip(self.parameters, existing, strict=True):
             parameter.grad_var = gradient
         return self._gradients
 
@@ -136,8 +137,8 @@ class Replay(OnceBackward):
 
     @property
     def waits(self) -> bool:
-        """Whether the backward pass is to come."""
-        return self._kept is not None
+        """True if the backward pass is due."""
+        return self._saved is not None
 
     def forward(self, inputs: tuple) -> tuple:
         self.retain_inputs(())
@@ -145,16 +146,16 @@ class Replay(OnceBackward):
 
     def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs) -> tuple:
         (y,) = self.take()
-        # What is there already may be in the arrays that are written now.
-        there = [None if g is None else g.array.copy() for g in grad_inputs]
+        # Existing gradients may be in the arrays that are written now.
+        existing = [None if g is None else g.array.copy() for g in grad_inputs]
         gradients = self._recording.backward(y, grad_outputs[0].array)
         return tuple(
-            _sum(gradients[i - 1], g) for i, g in zip(target_input_indexes, there, strict=True)
+            _sum(gradients[i - 1], g) for i, g in zip(target_input_indexes, existing, strict=True)
         )
 
 
-def _sum(gradient: Variable | None, there: Any | None) -> Variable | None:
-    if there is None:
+def _sum(gradient: Variable | None, existing: Any | None) -> Variable | None:
+    if existing is None:
         return gradient
-    total = there if gradient is None else there + gradient.array
+    total = existing if gradient is None else existing + gradient.array
     return Variable(total, requires_grad=False)

@@ -1,11 +1,12 @@
-"""The paper: Sections 4, 5.1 and 5.2, and Appendix A. Imports `engine` and `data`.
+"""The paper: joint optimisation of network parameters theta and labels Y on noisy labels.
 
 In the order of the paper:
 
-- the joint problem (Section 4.1, Algorithm 1): `soft_labels`, `updater`, `extensions.epoch_end`;
-- the losses (Sections 3 and 4, eqs. 1 to 12): `losses`, `objectives`;
-- data sets and noise (Section 5.1): `task`, `noise`, `pseudo_labels`;
+- alternating optimisation (Section 4.1, Algorithm 1): theta in `updater`, Y in `soft_labels`, both
+  in turn by `extensions.epoch_end`;
+- the loss L = L_c + alpha L_p + beta L_e (Section 4.2, eqs. 5 to 12): `losses`, `objectives`;
+- data sets and label noise (Section 5.1, eq. 13): `task`, `noise`, `pseudo_labels`;
 - implementation (Section 5.2): `augmentation`, `iterator`, `images`, `optimizers`, `extensions`;
-- baselines (Section 5.6): `forward_correction`, `crf`, `cnn_crf`;
-- the networks (Appendix A, Section 5.8): `preact_resnet`, `resnet50`, `resnet50_weights`.
+- baselines (Sections 2.2 and 5.6): `forward_correction`, `crf`, `cnn_crf`;
+- networks (Appendix A, Section 5.8): `preact_resnet`, `resnet50`, `resnet50_weights`.
 """

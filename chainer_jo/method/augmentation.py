@@ -1,7 +1,6 @@
-"""Pixels to network input, batch by batch: mean subtraction, random crop, flip (Section 5.2).
+"""Preprocessing and data augmentation (Section 5.2): mean subtraction, random crops and flips.
 
-Everything random is drawn for a whole epoch at once, so that an epoch can be repeated from its
-seed; applying it is one pass of array operations over the batch, without a loop over images.
+Crops and flips are drawn for a whole epoch at once, so that an epoch can be repeated from its seed.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ _MAX_PAD = np.iinfo(np.int8).max // 2
 
 
 def mean_image(images: np.ndarray) -> np.ndarray:
-    """The mean over uint8 images (n, h, w, c) in units of [0, 1], float32 (h, w, c)."""
+    """Mean image, float32 (h, w, c) in [0, 1], of uint8 images (n, h, w, c)."""
     # Summed as integers: exact, whatever the order and the number of images.
     return (images.sum(axis=0, dtype=np.uint64) / (255 * len(images))).astype(np.float32)
 
 
 def normalise(images: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """uint8 images (n, h, w, c) scaled to [0, 1] less the mean image (h, w, c), float32."""
+    """Mean subtraction: uint8 images (n, h, w, c) in [0, 1] minus the mean image, float32."""
     pixels = np.multiply(images, _SCALE)
     pixels -= mean
     return pixels
@@ -31,12 +30,12 @@ def normalise(images: np.ndarray, mean: np.ndarray) -> np.ndarray:
 def draw(
     rng: np.random.Generator, n: int, pad: int, flip: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What happens to each of the n images of an epoch.
+    """Random crops and flips of the n images of an epoch.
 
     Returns
     -------
     dy, dx : int8 (n,), the crop's corner in the padded image, uniform over 0..2 * pad.
-    flips : bool (n,), whether the crop is mirrored, with probability 1/2; False where `flip` is.
+    flips : bool (n,), True with probability 1/2; all False without `flip`.
     """
     if not 0 <= pad <= _MAX_PAD:
         raise UserError(f"padding {pad}: expected 0 to {_MAX_PAD} pixels")
@@ -56,12 +55,12 @@ def apply(
     flips: np.ndarray,
     pad: int,
 ) -> np.ndarray:
-    """Normalise, pad with zeros (after mean subtraction), crop to size, mirror left to right.
+    """Mean subtraction, zero padding, crop to the original size, horizontal flip.
 
     Parameters
     ----------
     images : uint8 (n, h, w, c); mean : float32 (h, w, c).
-    dy, dx, flips : (n,), this batch's part of what `draw` gave for the same `pad`.
+    dy, dx, flips : (n,), drawn by `draw` with the same `pad`.
 
     Returns
     -------

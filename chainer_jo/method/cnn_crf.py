@@ -2,14 +2,15 @@
 
 import chainer
 import numpy as np
+from chainer import initializers
 
 from chainer_jo.errors import UserError
 from chainer_jo.method.crf import CRFLoss, auxiliary_log_posterior, e_step, joint_probabilities
 from chainer_jo.method.objectives import Objective, check_transition, is_prior
 
-#: Weight k of the auxiliary distribution p_aux(z | y) in the E-step, before and after it falls.
+#: Weight k of the auxiliary distribution p_aux(z | y) in the E-step: first and final value.
 K_START, K_END = 40.0, 5.0
-#: Part of the schedule over which k falls linearly.
+#: Fraction of the epochs over which k falls linearly.
 ANNEALED = 0.1
 
 
@@ -18,17 +19,16 @@ class CNNCRF(Objective):
 
     Called on logits (n, 2c) float32, the outputs [a, b] of the network's two heads, and noisy
     labels (n, c) float32: the E-step in closed form, then the loss whose descent is the M-step
-    (`chainer_jo.method.crf`). After a call ``probabilities`` holds the marginal p(z | x) of the
-    batch (n, c), without a graph, and ``terms`` the 0-d array of the loss.
+    (`chainer_jo.method.crf`). ``probabilities`` are the marginals p(z | x) of the batch (n, c).
 
-    W (c, c) is a parameter of this Link, so the optimizer has to be set up on it too. It starts at
-    zero: clean and noisy label independent given the image, no preference for any pair.
+    W (c, c) is a parameter of this Link, so the optimizer has to be set up on it too. W starts at
+    zero: clean and noisy label are independent given the image.
 
     Parameters
     ----------
-    transition : T (c, c), T_ij = p(noisy j | true i): the true one, of the injected noise.
+    transition : true T (c, c) of the injected noise, T_ij = p(noisy j | true i).
     prior : prior of the clean classes (c,), positive and summing to 1.
-    epochs : length of the schedule, at least 1.
+    epochs : number of training epochs, at least 1.
 
     Raises
     ------
@@ -38,6 +38,7 @@ class CNNCRF(Objective):
 
     #: The heads a and b.
     heads = 2
+    k: float
 
     def __init__(self, transition: np.ndarray, prior: np.ndarray, epochs: int) -> None:
         super().__init__()
@@ -52,15 +53,14 @@ class CNNCRF(Objective):
         self.add_persistent("k", K_START)
         self.add_persistent("log_auxiliary", auxiliary_log_posterior(transition, prior))
         with self.init_scope():
-            self.W = chainer.Parameter(0.0, transition.shape)
+            self.W = chainer.Parameter(initializers.Zero(), transition.shape)
 
     def start_epoch(self, epoch: int) -> bool:
-        """Sets k for the epoch that starts, counted from 0, at which k is `K_START`; returns
-        whether it is another k."""
-        before = self.k
-        done = min(epoch / self.annealing_epochs, 1.0)
-        self.k = K_START + done * (K_END - K_START)
-        return self.k != before
+        """Sets k for an epoch, counted from 0 (k = `K_START`); returns True if k changes."""
+        previous = self.k
+        progress = min(epoch / self.annealing_epochs, 1.0)
+        self.k = K_START + progress * (K_END - K_START)
+        return self.k != previous
 
     def forward(self, logits: chainer.Variable, labels) -> chainer.Variable:
         expected = e_step(logits.array, self.W.array, labels, self.log_auxiliary, self.k)
@@ -71,5 +71,5 @@ class CNNCRF(Objective):
         return loss
 
     def predict(self, logits: chainer.Variable):
-        """Marginals p(z | x) (n, c) of logits (n, 2c), as an array; predict their arg max."""
+        """Marginals p(z | x) (n, c) of logits (n, 2c), as an array; the prediction is arg max."""
         return joint_probabilities(chainer.as_array(logits), self.W.array).sum(axis=2)

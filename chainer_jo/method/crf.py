@@ -1,8 +1,7 @@
-"""The CRF over a clean and a noisy label of CNN-CRF (Vahdat 2017): E-step and M-step loss.
+"""E-step and M-step loss of CNN-CRF (Vahdat 2017), a CRF over the clean and the noisy label.
 
 For c classes, p(z, y | x) is proportional to exp(a(x)_z + b(x)_y + W_zy), z the clean and y the
-noisy label. Arrays over pairs are (n, c, c), indexed [image, z, y]; with only c^2 pairs everything
-is exact.
+noisy label. Arrays over pairs are (n, c, c), indexed [image, z, y]; inference is exact.
 """
 
 import chainer
@@ -32,7 +31,7 @@ def joint_probabilities(logits, W):
 def auxiliary_log_posterior(transition: np.ndarray, prior: np.ndarray) -> np.ndarray:
     """log p_aux(z | y), (c, c) float32 indexed [z, y], by Bayes from T (c, c) and z's prior (c,).
 
-    A label y that T never produces says nothing about z: its column is the prior.
+    The column of a label y that T never produces is the prior.
     """
     joint = prior[:, None] * transition
     evidence = joint.sum(axis=0)

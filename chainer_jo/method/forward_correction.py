@@ -17,9 +17,9 @@ class ForwardCorrectionLoss(chainer.FunctionNode):
     transition : T (c, c) float32, T_ij = p(noisy j | true i), constant.
 
     After the call ``probabilities`` holds s (n, c), the posterior of the true class. With u = T y,
-    the probability of the noisy label under each true class, the loss is -log sum_z s_z u_z; it is
-    computed from log s, so it stays finite however sure the network is and wherever T is zero. Only
-    a label that T rules out for every true class (u = 0) has no finite loss. Differentiable once.
+    the probability of the noisy label under each true class, the loss is -log sum_z s_z u_z. It is
+    computed from log s and is infinite only if T rules out the label for every true class (u = 0).
+    Differentiable once.
     """
 
     def __init__(self, labels, transition):
@@ -47,7 +47,7 @@ class ForwardCorrectionLoss(chainer.FunctionNode):
 
 
 def _product(a, b):
-    """a b, by the backend: a CUDA graph may hold its products of matrices, and not CuPy's."""
+    """Matrix product a b by the backend, since a CUDA graph cannot hold CuPy's own."""
     backend = current_backend()
     return a @ b if backend is None else backend.matmul(a, b)
 

@@ -1,4 +1,4 @@
-"""The images of one set as the network wants them, wherever they are kept."""
+"""Images of one set as network input, from memory or from disk (Section 5.2)."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from chainer import backend
 
 from chainer_jo.data.image_stream import ImageStream
 from chainer_jo.data.labelled_data import ImageFiles
-from chainer_jo.engine import cuda as device
+from chainer_jo.engine.cuda import is_on_gpu, kernels
 from chainer_jo.method import augmentation
 from chainer_jo.method.iterator import Batch, BatchIterator
 
-#: Images per forward pass in test mode.
+#: Number of images per forward pass in test mode.
 BATCH = 500
 
 
 class Images(ABC):
-    """What the updater and the evaluation ask of images; `StreamedImages` are on disk."""
+    """Images for training and evaluation; `StreamedImages` are on disk."""
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     def fetch(self, batch: Batch) -> tuple[Any, ...]:
-        """Moves the parts of a batch that are not on the device yet; called once a step."""
+        """Arrays of a batch that are not on the device yet; called once a step."""
         return ()
 
     @abstractmethod
     def augmented(self, batch: Batch, *fetched: Any) -> Any:
-        """The images of a training batch, float32, as it draws them, given what was fetched; made
-        of device arrays alone, so that a CUDA graph can hold it."""
+        """Augmented images of a training batch, float32, given the arrays from `fetch`; by device
+        operations alone, so that a CUDA graph can hold it."""
 
     @abstractmethod
     def in_order(self) -> Iterator[Any]:
-        """All images once as they are, float32, part by part."""
+        """All images once, not augmented, float32, batch by batch."""
 
 
 class ImagesInMemory(Images):
-    """Images on the device; `NetworkInput` prepares them as the paper does."""
+    """Images on the device."""
 
     @abstractmethod
     def plain(self, part: slice) -> Any:
-        """The images of a slice as they are, float32."""
+        """Images of a slice, not augmented, float32."""
 
     def in_order(self) -> Iterator[Any]:
         for start in range(0, len(self), BATCH):
@@ -54,13 +54,13 @@ class ImagesInMemory(Images):
 
 
 class NetworkInput(ImagesInMemory):
-    """Images uint8 (n, h, w, c) of one set, given out as float32 (b, c, h, w), mean-subtracted, in
+    """CIFAR-10's preprocessing: uint8 images to mean-subtracted float32 (b, c, h, w), in
     channels-last memory.
 
     Parameters
     ----------
     images : uint8 (n, h, w, c), on the device.
-    mean : float32 (h, w, c), the mean of the training images, in [0, 1].
+    mean : mean training image, float32 (h, w, c) in [0, 1].
     pad : zero pixels on each side before a crop.
     """
 
@@ -73,9 +73,9 @@ class NetworkInput(ImagesInMemory):
         return len(self.images)
 
     def augmented(self, batch: Batch) -> np.ndarray:
-        """The images of a training batch, cropped and flipped as it says."""
-        if device.is_on_gpu(self.images):
-            x = device.kernels.network_input(self.images, self.mean, batch, self.pad)
+        """Cropped and flipped images of a training batch."""
+        if is_on_gpu(self.images):
+            x = kernels.network_input(self.images, self.mean, batch, self.pad)
         else:
             x = augmentation.apply(
                 self.images[batch.indices], self.mean, batch.dy, batch.dx, batch.flips, self.pad
@@ -83,23 +83,19 @@ class NetworkInput(ImagesInMemory):
         return x.transpose(0, 3, 1, 2)
 
     def plain(self, part: slice) -> np.ndarray:
-        """The images of a slice as they are."""
-        normalise = (
-            device.kernels.network_input
-            if device.is_on_gpu(self.images)
-            else augmentation.normalise
-        )
+        """Images of a slice, neither cropped nor flipped."""
+        normalise = kernels.network_input if is_on_gpu(self.images) else augmentation.normalise
         return normalise(self.images[part], self.mean).transpose(0, 3, 1, 2)
 
 
 class Preparation:
-    """Mean subtraction (Section 5.2), and the channel order and scale that the network expects.
+    """Clothing1M's preprocessing: mean subtraction, channel order and scale.
 
     Parameters
     ----------
-    mean, std : of the channels in that order, on the scale of 0 to 255.
+    mean, std : per channel, in the order ``channels``, in [0, 255].
     channels : "RGB" or "BGR".
-    send : brings arrays to the device.
+    send : function that copies arrays to the device.
     """
 
     def __init__(
@@ -114,21 +110,20 @@ class Preparation:
         self._step = -1 if channels == "BGR" else 1
 
     def __call__(self, pixels: Any) -> Any:
-        """uint8 (b, h, w, 3) to float32 (b, 3, h, w), in channels-last memory, on their device."""
+        """Pixels uint8 (b, h, w, 3) as float32 (b, 3, h, w), in channels-last memory."""
         x = (pixels[..., :: self._step].astype(np.float32) - self._mean) * self._scale
         return x.transpose(0, 3, 1, 2)
 
 
 class StreamedImages(Images):
-    """The images of one set that stay on disk, a million of them.
+    """Images on disk (Clothing1M has a million), decoded ahead of training.
 
     Parameters
     ----------
-    files : where they are.
-    stream : decodes; it may be shared by several sets, of which one is read at a time.
-    prepare : makes network input of pixels.
-    order : what gives out the batches of images that are trained on, to decode ahead; None for
-        others.
+    files : paths.
+    stream : decoder; several sets may share it, and are read one at a time.
+    prepare : preprocessing.
+    order : iterator of the training batches, to decode ahead; None for evaluation only.
     """
 
     def __init__(
@@ -142,14 +137,16 @@ class StreamedImages(Images):
         self._stream = stream
         self._prepare = prepare
         self._order = order
-        self._pixels: Iterator[Any] | None = None
+        self._pixels: Iterator[Any] = iter(())
         self._expected: deque[np.ndarray] = deque()
 
     def __len__(self) -> int:
         return len(self._files)
 
     def fetch(self, batch: Batch) -> tuple[Any]:
-        """The pixels of a batch, uint8 (b, h, w, 3); those to come are decoded meanwhile."""
+        """Pixels of a batch, uint8 (b, h, w, 3); the next batches are decoded meanwhile."""
+        if self._order is None:
+            raise RuntimeError("batch of images that no iterator gives out, expected `in_order`")
         if not self._stream.is_reading(self._pixels):
             # At the beginning, and after another set of images has been read.
             now = backend.CpuDevice().send(batch.indices)
@@ -168,11 +165,11 @@ class StreamedImages(Images):
         return self._files.paths(indices)
 
     def augmented(self, batch: Batch, pixels: Any) -> Any:
-        """A training batch of these pixels: float32 (b, 3, h, w), neither cropped nor flipped."""
+        """Training batch of these pixels: float32 (b, 3, h, w), neither cropped nor flipped."""
         return self._prepare(pixels)
 
     def in_order(self) -> Iterator[Any]:
-        """All images once, as many at a time as the stream holds; ends any other reading of it."""
+        """All images once, in batches of the stream's size; ends any other reading."""
         size = self._stream.batch_size
         parts = (np.arange(i, min(i + size, len(self))) for i in range(0, len(self), size))
         yield from map(self._prepare, self._stream.batches(map(self._files.paths, parts)))

@@ -1,4 +1,4 @@
-"""The order of the training images and their augmentation, drawn for a whole epoch at a time."""
+"""Training batches: image order and augmentation, drawn per epoch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chainer_jo.method import augmentation
 
 @dataclass(frozen=True)
 class Batch:
-    """Which images, and how each is cropped and flipped: arrays of shape (batch size,).
+    """Indices, crops and flips of a batch's images: arrays of shape (batch size,).
 
     ``indices`` int64 into the training images; ``dy``, ``dx`` crop offsets in pixels; ``flips``
     bool.
@@ -36,25 +36,25 @@ class Batch:
 
 
 class BatchIterator(chainer.dataset.Iterator):
-    """Yields `Batch` es of always as many images, epoch after epoch without end.
+    """Endless iterator of fixed-size batches.
 
-    The batch that reaches the end of an epoch is filled from the order of the next one, as in
-    Chainer's ``SerialIterator``. What an epoch draws depends on (seed, step, epoch) alone, so that
-    a continued run needs no state of a random number generator.
+    The last batch of an epoch is filled from the next epoch, as in Chainer's ``SerialIterator``.
+    Order and augmentation depend only on (seed, step, epoch), so that a resumed run needs no state
+    of a random number generator.
 
     Parameters
     ----------
     size : number n of training images, at least ``batch_size``.
     batch_size : images per batch.
-    seed, step : the run's seed, and 1 or 2 for the first or second step of the method.
+    seed, step : seed of the run; 1 or 2, the step of the method (Section 4.3).
     pad : zero pixels on each side before the random crop.
-    flip : whether half of the images are flipped horizontally.
-    send : brings the arrays of a whole epoch to where they are used, a device's ``send``.
+    flip : True to flip half of the images horizontally.
+    send : function that copies the arrays of an epoch to the device.
 
     Raises
     ------
     UserError
-        if there are fewer images than a batch has.
+        if there are fewer images than one batch.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class BatchIterator(chainer.dataset.Iterator):
         self._plan = self._draw(0)
 
     def _draw(self, epoch: int) -> Batch:
-        """One epoch, as one batch."""
+        """All images of an epoch, as one batch."""
         seed, step = self._draws
         order = seeds.generator(seed, "order", step, epoch).permutation(self.size)
         rng = seeds.generator(seed, "augmentation", step, epoch)
@@ -104,7 +104,7 @@ class BatchIterator(chainer.dataset.Iterator):
         return batch
 
     def upcoming(self) -> Iterator[np.ndarray]:
-        """Indices of the batches to come, NumPy arrays, without end; this iterator stays."""
+        """Indices of the next batches, endless, as NumPy arrays; does not advance this iterator."""
         ahead = copy.copy(self)
         ahead._send = np.asarray
         ahead._plan = ahead._draw(ahead.epoch)

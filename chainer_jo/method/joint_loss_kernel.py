@@ -1,6 +1,6 @@
-"""The objective of the paper on a GPU: its terms and its gradient in one kernel.
+"""The joint loss (eq. 5) on a GPU: terms and gradient in one kernel.
 
-As array operations they are some forty, each on a batch's 128 x 10 numbers.
+The same takes some forty array operations, each on only 128 x 10 numbers.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import numpy as np
 
 from chainer_jo.engine.cuda.cuda_source import launch
 
-#: Of the one block that does it all: it sums over the batch.
+#: Threads of the single block, which sums over the batch.
 THREADS = 256
-#: Places of the terms in `Result.terms`.
+#: Order of the terms in `Result.terms`.
 TERMS = ("loss", "cross_entropy", "classification", "prior", "entropy")
 
 SOURCE = (

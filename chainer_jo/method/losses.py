@@ -1,5 +1,5 @@
-"""The objective of the paper (eqs. 5 to 7 and 10 to 12) as one function of the logits, with its
-gradient in closed form."""
+"""The loss L = L_c + alpha L_p + beta L_e (eqs. 5 to 7 and 10 to 12), with its gradient in closed
+form."""
 
 import chainer
 import numpy as np
@@ -7,12 +7,12 @@ from chainer import backend
 
 from chainer_jo.method import joint_loss_kernel
 
-#: The smallest float32 that is no subnormal: those are zero in CuPy's kernels.
-SMALLEST = np.finfo(np.float32).tiny
+#: Smallest normal float32; smaller numbers are zero in CuPy's kernels.
+SMALLEST_NORMAL = np.finfo(np.float32).tiny
 
 
 def log_softmax(xp, logits):
-    """log s and s, each (..., c), of logits (..., c); computed without overflow."""
+    """log s and s = softmax(z), each (..., c), of logits z (..., c), without overflow."""
     shifted = logits - logits.max(axis=-1, keepdims=True)
     s = xp.exp(shifted)
     total = s.sum(axis=-1, keepdims=True)
@@ -22,21 +22,22 @@ def log_softmax(xp, logits):
 
 
 class JointLoss(chainer.FunctionNode):
-    """L = L_c + alpha L_p + beta L_e (eq. 5), of logits z (n, c).
+    """L = L_c + alpha L_p + beta L_e (eq. 5) of logits z (n, c), a batch of n images.
+
+    - L_c = mean KL(y || s), s = softmax(z) (eqs. 6 and 7);
+    - L_p = KL(p || mean s) (eqs. 10 and 11), infinite if a class has no probability in the batch;
+    - L_e = mean entropy of s (eq. 12).
 
     Parameters
     ----------
-    labels : soft or one-hot labels y, (n, c) float32, constant; None leaves L_c out.
+    labels : labels y, soft or one-hot, (n, c) float32, constant; None leaves L_c out.
     prior : class prior p, (c,) float32, all positive; used if alpha is not 0.
-    alpha, beta : weights of L_p (eq. 10) and L_e (eq. 12).
+    alpha, beta : weights of L_p and L_e.
 
-    After the call ``probabilities`` holds s = softmax(z), (n, c), and ``terms`` the 0-d arrays
-    ``classification`` (KL(y || s), eq. 7), ``cross_entropy`` (the same without the entropy of y),
-    ``prior`` and ``entropy``. A class that no image of the batch is given any probability of makes
-    L_p infinite, as eq. 10 says. Differentiable once.
-
-    Of k networks side by side, logits and labels are (n, k, c) and the prior is (k, c); L and its
-    terms are then sums over the networks.
+    After the call ``probabilities`` holds s (n, c), and ``terms`` the 0-d arrays ``classification``
+    (L_c), ``cross_entropy`` (L_c without the entropy of y), ``prior`` (L_p) and ``entropy`` (L_e).
+    An ensemble of k networks has logits and labels (n, k, c) and a prior (k, c); L and its terms
+    are then sums over the networks. Differentiable once.
     """
 
     def __init__(self, labels, prior=None, alpha=0.0, beta=0.0):
@@ -59,13 +60,13 @@ class JointLoss(chainer.FunctionNode):
         self.probabilities = result.probabilities
         self._gradient = result.gradient
         values = dict(zip(joint_loss_kernel.TERMS, result.terms, strict=True))
-        there = {
+        present = {
             "cross_entropy": self.labels is not None,
             "classification": self.labels is not None,
             "prior": self.alpha,
             "entropy": self.beta,
         }
-        self.terms = {name: values[name] for name, is_there in there.items() if is_there}
+        self.terms = {name: values[name] for name, is_present in present.items() if is_present}
         return (values["loss"],)
 
     def forward_cpu(self, inputs):
@@ -84,7 +85,7 @@ class JointLoss(chainer.FunctionNode):
             self.labels = y
             cross_entropy = -(y * self.log_s).sum() / n
             # 0 log 0 = 0: the smallest number changes no other term.
-            negative_entropy = (y * xp.log(xp.maximum(y, SMALLEST))).sum() / n
+            negative_entropy = (y * xp.log(xp.maximum(y, SMALLEST_NORMAL))).sum() / n
             self.terms["cross_entropy"] = cross_entropy
             self.terms["classification"] = cross_entropy + negative_entropy
             loss += self.terms["classification"]
@@ -116,7 +117,7 @@ class JointLoss(chainer.FunctionNode):
 
 
 def joint_loss(logits, labels, prior, alpha: float, beta: float) -> chainer.Variable:
-    """L_c + alpha L_p + beta L_e (eq. 5), a scalar; see `JointLoss`."""
+    """L = L_c + alpha L_p + beta L_e (eq. 5), a scalar; see `JointLoss`."""
     return JointLoss(labels, prior, alpha, beta).apply((logits,))[0]
 
 

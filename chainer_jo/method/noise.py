@@ -1,4 +1,4 @@
-"""Label noise put into true labels, as Section 5.1 defines it, and its transition matrices."""
+"""Symmetric (eq. 13) and asymmetric label noise (Section 5.1), and transition matrices T."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from chainer_jo.errors import UserError
 
-# Class name: the name it is mistaken for. CIFAR-10: Section 5.1 of the paper. Digits: what
-# Patrini et al. (CVPR 2017), whom the paper follows, use for MNIST.
+# True class: noisy class. CIFAR-10 as in Section 5.1; digits as in Patrini et al. (CVPR 2017), whom
+# the paper follows, for MNIST.
 _MISTAKEN_FOR = (
     {"truck": "automobile", "bird": "airplane", "deer": "horse", "cat": "dog", "dog": "cat"},
     {"7": "1", "2": "7", "5": "6", "6": "5", "3": "8"},
@@ -19,9 +19,9 @@ _MISTAKEN_FOR = (
 
 
 def transitions_of(class_names: Sequence[str]) -> dict[int, int]:
-    """The asymmetric noise known for these classes, {true class: the class it is mistaken for}.
+    """Asymmetric noise of these classes: {true class: noisy class} (Section 5.1).
 
-    Raises UserError for classes for which none is defined.
+    Raises UserError for classes other than CIFAR-10's and the digits.
     """
     index = {name: k for k, name in enumerate(class_names)}
     for mapping in _MISTAKEN_FOR:
@@ -36,9 +36,9 @@ def transitions_of(class_names: Sequence[str]) -> dict[int, int]:
 def symmetric(
     labels: np.ndarray, rate: float, num_classes: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """A copy of `labels` with ceil(rate * n) random ones drawn anew, uniformly from all classes.
+    """Symmetric noise (eq. 13): a copy of `labels` with ceil(rate * n) redrawn from all c classes.
 
-    The true class can come up again, so about rate * (c - 1) / c of the labels end up wrong.
+    A redrawn label can be the true one: about rate * (c - 1) / c of the labels become wrong.
     """
     _check_rate(rate)
     noisy = labels.copy()
@@ -50,9 +50,8 @@ def symmetric(
 def asymmetric(
     labels: np.ndarray, rate: float, transitions: Mapping[int, int], rng: np.random.Generator
 ) -> np.ndarray:
-    """A copy of `labels` with a fraction `rate` (rounded up) of each source class moved on.
-
-    All moves start from the true labels: with cat > dog and dog > cat no image is moved twice.
+    """Asymmetric noise: a copy of `labels` with a fraction `rate` (rounded up) of each true class
+    changed to its class in `transitions`. No label changes twice, not even cat to dog to cat.
     """
     _check_rate(rate)
     noisy = labels.copy()
@@ -65,9 +64,8 @@ def asymmetric(
 def transition_matrix(
     rate: float, num_classes: int, transitions: Mapping[int, int] | None = None
 ) -> np.ndarray:
-    """The matrix T, float64 (c, c), T[i, j] = probability that an image of class i carries label j.
-
-    Of `symmetric` noise, T = (1 - rate) I + rate / c, or with `transitions` of `asymmetric` noise.
+    """Noise transition matrix T, float64 (c, c), T_ij = p(noisy j | true i): with `transitions` of
+    `asymmetric` noise, otherwise of `symmetric` noise, T = (1 - rate) I + rate / c.
     """
     identity = np.eye(num_classes)
     if transitions is None:
@@ -80,14 +78,14 @@ def transition_matrix(
 
 @dataclass(frozen=True)
 class NoiseModel:
-    """How labels become wrong at a rate r in [0, 1].
+    """Label noise at a rate r in [0, 1].
 
     Parameters
     ----------
-    short : what names of runs call it: ``sn`` as in ``sn30``.
+    short : abbreviation in names of runs: ``sn`` as in ``sn30``.
     draw : (true labels (n,) int32, r, class names, generator) to noisy labels (n,) int32.
-    matrix : (r, class names) to T float64 (c, c), T[i, j] = probability that an image of class i
-        carries label j; what forward correction and CNN-CRF are told.
+    matrix : (r, class names) to T float64 (c, c), T_ij = p(noisy j | true i), for forward
+        correction and CNN-CRF.
     """
 
     short: str
@@ -95,8 +93,7 @@ class NoiseModel:
     matrix: Callable[[float, Sequence[str]], np.ndarray]
 
 
-#: Noise models by name; the name becomes part of the description of a run. Add your own under a new
-#: name.
+#: Noise models by name, which becomes part of the description of a run. Add your own.
 MODELS = {
     "symmetric": NoiseModel(
         "sn",

@@ -1,4 +1,4 @@
-"""What networks are trained on: the objectives, and a network with one of them as one link."""
+"""Objectives as links: the joint loss (eq. 5), forward correction (eq. 1), a network with one."""
 
 import chainer
 import chainer.functions as F
@@ -10,26 +10,22 @@ from chainer_jo.method.losses import JointLoss
 
 
 def is_prior(p: np.ndarray) -> bool:
-    """Whether p (c,), or each row of p (k, c), is a distribution that gives every class a share."""
+    """True if p (c,), or each row of p (k, c), is a distribution without zeros."""
     return bool(p.ndim and p.size and p.min() > 0 and abs(p.sum(axis=-1) - 1).max() <= 1e-4)
 
 
 class Objective(chainer.Link):
-    """A loss on logits and labels, called with both; see `JointObjective`, `ForwardCorrection`,
-    `CNNCRF`.
+    """A loss of logits and labels: `JointObjective`, `ForwardCorrection` or `CNNCRF`.
 
-    After a call ``probabilities`` holds the batch's class probabilities (b, c), without a graph,
-    and ``terms`` the 0-d arrays of the loss and, by name, of its terms.
+    After a call ``probabilities`` holds s of the batch (b, c), without a graph, and ``terms`` the
+    0-d arrays of the loss and of its terms, by name.
     """
 
-    #: Outputs of the network per class.
+    #: Network outputs per class.
     heads = 1
 
     def start_epoch(self, epoch: int) -> bool:
-        """Called before each epoch, counted from 0, for what changes during training.
-
-        Returns whether a call computes something else from now on.
-        """
+        """Adapts the loss to an epoch, counted from 0; returns True if the loss changes."""
         return False
 
     def predict(self, logits: chainer.Variable):
@@ -38,17 +34,15 @@ class Objective(chainer.Link):
 
 
 class JointObjective(Objective):
-    """L_c + alpha L_p + beta L_e as in `chainer_jo.method.losses.JointLoss`.
+    """L_c + alpha L_p + beta L_e (eq. 5) of logits and labels (n, c) float32; see `JointLoss`.
 
-    Called on logits (n, c) float32 and labels (n, c) float32, soft or one-hot. After a call
-    ``probabilities`` holds the batch's s (n, c), without a graph, and ``terms`` the 0-d arrays of
-    the loss and of each of its terms. Of k networks side by side, all these are as `JointLoss` has
-    them, and the prior is (k, c).
+    Cross entropy, up to the constant entropy of the labels, is the case alpha = beta = 0.
 
     Parameters
     ----------
-    prior : class prior p (c,), positive and summing to 1; the uniform distribution on CIFAR-10.
-    alpha, beta : weights of the two regularisation terms, finite and not negative.
+    prior : class prior p (c,), or (k, c) for an ensemble of k networks, positive and summing to 1;
+        uniform on CIFAR-10.
+    alpha, beta : weights of L_p and L_e, finite and not negative.
 
     Raises
     ------
@@ -80,7 +74,7 @@ class JointObjective(Objective):
 
 
 def check_transition(transition: np.ndarray) -> np.ndarray:
-    """The transition matrix T (c, c), T_ij = p(noisy j | true i), as float32.
+    """The noise transition matrix T (c, c), T_ij = p(noisy j | true i), as float32.
 
     Raises
     ------
@@ -100,15 +94,13 @@ def check_transition(transition: np.ndarray) -> np.ndarray:
 
 
 class ForwardCorrection(Objective):
-    """-log(y^T T^T s) as in `chainer_jo.method.forward_correction.ForwardCorrectionLoss`.
+    """-log(y^T T^T s) (eq. 1) of logits and labels (n, c) float32; see `ForwardCorrectionLoss`.
 
-    Called on logits (n, c) float32 and labels (n, c) float32, one-hot or soft. After a call
-    ``probabilities`` holds the batch's s (n, c), the posterior of the true class, without a graph,
-    and ``terms`` the 0-d array of the loss.
+    ``probabilities`` s (n, c) are posteriors of the true class.
 
     Parameters
     ----------
-    transition : T (c, c), T_ij = p(noisy j | true i): the true one, of the injected noise.
+    transition : true T (c, c) of the injected noise, T_ij = p(noisy j | true i).
 
     Raises
     ------
@@ -129,13 +121,12 @@ class ForwardCorrection(Objective):
 
 
 class Classifier(chainer.Chain):
-    """The target of the optimizer.
+    """A network and its loss, optimised together.
 
     Parameters
     ----------
-    predictor : maps images (b, c, h, w) to logits (b, classes).
-    objective : a link called on logits and labels, with ``probabilities`` and ``terms`` after the
-        call, and ``predict``; see `JointObjective`.
+    predictor : network, from images (b, c, h, w) to logits (b, classes).
+    objective : an `Objective`.
     """
 
     def __init__(self, predictor: chainer.Link, objective: chainer.Link) -> None:

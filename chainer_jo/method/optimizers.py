@@ -1,4 +1,4 @@
-"""Momentum SGD with weight decay as one pass over one flat buffer that holds every parameter."""
+"""SGD with momentum and weight decay (Section 5.2), in one pass over a flat parameter array."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -7,31 +7,32 @@ from typing import Any
 import chainer
 import numpy as np
 
-from chainer_jo.engine import cuda as device
 from chainer_jo.engine.backend import current_backend
+from chainer_jo.engine.cuda import is_on_gpu, kernels
 from chainer_jo.errors import UserError
 
-#: Elements updated at a time on a CPU: all five operands of the update stay in a core's cache.
-CHUNK = 1 << 15
-#: Where alignment matters, addresses of parameters are multiples of this many elements.
-ALIGNED = 4
+#: Number of elements updated at a time on a CPU, so that all operands stay in a core's cache.
+CHUNK_ELEMENTS = 1 << 15
+#: Alignment of parameters on a GPU, in elements.
+ALIGNED_ELEMENTS = 4
 
 
 class FlatMomentumSGD(chainer.Optimizer):
-    """Chainer's ``MomentumSGD`` with its ``WeightDecay`` hook: g += wd p, v = momentum v - lr g, p
-    += v.
+    """SGD with momentum and weight decay: g += wd p, v = momentum v - lr g, p += v; as Chainer's
+    ``MomentumSGD`` with the ``WeightDecay`` hook.
 
-    ``setup`` moves the parameters of the link into one flat float32 array, ``parameters``, of which
-    each parameter then is a view; ``velocity`` (v) and ``gradients`` have the same layout. The
-    learning rate ``lr`` may be changed at any time, by ``chainer.training.extensions`` for
-    instance. Weight decay is for every parameter, each is updated, and has to have a gradient.
+    ``setup`` moves all parameters into the flat float32 array ``parameters``; each parameter is a
+    view of it. ``velocity`` (v) and ``gradients`` have the same layout. The learning rate ``lr``
+    may change at any time. Every parameter decays, and needs a gradient.
 
     Raises
     ------
     UserError
-        by ``setup`` for a parameter that waits for an input to have a shape, by ``update`` for one
-        that the loss does not depend on, by ``add_hook`` for all.
+        by ``setup`` for a parameter without a shape, by ``update`` for one without a gradient, and
+        by ``add_hook``.
     """
+
+    target: Any  # the link of `setup`
 
     def __init__(self, lr: float, momentum: float = 0.9, weight_decay: float = 0.0) -> None:
         super().__init__()
@@ -48,12 +49,12 @@ class FlatMomentumSGD(chainer.Optimizer):
         self.gradients = xp.zeros_like(self.parameters)
         self.velocity = xp.zeros_like(self.parameters)
         self._velocities: dict[str, Any] = {}
-        self._scratch = xp.empty(min(CHUNK, self.parameters.size), np.float32)
+        self._scratch = xp.empty(min(CHUNK_ELEMENTS, self.parameters.size), np.float32)
         self._device_lr = xp.empty(1, np.float32)
-        self._sent_lr = None
+        self._sent_lr: float | None = None
         self._weights: list[tuple[Any, Any]] = []
         self._scale = 1.0
-        self._kept: Mapping[int, Any] = {}
+        self._step_gradients: Mapping[int, Any] = {}
         start = 0
         self._views = []
         for name, param in named:
@@ -69,27 +70,26 @@ class FlatMomentumSGD(chainer.Optimizer):
         return self
 
     def add_hook(self, *_: Any, **__: Any) -> None:
-        """There are no hooks: what Chainer's look at is not there before the one pass."""
+        """Raises UserError: Chainer's hooks need gradients that exist only within `update`."""
         raise UserError(
             "hooks: not called by FlatMomentumSGD, expected its weight_decay, or another optimizer"
         )
 
     @staticmethod
-    def _in_order(link: chainer.Link) -> list[tuple[str, chainer.Parameter]]:
-        """By name; on a GPU those of odd size last, so that the others' addresses are aligned."""
+    def _in_order(link: chainer.Link) -> list[tuple[str, Any]]:
+        """Parameters by name; on a GPU odd sizes come last, so that the others are aligned."""
         named = sorted(link.namedparams())
         for name, param in named:
             if param.array is None:
                 raise UserError(
                     f"parameter {name}: no shape yet, expected a link that is given its sizes"
                 )
-        if device.is_on_gpu(named[0][1].array):
-            named.sort(key=lambda item: item[1].size % ALIGNED != 0)
+        if is_on_gpu(named[0][1].array):
+            named.sort(key=lambda item: item[1].size % ALIGNED_ELEMENTS != 0)
         return named
 
     def update(self, lossfun=None, *args, **kwargs) -> None:
-        """One step: computes the gradients of ``lossfun(*args)`` if it is given, then updates every
-        parameter."""
+        """One SGD step, on the gradients of ``lossfun(*args)`` if it is given."""
         if lossfun is not None:
             with self.whole_step():
                 loss = lossfun(*args, **kwargs)
@@ -100,49 +100,48 @@ class FlatMomentumSGD(chainer.Optimizer):
         self.t += 1
 
     def backward(self, loss: chainer.Variable) -> None:
-        """Adds a loss's gradients to the parameters', until `update` scaled as the backend in use
-        wants them."""
+        """Adds a loss's gradients to the parameters', times the backend's loss scale until
+        `update`."""
         backend = current_backend()
         self._scale = backend.loss_scale if backend else 1.0
         loss.backward(loss_scale=None if self._scale == 1 else self._scale)
 
     @contextmanager
     def whole_step(self) -> Iterator[None]:
-        """Around the forward and backward pass of a step: on a GPU much is then done for all layers
-        at once. See `Backend.step`."""
+        """Wraps the forward and backward pass of a step, so that a GPU backend can batch per-layer
+        work; see `Backend.step`."""
         backend = current_backend()
-        if backend is None or not device.is_on_gpu(self.parameters):
+        if backend is None or not is_on_gpu(self.parameters):
             yield
             return
-        with backend.step(self._weights) as self._kept:
+        with backend.step(self._weights) as self._step_gradients:
             yield
 
     def _gather(self) -> None:
-        """Fills ``gradients`` from the parameters' and from what `Backend.step` has kept."""
+        """Fills ``gradients`` from the parameters and from `Backend.step`."""
         for param, view in zip(self._params, self._views, strict=True):
-            if param.array is not view:  # somebody has given the parameter another array
+            if param.array is not view:  # the array was replaced since `setup`
                 view[...] = param.array
                 param.array = view
-        kept, self._kept = self._kept, {}
+        step_gradients, self._step_gradients = self._step_gradients, {}
         factor, self._scale = 1 / self._scale, 1.0
         grads = [param.grad for param in self._params]
         if any(grad is None for grad in grads):
             name = min(name for name, param in self.target.namedparams() if param.grad is None)
             raise UserError(f"parameter {name}: no gradient, expected a loss that depends on it")
-        if device.is_on_gpu(self.gradients):
+        if is_on_gpu(self.gradients):
             grads = [
-                kept.get(param.array.data.ptr, grad)
+                step_gradients.get(param.array.data.ptr, grad)
                 for param, grad in zip(self._params, grads, strict=True)
             ]
-            device.kernels.gather(grads, self.gradients, factor)
+            kernels.gather(grads, self.gradients, factor)
         else:
             np.concatenate([grad.reshape(-1) for grad in grads], out=self.gradients)
             if factor != 1:
                 self.gradients *= np.float32(factor)
 
     def send_lr(self) -> None:
-        """Brings ``lr`` to where a GPU reads it; a CUDA graph of `step` calls for it before each
-        launch."""
+        """Copies ``lr`` to the GPU; to be called before each launch of a CUDA graph of `step`."""
         if self.lr != self._sent_lr:
             self._device_lr.fill(self.lr)
             self._sent_lr = self.lr
@@ -150,8 +149,8 @@ class FlatMomentumSGD(chainer.Optimizer):
     def step(self) -> None:
         """Applies ``gradients``."""
         self.send_lr()
-        if device.is_on_gpu(self.parameters):
-            device.kernels.momentum_sgd(
+        if is_on_gpu(self.parameters):
+            kernels.momentum_sgd(
                 self.parameters,
                 self.velocity,
                 self.gradients,
@@ -160,20 +159,20 @@ class FlatMomentumSGD(chainer.Optimizer):
                 self.weight_decay,
             )
             return
-        for start in range(0, self.parameters.size, CHUNK):
-            p = self.parameters[start : start + CHUNK]
-            v = self.velocity[start : start + CHUNK]
+        for start in range(0, self.parameters.size, CHUNK_ELEMENTS):
+            p = self.parameters[start : start + CHUNK_ELEMENTS]
+            v = self.velocity[start : start + CHUNK_ELEMENTS]
             scratch = self._scratch[: p.size]
             np.multiply(p, self.weight_decay, out=scratch)
-            scratch += self.gradients[start : start + CHUNK]
+            scratch += self.gradients[start : start + CHUNK_ELEMENTS]
             scratch *= self.lr
             v *= self.momentum
             v -= scratch
             p += v
 
     def serialize(self, serializer) -> None:
-        """Saves or loads the number of steps and the velocity, on every device in the order of the
-        parameters' names; the parameters are the link's, the learning rate its extension's."""
+        """Saves or loads the number of steps and the velocity, in the order of the parameters'
+        names; parameters and learning rate are saved by others."""
         super().serialize(serializer)
         xp = chainer.backend.get_array_module(self.velocity)
         parts = [part for _, part in sorted(self._velocities.items())]

@@ -1,4 +1,4 @@
-"""The paper's network (Appendix A, Table 4): a pre-activation residual network for small images."""
+"""PreAct ResNet-32 (Appendix A, Table 4), the network for CIFAR-10."""
 
 from collections.abc import Sequence
 
@@ -53,8 +53,8 @@ class BatchNormReLU(chainer.Link):
     def __init__(self, size: int) -> None:
         super().__init__()
         with self.init_scope():
-            self.gamma = chainer.Parameter(1.0, size)
-            self.beta = chainer.Parameter(0.0, size)
+            self.gamma = chainer.Parameter(initializers.One(), size)
+            self.beta = chainer.Parameter(initializers.Zero(), size)
         self.add_persistent("avg_mean", np.zeros(size, np.float32))
         self.add_persistent("avg_var", np.zeros(size, np.float32))
 
@@ -101,9 +101,9 @@ class PreActResNet(chainer.Chain):
     in_channels : channels of the images (3 for CIFAR-10).
     num_classes : size of the output, c.
     units : number of units of each stage; the first of a stage has a projection shortcut.
-    widths : filters of each stage; every stage but the first halves the image.
-    rng : source of the weights (He-normal, scale 1.0, for convolutions; Chainer's default for the
-        dense layer).
+    widths : filters of each stage; every stage except the first halves the image.
+    rng : generator of the weights (He-normal for convolutions, Chainer's default for the dense
+        layer).
 
     Raises
     ------

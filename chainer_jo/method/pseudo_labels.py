@@ -1,4 +1,4 @@
-"""PL-CIFAR (Sections 5.1 and 5.7): labels from clustering features of the training images."""
+"""Pseudo labels of PL-CIFAR (Sections 5.1 and 5.7): clusters of the training images' features."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from threadpoolctl import threadpool_limits
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.errors import UserError
 
-#: Runs of k-means++ from different centres, of which the tightest clustering is kept. On the
-#: stand-in features for CIFAR-10 one run in five ends there; 30 miss it once in a thousand.
+#: Number of k-means++ runs, of which the tightest clustering is kept. On the stand-in features for
+#: CIFAR-10 one run in five finds it; 30 miss it once in a thousand.
 RESTARTS = 30
 
 
 def pseudo_labels(
     data: ImageData, features: np.ndarray, seed: np.random.SeedSequence, restarts: int = RESTARTS
 ) -> np.ndarray:
-    """Labels (n,) int32 of the training images: one cluster of their features (n, d) per class, by
-    k-means++ from centres that ``seed`` gives, named so as to agree best with the true labels."""
+    """Pseudo labels (n,) int32 of the training images: k-means++ clusters of their features (n, d),
+    one per class, matched to the classes for the best agreement with the true labels."""
     from sklearn.cluster import KMeans  # a second, for whoever imports this module
 
     # Elkan's bounds give the same clusters as Lloyd's passes, about three times as fast here.
@@ -37,7 +37,7 @@ def pseudo_labels(
 
 
 def name_clusters(clusters: np.ndarray, true_labels: np.ndarray, num_classes: int) -> np.ndarray:
-    """Labels (n,) int32: each cluster gets one class, all different, for the best agreement."""
+    """Labels (n,) int32: a one-to-one match of clusters and classes with the best agreement."""
     agreement = np.zeros((num_classes, num_classes), np.int64)
     np.add.at(agreement, (clusters, true_labels), 1)
     from scipy.optimize import linear_sum_assignment
@@ -55,8 +55,8 @@ def read_features(path: str | Path, data: ImageData) -> np.ndarray:
     Raises
     ------
     UserError
-        if the file cannot be read, or there is not one row of finite numbers per training image, or
-        rows are told apart by ``paths``, which may be in another order.
+        if the file cannot be read, has not one row of finite numbers per training image, or names
+        its rows by ``paths``, which may be in another order.
     """
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -82,6 +82,6 @@ def read_features(path: str | Path, data: ImageData) -> np.ndarray:
 
 
 def pixel_features(data: ImageData) -> np.ndarray:
-    """The training images themselves, in [0, 1]: enough for handwritten digits."""
+    """Pixels as features, float32 in [0, 1]: enough for handwritten digits."""
     pixels = data.train_images.reshape(len(data.train_images), -1) / np.float32(255)
     return pixels.astype(np.float32)

@@ -1,4 +1,5 @@
-"""ResNet-50 (He et al. 2016), in the two forms for which ImageNet weights are given away."""
+"""ResNet-50 (He et al. 2016), the network for Clothing1M (Section 5.2), in the two variants for
+which ImageNet weights are published."""
 
 from __future__ import annotations
 
@@ -19,15 +20,15 @@ STAGES = (("res2", 3, 64), ("res3", 4, 128), ("res4", 6, 256), ("res5", 3, 512))
 
 @dataclass(frozen=True)
 class Variant:
-    """How the two forms differ, and how their images are prepared.
+    """Differences between the two variants.
 
     Attributes
     ----------
-    stride_in_3x3 : whether a stage halves its input in the 3x3 convolution or in the 1x1 before it.
-    pool_pad : zero padding of the first max pooling; with 0 its last window may be cut off instead.
-    eps : of the batch normalisations.
+    stride_in_3x3 : True if a stage halves its input in the 3x3 convolution, False in the 1x1.
+    pool_pad : zero padding of the first max pooling; with 0 the last window may be cut off.
+    eps : eps of batch normalisation.
     channels : order of the colour channels.
-    mean, std : per channel, on the scale of 0 to 255; subtracted, then divided by.
+    mean, std : per channel, in [0, 255]; subtracted, then divided by.
     """
 
     stride_in_3x3: bool
@@ -62,13 +63,13 @@ VARIANTS = {
 class ResNet50(chainer.Chain):
     """ResNet-50, with the parameter names of `chainer.links.ResNet50Layers`.
 
-    The first convolution has no bias, which the batch normalisation after it would take away again.
+    The first convolution has no bias, which batch normalisation would cancel.
 
     Parameters
     ----------
     num_classes : outputs of the last layer.
     variant : ``original`` (stride in the 1x1 convolutions) or ``torchvision`` (in the 3x3).
-    rng : for the initial weights; None takes NumPy's global one.
+    rng : generator of the initial weights; None for NumPy's global one.
     """
 
     def __init__(

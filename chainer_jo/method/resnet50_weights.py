@@ -17,7 +17,7 @@ HOW_TO_GET = (
 
 IMAGENET_CLASSES = 1000
 
-#: By the ending of a file of weights: the variant that it is for.
+#: Variant by the ending of the weights' file.
 VARIANT_OF = {".npz": "original", ".safetensors": "torchvision"}
 
 _BATCH_NORMALISATION = (
@@ -30,7 +30,7 @@ _COUNTERS = ("N", "num_batches_tracked")
 
 
 def torchvision_names() -> dict[str, str]:
-    """Chainer's name of every array of the network, e.g. ``res2/a/conv1/W``, to torchvision's."""
+    """Torchvision's name of every array, by Chainer's name, such as ``res2/a/conv1/W``."""
     names = {"fc6/W": "fc.weight", "fc6/b": "fc.bias"}
 
     def add(conv: str, bn: str, torch_conv: str, torch_bn: str) -> None:
@@ -80,7 +80,7 @@ def load_resnet50(
 
 
 def variant_of(path: str | Path) -> str:
-    """The variant that a file of weights is for. Raises UserError if there is no such file."""
+    """Variant of a file of weights. Raises UserError if there is no such file."""
     path = Path(path)
     if not path.is_file():
         raise UserError(f"ResNet-50 weights {path}: no such file, expected {HOW_TO_GET}")
@@ -90,7 +90,7 @@ def variant_of(path: str | Path) -> str:
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a file by Chainer's names."""
+    """Arrays of a file by Chainer's names."""
     if path.suffix == ".npz":
         return _without_bias(_read_npz(path))
     ours = {theirs: name for name, theirs in torchvision_names().items()}
@@ -124,10 +124,8 @@ def _read_safetensors(path: Path) -> dict[str, np.ndarray]:
 
 
 def _without_bias(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The same network without the first convolution's bias, which the Caffe model has.
-
-    The batch normalisation after it subtracts its running mean: less the bias, it does the same.
-    """
+    """Moves the first convolution's bias, which the Caffe model has, into the running mean of the
+    batch normalisation after it."""
     bias, mean = weights.get("conv1/b"), weights.get("bn1/avg_mean")
     if bias is not None and mean is not None and bias.shape == mean.shape:
         weights["bn1/avg_mean"] = mean - weights.pop("conv1/b")
@@ -135,7 +133,7 @@ def _without_bias(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _assign(network: ResNet50, weights: dict[str, np.ndarray], path: Path, head: bool) -> None:
-    """Puts every array where it belongs, after all of them have been checked."""
+    """Checks all arrays, then loads them."""
     in_file = torchvision_names() if path.suffix == ".safetensors" else {}
     expected = {
         name: array
@@ -164,5 +162,5 @@ def _assign(network: ResNet50, weights: dict[str, np.ndarray], path: Path, head:
 
 
 def _is_counter(name: str) -> bool:
-    """Whether it is of no use: how many batches a batch normalisation has seen."""
+    """True for the number of batches that a batch normalisation has seen, which is not used."""
     return name.replace(".", "/").split("/")[-1] in _COUNTERS

@@ -1,40 +1,37 @@
-"""The labels that training optimises, the probabilities they are made of, and the rules that make
-them (Section 4.1)."""
+"""Updating Y with theta fixed (Section 4.1): hard labels (eq. 8) or soft labels (eq. 9) from the
+network's mean probabilities over past epochs (Section 5.2)."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from chainer import backend
 
-from chainer_jo.engine import cuda as device
+from chainer_jo.engine.cuda import is_on_gpu, kernels
 from chainer_jo.errors import UserError
 
 
 class LabelStore:
-    """Labels Y of n training images and the probabilities s that the network gave them in past
-    epochs.
+    """Labels Y of n training images, and the probabilities s of past epochs that update them.
 
-    ``labels`` is (n, c) float32, at first the one-hot noisy labels. During an epoch `write` stores
-    each batch's probabilities in ``probabilities`` (n, c); `end_epoch` puts that matrix into the
-    history, and `update` replaces the labels by the history's mean, as the rule says. All arrays
-    live on the device of ``xp``. Of k networks side by side, all of them have k such rows for each
-    image, (n, k, c).
+    ``labels`` (n, c) float32 are the one-hot noisy labels at first. In an epoch, `write` collects s
+    of each batch in ``probabilities`` (n, c); `end_epoch` adds these to the history, and `update`
+    replaces Y by a rule applied to the history's mean. An ensemble of k networks has arrays
+    (n, k, c).
 
     Parameters
     ----------
-    labels : (n,) or (n, k) int, the noisy labels that the images come with, or (n, c) or (n, k, c)
-        float32, soft labels.
+    labels : noisy labels, (n,) or (n, k) int, or soft labels, (n, c) or (n, k, c) float32.
     num_classes : c.
-    rule : None: the labels stay as they are and no history is kept; else one of `RULES`.
+    rule : one of `RULES`; None keeps the labels as they are, without a history.
     top : number of labels that the rule ``"top"`` replaces in one update.
-    average : epochs that the mean is over (the last 10 in the paper); None for all epochs, as a
-        running mean.
-    xp : NumPy or CuPy.
+    average : number of past epochs in the mean (10 on CIFAR-10); None for all epochs (Clothing1M).
+    xp : NumPy or CuPy, for all arrays.
 
     Raises
     ------
     UserError
-        for an unknown rule, or a rule ``"top"`` without a positive number.
+        for an unknown rule, or the rule ``"top"`` without a positive number.
     """
 
     def __init__(
@@ -60,21 +57,22 @@ class LabelStore:
             labels = xp.eye(num_classes, dtype=np.float32)[labels]
         self.labels = labels.astype(np.float32)
         self.probabilities = xp.zeros_like(self.labels)
-        self._mean = self._ring = None
+        self._mean: Any = None
+        self._ring: Any = None
         if rule is not None and average is None:
             self._mean = xp.zeros_like(self.labels)
         elif rule is not None:
             self._ring = xp.zeros((average, *self.labels.shape), np.float32)
 
     def write(self, indices, probabilities) -> None:
-        """Stores probabilities (b, c) as the latest of the images ``indices`` (b,)."""
-        if device.is_on_gpu(self.probabilities):
-            device.kernels.write_rows(self.probabilities, indices, probabilities)
+        """Stores s (b, c) of a batch, the images ``indices`` (b,)."""
+        if is_on_gpu(self.probabilities):
+            kernels.write_rows(self.probabilities, indices, probabilities)
         else:
             self.probabilities[indices] = probabilities
 
     def end_epoch(self) -> None:
-        """Adds the latest probabilities of all images to the history."""
+        """Adds s of the epoch to the history."""
         if self._mean is not None:
             self._mean += (self.probabilities - self._mean) / np.float32(self.epochs_seen + 1)
         else:
@@ -82,15 +80,16 @@ class LabelStore:
         self.epochs_seen += 1
 
     def mean_probabilities(self):
-        """Mean (n, c) of the probabilities over the last epochs, or over those there are while
-        these are fewer."""
+        """Mean of s (n, c) over the last ``average`` epochs, or over all of them if fewer."""
         if self._mean is not None:
             return self._mean.copy()
         return self._ring[: min(self.epochs_seen, len(self._ring))].mean(axis=0)
 
     def update(self) -> None:
-        """Replaces the labels as the rule says. Raises UserError if it returns or assigns others,
-        or if they are not finite where the probabilities are."""
+        """Updates Y in place by the rule. Raises UserError if the rule returns labels, puts another
+        array into ``labels``, or writes NaN or infinity although the mean is finite."""
+        if self.rule is None:
+            return
         labels, rule = self.labels, f"label rule {self.rule!r}"
         returned = RULES[self.rule](self, self.mean_probabilities())
         if returned is not None or self.labels is not labels:
@@ -101,8 +100,8 @@ class LabelStore:
             raise UserError(f"{rule} wrote NaN or infinity: expected finite labels")
 
     def serialize(self, serializer) -> None:
-        """Saves or loads everything that `update` depends on (a Chainer serializer or
-        deserializer). Every array has one row per image."""
+        """Saves or loads labels and history, by a Chainer serializer or deserializer. Every array
+        has one row per image."""
         self.epochs_seen = serializer("epochs_seen", self.epochs_seen)
         self.labels = serializer("labels", self.labels)
         self.probabilities = serializer("probabilities", self.probabilities)
@@ -114,18 +113,18 @@ class LabelStore:
 
 
 def soft(store: LabelStore, mean) -> None:
-    """y = mean s (``eq:soft`` of the paper)."""
+    """Soft labels: y_i = mean s_i (eq. 9)."""
     store.labels[...] = mean
 
 
 def hard(store: LabelStore, mean) -> None:
-    """y is the one-hot arg max of the mean s (``eq:label``)."""
+    """Hard labels: y_ij = 1 if j is the arg max of the mean s_i, else 0 (eq. 8)."""
     store.labels[...] = _one_hot(mean.argmax(axis=-1), mean)
 
 
 def most_disagreeing(store: LabelStore, mean) -> None:
-    """Hard labels, but only for the ``top`` images that disagree most: among those whose arg max
-    differs from their current label, the ones with the smallest mean s at the current label."""
+    """Hard labels (eq. 8) for ``top`` images only (Section 5.4): among images whose arg max differs
+    from their label, the ones with the smallest mean s at that label."""
     xp = backend.get_array_module(mean)
     predicted, current = mean.argmax(axis=1), store.labels.argmax(axis=1)
     agreement = mean[xp.arange(len(mean)), current]
@@ -139,9 +138,9 @@ def _one_hot(classes, like):
     return backend.get_array_module(like).eye(like.shape[-1], dtype=np.float32)[classes]
 
 
-#: Label rules by name; the name becomes part of the description of a run. A rule replaces labels
-#: (n, c) by the mean (n, c) of past epochs' probabilities, both float32 on one device. It works in
-#: place: readers may hold on to the array. Add your own under a new name.
+#: Label rules by name, which becomes part of the description of a run. A rule writes
+#: ``store.labels`` (n, c) in place from the mean of s (n, c), both float32 on one device. Add your
+#: own under a new name.
 RULES: dict[str, Callable[[LabelStore, np.ndarray], None]] = {
     "soft": soft,
     "hard": hard,

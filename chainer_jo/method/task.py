@@ -1,4 +1,4 @@
-"""What a run trains and evaluates on: the split and the noisy labels (Section 5.1), the prior."""
+"""The data of a run: training and validation split, noisy labels (Section 5.1), class prior p."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from chainer_jo.errors import UserError
 from chainer_jo.method import augmentation, noise
 from chainer_jo.method.extensions import accuracy
 
-#: Images on disk that the mean colour is taken of.
-SAMPLE = 500
-#: Part of the training images that validation gets (Section 5.1).
-HELD_BACK = 0.1
-#: Besides those that are put into true labels, `chainer_jo.method.noise.MODELS`.
+#: Number of images on disk that the mean colour is estimated from.
+MEAN_COLOUR_IMAGES = 500
+#: Fraction of the training images that is held out for validation (Section 5.1).
+VALIDATION_FRACTION = 0.1
+#: Kinds of noise that are not injected into true labels; injected ones are in `noise.MODELS`.
 NOISE_KINDS = ("none", "pseudo", "real")
 
 
 @dataclass(frozen=True)
 class Data:
-    """Which images: all of the data set ``name``, or the first ``train_per_class`` and
-    ``test_per_class`` of every class.
+    """Images of a run: the data set ``name``, or the first ``train_per_class`` and
+    ``test_per_class`` images of every class.
 
-    Images of many sizes are resized to a square of ``resize`` pixels, whose centre of ``crop``
-    pixels is used. Those of one size may be shrunk: every square of ``shrink`` x ``shrink`` pixels
-    becomes one, their mean. Of `LabelledData` that are divided into parts, one may be left out of
-    training and classified instead.
+    Images of various sizes are resized to ``resize`` x ``resize`` pixels and cropped to the middle
+    ``crop`` x ``crop`` (Section 5.2). Images of one size may be shrunk: ``shrink`` x ``shrink``
+    pixels become their mean. One part of divided `LabelledData` may be left out of training and
+    classified instead.
     """
 
     name: str
@@ -42,12 +42,19 @@ class Data:
     shrink: int | None = None
     left_out: int | None = None
 
+    @property
+    def square(self) -> tuple[int, int]:
+        """``resize`` and ``crop``; ValueError if all images have one size."""
+        if self.resize is None or self.crop is None:
+            raise ValueError(f"data set {self.name!r}: no size to resize to, expected two")
+        return self.resize, self.crop
+
 
 @dataclass(frozen=True)
 class Noise:
-    """The label noise: its kind and rate r; for pseudo labels the features that were clustered.
+    """Label noise: kind and rate r; for pseudo labels (PL-CIFAR) the features that were clustered.
 
-    ``real`` is that of labels which the images come with.
+    The kind ``real`` is the noise of labels that come with the images (Clothing1M).
     """
 
     kind: str = "none"
@@ -65,32 +72,31 @@ class Noise:
 
     @property
     def short(self) -> str:
-        """As in file names and progress lines: ``sn30``, ``an40``, ``pl``, ``real``, ``clean``."""
+        """Abbreviation in names of runs: ``sn30``, ``an40``, ``pl``, ``real``, ``clean``."""
         names = {"none": "clean", "pseudo": "pl", "real": "real"}
         name = names.get(self.kind) or noise.MODELS[self.kind].short
         return name + (f"{100 * self.rate:g}" if self.rate else "")
 
 
 class Task:
-    """The data set, split, noise and prior of one run, which follow from the data set and the seed.
+    """Training, validation and test images of one run, their noisy labels, and the prior p.
 
     Parameters
     ----------
-    wanted : which images, and what becomes of them.
-    label_noise : the noise of their labels.
-    seed : of the trial, for split and noise.
-    data : `ImageData`, of whose images some are held back and whose labels are made noisy, or, for
-        ``real`` noise, `LabelledData` as it is.
-    pseudo_labels : gives labels (N,) of all training images of the data set, for noise of that
-        kind.
-    uniform_prior : whether p of eq. 10 is uniform for labels that come with the images, too.
+    wanted : images to use.
+    label_noise : noise to inject.
+    seed : seed of the trial, for split and noise.
+    data : `ImageData` with true labels, to be split and made noisy, or, for ``real`` noise,
+        `LabelledData`, used as it is.
+    pseudo_labels : returns pseudo labels (N,) of all training images of the data set (PL-CIFAR).
+    uniform_prior : True for a uniform p (eq. 10) also with ``real`` noise.
 
     Attributes
     ----------
-    train : the training images, `Labelled` with the noisy labels.
+    train : training images, `Labelled` with the noisy labels.
     evaluation_sets : ``validation`` and, if there is one, ``test``, `Labelled`.
-    prior : float32 (c,).
-    noisy_labels_right : share of right ones among those whose true label is known, or None.
+    prior : p, float32 (c,).
+    noisy_labels_right : accuracy of the noisy labels; None without known true labels.
     fingerprint : digest of the images used and their labels.
 
     Raises
@@ -114,11 +120,13 @@ class Task:
         self.label_noise = label_noise
         used = as_used(data, wanted)
         self.fingerprint = used.fingerprint()
-        sets = used
-        if isinstance(data, ImageData):
-            first = data.first("train", wanted.train_per_class)
-            pseudo = pseudo_labels()[first] if label_noise.kind == "pseudo" else None
+        pseudo = None
+        if pseudo_labels and label_noise.kind == "pseudo" and isinstance(data, ImageData):
+            pseudo = pseudo_labels()[data.first("train", wanted.train_per_class)]
+        if isinstance(used, ImageData):
             sets = _split_with_noise(used, label_noise, seed, pseudo)
+        else:
+            sets = used
         self.class_names = sets.class_names
         self.num_classes = len(sets.class_names)
         self.train = sets.train
@@ -131,16 +139,16 @@ class Task:
 
     @cached_property
     def mean(self) -> np.ndarray:
-        """What is subtracted from images. Of images in memory the mean training image, float32
-        (h, w, c) in [0, 1]; of those on disk the mean colour, float64 (3,) from 0 to 255."""
-        images, size = self.train.images, self.wanted
+        """Mean to subtract (Section 5.2): the mean training image, float32 (h, w, c) in [0, 1], or
+        for images on disk the mean colour, float64 (3,) in [0, 255]."""
+        images = self.train.images
         if isinstance(images, ImageFiles):
-            return images[:SAMPLE].mean_colour(size.resize, size.crop)
+            return images[:MEAN_COLOUR_IMAGES].mean_colour(*self.wanted.square)
         return augmentation.mean_image(images)
 
     @property
     def transition_matrix(self) -> np.ndarray:
-        """T (c, c) of the noise that was injected, T_ij = p(noisy j | true i)."""
+        """True T (c, c) of the injected noise, T_ij = p(noisy j | true i)."""
         kind, rate = self.label_noise.kind, self.label_noise.rate
         model = noise.MODELS.get(kind, noise.MODELS["symmetric"])  # at rate 0 this is no noise
         matrix, shape = model.matrix(rate, self.class_names), (self.num_classes,) * 2
@@ -150,7 +158,7 @@ class Task:
 
 
 def as_used(data: ImageData | LabelledData, wanted: Data) -> ImageData | LabelledData:
-    """The first images of every class, shrunk; of `LabelledData`, those not left out."""
+    """The images that a run uses: the first of every class, shrunk, or those not left out."""
     if isinstance(data, LabelledData):
         return data if wanted.left_out is None else data.without(wanted.left_out)
     data = data.subset(wanted.train_per_class, wanted.test_per_class)
@@ -160,7 +168,7 @@ def as_used(data: ImageData | LabelledData, wanted: Data) -> ImageData | Labelle
 def _split_with_noise(
     data: ImageData, label_noise: Noise, seed: int, pseudo_labels: np.ndarray | None
 ) -> LabelledData:
-    """Images with labels made noisy, and part of them held back."""
+    """Training images with noisy labels, and validation and test images with true ones."""
     images, labels = data.train_images, data.train_labels
     rng = seeds.generator(seed, "split")
     train, validation = split(labels, data.num_classes, rng)
@@ -170,6 +178,8 @@ def _split_with_noise(
         noisy = noise.MODELS[kind].draw(noisy, label_noise.rate, data.class_names, rng)
         check_labels(f"noise {kind!r}", noisy, len(train), data.num_classes)
     elif kind == "pseudo":
+        if pseudo_labels is None:
+            raise ValueError("noise 'pseudo': no labels, expected a function that gives them")
         noisy = pseudo_labels[train]
     return LabelledData(
         data.name,
@@ -181,13 +191,13 @@ def _split_with_noise(
 
 
 def _uniform(data: LabelledData) -> np.ndarray:
-    """p (c,) where every class has equally many images (Section 5.2)."""
+    """Uniform p (c,), for classes of the same size (Section 5.2)."""
     classes = len(data.class_names)
     return np.full(classes, 1 / classes, np.float32)
 
 
 def _frequencies(data: LabelledData, left_out: int | None) -> np.ndarray:
-    """p (c,), the distribution of labels that come with the images (Section 5.8)."""
+    """Distribution of the noisy labels as p (c,) (Section 5.8)."""
     frequencies = np.bincount(data.train.labels, minlength=len(data.class_names))
     if left_out is not None:
         # All images of a class may be in the part that is left out.
@@ -204,7 +214,7 @@ def _frequencies(data: LabelledData, left_out: int | None) -> np.ndarray:
 def split(
     labels: np.ndarray, num_classes: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Holds back a random part of every class, HELD_BACK rounded to whole images.
+    """Holds out a random VALIDATION_FRACTION of every class, rounded to whole images.
 
     Parameters
     ----------
@@ -219,14 +229,14 @@ def split(
     UserError
         if a class has too few images for one on either side.
     """
-    held_back = np.zeros(len(labels), dtype=bool)
+    is_validation = np.zeros(len(labels), dtype=bool)
     for k in range(num_classes):
         members = np.flatnonzero(labels == k)
-        count = round(HELD_BACK * len(members))
+        count = round(VALIDATION_FRACTION * len(members))
         if not 1 <= count < len(members):
             raise UserError(
                 f"class {k} has {len(members)} images, {count} of them for validation: expected "
                 "at least one for validation and one for training"
             )
-        held_back[rng.permutation(members)[:count]] = True
-    return np.flatnonzero(~held_back), np.flatnonzero(held_back)
+        is_validation[rng.permutation(members)[:count]] = True
+    return np.flatnonzero(~is_validation), np.flatnonzero(is_validation)

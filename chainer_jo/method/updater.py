@@ -1,8 +1,9 @@
-"""One SGD step of the method, and the batch's probabilities handed to the label store."""
+"""Updating theta with Y fixed (Section 4.1): SGD on the loss of eq. 5."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import chainer
 import numpy as np
@@ -21,24 +22,22 @@ from chainer_jo.method.soft_labels import LabelStore
 
 
 class JointUpdater(StandardUpdater):
-    """Updates theta with Y fixed (Section 4.1) and collects s for the update of Y, all in one
-    forward pass.
+    """One SGD step on L(theta, Y | X) per batch; its forward pass also collects s for the update of
+    Y at the end of the epoch.
 
-    Nothing is copied to the host within an epoch; at its end the means over the epoch's iterations
-    of the loss and of each of its terms are reported, and the shares of images whose latest
-    prediction agrees with the noisy (``accuracy/noisy``) and with the true labels
-    (``accuracy/true``, of those that are known).
+    Reports, per epoch, the mean of the loss and of each of its terms over the steps, and the
+    agreement of the network's latest predictions with the noisy labels (``accuracy/noisy``) and
+    with the known true labels (``accuracy/true``).
 
     Parameters
     ----------
-    iterator : gives out `Batch` es.
-    optimizer : set up with the `Classifier` to train.
-    images : the training images.
-    labels : their labels.
-    noisy_labels, true_labels : (n,) int32, on the device, negative where not known, for the report
-        alone; None: it goes without.
+    iterator : yields each `Batch`.
+    optimizer : SGD, set up with the `Classifier` to train.
+    images : training images X.
+    labels : labels Y.
+    noisy_labels, true_labels : (n,) int32, negative if unknown, or None; for the reports only.
     device : as in Chainer.
-    graph : whether the step is captured as a CUDA graph and replayed.
+    graph : True to capture the step as a CUDA graph, and replay it.
 
     Attributes
     ----------
@@ -47,7 +46,7 @@ class JointUpdater(StandardUpdater):
     Raises
     ------
     UserError
-        if iterator and images are not padded by as many pixels.
+        if iterator and images differ in padding.
     """
 
     def __init__(
@@ -69,18 +68,18 @@ class JointUpdater(StandardUpdater):
         self.labels = labels
         references = {"noisy": noisy_labels, "true": true_labels}
         self._references = {k: labels for k, labels in references.items() if labels is not None}
-        self._sums = {}
+        self._sums: dict[str, Any] = {}
         self.steps_of_epoch = 0
         self._graph = GraphStep(self._step, cuda.cupy) if graph else None
 
     @property
     def replays(self) -> int:
-        """Steps so far that were replayed as a CUDA graph."""
+        """Number of steps that were replays of a CUDA graph."""
         return 0 if self._graph is None else self._graph.replays
 
     @property
     def model(self) -> Classifier:
-        """The link that is trained."""
+        """Network and objective."""
         return self.get_optimizer("main").target
 
     def update_core(self) -> None:
@@ -108,7 +107,7 @@ class JointUpdater(StandardUpdater):
         self.step(Batch(indices, dy, dx, flips), *fetched)
 
     def step(self, batch: Batch, *fetched) -> None:
-        """Forward, backward and the update of theta; no host synchronisation."""
+        """Forward pass, backward pass and update of theta, without waiting for the device."""
         model, optimizer = self.model, self.get_optimizer("main")
         x = self.images.augmented(batch, *fetched)
         labels = self.labels.labels[batch.indices]
@@ -122,7 +121,7 @@ class JointUpdater(StandardUpdater):
         optimizer.update()
 
     def _sum(self, name: str, like):
-        """The array that sums up a term of the loss over the epoch."""
+        """Sum of a term of the loss over the epoch, a 0-d array."""
         if name not in self._sums:
             self._sums[name] = backend.get_array_module(like).zeros((), like.dtype)
         return self._sums[name]
@@ -140,8 +139,7 @@ class JointUpdater(StandardUpdater):
         self.steps_of_epoch = 0
 
     def serialize(self, serializer) -> None:
-        """Saves or loads the iterator, the optimizer, the model, the labels and the sums of the
-        epoch so far."""
+        """Saves or loads iterator, optimizer, model, labels and the epoch's sums."""
         super().serialize(serializer)
         self.labels.serialize(serializer["labels"])
         self.steps_of_epoch = serializer("steps", self.steps_of_epoch)

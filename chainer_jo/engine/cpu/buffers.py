@@ -1,8 +1,7 @@
-"""Memory for arrays that come and go in every iteration: kept, aligned, and handed out again.
+"""Memory pool for arrays that are made in every iteration, aligned.
 
-A new array of many megabytes costs a page fault for each of its pages, which takes as long as the
-computation that fills it. Here the memory of an array that has been garbage collected goes to the
-next one of the same size.
+A new array of many megabytes costs a page fault per page, which takes as long as the computation
+that fills it. The pool gives the memory of a collected array to the next array of the same size.
 """
 
 from __future__ import annotations
@@ -12,20 +11,21 @@ import mmap
 import sys
 from collections import defaultdict
 from contextlib import suppress
+from typing import Any
 
 import numpy
 
-#: Bytes of a cache line, and of the widest vector register.
+#: Size of a cache line and of the widest vector register, in bytes.
 ALIGNMENT = 64
-#: Bytes from which memory is mapped on its own, in huge pages where the system has them.
+#: Minimum size of memory that is mapped on its own, in huge pages if available, in bytes.
 LARGE = 1 << 20
-#: glibc's options of malloc.h, and their values for: never given back, never mapped on its own.
+#: Options of glibc's mallopt, and values with which free never returns memory to the system.
 _KEEPING = {-1: 2**31 - 1, -4: 0}  # M_TRIM_THRESHOLD, M_MMAP_MAX
 
 
 def keep_freed_memory() -> None:
-    """Has malloc keep what is freed, in all of this process, which does the same for NumPy's own
-    arrays. Where there is no glibc nothing happens."""
+    """Makes malloc keep freed memory in this process, also of NumPy's own arrays; no effect without
+    glibc."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:
         for option, value in _KEEPING.items():
@@ -35,14 +35,14 @@ def keep_freed_memory() -> None:
 class Buffers:
     """A pool of memory blocks by size.
 
-    Arrays from `empty` are like NumPy's own, views and all: a block is handed out again only when
-    the last array in it is gone. `allocated` is the number of bytes taken from the system so far.
+    A block is reused only after the last array or view in it is gone. `allocated` is the number of
+    bytes taken from the system so far.
     """
 
     def __init__(self) -> None:
         self.allocated = 0
         self._free: dict[int, list[_Block]] = defaultdict(list)
-        self._leases: dict[int, type] = {}
+        self._leases: dict[int, Any] = {}  # types made by `_new_lease_type`
 
     def __del__(self) -> None:
         # The types of leases have these lists, and only the garbage collector frees a type.
@@ -65,7 +65,7 @@ class Buffers:
         lease.block = block
         return numpy.ndarray(shape, dtype, lease)
 
-    def _new_lease_type(self, size: int) -> type:
+    def _new_lease_type(self, size: int) -> Any:
         give_back = self._free[size].append
 
         def end(lease) -> None:
@@ -76,11 +76,12 @@ class Buffers:
 
 
 class _Block:
-    """Aligned memory of its own."""
+    """Aligned memory from the system."""
 
     __slots__ = ("address", "_memory")
 
     def __init__(self, size: int) -> None:
+        self._memory: mmap.mmap | bytearray
         if size >= LARGE:
             self._memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
             with suppress(AttributeError, OSError):  # an option of the system's

@@ -20,9 +20,9 @@ from chainer_jo.engine.cpu.buffers import Buffers
 
 OLDEST = (3, 2)
 PACKAGE = "onednn-cpu-gomp"
-#: Found by the system's loader.
+#: Library name for the system's loader.
 SYSTEM = "libdnnl.3.dylib" if sys.platform == "darwin" else "libdnnl.so.3"
-#: GNU's OpenMP, which the package takes from the system, and slim container images do without.
+#: GNU's OpenMP, a system library that slim container images lack.
 OPENMP = "libgomp.so.1"
 
 # Values of dnnl_types.h and dnnl_common_types.h; they are the same in every 3.x.
@@ -37,7 +37,7 @@ SCRATCHPAD = 80
 FIRST_POST_OP_SRC_1 = 32768 | SRC_1
 QUERY_IMPLEMENTATION, QUERY_WEIGHTS, QUERY_DIFF_WEIGHTS = 8, 131, 132
 QUERY_WORKSPACE, QUERY_SCRATCHPAD = 135, 136
-#: Bits of what `Library.instructions` gives.
+#: Bits of `Library.instructions`.
 AVX512_INSTRUCTIONS, BFLOAT16_INSTRUCTIONS, AMX_INSTRUCTIONS = 0x20, 0x80, 0xE00
 _FORMAT_ANY, _CPU, _IN_ORDER, _OPENMP, _OWN_SCRATCHPAD = 1, 1, 1, 2, 1
 _MAX_DIMS = 12
@@ -51,7 +51,7 @@ _STATUS = {
 
 
 class DnnlError(RuntimeError):
-    """A call that oneDNN refused."""
+    """Error status of a oneDNN call."""
 
 
 class _Version(ctypes.Structure):
@@ -70,11 +70,11 @@ class _Argument(ctypes.Structure):
 
 
 class Owned(c_void_p):
-    """A pointer to an object of oneDNN, which is destroyed with it."""
+    """Pointer that owns an object of oneDNN, and destroys it."""
 
-    #: The function that destroys the object; None until there is one.
+    #: Function that destroys the object; None until there is one.
     _destroy: Callable[[c_void_p], int] | None = None
-    #: The engine outlives what was made for it.
+    #: Reference to the engine, which has to outlive its objects.
     _engine: c_void_p | None = None
 
     def __del__(self) -> None:
@@ -89,12 +89,12 @@ class Library:
     """
 
     def __init__(self, path: str) -> None:
-        # Threads that spin while they wait take from each other, on a busy machine, what they wait
-        # for. GNU's OpenMP reads this once, as it is loaded.
+        # Spinning threads take time from the threads they wait for. GNU's OpenMP reads this once,
+        # as it is loaded.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         try:
             self._lib = ctypes.CDLL(path)
-            # These return at once: cheaper without giving up the interpreter's lock in between.
+            # Short calls are cheaper without releasing the interpreter's lock.
             quick = ctypes.PyDLL(path)
             self._lib.dnnl_version.restype = ctypes.POINTER(_Version)
             version = self._lib.dnnl_version().contents
@@ -117,29 +117,28 @@ class Library:
         self.execute.restype = _done
         self.set_address = quick.dnnl_memory_set_data_handle
         self.set_address.argtypes = [c_void_p, c_void_p]
-        #: Where the calls that compute are kept while there is a list; see `perform`.
+        #: Recorded calls, or None without recording; see `perform`.
         self.calls: list[Callable[[], object]] | None = None
         self.engine = None
         self.engine = self.create("dnnl_engine_create", c_int(_CPU), c_size_t(0))
         self.stream = self.create("dnnl_stream_create", self.engine, c_uint(_IN_ORDER))
 
     def threads(self) -> int:
-        """How many of them primitives use that this thread of Python creates from now on."""
+        """Number of threads of the primitives that this Python thread creates from now on."""
         return self._lib.omp_get_max_threads()
 
     def set_threads(self, count: int) -> None:
-        """Let primitives that this thread of Python creates from now on use `count` threads."""
+        """Sets the number of threads of the primitives that this Python thread creates."""
         self._lib.omp_set_num_threads(c_int(count))
 
     def perform(self, call: Callable[[], object]) -> None:
-        """Calls, and keeps the call where calls are kept: it can be repeated as it is."""
+        """Calls, and records the call if there is a recording."""
         call()
         if self.calls is not None:
             self.calls.append(call)
 
     def instructions(self) -> int:
-        """The bits of what this processor can do, as far as oneDNN uses it: ONEDNN_MAX_CPU_ISA
-        may keep it from some."""
+        """Bits of the instructions that oneDNN uses here, within ONEDNN_MAX_CPU_ISA."""
         return self._lib.dnnl_get_effective_cpu_isa()
 
     def strided(self, shape: Sequence[int], strides: Sequence[int], data_type: int) -> Owned:
@@ -163,31 +162,31 @@ class Library:
         )
 
     def size(self, descriptor: c_void_p) -> int:
-        """Bytes that a memory descriptor describes."""
+        """Size of a memory descriptor in bytes."""
         return self._lib.dnnl_memory_desc_get_size(descriptor)
 
     def descriptor_of(self, primitive_desc: c_void_p, query: int) -> Owned:
-        """The layout that a primitive has chosen for one of its arguments."""
+        """Memory descriptor that a primitive has chosen for an argument."""
         layout = c_void_p(self._lib.dnnl_primitive_desc_query_md(primitive_desc, c_int(query), 0))
         return self.create("dnnl_memory_desc_clone", layout)
 
     def implementation(self, primitive_desc: c_void_p) -> str:
-        """Name of the implementation that oneDNN has chosen."""
+        """Name of the chosen implementation."""
         name = c_char_p()
         self._lib.dnnl_primitive_desc_query(
             primitive_desc, c_int(QUERY_IMPLEMENTATION), 0, byref(name)
         )
-        return name.value.decode()
+        return (name.value or b"").decode()
 
     def move_on(self, primitive_desc: c_void_p) -> bool:
-        """Lets a primitive descriptor stand for oneDNN's next choice; False if there is none.
+        """Moves a primitive descriptor to oneDNN's next implementation; False if there is none.
 
-        That of a gradient is made with that of its forward pass, which has to be there still.
+        The forward pass's descriptor, from which a gradient's was made, has to exist still.
         """
         return self._lib.dnnl_primitive_desc_next_impl(primitive_desc) == 0
 
     def adding(self, descriptor: c_void_p) -> Owned:
-        """Attributes of a primitive that adds an array, FIRST_POST_OP_SRC_1, to its result."""
+        """Attributes for adding an array, FIRST_POST_OP_SRC_1, to a primitive's result."""
         operations = self.create("dnnl_post_ops_create")
         self._call("dnnl_post_ops_append_binary", operations, c_int(BINARY_ADD), descriptor)
         attributes = self._attributes()
@@ -195,15 +194,15 @@ class Library:
         return attributes
 
     def _attributes(self) -> Owned:
-        """Attributes of a primitive that is given its scratchpad: oneDNN's own are the thread's
-        that made the primitive, and another that runs it crashes."""
+        """Attributes for a scratchpad as an argument: oneDNN's own belongs to the thread that made
+        the primitive, and another thread crashes."""
         attributes = self.create("dnnl_primitive_attr_create")
         self._call("dnnl_primitive_attr_set_scratchpad_mode", attributes, c_int(_OWN_SCRATCHPAD))
         return attributes
 
     def describe(self, kind: str, *arguments) -> Owned:
-        """Primitive descriptor of some kind; the arguments are those after the engine, the last
-        are the attributes, or None."""
+        """Primitive descriptor of a kind, from the arguments after the engine; the last argument
+        are attributes or None."""
         *others, attributes = arguments
         attributes = self._attributes() if attributes is None else attributes
         return self.create(f"dnnl_{kind}_primitive_desc_create", self.engine, *others, attributes)
@@ -216,9 +215,9 @@ class Library:
         )  # fmt: skip
 
     def create(self, function: str, *arguments) -> Owned:
-        """The object that a function of oneDNN makes, in its first argument, from the others.
+        """Object that a oneDNN function creates in its first argument, from the other arguments.
 
-        oneDNN keeps what it needs of these, so that each can end at any time (but see `move_on`).
+        oneDNN copies what it needs, so that arguments can be destroyed (except in `move_on`).
         """
         result = Owned()
         self._call(function, byref(result), *arguments)
@@ -236,12 +235,12 @@ class Library:
 
 
 class Primitive:
-    """A primitive with everything fixed but addresses: `primitive(*addresses)` runs it.
+    """A primitive with everything fixed except addresses: `primitive(*addresses)` runs it.
 
     Parameters
     ----------
-    arguments : for each its index (SRC, DST, ...), its memory descriptor and, if it is always the
-        same, its address. The others are given, in this order, when the primitive is called.
+    arguments : per argument its index (SRC, DST, ...), memory descriptor and, if fixed, address.
+        The other addresses are passed, in this order, to each call.
     """
 
     def __init__(self, library: Library, primitive_desc: c_void_p, *arguments: tuple) -> None:
@@ -251,15 +250,15 @@ class Primitive:
         self._arguments = arguments
         scratchpad = library.descriptor_of(primitive_desc, QUERY_SCRATCHPAD)
         if size := library.size(scratchpad):
-            # Of zeros: what kernels leave out of a sum stays there. bfloat16 gradients of weights
-            # that meet padding alone are never written.
+            # Zeros: kernels add to it, and never write bfloat16 gradients of weights that only
+            # meet padding.
             self._scratchpad = Buffers().empty((size,), numpy.dtype(numpy.uint8))
             self._scratchpad[...] = 0
             self._arguments += ((SCRATCHPAD, scratchpad, self._scratchpad.ctypes.data),)
         self._memories, self._execute = self._prepared()
 
     def _prepared(self) -> tuple[list[Owned], Callable[[], object]]:
-        """The memories whose addresses are given later, and a call with all of them."""
+        """Memories whose addresses are set later, and a call with all memories."""
         library = self._library
         slots = (_Argument * len(self._arguments))()
         given, kept = [], []
@@ -270,7 +269,7 @@ class Primitive:
             kept.append(memory)
             if not fixed:
                 given.append(memory)
-        slots.kept = kept
+        slots.kept = kept  # type: ignore[attr-defined]  # ctypes lets arrays have attributes
         return given, partial(library.execute, self._primitive, library.stream, len(slots), slots)
 
     def __call__(self, *addresses: int) -> None:
@@ -283,11 +282,10 @@ class Primitive:
 
 
 def find() -> Library:
-    """The newest oneDNN that is installed as a package, or else the system's.
+    """Newest oneDNN installed as a package, or else the system's.
 
-    Packages are those of the Python environment and, where it has access to them, those of the
-    Python below it and of the user; the former on a tie. Raises Unavailable, saying what is wrong
-    with each one that was found.
+    Packages of the Python environment come first, then packages of the Python below it and of the
+    user, if the environment has access. Raises Unavailable with the reason for each candidate.
     """
     # sys.prefix, but not on Debian; and below the Python that an environment is laid over.
     folders = [sysconfig.get_path("data"), *site.PREFIXES]
@@ -317,5 +315,5 @@ def _done(status: int) -> None:
 
 
 def dims(values: Sequence[int]) -> ctypes.Array:
-    """Lengths, strides or paddings as oneDNN takes them."""
+    """Lengths, strides or paddings as a oneDNN array."""
     return (c_int64 * _MAX_DIMS)(*values)

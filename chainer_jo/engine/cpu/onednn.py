@@ -44,8 +44,8 @@ def load(precision: str) -> OneDNN:
 class OneDNN(Backend):
     """Operations on NumPy arrays by oneDNN primitives that are created once per shape.
 
-    Results are channels-last arrays in memory from a pool. Calls from several threads are taken one
-    after the other, since the arguments of a primitive belong to it.
+    Results are channels-last arrays from a memory pool. Calls from several threads run one after
+    the other, since a primitive owns its arguments.
     """
 
     name = "onednn"
@@ -54,7 +54,7 @@ class OneDNN(Backend):
         self.precision = precision
         self.library = library
         self.buffers = Buffers()
-        # Apart, since a recording's stay while its forward pass is repeated in the other memory.
+        # Separate: gradients of a recording stay while its forward pass reuses the other memory.
         self._gradients = Buffers()
         self.recordings = weakref.WeakKeyDictionary()
         self._dtype = FLOAT32 if precision == "fp32" else _bfloat16()
@@ -75,7 +75,7 @@ class OneDNN(Backend):
         return self.library.threads()
 
     def set_threads(self, count: int) -> None:
-        """From now on a call from this thread of Python computes with `count` threads."""
+        """Sets the number of threads of calls from this Python thread."""
         with self._lock:
             self.library.set_threads(count)
             self._plans.clear()
@@ -83,7 +83,7 @@ class OneDNN(Backend):
                 self.recordings.clear()
 
     def recorder(self) -> OneDNN:
-        """Another of this kind, whose memory and whose `library.calls` are its own."""
+        """A new backend with its own memory and its own `library.calls`."""
         recorder = OneDNN(dnnl.Library(self.library.path), self.precision)
         recorder.recordings = None
         return recorder
@@ -209,7 +209,7 @@ class OneDNN(Backend):
         return gx
 
     def _perform(self, function: Callable, *arguments, **options) -> None:
-        """A function that writes into the same arrays whenever it is called."""
+        """Performs a function that writes into the same arrays at every call."""
         self.library.perform(partial(function, *arguments, **options))
 
     def _plan(self, kind: Any, *options) -> Any:
@@ -220,7 +220,7 @@ class OneDNN(Backend):
         return plan
 
     def _converted(self, x: numpy.ndarray, dtype: numpy.dtype) -> numpy.ndarray:
-        """Channels-last x in a float dtype: itself, or a copy."""
+        """Channels-last x in a float dtype: x, or a copy."""
         if x.dtype == dtype:
             return x
         if {x.dtype, dtype} != {FLOAT32, self._dtype}:

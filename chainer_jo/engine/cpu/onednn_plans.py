@@ -1,8 +1,8 @@
-"""What oneDNN has to be told about an operation, worked out once per shape.
+"""Plans of operations by oneDNN, made once per shape.
 
-A plan holds the primitives of one operation with everything fixed but the addresses of its arrays,
-and is called with these. Activations are channels-last; weights and their gradients pass between
-Chainer's plain (o, c, kh, kw) and the layout that a primitive prefers through a buffer of the plan.
+A plan holds the primitives of an operation with everything fixed except the addresses of arrays,
+and is called with these. Activations are channels-last; weights and their gradients are reordered
+between Chainer's (o, c, kh, kw) and the layout that a primitive prefers, in a buffer of the plan.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from chainer_jo.engine.cpu import dnnl
 from chainer_jo.engine.cpu.buffers import Buffers
 from chainer_jo.engine.cpu.dnnl import Library, Primitive
 
-#: Images up to this wide are small; see `direct_is_faster`.
+#: Maximum width of small images, in pixels; see `direct_is_faster`.
 SMALL_WIDTH = 8
-#: AMX multiplies 32 pixels of a row at a time for the gradient of weights. Rows shorter than the
-#: one are joined to rows of at most the other, which stay in the cache.
+#: Widths in pixels for the gradient of weights by AMX, which multiplies 32 pixels of a row at a
+#: time: rows shorter than SHORT_ROW are joined to rows up to LONG_ROW, which stay in the cache.
 SHORT_ROW, LONG_ROW = 16, 160
 #: Channels of the widest block of one-pixel kernels; see `_describe_grad_weight`.
 BLOCK = 16
@@ -28,8 +28,8 @@ _NORMALIZE = dnnl.USE_SCALE | dnnl.USE_SHIFT | dnnl.FUSE_RELU
 
 
 class Planner:
-    """What all plans of a backend share: `data_type` (dnnl.F32 or BF16) is that of activations,
-    `avx512` and `amx` whether the processor has these instructions."""
+    """Settings of all plans of a backend: the activations' `data_type` (dnnl.F32 or BF16), and True
+    in `avx512` and `amx` if the processor has these instructions."""
 
     def __init__(self, library: Library, buffers: Buffers, data_type: int) -> None:
         self.library = library
@@ -53,7 +53,7 @@ class Planner:
         return self.library.strided(shape, (c * kh * kw, kh * kw, kw, 1), dnnl.F32)
 
     def scratch(self, descriptor: c_void_p) -> numpy.ndarray:
-        """Memory for what a descriptor describes."""
+        """Memory of a descriptor's size."""
         return self.buffers.empty((self.library.size(descriptor),), numpy.dtype(numpy.uint8))
 
 
@@ -119,8 +119,8 @@ class Conv2DGradInput:
 class Conv2DGradWeight:
     """`plan(x, gy, gW)`.
 
-    Where AMX would multiply short rows of pixels, groups of images are first copied side by side,
-    with zeros in between.
+    If AMX would multiply short rows of pixels, groups of images are first copied side by side, with
+    zeros in between.
     """
 
     def __init__(
@@ -129,7 +129,8 @@ class Conv2DGradWeight:
         library = planner.library
         desc = _describe_grad_weight(planner, x_shape, W_shape, stride, pad)
         shapes = x_shape, _geometry(x_shape, W_shape, stride, pad)[0]
-        self._copies, fixed = (), ((), ())
+        self._copies: tuple[_Copy, ...] = ()
+        fixed: tuple[tuple[int, ...], ...] = ((), ())
         if "amx" in library.implementation(desc):
             rows = side_by_side(*shapes, W_shape, stride, pad)
             if rows is not None:
@@ -190,10 +191,10 @@ class _Copy:
 def side_by_side(
     x_shape: Shape, y_shape: Shape, W_shape: Shape, stride: int, pad: int
 ) -> tuple[Shape, Shape] | None:
-    """The shapes of x and y with groups of images as one wide image; None where rows are
-    long enough, or a kernel of one pixel is not worth the copies.
+    """Shapes of x and y with groups of images as one wide image; None if rows are long enough, or
+    if a one-pixel kernel is not worth the copies.
 
-    Convolving the one gives the other, once what lies between images of x, and of y, is 0.
+    The convolution of wide x is wide y if the pixels between images of x, and of y, are 0.
     """
     (n, c, h, w), (_, o, *size) = x_shape, y_shape
     if size[1] >= SHORT_ROW or W_shape[2:] == (1, 1):
@@ -212,7 +213,7 @@ class BatchNormReLU:
 
     `forward(x, y, gamma, beta, mean, var, mask)` writes y and the last three;
     `backward(x, gy, gamma, mean, var, mask, gx, ggamma, gbeta)` writes the last three. The mask, of
-    `mask_size` bytes, says where ReLU was active.
+    `mask_size` bytes, marks where ReLU was active.
     """
 
     def __init__(self, planner: Planner, shape: Shape) -> None:
@@ -304,17 +305,16 @@ def _geometry(x_shape: Shape, W_shape: Shape, stride: int, pad: int) -> list:
 def direct_is_faster(
     planner: Planner, gradient: bool, y_shape: Shape, W_shape: Shape, stride: int
 ) -> bool:
-    """Whether oneDNN's direct kernel beats its first choice, a sum of small matrix products, for a
+    """True if oneDNN's direct kernel beats its first choice, a sum of small matrix products, for a
     convolution or its `gradient` with respect to the input.
 
-    As measured on one processor with AMX (a Xeon), one with AVX-512 and one with AVX2 alone (both
-    EPYCs). The choice depends on nothing but the shape and the instructions, so that a run that is
-    continued adds up in the same order.
+    Measured on a Xeon with AMX and on EPYCs with AVX-512 and with AVX2 alone. The choice depends
+    only on the shape and the instructions, so that a resumed run adds up in the same order.
     """
     width, pairs, float32 = y_shape[3], W_shape[0] * W_shape[1], planner.data_type == dnnl.F32
     small = width <= SMALL_WIDTH
     one_pixel = W_shape[2:] == (1, 1)
-    # Its sums over an odd number of bfloat16 channels are wrong for 30 pixels and their multiples.
+    # The direct sums over an odd number of bfloat16 channels are wrong for multiples of 30 pixels.
     if one_pixel and not float32 and W_shape[0 if gradient else 1] % 2:
         return False
     if not planner.avx512:
@@ -335,8 +335,8 @@ def direct_is_faster(
 
 
 def _describe(library: Library, direct: bool, *arguments) -> c_void_p:
-    """A convolution by oneDNN's first choice ("brg"), or, where `direct`, by its direct kernel
-    ("jit") if there is one with the same instructions."""
+    """Convolution by oneDNN's first choice ("brg"), or if `direct` by a direct kernel ("jit") with
+    the same instructions, if there is one."""
     first = library.describe(*arguments)
     if direct:
         other = library.describe(*arguments)
@@ -404,6 +404,6 @@ def _describe_grad_weight(
 
 
 def _reorder(library: Library, source: tuple, target: tuple) -> Primitive:
-    """Copies from one layout to another; each is a descriptor and, if it is fixed, an address."""
+    """Copy between layouts, each a descriptor and, if fixed, an address."""
     desc = library.describe_reorder(source[0], target[0])
     return Primitive(library, desc, (dnnl.SRC, *source), (dnnl.DST, *target))

@@ -6,5 +6,5 @@ from chainer import backends
 
 
 def is_on_gpu(array: Any) -> bool:
-    """Whether an array is CuPy's."""
+    """True for a CuPy array."""
     return isinstance(array, backends.cuda.ndarray)

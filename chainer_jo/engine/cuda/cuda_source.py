@@ -1,4 +1,4 @@
-"""What the package's CUDA sources share: how their kernels are launched, and pieces of source."""
+"""Common CUDA source and the launch of kernels."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ static float from_half(unsigned short half) {
 #endif
 """
 
-#: For kernels with one thread for each element of an array, or of several arrays in turn.
+#: Source for kernels with one thread per element of one or several arrays.
 ELEMENTS = r"""
 __device__ long long position() {
     return (long long)blockIdx.x * blockDim.x + threadIdx.x;
@@ -56,22 +56,22 @@ __device__ int part_of(const long long* start, int count, long long i) {
 
 @cache
 def module(source: str) -> Any:
-    """CuPy's module of CUDA source, compiled when it is first asked for."""
+    """CuPy's module of CUDA source, compiled at first use."""
     import cupy
 
     return cupy.RawModule(code=source)
 
 
 def launch(source: str, threads: int, kernel: str, size: int, arguments: tuple) -> None:
-    """Runs a kernel of `source` in `size` threads or a few more, in blocks of `threads`."""
+    """Runs a kernel of `source` with at least `size` threads, in blocks of `threads`."""
     if size:
         blocks = (size + threads - 1) // threads
         module(source).get_function(kernel)((blocks,), (threads,), arguments)
 
 
 def table_of(dtype: np.dtype, sizes: Sequence[int]) -> np.ndarray:
-    """A kernel argument that describes parts of these sizes: its field ``start`` is filled in,
-    unused places begin at the end."""
+    """Kernel argument for parts of these sizes, with the field ``start`` filled in; unused parts
+    start at the end."""
     table = np.zeros(1, dtype)
     ends = np.cumsum(sizes)
     table["start"][0, 1:] = ends[-1]

@@ -1,8 +1,8 @@
 """The cuDNN backend: convolutions and batch normalisations on a GPU, in float32, TF32 or float16.
 
 "mixed" is float16, not bfloat16: it rounds eight times finer, CuPy has it natively, and it is the
-type of cuDNN's fused engines on Hopper. Its small range asks for a scaled loss. Weights, statistics
-and gradients of parameters are float32 at the border in every precision.
+type of cuDNN's fused engines on Hopper. Its small range needs a scaled loss. Weights, statistics
+and gradients of parameters are float32 at the interface in every precision.
 """
 
 from __future__ import annotations
@@ -25,19 +25,18 @@ from chainer_jo.errors import UserError
 
 FLOAT32 = numpy.dtype(numpy.float32)
 
-#: Bytes that addresses are multiples of, as cudnn-frontend promises cuDNN for every tensor.
+#: Alignment of tensors in bytes, which cudnn-frontend promises to cuDNN.
 ALIGNMENT = 16
-#: In "mixed", a power of two, so that dividing by it is exact: gradients of a mean over a batch and
-#: an image lie far below float16's smallest normal number, 6e-5, and with it well within its range.
+#: Loss scale in "mixed", a power of two for exact division. Gradients of a mean over a batch and an
+#: image are far below float16's smallest normal number, 6e-5; scaled, they are in its range.
 LOSS_SCALE = 1024.0
 
 
-#: What can be part of one graph of cuDNN's: the addition of a residual to a convolution, and of the
-#: gradient that is there to another; ReLU behind a batch normalisation, and the gradient of both.
+#: Operations that one cuDNN graph can fuse: convolution and residual, gradient and existing
+#: gradient, batch normalisation and ReLU, and the gradient of both.
 FUSIONS = ("conv2d", "conv2d_grad_input", "batch_norm_relu", "batch_norm_relu_grad")
-#: What is, by precision, until benchmarks/train_step.py has measured each way on a GPU. cuDNN's
-#: engines with an addition are other ones than those without. In fp32 they are general ones, where
-#: without an addition there are many made for convolutions alone.
+#: Fused operations by precision, until benchmarks/train_step.py has measured both ways on a GPU. In
+#: fp32, cuDNN's engines with an addition are general, and many engines without one are specialised.
 FUSED = {
     "fp32": frozenset({"batch_norm_relu", "batch_norm_relu_grad"}),
     "tf32": frozenset(FUSIONS),
@@ -46,18 +45,18 @@ FUSED = {
 
 
 class _Step(NamedTuple):
-    """What `CuDNN.step` keeps, by address of the weights."""
+    """State of `CuDNN.step`, by address of the weights."""
 
-    #: The weights with the activations' type and memory.
+    #: Weights with the activations' type and memory layout.
     arranged: dict[int, Any]
-    #: What Chainer is given for gradients that are kept here.
-    stand_ins: dict[int, Any]
+    #: Placeholders that Chainer gets for the gradients kept here.
+    placeholders: dict[int, Any]
     gradients: dict[int, Any]
     moved: list[Moved]
 
 
 def load(precision: str) -> CuDNN:
-    """The backend for "fp32", "tf32" or "mixed", on the current device.
+    """Backend for "fp32", "tf32" or "mixed", on the current device.
 
     Raises
     ------
@@ -76,17 +75,16 @@ class CuDNN(Backend):
 
     Parameters
     ----------
-    library, handle : the module ``cudnn`` and a handle of it, which is destroyed with the backend
-        or when the process ends. A backend keeps its plans: have one per process and precision.
+    library, handle : module ``cudnn`` and its handle, destroyed with the backend or at exit. A
+        backend keeps its plans: have one per process and precision.
     precision : "fp32", "tf32" or "mixed".
-    xp : CuPy, or what stands for it in a test.
-    kernels : the functions of `cudnn_kernels.SOURCES`.
-    choices : of plans, those of this GPU and cuDNN.
+    xp : CuPy, or its substitute in a test.
+    kernels : functions of `cudnn_kernels.SOURCES`.
+    choices : plan choices of this GPU and cuDNN.
 
     Attributes
     ----------
-    fused : which of `FUSIONS` may be one graph, those of `FUSED` at first. What cuDNN does not fuse
-        for a shape is computed one after the other in any case.
+    fused : operations of `FUSIONS` to fuse, at first `FUSED`; unfused for shapes without an engine.
     """
 
     name = "cudnn"
@@ -160,19 +158,19 @@ class CuDNN(Backend):
         gy = self._activation("gy", gy, plans.output_shape(*geometry))
         gW = self._empty(W_shape)
         plan = self._planner.plan(plans.convolution_grad_weight, *geometry)
-        self._run(_found(plan, geometry), {"x": x, "gy": gy, "gW": gW})
+        self._run(_engine_for(plan, geometry), {"x": x, "gy": gy, "gW": gW})
         return gW
 
     def gradient_of(self, W, gradient, accumulate):
         step, address = self._step, _address(W)
-        if step is None or address not in step.stand_ins:
+        if step is None or address not in step.placeholders:
             gradient = gradient.astype(FLOAT32, order="C", copy=False)
             return gradient if accumulate is None else gradient + accumulate
         if address in step.gradients:
-            # The other place where the weights are used has given the stand-in already.
+            # The weights are used twice, and the placeholder has been returned already.
             gradient = self.add(step.gradients[address], gradient)
         step.gradients[address] = gradient
-        return step.stand_ins[address]
+        return step.placeholders[address]
 
     @contextmanager
     def step(self, weights):
@@ -180,7 +178,7 @@ class CuDNN(Backend):
         addresses = [_address(W) for W, _ in weights]
         self._step = _Step(
             dict(zip(addresses, arranged, strict=True)),
-            dict(zip(addresses, (stand_in for _, stand_in in weights), strict=True)),
+            dict(zip(addresses, (placeholder for _, placeholder in weights), strict=True)),
             {},
             [],
         )
@@ -195,8 +193,8 @@ class CuDNN(Backend):
         x, gamma, beta = self._activation("x", x), self._vector(gamma), self._vector(beta)
         plan, relu = self._with_relu("batch_norm_relu", plans.batch_norm, x.shape)
         if plan is None:
-            rows = batch_norm_arrays.forward(self._xp, self._rows(x), gamma, beta)
-            y, mean, inverse = self._from_rows(rows[0], x.shape), *rows[1:]
+            rows, mean, inverse = batch_norm_arrays.forward(self._xp, self._rows(x), gamma, beta)
+            y = self._from_rows(rows, x.shape)
         else:
             y = self._empty(x.shape)
             mean, inverse = self._vectors(gamma.size)
@@ -265,19 +263,19 @@ class CuDNN(Backend):
         result: Any,
         residual: Any | None,
     ) -> Any:
-        """Convolves into `result` and adds `residual`, in one graph where cuDNN can."""
+        """Convolves into `result` and adds `residual`, in one graph if cuDNN can."""
         if residual is not None and fusion in self.fused:
             plan = self._planner.plan(describe, *geometry, True)
             if plan is not None:
                 self._run(plan, {**arrays, "residual": residual})
                 return result
-        self._run(_found(self._planner.plan(describe, *geometry, False), geometry), arrays)
+        self._run(_engine_for(self._planner.plan(describe, *geometry, False), geometry), arrays)
         return result if residual is None else self.add(result, residual)
 
     def _with_relu(
         self, fusion: str, describe: Callable[..., None], shape: Shape
     ) -> tuple[Plan | None, bool]:
-        """The plan of a batch normalisation, and whether the ReLU is in it."""
+        """Plan of a batch normalisation, and True if it includes the ReLU."""
         plan = self._planner.plan(describe, shape, True) if fusion in self.fused else None
         if plan is not None:
             return plan, True
@@ -287,7 +285,7 @@ class CuDNN(Backend):
         stream = self._xp.cuda.get_current_stream()
         if self._stream is None or stream.ptr != self._stream.ptr:
             self._library.set_stream(handle=self._handle, stream=stream.ptr)
-            # Held on to, so that no other stream gets its address while the handle has it.
+            # Kept alive, so that no other stream gets its address while the handle has it.
             self._stream = stream
         addresses = {name: _address(a) for name, a in arrays.items()}
         if plan.candidates:
@@ -297,8 +295,8 @@ class CuDNN(Backend):
         plan.run(self._handle, workspace.ptr, addresses)
 
     def _choose(self, plan: Plan, addresses: dict[str, int]) -> None:
-        """Has a graph's plan chosen by what its candidates take, on the arrays of its first run:
-        none of these is read and written both, but for averages that nobody reads."""
+        """Chooses a graph's plan by timing candidates on the first run's arrays, none of which is
+        both read and written, except for averages that nobody reads."""
         times: dict[str, float] = {}
         # While a stream captures, nothing runs that could be timed.
         if not self._stream.is_capturing():
@@ -331,14 +329,14 @@ class CuDNN(Backend):
         return _aligned(self._xp.ascontiguousarray(v))
 
     def _vectors(self, channels: int) -> tuple[Any, Any]:
-        """Two new arrays, of one number per channel."""
+        """Two new arrays with one number per channel."""
         return self._xp.empty(channels, FLOAT32), self._xp.empty(channels, FLOAT32)
 
     def _scalar(self, value: float) -> numpy.ndarray:
         return self._scalars.setdefault(value, numpy.full(1, value, FLOAT32))
 
     def _averages(self, channels: int) -> tuple[Any, Any]:
-        """Running statistics for cuDNN to update, since it insists; nobody reads them."""
+        """Running statistics that cuDNN requires and nobody reads."""
         if channels not in self._unused_averages:
             self._unused_averages[channels] = self._vectors(channels)
             for unused in self._unused_averages[channels]:
@@ -369,7 +367,7 @@ class CuDNN(Backend):
         return rows.astype(self._dtype).reshape(n, h, w, c).transpose(0, 3, 1, 2)
 
 
-def _found(plan: Plan | None, geometry: tuple) -> Plan:
+def _engine_for(plan: Plan | None, geometry: tuple) -> Plan:
     if plan is None:
         raise UserError(
             "cuDNN has no engine for the convolution of {} by {} with stride {} and padding {} "
@@ -379,7 +377,7 @@ def _found(plan: Plan | None, geometry: tuple) -> Plan:
 
 
 def _aligned(x: Any) -> Any:
-    """A contiguous array, or a copy of it, whose address suits cuDNN."""
+    """A contiguous array, or its copy if the address is not aligned."""
     return x if _address(x) % ALIGNMENT == 0 else x.copy()
 
 

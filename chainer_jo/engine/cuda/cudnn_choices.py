@@ -1,4 +1,4 @@
-"""Which of cuDNN's plans each graph runs, kept beside the results: a run goes on with the same."""
+"""Chosen cuDNN plan of each graph, kept beside the results, so that a resumed run rounds alike."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from chainer_jo import files
 from chainer_jo.errors import UserError
 
-#: Below a results folder.
+#: Path below a results folder.
 NAME = Path("cudnn", "plans.json")
 
 _logger = logging.getLogger(__name__)
@@ -21,13 +21,12 @@ _logger = logging.getLogger(__name__)
 class Choices:
     """Plans by graph, for one kind of GPU and one version of cuDNN.
 
-    The file has an object for each of these, and in it for each graph the name of its ``plan`` and
-    the ``microseconds`` of all that were timed, in the order in which cuDNN offers them. Any number
-    of processes may share it: what one has kept the others take.
+    The file has an object per machine, with the name of each graph's ``plan`` and the
+    ``microseconds`` of all timed plans in cuDNN's order. Processes can share the file.
 
     Parameters
     ----------
-    machine : the GPU and the version of cuDNN, by name.
+    machine : name of the GPU and version of cuDNN.
     """
 
     def __init__(self, machine: str) -> None:
@@ -36,22 +35,16 @@ class Choices:
         self._chosen: dict[str, dict] = {}
 
     def keep_in(self, folder: Path) -> None:
-        """From now on keeps them below a results folder. What is there counts, and what this
-        process has chosen before is added.
-
-        Raises
-        ------
-        UserError
-            if the folder cannot be written to.
-        """
+        """Keeps the choices in a results folder from now on: existing choices take precedence, and
+        this process's earlier choices are added. Raises UserError if it cannot be written to."""
         self._path = folder / NAME
         with self._merged():
             pass
 
     def get(self, graph: str) -> str | None:
-        """The name of the plan that a graph runs, if one has been chosen."""
+        """Name of a graph's chosen plan, or None."""
         choice = self._chosen.get(graph)
-        return choice and choice["plan"]
+        return None if choice is None else choice["plan"]
 
     def settle(
         self,
@@ -60,8 +53,8 @@ class Choices:
         microseconds: Sequence[float] = (),
         instead_of: str | None = None,
     ) -> str:
-        """Chooses a plan for a graph, for good; returns the one that another process has kept
-        meanwhile, if it is not `instead_of`."""
+        """Chooses a graph's plan for good, and returns it; a plan that another process has kept
+        meanwhile takes precedence, unless it is `instead_of`."""
         with self._merged() as chosen:
             if graph not in chosen or chosen[graph]["plan"] == instead_of:
                 chosen[graph] = {"plan": plan, "microseconds": [round(t, 1) for t in microseconds]}
@@ -69,28 +62,28 @@ class Choices:
 
     @contextlib.contextmanager
     def _merged(self) -> Iterator[dict[str, dict]]:
-        """What has been chosen here and in the file, to be added to."""
+        """Choices of this process and of the file, to be added to."""
         if self._path is None:
             yield self._chosen
             return
         with _locked(self._path):
-            kept = _read(self._path)
-            if kept and self.machine not in kept:
+            stored = _read(self._path)
+            if stored and self.machine not in stored:
                 _logger.warning(
                     "%s: plans for %s; this is %s, whose plans are chosen anew: runs that were "
                     "begun there go on with other rounding",
-                    self._path, "; ".join(kept), self.machine,
+                    self._path, "; ".join(stored), self.machine,
                 )  # fmt: skip
-            chosen = {**self._chosen, **kept.get(self.machine, {})}
+            chosen = {**self._chosen, **stored.get(self.machine, {})}
             yield chosen
             self._chosen = chosen
-            if kept.get(self.machine) != chosen:
-                files.write_json(self._path, {**kept, self.machine: chosen})
+            if stored.get(self.machine) != chosen:
+                files.write_json(self._path, {**stored, self.machine: chosen})
 
 
 @functools.cache
 def of(machine: str) -> Choices:
-    """Those of this process: what one backend has chosen the others take."""
+    """Choices of this process, common to all its backends."""
     return Choices(machine)
 
 
@@ -106,13 +99,13 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _read(path: Path) -> dict[str, dict[str, dict]]:
-    """What is in the file; nothing, after one line, if it is damaged."""
+    """Content of the file; empty, with a warning, if it is damaged."""
     try:
-        kept = files.read_json(path, missing={})
-        plans = [choice["plan"] for chosen in kept.values() for choice in chosen.values()]
+        stored = files.read_json(path, missing={})
+        plans = [choice["plan"] for chosen in stored.values() for choice in chosen.values()]
         if not all(isinstance(plan, str) for plan in plans):
             raise TypeError
     except (UserError, AttributeError, KeyError, TypeError):
         _logger.warning("%s: damaged; plans are chosen anew", path)
         return {}
-    return kept
+    return stored

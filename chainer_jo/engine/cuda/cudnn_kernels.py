@@ -1,7 +1,4 @@
-"""The small kernels around cuDNN's graphs.
-
-T is the type of the activations; arithmetic is float32.
-"""
+"""Small kernels around cuDNN's graphs; T is the activations' type, arithmetic is float32."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ import numpy
 from chainer_jo.engine.backend import DECAY, EPS
 from chainer_jo.engine.cuda.cuda_source import ELEMENTS, FLOAT16, launch, table_of
 
-#: name -> (inputs, outputs, body), as `cupy.ElementwiseKernel` takes them.
+#: Elementwise kernels: name -> (inputs, outputs, body), for `cupy.ElementwiseKernel`.
 SOURCES = {
     "add": ("T a, T b", "T y", "y = T(float(a) + float(b))"),
     # Written so that NaN stays NaN.
@@ -28,7 +25,7 @@ SOURCES = {
         y = z <= 0.0f ? T(0.0f) : T(z)
         """,
     ),
-    # Work for one thread, whose passes wait for each other.
+    # Sequential work for one thread.
     "occupy": (
         "float32 x, int32 passes",
         "float32 y",
@@ -37,7 +34,7 @@ SOURCES = {
 }
 
 
-#: Weights, and layers, that one launch takes: they are kernel arguments, 4 KiB at most.
+#: Maximum numbers of weights and of layers per launch: kernel arguments have at most 4 KiB.
 WEIGHTS, LAYERS = 96, 64
 WEIGHTS_DTYPE = numpy.dtype([
     ("start", numpy.int64, WEIGHTS + 1), ("source", numpy.uint64, WEIGHTS),
@@ -113,23 +110,23 @@ extern "C" __global__ void jo_matmul(
 }
 """
 )
-#: In blocks of 128 threads.
+#: Launch in blocks of 128 threads.
 _launch = partial(launch, RAW_SOURCE, 128)
 
 
 class Moved(NamedTuple):
-    """Running averages (c,) that are to be moved towards a batch's mean and 1 / sqrt(var + EPS)."""
+    """Running averages (c,) to move towards a batch's mean and 1 / sqrt(var + EPS)."""
 
     running_mean: Any
     running_var: Any
     mean: Any
     inverse: Any
-    #: n / (n - 1) for n samples: makes their variance unbiased.
+    #: Factor n / (n - 1) of the unbiased variance of n samples.
     unbias: float
 
 
 class Kernels:
-    """Each name in `SOURCES` as a function of CuPy arrays, compiled when it is first used."""
+    """Kernels of `SOURCES` as functions of CuPy arrays, compiled at first use."""
 
     def __getattr__(self, name: str) -> Any:
         if name not in SOURCES:
@@ -141,10 +138,10 @@ class Kernels:
 
     @staticmethod
     def matmul(a: Any, b: Any) -> Any:
-        """The product (m, n) of float32 a (m, k) and b (k, n), any of which may be transposed.
+        """Product (m, n) of float32 a (m, k) and b (k, n), any of which may be transposed.
 
-        One thread per result, for the small products of a classifier: CuPy refuses to have its
-        calls of cuBLAS captured in a CUDA graph.
+        One thread per result, for the small products of a classifier: a CUDA graph cannot capture
+        CuPy's calls of cuBLAS.
         """
         import cupy
 

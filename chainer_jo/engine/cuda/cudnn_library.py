@@ -1,4 +1,4 @@
-"""Finding cuDNN 9 through NVIDIA's cudnn-frontend, and saying which package is missing if any."""
+"""Loads cuDNN 9 through NVIDIA's cudnn-frontend, or names the missing package."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 from chainer_jo.engine.backend import Unavailable
 
-#: The oldest versions that are taken.
-CUDNN = 91000
-CUPY = 14
-#: The first compute capability with matrix instructions for a precision.
-CAPABILITY = {"fp32": 0, "tf32": 80, "mixed": 70}
+#: Minimum versions.
+MIN_CUDNN = 91000
+MIN_CUPY = 14
+#: Minimum compute capability, with matrix instructions, by precision.
+MIN_CAPABILITY = {"fp32": 0, "tf32": 80, "mixed": 70}
 
-#: What cuDNN loads by name; CuPy's own finder knows where it is, in pip wheels or the system.
+#: Libraries that cuDNN loads by name; CuPy's own finder locates them in pip wheels or the system.
 _LIBRARIES = ("cudart", "nvrtc", "cublasLt", "cudnn")
 
 
 def load(precision: str) -> tuple[ModuleType, Any]:
-    """The module ``cudnn`` and a handle on the current device.
+    """Module ``cudnn`` and a handle on the current device.
 
     Raises
     ------
@@ -49,9 +49,9 @@ def load(precision: str) -> tuple[ModuleType, Any]:
         version = library.backend_version()
     except RuntimeError as error:
         raise _without_cudnn(cuda, error) from error
-    if version < CUDNN:
+    if version < MIN_CUDNN:
         raise Unavailable(
-            f"cuDNN {dotted(version)} is too old, expected {dotted(CUDNN)} or newer; "
+            f"cuDNN {dotted(version)} is too old, expected {dotted(MIN_CUDNN)} or newer; "
             f"pip install --upgrade nvidia-cudnn-cu{cuda}"
         )
     try:
@@ -64,7 +64,7 @@ def load(precision: str) -> tuple[ModuleType, Any]:
 
 
 def machine(library: ModuleType, cupy: ModuleType) -> str:
-    """The current GPU and the version of cuDNN, by name."""
+    """Name of the current GPU and version of cuDNN."""
     properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
     return f"{properties['name'].decode()}, cuDNN {dotted(library.backend_version())}"
 
@@ -75,9 +75,9 @@ def _cupy() -> ModuleType:
         cupy = importlib.import_module("cupy")
     except ImportError as error:
         raise Unavailable(f"CuPy cannot be imported ({_first_line(error)}); {packages}") from error
-    if int(cupy.__version__.split(".")[0]) < CUPY:
+    if int(cupy.__version__.split(".")[0]) < MIN_CUPY:
         raise Unavailable(
-            f"CuPy {cupy.__version__} is too old, expected {CUPY} or newer; {packages}"
+            f"CuPy {cupy.__version__} is too old, expected {MIN_CUPY} or newer; {packages}"
         )
     try:
         devices = cupy.cuda.runtime.getDeviceCount()
@@ -89,7 +89,7 @@ def _cupy() -> ModuleType:
 
 
 def _check_precision(cupy: ModuleType, precision: str) -> None:
-    capability, needed = int(cupy.cuda.Device().compute_capability), CAPABILITY[precision]
+    capability, needed = int(cupy.cuda.Device().compute_capability), MIN_CAPABILITY[precision]
     if capability < needed:
         raise Unavailable(
             f"this GPU has compute capability {capability / 10:.1f}, "
@@ -98,12 +98,11 @@ def _check_precision(cupy: ModuleType, precision: str) -> None:
 
 
 def _preload() -> None:
-    """Loads what cuDNN opens by name: it finds what is in pip wheels only once that is loaded."""
+    """Loads the libraries that cuDNN opens by name, since it does not search pip wheels."""
     with contextlib.suppress(ImportError):
         pathfinder = importlib.import_module("cuda.pathfinder")
         for name in _LIBRARIES:
-            # What is missing here, or cannot be loaded, is reported by its first user, who knows
-            # what it is for. There may be no need for it: a finder errs in ways of its own.
+            # A missing library is reported by its first user, if it is needed at all.
             with contextlib.suppress(Exception):
                 pathfinder.load_nvidia_dynamic_lib(name)
 
@@ -115,7 +114,7 @@ def _without_cudnn(cuda: int, error: Exception) -> Unavailable:
 
 
 def dotted(version: int) -> str:
-    """90100 as 9.1.0."""
+    """Version 90100 as 9.1.0."""
     return f"{version // 10000}.{version // 100 % 100}.{version % 100}"
 
 

@@ -1,8 +1,7 @@
-"""How a graph of cuDNN's runs: by the fastest of the plans that it offers, chosen once.
+"""Planner of cuDNN graphs: chooses, once, the fastest of the plans that cuDNN offers.
 
-A plan is an engine with its knobs, and cuDNN's name for it says both ("eng47_k2=5_k13=1"). It is
-found again by its name: cudnn-frontend 1.28 does not know all knobs that cuDNN 9.28 has, so that
-what it gives as engine and knobs cannot always be built from.
+A plan is an engine with its knobs, and is identified by cuDNN's name ("eng47_k2=5_k13=1"):
+cudnn-frontend 1.28 lacks some knobs of cuDNN 9.28, so that it cannot always build from knobs.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from typing import Any
 from chainer_jo.engine.cuda.cudnn_choices import Choices
 from chainer_jo.engine.cuda.cudnn_plans import Graph
 
-#: Plans that a precision does without, by numerical note. None takes those whose results vary from
-#: call to call: CUDA graph and eager run, continued and uninterrupted run agree bit for bit.
+#: Numerical notes of refused plans, by precision. Nondeterministic plans are always refused: CUDA
+#: graph and eager run, resumed and uninterrupted run agree bit for bit.
 _REFUSED = {
     "fp32": (
         "NONDETERMINISTIC", "DOWN_CONVERT_INPUTS", "TENSOR_CORE", "REDUCED_PRECISION_REDUCTION",
@@ -30,36 +29,36 @@ _REFUSED = {
     "tf32": ("NONDETERMINISTIC", "DOWN_CONVERT_INPUTS"),
     "mixed": ("NONDETERMINISTIC", "DOWN_CONVERT_INPUTS"),
 }  # fmt: skip
-#: The most plans of a graph that are timed: the first that cuDNN offers.
+#: Maximum number of timed plans of a graph, the first that cuDNN offers.
 CANDIDATES = 8
-#: Seconds for building those after the first. Engines that are ready take milliseconds; those that
-#: cuDNN compiles when it is asked for them take longer than this, and the first of them is taken.
+#: Seconds for building plans after the first. Prebuilt engines take milliseconds; an engine that
+#: cuDNN compiles takes longer than this, so that the first such engine is chosen.
 SECONDS = 0.25
-#: Bytes of memory that those after the first may work in.
+#: Maximum workspace of plans after the first, in bytes.
 WORKSPACE = 256 << 20
-#: A plan has to be faster by this share than those that cuDNN prefers to it.
+#: Fraction by which a plan has to be faster than the plans that cuDNN prefers.
 MARGIN = 0.03
-#: Each plan is timed so often, in turn with the others; the least time counts.
+#: Number of timings per plan, in turn with the others; the minimum counts.
 ROUNDS = 3
-#: Runs that are timed together.
+#: Number of runs per timing.
 RUNS = 4
-#: Passes of the kernel that occupies the GPU before: some tenths of a millisecond, in which these
-#: runs are queued. Otherwise it would be Python that is timed.
+#: Passes of the kernel that occupies the GPU, for tenths of a millisecond, while runs are queued;
+#: without it Python would be timed.
 OCCUPIED = 200_000
 
 _logger = logging.getLogger(__name__)
 
 
 class Plan:
-    """A graph that cuDNN has planned.
+    """A cuDNN graph and its plans.
 
     Attributes
     ----------
-    graph : what it computes, in words.
-    offered : names of cuDNN's plans for it in cuDNN's order, those that are refused among them.
-    candidates : of those that one is to be chosen from, the bytes of workspace; empty afterwards.
-    name : the plan that was chosen, or None.
-    lost : one that had been chosen before and is not there any more, or None.
+    graph : description of the operation.
+    offered : names of all plans, refused ones included, in cuDNN's order.
+    candidates : workspace in bytes of each plan to choose from; empty after the choice.
+    name : chosen plan, or None.
+    lost : plan that was chosen earlier and no longer exists, or None.
     """
 
     def __init__(self, text: str, graph: Graph) -> None:
@@ -74,7 +73,7 @@ class Plan:
         self._errors = ValueError, RuntimeError, graph.library.cudnnGraphNotSupportedError
 
     def select(self, name: str) -> bool:
-        """Has `run` use a plan, built if need be; False if it is refused or cannot be built."""
+        """Sets the plan of `run`, built if necessary; False if it cannot be built or is refused."""
         try:
             self._nodes.build_plan_at_index(self.offered.index(name))
         except self._errors:
@@ -83,7 +82,7 @@ class Plan:
         return True
 
     def choose(self, name: str) -> None:
-        """Selects a plan for good; if it is not there, says so."""
+        """Selects a plan for good; warns if it no longer exists."""
         if self.select(name):
             self.name, self.candidates = name, {}
         else:
@@ -95,30 +94,30 @@ class Plan:
 
     @property
     def workspace(self) -> int:
-        """Bytes that `run` needs, by whichever of the candidates."""
+        """Bytes that `run` needs, the maximum over the candidates."""
         return max(self.candidates.values(), default=self._workspace)
 
     def run(self, handle: Any, workspace: int, addresses: dict[str, int]) -> None:
-        """Runs on the handle's stream; every named tensor and the workspace by its address."""
+        """Runs on the handle's stream, given the addresses of named tensors and workspace."""
         named = {uid: addresses[name] for name, uid in self._uids.items()}
         self._nodes.execute(named, workspace, handle=handle)
 
     def times(
         self, run: Callable[[], None], cuda: Any, occupy: Callable[[int], Any]
     ) -> dict[str, float]:
-        """The microseconds of one run by each candidate that works, on the current stream.
+        """Microseconds per run of each candidate that works, on the current stream.
 
         Parameters
         ----------
-        run : queues the graph; doing it twice is doing it once.
-        cuda : ``cupy.cuda``, or what stands for it in a test.
-        occupy : called with a number, queues as many passes of work that need nothing.
+        run : queues the graph; has to be idempotent.
+        cuda : ``cupy.cuda``, or its substitute in a test.
+        occupy : queues a number of passes of independent work.
         """
         spans: dict[str, list[tuple[Any, Any]]] = {}
         for name in self.candidates:
             with suppress(*self._errors):
                 self.select(name)
-                run()  # what is loaded or compiled when it is first needed is there afterwards
+                run()  # loads and compiles
                 spans[name] = []
         for _ in range(ROUNDS):
             for name, measured in spans.items():
@@ -143,9 +142,9 @@ class Planner:
 
     Parameters
     ----------
-    library, handle : the module ``cudnn`` and a handle of it.
+    library, handle : module ``cudnn`` and its handle.
     precision : "fp32", "tf32" or "mixed".
-    choices : what has been chosen before.
+    choices : earlier choices.
     """
 
     def __init__(self, library: ModuleType, handle: Any, precision: str, choices: Choices) -> None:
@@ -157,13 +156,8 @@ class Planner:
         self._used: set[tuple] = set()
 
     def keep_in(self, folder: Path) -> None:
-        """From now on goes by the choices that are kept below a results folder, and adds to them.
-
-        Raises
-        ------
-        UserError
-            if it cannot be written to.
-        """
+        """Follows the choices kept in a results folder from now on, and adds to them. Raises
+        UserError if it cannot be written to."""
         self._choices.keep_in(folder)
         self._used.clear()
         self._plans = {
@@ -174,8 +168,7 @@ class Planner:
 
     @property
     def digest(self) -> str | None:
-        """12 hexadecimal digits that follow from the plans of all graphs that ran since `keep_in`;
-        None if none did."""
+        """Digest (12 hexadecimal digits) of plans that ran since `keep_in`; None if none did."""
         plans = [plan for plan in map(self._plans.get, self._used) if plan and plan.name]
         if not plans:
             return None
@@ -183,7 +176,7 @@ class Planner:
         return hashlib.sha256(names.encode()).hexdigest()[:12]
 
     def plan(self, describe: Callable[..., None], *arguments: Any) -> Plan | None:
-        """The plan of ``describe(graph, *arguments)``; None where cuDNN has no engine."""
+        """Plan of ``describe(graph, *arguments)``; None if cuDNN has no engine."""
         key = (describe, *arguments)
         if key not in self._plans:
             self._plans[key] = self._build(*key)
@@ -191,8 +184,8 @@ class Planner:
         return self._plans[key]
 
     def settle(self, plan: Plan, microseconds: dict[str, float]) -> None:
-        """Chooses a candidate for good, one that is clearly faster than all that cuDNN prefers to
-        it; cuDNN's first if no times are given. Whatever another process has kept comes first."""
+        """Chooses a candidate for good: one that is faster by MARGIN than all that cuDNN prefers to
+        it, or cuDNN's first without times. The choice of another process takes precedence."""
         names = [name for name in plan.candidates if name in microseconds]
         best = next(iter(names or plan.candidates))
         for name in names:
@@ -218,9 +211,9 @@ class Planner:
             return None
         words = self._precision, describe.__name__, *arguments
         plan = Plan(" ".join(map(str, words)), graph)
-        kept = self._choices.get(plan.graph)
-        if kept is not None:
-            plan.choose(kept)
+        earlier = self._choices.get(plan.graph)
+        if earlier is not None:
+            plan.choose(earlier)
         if plan.name is None:
             plan.candidates = _candidates(plan)
             if not plan.candidates:
@@ -231,16 +224,16 @@ class Planner:
 
 
 def _candidates(plan: Plan) -> dict[str, int]:
-    """Names and workspaces of the first plans that can be built within the limits."""
-    found: dict[str, int] = {}
+    """Workspaces, by name, of the first plans that can be built within the limits."""
+    workspaces: dict[str, int] = {}
     spent = last = 0.0
     for name in plan.offered:
-        if len(found) == CANDIDATES or (found and spent + last > SECONDS):
+        if len(workspaces) == CANDIDATES or (workspaces and spent + last > SECONDS):
             break
         started = time.perf_counter()
         built = plan.select(name)
         last = time.perf_counter() - started
-        spent += last if found else 0.0
-        if built and (not found or plan.workspace <= WORKSPACE):
-            found[name] = plan.workspace
-    return found
+        spent += last if workspaces else 0.0
+        if built and (not workspaces or plan.workspace <= WORKSPACE):
+            workspaces[name] = plan.workspace
+    return workspaces

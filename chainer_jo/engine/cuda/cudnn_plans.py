@@ -1,7 +1,7 @@
-"""The operations as cuDNN graphs, their inputs and outputs known by name.
+"""Operations as cuDNN graphs, with named inputs and outputs.
 
 Tensors have the logical shape (n, c, h, w) and NHWC strides; weights (o, c, kh, kw) likewise.
-Arithmetic is float32, whatever the type of the activations.
+Arithmetic is float32 for every type of the activations.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def output_shape(x_shape: Shape, W_shape: Shape, stride: int, pad: int) -> Shape
 
 
 class Graph:
-    """A cuDNN graph under construction, its inputs and outputs known by name."""
+    """A cuDNN graph under construction, with named inputs and outputs."""
 
     def __init__(self, library: ModuleType, handle: Any, precision: str) -> None:
         types = library.data_type
@@ -115,7 +115,7 @@ def convolution_grad_input(
 def convolution_grad_weight(
     graph: Graph, x_shape: Shape, W_shape: Shape, stride: int, pad: int
 ) -> None:
-    """gW, of the activations' type: few engines of cuDNN write float32 from float16."""
+    """Gradient gW, of the activations' type: few cuDNN engines write float32 from float16."""
     gW = graph.nodes.conv_wgrad(
         image=graph.activation("x", x_shape),
         loss=graph.activation("gy", output_shape(x_shape, W_shape, stride, pad)),
@@ -125,9 +125,9 @@ def convolution_grad_weight(
 
 
 def batch_norm(graph: Graph, shape: Shape, relu: bool) -> None:
-    """y = [ReLU of] the batch normalisation of x; the batch's mean and inverse standard deviation.
+    """Batch normalisation y of x, with ReLU if `relu`; mean and inverse standard deviation.
 
-    Running averages are there because cudnn-frontend asks for them; Chainer's are the caller's.
+    cudnn-frontend requires the running averages; the caller updates Chainer's.
     """
     c = shape[1]
     y, mean, inverse, next_mean, next_var = graph.nodes.batchnorm(
@@ -146,7 +146,7 @@ def batch_norm(graph: Graph, shape: Shape, relu: bool) -> None:
 
 
 def batch_norm_grad(graph: Graph, shape: Shape, relu: bool) -> None:
-    """gx, ggamma, gbeta from gy; through the ReLU as well, its sign computed anew, if `relu`."""
+    """Gradients gx, ggamma, gbeta from gy; if `relu`, also of the ReLU, its sign recomputed."""
     c = shape[1]
     x, gy = graph.activation("x", shape), graph.activation("gy", shape)
     gamma, mean = graph.vector("gamma", c), graph.vector("mean", c)

@@ -1,4 +1,4 @@
-"""A training step as a CUDA graph: run by Python a few times, then replayed by the GPU alone."""
+"""A training step as a CUDA graph: run eagerly a few times, then captured and replayed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-#: Eager runs before the capture: kernels are compiled, cuDNN's plans made, memory taken.
+#: Number of eager runs before the capture, which compile kernels, plan and allocate memory.
 WARM_UP = 3
 
-#: Pools of steps that are gone, some of whose memory was still in use then.
+#: Memory pools of deleted steps whose memory was partly in use.
 _dropped: list[Any] = []
 
 _logger = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass
 class _Capture:
-    """The graph for arrays of certain shapes, and the arrays that it works on."""
+    """The graph for certain shapes, and its arrays."""
 
     arrays: tuple[Any, ...]
     runs: int = 0
@@ -29,31 +29,30 @@ class _Capture:
 
 
 class GraphStep:
-    """Calls a function of device arrays through a CUDA graph, one for arrays of the same shapes.
+    """Calls a function of device arrays through a CUDA graph per combination of shapes.
 
-    The function must do the same work whenever it is called with such arrays, and leave its results
-    in arrays that outlive the call: what it does in Python happens while it is captured, not when
-    it is replayed. Whatever changes that, a number in a Python variable above all, calls for
-    `forget`. If CuPy or CUDA cannot capture something in it, it runs eagerly for good, after one
-    notice.
+    The function has to do the same work at every call with the same shapes, and leave its results
+    in arrays that outlive the call: its Python code runs during capture, not during replay. After a
+    change, such as another number in a Python variable, call `forget`. If CuPy or CUDA cannot
+    capture the function, it runs eagerly for good, with one notice.
 
-    The graph's memory is its own. CuPy's pool would hand out again what is free in Python's eyes
-    but is written by every replay.
+    The graph has its own memory pool: CuPy's would reuse memory that is free in Python but written
+    by every replay.
 
     Parameters
     ----------
     step : the function.
-    cupy : the module, or what stands for it in a test.
+    cupy : the module, or its substitute in a test.
 
     Attributes
     ----------
-    replays : calls so far that were replays.
+    replays : number of calls so far that were replays.
     """
 
     def __init__(self, step: Callable[..., None], cupy: Any) -> None:
         self._step = step
         self._cupy = cupy
-        # A blocking stream: it and the default stream, which all else runs on, wait for each other.
+        # A blocking stream: it and the default stream wait for each other.
         self._stream = cupy.cuda.Stream()
         self._pool = cupy.cuda.MemoryPool()
         weakref.finalize(self, _give_back, self._pool).atexit = False
@@ -62,19 +61,19 @@ class GraphStep:
         self._captures: dict[tuple, _Capture] = {}
 
     def forget(self) -> None:
-        """Captures anew, after a warm-up, from the next call on."""
+        """Discards all graphs: the next calls warm up and capture again."""
         self._captures.clear()
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
-        """Runs the function on copies of the arrays, and returns these; the next call overwrites
-        them."""
+        """Runs the function on copies of the arrays, and returns the copies, which the next call
+        overwrites."""
         kinds = tuple((a.shape, a.dtype) for a in arrays)
         if kinds not in self._captures:
             self._captures[kinds] = _Capture(tuple(self._cupy.empty(*kind) for kind in kinds))
         capture = self._captures[kinds]
         with self._stream:
-            for held, given in zip(capture.arrays, arrays, strict=True):
-                held[...] = given
+            for copy, array in zip(capture.arrays, arrays, strict=True):
+                copy[...] = array
             if capture.graph is None and self._capturable and capture.runs >= WARM_UP:
                 capture.graph = self._capture(capture.arrays)
             if capture.graph is not None:
@@ -87,7 +86,7 @@ class GraphStep:
         return capture.arrays
 
     def _capture(self, arrays: tuple[Any, ...]) -> Any | None:
-        """Records a run of the step, without running it; None if CuPy cannot."""
+        """Captures the step without running it; None if CuPy cannot."""
         gc.collect()
         gc.disable()  # what the collector frees may hold CUDA objects, which a capture forbids
         self._stream.begin_capture()
@@ -95,8 +94,8 @@ class GraphStep:
             with self._own_memory():
                 self._step(*arrays)
             return self._stream.end_capture()
-        # CuPy's own refusals: a library that it does not let be captured, a copy to the host; and
-        # CUDA's. Whatever else is wrong comes out when the step is called.
+        # Refusals by CuPy (a library that cannot be captured, a copy to the host) and by CUDA. Any
+        # other error shows when the step is called.
         except RuntimeError as error:
             self._abandon()
             self._capturable = False
@@ -109,7 +108,7 @@ class GraphStep:
             gc.enable()
 
     def _abandon(self) -> None:
-        """Ends a capture that failed, which CUDA calls an error once more."""
+        """Ends a failed capture, for which CUDA raises again."""
         with suppress(self._cupy.cuda.runtime.CUDARuntimeError):
             self._stream.end_capture()
 
@@ -118,10 +117,10 @@ class GraphStep:
 
 
 def _give_back(pool: Any) -> None:
-    """Frees a pool's memory, and that of pools before it which has become free since.
+    """Frees a deleted step's pool, and earlier pools whose arrays are gone by now.
 
-    CuPy's pools do not when they go; and in a web of references that is collected whole, a step
-    goes before the arrays that it made.
+    CuPy's pools do not free their memory when deleted, and the garbage collector may delete a step
+    before the step's arrays.
     """
     _dropped.append(pool)
     for each in _dropped:

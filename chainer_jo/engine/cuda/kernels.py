@@ -1,9 +1,8 @@
 """CUDA kernels of a training step: network input, probabilities, gradients, parameters.
 
-Each does in one launch what NumPy needs several passes for, without a word from the host, so that a
-step can be a CUDA graph. Arithmetic is rounded after every operation, as NumPy's is: results agree
-with those on a CPU bit for bit, but for subnormal numbers, which are zero here (CuPy compiles with
-``-ftz=true``).
+Each does in one launch what takes NumPy several passes, without host synchronisation, so that a
+CUDA graph can hold a step. Arithmetic is rounded after every operation, as by NumPy: results agree
+bit for bit with a CPU's, except for subnormal numbers, zero here (CuPy sets ``-ftz=true``).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 
 from chainer_jo.engine.cuda.cuda_source import ELEMENTS, FLOAT16, launch, table_of
 
-#: Arrays that one launch of ``gather`` takes: their addresses are kernel arguments, 4 KiB at most.
+#: Maximum number of arrays per launch of ``gather``: kernel arguments have at most 4 KiB.
 CHUNKS = 128
 
 CHUNKS_DTYPE = np.dtype([
@@ -106,12 +105,12 @@ extern "C" __global__ void momentum_sgd(
 }
 """
 )
-#: In blocks of 256 threads.
+#: Launch in blocks of 256 threads.
 _launch = partial(launch, SOURCE, 256)
 
 
 def network_input(images: Any, mean: Any, batch: Any | None = None, pad: int = 0) -> Any:
-    """Images as the network wants them, like `chainer_jo.method.augmentation.apply`.
+    """Preprocessed and augmented images, as by `chainer_jo.method.augmentation.apply`.
 
     Parameters
     ----------
@@ -145,9 +144,9 @@ def write_rows(target: Any, indices: Any, rows: Any) -> None:
 
 
 def gather(arrays: Sequence[Any], out: Any, factor: float = 1.0) -> None:
-    """The arrays, times a factor, one after the other in the flat float32 `out`.
+    """Concatenates arrays, times a factor, into the flat float32 `out`.
 
-    They are float32 or float16 and contiguous, or have four axes and channels-last memory.
+    The arrays are float32 or float16 and contiguous, or have four axes and channels-last memory.
     """
     start = 0
     for first in range(0, len(arrays), CHUNKS):
@@ -159,7 +158,7 @@ def gather(arrays: Sequence[Any], out: Any, factor: float = 1.0) -> None:
 
 
 def describe_chunks(arrays: Sequence[Any]) -> np.ndarray:
-    """The kernel argument ``Chunks`` of up to CHUNKS arrays."""
+    """Kernel argument ``Chunks`` for up to CHUNKS arrays."""
     chunks = table_of(CHUNKS_DTYPE, [a.size for a in arrays])
     for i, a in enumerate(arrays):
         chunks["source"][0, i] = a.data.ptr
@@ -175,6 +174,6 @@ def describe_chunks(arrays: Sequence[Any]) -> np.ndarray:
 def momentum_sgd(
     parameters: Any, velocity: Any, gradients: Any, lr: Any, momentum: float, weight_decay: float
 ) -> None:
-    """One step on flat float32 arrays; lr (1,) is read on the device."""
+    """SGD step with momentum on flat float32 arrays; lr (1,) is read on the device."""
     numbers = np.float32(momentum), np.float32(weight_decay), np.int64(parameters.size)
     _launch("momentum_sgd", parameters.size, (parameters, velocity, gradients, lr, *numbers))

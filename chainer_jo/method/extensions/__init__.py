@@ -1,4 +1,4 @@
-"""Trainer extensions: label averaging, evaluation, best/last bookkeeping, saving and stopping."""
+"""Trainer extensions: label update, evaluation, best epoch, log, checkpoint, stop on divergence."""
 
 from chainer_jo.method.extensions.checkpoint import Checkpoint, Paused
 from chainer_jo.method.extensions.epoch_end import (

@@ -1,4 +1,4 @@
-"""The state of a run in one file, from which it goes on."""
+"""Checkpoint: the state of a run in one file, from which it resumes."""
 
 from __future__ import annotations
 
@@ -15,38 +15,36 @@ from chainer_jo.errors import UserError
 _LR = "updater/optimizer:main/lr"
 _DATA = "data"
 _CODES = "codes"
-#: Not every command has a flag that forgets what there is.
+#: Remedy in messages: not every command has a flag that starts over.
 _REMOVED = "this file removed, which begins the run anew"
 
 
 class Paused(Exception):
-    """The run stopped before its end and can be continued."""
+    """Training stopped before its end, and can resume."""
 
 
 class Checkpoint(training.Extension):
-    """Saves the trainer, whole.
+    """Saves the whole trainer, and resumes from the file if it exists.
 
-    The file is replaced at the end of an epoch, or within a long one after every `steps` steps, if
-    `seconds` have gone by since the last time or the deadline has come. The trainer goes on from it
-    by itself.
+    At the end of an epoch, and after every `steps` steps within an epoch, the file is replaced if
+    `seconds` have passed since the last time, or at the deadline.
 
     Parameters
     ----------
-    path : the file.
-    data : fingerprint of what is trained on.
-    computing : what computes, as JSON values.
-    seconds : least time between two checkpoints.
-    steps : between two moments within an epoch at which there may be one.
-    deadline : value of `time.monotonic()` after which training ends, saved, with `Paused`; None:
-        never.
+    path : checkpoint file.
+    data : fingerprint of the training data.
+    computing : provenance of this process, as JSON values.
+    seconds : minimum time between two checkpoints.
+    steps : interval within an epoch.
+    deadline : value of `time.monotonic()` at which training ends with `Paused`, saved; or None.
 
     Attributes
     ----------
-    computed : all that have computed what the trainer holds, this one last.
+    computed : provenance of every process that contributed, newest last.
     """
 
-    # Last: the log has been written, and the file must hold all that happened in this step. For the
-    # same reason what is loaded comes after all that other extensions begin with.
+    # Last: the file must hold everything that happened in this step, and loading must come after
+    # the other extensions' initialisation.
     priority = -200
 
     def __init__(
@@ -66,7 +64,8 @@ class Checkpoint(training.Extension):
         self.deadline = deadline
         self._last = time.monotonic()
 
-    def trigger(self, trainer: training.Trainer) -> bool:
+    # Chainer takes a function for the interval that its hint asks for.
+    def trigger(self, trainer: training.Trainer) -> bool:  # type: ignore[override]
         return trainer.updater.steps_of_epoch % self.steps == 0
 
     def __call__(self, trainer: training.Trainer) -> None:
@@ -86,33 +85,28 @@ class Checkpoint(training.Extension):
         files.write(self.path, lambda file: serializers.save_npz(file, state, False))
 
     def initialize(self, trainer: training.Trainer) -> None:
-        """Loads what was saved, if anything was.
-
-        Raises
-        ------
-        UserError
-            if the file is damaged, is of other data, or lacks a part of the state.
-        """
+        """Loads the file, if there is one. Raises UserError if it is damaged, is of other data, or
+        lacks a part of the state."""
         if not self.path.exists():
             return
         state = _read(self.path)
-        found = str(state.get(_DATA))
-        if found != self.data:
+        fingerprint = str(state.get(_DATA))
+        if fingerprint != self.data:
             raise UserError(
-                f"{self.path}: checkpoint of data with fingerprint {found}, these have "
+                f"{self.path}: checkpoint of data with fingerprint {fingerprint}, these have "
                 f"{self.data}; expected the same data and labels, or {_REMOVED}"
             )
         try:
-            before = json.loads(str(state[_CODES]))
+            earlier = json.loads(str(state[_CODES]))
             serializers.NpzDeserializer(state).load(trainer)
-            # What shifts it has begun with the first one, before this was loaded.
+            # The schedule has set the first epoch's learning rate before this.
             trainer.updater.get_optimizer("main").lr = float(state[_LR])
         except KeyError as error:
             raise UserError(
                 f"{self.path}: checkpoint without {error}, as of another version of this package; "
                 f"expected {_REMOVED}"
             ) from None
-        self.computed = [each for each in before if each not in self.computed] + self.computed
+        self.computed = [each for each in earlier if each not in self.computed] + self.computed
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:

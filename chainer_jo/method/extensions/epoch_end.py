@@ -1,5 +1,4 @@
-"""What an epoch ends with: the labels are updated, the best epoch is noted, a run whose loss is not
-finite is ended."""
+"""End-of-epoch extensions: label update (Algorithm 1), best epoch, stop on divergence."""
 
 import math
 
@@ -11,18 +10,15 @@ from chainer_jo.method.extensions.evaluation import accuracy
 
 
 class LabelUpdate(training.Extension):
-    """Updates Y with theta fixed (Section 4.1), at the end of every epoch from ``start`` to
-    ``stop``, both included.
+    """Updates Y with theta fixed (Algorithm 1) at the end of epochs t1 to t2 (Section 5.2).
 
-    Reports ``recovery``, the share of labels whose arg max is the true class where it is known.
+    Reports ``recovery``, the label accuracy (in the paper: recovery accuracy).
 
     Parameters
     ----------
-    start : t1, the first epoch at whose end the labels are updated (70 in the paper); 0 is the same
-        as 1.
-    stop : t2, the last one.
-    true_labels : (n,) int32, on the device of the labels, negative where not known, for the report
-        alone; None: it goes without.
+    start : t1, first epoch with an update (70 on CIFAR-10); 0 is the same as 1.
+    stop : t2, last epoch with an update.
+    true_labels : (n,) int32, negative if unknown, on the labels' device; None reports nothing.
     """
 
     trigger = 1, "epoch"
@@ -46,17 +42,17 @@ class LabelUpdate(training.Extension):
 
 
 class BestEpoch(training.Extension):
-    """Keeps the first epoch with the highest validation accuracy, and that epoch's model.
+    """The ``best`` of the paper's tables: the first epoch with the highest validation accuracy.
 
     Attributes
     ----------
-    epoch : that epoch, counted from 1; 0 before the first.
-    validation : its validation accuracy, in [0, 1].
+    epoch : counted from 1; 0 before the first.
+    validation : validation accuracy of this epoch, in [0, 1].
 
     Parameters
     ----------
-    model : what is trained.
-    keep_weights : whether the model's weights are kept, for `restore`.
+    model : model in training.
+    keep_weights : True to keep the model's weights, for `restore`.
     """
 
     trigger = 1, "epoch"
@@ -83,7 +79,7 @@ class BestEpoch(training.Extension):
                 self._weights = self._copy()
 
     def restore(self) -> None:
-        """Gives the model the weights of the best epoch."""
+        """Loads the weights of the best epoch into the model."""
         serializers.NpzDeserializer(self._weights).load(self.model)
 
     def serialize(self, serializer) -> None:
@@ -99,7 +95,7 @@ class Diverged(Exception):
 
     Attributes
     ----------
-    epoch : the epoch, counted from 1, whose mean loss it was, or at whose end.
+    epoch : counted from 1.
     """
 
     def __init__(self, epoch: int) -> None:
@@ -108,8 +104,8 @@ class Diverged(Exception):
 
 
 class StopWhenDiverged(training.Extension):
-    """Ends training with `Diverged` at the end of an epoch whose mean loss, or after which a
-    parameter, is not finite: not every engine passes a NaN on to the loss."""
+    """Raises `Diverged` at the end of an epoch if its mean loss or a parameter is not finite: not
+    every engine passes a NaN on to the loss."""
 
     trigger = 1, "epoch"
     priority = training.PRIORITY_EDITOR

@@ -1,5 +1,4 @@
-"""What a model says of images, and how often it is right: after each epoch, and of a run that has
-ended."""
+"""Classification accuracy on held-out sets."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,12 +14,12 @@ from chainer_jo.method.objectives import Classifier
 
 
 class Predictor:
-    """Calls a model on images in test mode, without augmentation.
+    """Predicted classes of images, in test mode and without augmentation.
 
     Parameters
     ----------
-    model : called in batches.
-    graph : whether as a CUDA graph.
+    model : network to evaluate.
+    graph : True to replay the forward pass as a CUDA graph.
     """
 
     def __init__(self, model: Classifier, graph: bool = False) -> None:
@@ -28,7 +27,7 @@ class Predictor:
         self._graph = GraphStep(self._classify, cuda.cupy) if graph else None
 
     def __call__(self, images: Images) -> np.ndarray:
-        """The class (n,) of each image; a NumPy array."""
+        """Predicted classes (n,), a NumPy array."""
         classes = [self._classes(x) for x in images.in_order()]
         if not classes:
             return np.empty(0, np.int64)
@@ -47,8 +46,8 @@ class Predictor:
 
 
 def accuracy(predicted: Any, labels: Any) -> float | None:
-    """The share of right predictions (n,) among those whose label is known (not negative), if any
-    is; arrays of one device."""
+    """Accuracy of predictions (n,) against the known labels (not negative); None if none is known.
+    Both arrays are on the same device."""
     is_known = labels >= 0
     is_right = (predicted == labels) & is_known
     known = int(is_known.sum())
@@ -56,13 +55,13 @@ def accuracy(predicted: Any, labels: Any) -> float | None:
 
 
 class Evaluation(training.Extension):
-    """Reports, for each named set, the share of its images that the model classifies correctly.
+    """Reports the accuracy on each named set after every epoch.
 
     Parameters
     ----------
-    model : what is trained.
-    sets : name -> (images, their labels (n,) int32, a NumPy array).
-    graph : whether the model is called as a CUDA graph.
+    model : model in training.
+    sets : name -> (images, labels (n,) int32, a NumPy array).
+    graph : as in `Predictor`.
     """
 
     trigger = 1, "epoch"

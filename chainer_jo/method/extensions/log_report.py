@@ -1,4 +1,4 @@
-"""log.json, written now and then as epochs may be very short, and Chainer's table of it."""
+"""Training log: log.json, Chainer's table and a progress bar."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from chainer.training import Trainer, extensions
 
 from chainer_jo import files
 
-#: Least time in seconds before the file is written again.
+#: Minimum seconds between two writes of the file.
 INTERVAL = 5.0
 
 
 class LogReport(extensions.LogReport):
-    """Chainer's `LogReport` of what is reported at the end of an epoch, whose file, with all epochs
-    so far, is written at the end of training and now and then before.
-
-    A file that grows with every epoch, written after each of many short ones, slows them down.
-    """
+    """Chainer's `LogReport`, whose file is written at the end of training, and before at most every
+    `INTERVAL` seconds: epochs may be very short, and the file grows with each."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -27,7 +24,7 @@ class LogReport(extensions.LogReport):
         self._due = 0.0
 
     def initialize(self, trainer: Trainer) -> None:
-        """Where the file is; known even if nothing is left to train after a snapshot is loaded."""
+        """Sets the file's path, also if a loaded snapshot leaves nothing to train."""
         self._path = Path(trainer.out) / "log.json"
 
     def __call__(self, trainer: Trainer) -> None:
@@ -42,8 +39,7 @@ class LogReport(extensions.LogReport):
 
 
 def extend_log(trainer: Trainer, relabels: bool, verbose: bool) -> None:
-    """Writes log.json; if `verbose`, also a table to standard output, and to a terminal a progress
-    bar."""
+    """Adds log.json to a trainer; if `verbose`, also a table, and on a terminal a progress bar."""
     trainer.extend(extensions.observe_lr())
     trainer.extend(LogReport(), trigger=(1, "epoch"))
     if not verbose:
@@ -64,7 +60,7 @@ def extend_log(trainer: Trainer, relabels: bool, verbose: bool) -> None:
 
 
 class _NoTerminal:
-    """Standard output without the code that Chainer's table begins its lines with."""
+    """Standard output without the terminal code that begins each line of Chainer's table."""
 
     def write(self, text: str) -> None:
         sys.stdout.write(text.replace("\033[J", ""))
