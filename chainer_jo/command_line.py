@@ -12,7 +12,7 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,12 +24,12 @@ class Parser(argparse.ArgumentParser):
     set: as a path it would be the current folder."""
 
     def parse_known_args(
-        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
-    ) -> tuple[argparse.Namespace, list[str]]:
-        words = sys.argv[1:] if args is None else args
+        self, args: Iterable[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        words = sys.argv[1:] if args is None else list(args)
         if "" in words:
             self.error(f"an argument is empty: {shlex.join(words)}")
-        return super().parse_known_args(args, namespace)
+        return super().parse_known_args(words, namespace)
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message} (--help lists the flags)")
@@ -135,9 +135,10 @@ def written() -> Iterator[None]:
             number = os.open(os.devnull, os.O_RDWR)  # that of the stream, else the next file's
             os.set_inheritable(number, True)
             setattr(sys, name, os.fdopen(number, mode, errors="replace"))
-    if sys.stderr is sys.__stderr__:
-        raw = io.BufferedWriter(_Unheard(sys.stderr.fileno(), "w", closefd=False))
-        sys.stderr = io.TextIOWrapper(raw, sys.stderr.encoding, "backslashreplace", None, True)
+    stderr = sys.__stderr__
+    if stderr and sys.stderr is stderr:
+        raw = io.BufferedWriter(_Unheard(stderr.fileno(), "w", closefd=False))
+        sys.stderr = io.TextIOWrapper(raw, stderr.encoding, "backslashreplace", None, True)
     logging.basicConfig(level=logging.WARNING, format="note: %(message)s")
     if hasattr(sys.stdout, "reconfigure"):  # a notebook's has no encoding
         sys.stdout.reconfigure(errors="replace")
@@ -157,7 +158,7 @@ def say(*words: object, **how: Any) -> None:
 class _Unheard(io.FileIO):
     """A file that loses what it cannot take: its disk is full, or nobody reads it."""
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: Any, /) -> int:
         with contextlib.suppress(OSError):
             return super().write(data)
         return len(data)
