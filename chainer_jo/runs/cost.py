@@ -176,4 +176,5 @@ def makespan(left: Mapping[Experiment, int], places: int) -> int:
 def longest_chain(left: Mapping[Experiment, int]) -> int:
     """Epochs that no number of machines can save: of a first step and its second, where both are to
     do, or of the longest other run."""
-    return max((left[e] + left.get(e.first_step, 0) for e in left), default=0)
+    chains = (sum(left.get(step, 0) for step in (e, e.first_step) if step) for e in left)
+    return max(chains, default=0)

@@ -37,7 +37,7 @@ def check_results(
     experiments: Sequence[Experiment], store: RunStore, data: ImageData | LabelledData | None = None
 ) -> None:
     """Raises UserError for runs that finished on other data than these; None: for runs on two."""
-    expected: dict[Data, str] = {}
+    expected: dict[Data, str | None] = {}
     for experiment in experiments:
         if result := store.result(experiment):
             found, used = result.get("data"), experiment.data

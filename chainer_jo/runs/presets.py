@@ -178,8 +178,8 @@ CLOTHING1M_PRESETS = {preset.name: preset for preset in (CLOTHING1M_PAPER, CLOTH
 
 def pretrained(weights: str | None) -> Network:
     """The ResNet-50 that starts from a file of weights. Raises UserError if there is none."""
-    variant = variant_of(weights or "(not given)")
-    return Network((), (), weights=f"{variant}-{files.digest(weights)}")
+    weights = weights or "(not given)"
+    return Network((), (), weights=f"{variant_of(weights)}-{files.digest(weights)}")
 
 
 @dataclass(frozen=True)
@@ -287,7 +287,7 @@ class Study:
         the second step.
         """
         preset, schedule = self.preset, self.preset.first_step
-        if None in (alpha, beta, learning_rate):
+        if alpha is None or beta is None or learning_rate is None:
             try:
                 chosen = preset.real_noise or paper.hyper_parameters(kind, rate)
             except KeyError:
@@ -372,7 +372,7 @@ class Study:
         return Experiment(
             data,
             noise,
-            preset.network,
+            preset.network or pretrained(None),
             optimization,
             objective,
             self.seed + trial,

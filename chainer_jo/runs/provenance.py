@@ -78,7 +78,7 @@ def cpu_name() -> str:
 
 def device_name(device: chainer.backend.Device) -> str:
     """The name of the GPU, or of the processor."""
-    if device.xp is np:
+    if not isinstance(device, chainer.backend.GpuDevice):
         return cpu_name()
     return device.xp.cuda.runtime.getDeviceProperties(device.device.id)["name"].decode()
 
@@ -217,7 +217,9 @@ def _registered() -> Iterator[tuple[str, Path | None, str]]:
         if id(entry) not in _READ:
             parts = list(_made_of(entry))
             paths = {Path(part.co_filename) for part in parts if isinstance(part, CodeType)}
-            texts = {path: _code(path.read_bytes()) for path in paths if _is_added(path)}
+            texts: dict[Path | None, str] = {
+                path: _code(path.read_bytes()) for path in paths if _is_added(path)
+            }
             texts[None] = " ".join(part for part in parts if isinstance(part, str))
             _READ[id(entry)] = texts, entry
         yield from ((name, *read) for read in _READ[id(entry)][0].items())
@@ -245,8 +247,10 @@ def _parts(value: object) -> Iterable:
         return [repr(value)]
     if type(value) is bytes:  # an array's, say
         return [hashlib.sha256(value).hexdigest()]
-    if type(value) in (list, tuple, set, frozenset):
-        return value if isinstance(value, list | tuple) else sorted(value, key=repr)
+    if type(value) is list or type(value) is tuple:
+        return value
+    if type(value) is set or type(value) is frozenset:
+        return sorted(value, key=repr)
     if isinstance(value, FunctionType):
         cells = [c.cell_contents for c in value.__closure__ or () if c != CellType()]  # not empty
         values = value.__defaults__, value.__kwdefaults__, vars(value)

@@ -41,7 +41,7 @@ class PseudoSource:
             return f"resnet50-{_name_of(self.weights)}"
         return "pixels" if data_name == DIGITS else None
 
-    def labels(self, data: ImageData, name: str, seed: int, folder: Path) -> np.ndarray:
+    def labels(self, data: ImageData, name: str | None, seed: int, folder: Path) -> np.ndarray:
         """Labels (n,) int32 of all training images of ``data``, from ``folder`` if they are there
         already.
 

@@ -105,5 +105,5 @@ def _cache_folder(images: np.ndarray, weights: Path, variant: str, size: int) ->
     with open(weights, "rb") as file:
         digest = hashlib.file_digest(file, "sha256")
     digest.update(f"{variant}{images.shape}{size}".encode())
-    digest.update(np.ascontiguousarray(images))
+    digest.update(np.ascontiguousarray(images).data)
     return cache() / f"resnet50-{digest.hexdigest()[:16]}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import chainer
 import numpy as np
@@ -92,13 +93,11 @@ class Run:
         self.settings = settings
         self.folder = store.open(experiment)
         self._snapshot = store.snapshot(experiment)
-        self.task = make_task(
-            experiment,
-            data,
-            lambda: settings.pseudo.labels(
-                data, experiment.noise.features, experiment.seed, store.root
-            ),
-        )
+        pseudo_labels = None
+        if isinstance(data, ImageData):
+            features, seed = experiment.noise.features, experiment.seed
+            pseudo_labels = partial(settings.pseudo.labels, data, features, seed, store.root)
+        self.task = make_task(experiment, data, pseudo_labels)
         self.device = device_of(settings.device)
         self.device.use()
         self.backend = choose_backend(self.device, experiment.precision, settings.engine)
@@ -125,9 +124,9 @@ class Run:
             if first_step
             else task.train.labels,
             task.num_classes,
-            rule=relabelling and relabelling.rule,
-            top=relabelling and relabelling.top,
-            average=relabelling and relabelling.average,
+            rule=relabelling.rule if relabelling else None,
+            top=relabelling.top if relabelling else None,
+            average=relabelling.average if relabelling else None,
             xp=self.device.xp,
         )
         iterator = BatchIterator(
@@ -198,10 +197,9 @@ class Run:
     def _trained_on(self) -> str:
         """What a snapshot is of: the data, and the labels of a first step, which may be done again
         elsewhere with others."""
-        first_step, known = self.experiment.first_step, {}
-        if first_step:
-            known = self.store.result(first_step)
-        return "-".join([self.task.fingerprint, known.get("labels_sha256", "")[:16]]).rstrip("-")
+        first_step = self.experiment.first_step
+        result = first_step and self.store.result(first_step) or {}
+        return "-".join([self.task.fingerprint, result.get("labels_sha256", "")[:16]]).rstrip("-")
 
     @property
     def _recovers_by_prediction(self) -> bool:

@@ -55,6 +55,7 @@ def make_network(
                 f"ResNet-50 weights {weights}: {found}, expected {description.weights}, as this "
                 "run is described"
             )
+        assert weights is not None  # `pretrained` raises UserError where none are given
         return load_resnet50(weights, outputs, rng=rng)
     images = task.train.images
     channels = 3 if isinstance(images, ImageFiles) else images.shape[-1]
@@ -89,28 +90,28 @@ class Inputs:
         workers: int | None,
     ) -> None:
         self._send = device.send
-        self._stream = None
+        self._stream: ImageStream | None = None
         if not isinstance(task.train.images, ImageFiles):
-            self._look = device.send(task.mean), optimization.pad
+            self._mean, self._pad = device.send(task.mean), optimization.pad
             return
+        resize, crop = task.wanted.resize, task.wanted.crop
+        assert resize and crop  # every preset of images on disk has both
         self._stream = ImageStream(
-            optimization.batch_size,
-            task.wanted.resize,
-            task.wanted.crop,
-            workers,
-            on_cuda=device.xp is not np,
+            optimization.batch_size, resize, crop, workers, on_cuda=device.xp is not np
         )
         if isinstance(network, ResNet50):
-            look = (network.variant.mean, network.variant.std, network.variant.channels)
+            variant = network.variant
+            scaling = variant.mean, variant.std, variant.channels
         else:
-            look = (task.mean, (255.0,) * 3, "RGB")
-        self._prepare = Preparation(*look, device.send)
+            scaling = task.mean.tolist(), (255.0,) * 3, "RGB"
+        self._prepare = Preparation(*scaling, device.send)
 
     def images(self, labelled: Labelled, order: BatchIterator | None = None) -> Images:
         """The images of a set; ``order`` gives out the batches, if it is trained on."""
-        if self._stream is None:
-            return NetworkInput(self._send(labelled.images), *self._look)
-        return StreamedImages(labelled.images, self._stream, self._prepare, order)
+        images = labelled.images
+        if self._stream is None or isinstance(images, np.ndarray):
+            return NetworkInput(self._send(images), self._mean, self._pad)
+        return StreamedImages(images, self._stream, self._prepare, order)
 
     def close(self) -> None:
         """Ends the processes that decode."""

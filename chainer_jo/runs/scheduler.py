@@ -37,8 +37,8 @@ class Pool(AbstractContextManager, Protocol):
     ``places`` runs are handed out at a time; the number may change.
     """
 
-    places: int
-
+    @property
+    def places(self) -> int: ...
     def submit(self, experiment: Experiment) -> Future: ...
 
 
@@ -184,7 +184,8 @@ class Scheduler:
             if not running:
                 time.sleep(POLL)  # others are at all that is left
             for future in wait(running, POLL, FIRST_COMPLETED).done:
-                self._settle(running.pop(future), *future.result(), queue)
+                state, result = future.result()
+                self._settle(running.pop(future), state, result, queue)
             if time.monotonic() >= next_look:
                 self._show_epochs(running.values(), shown)
                 next_look = time.monotonic() + POLL

@@ -72,7 +72,7 @@ class Status:
 
     def _outcome(self, event: Event) -> str:
         result = event.result
-        if event.state == "paused":
+        if result is None:
             return "paused"
         if event.state == "diverged":
             optimization = event.experiment.optimization

@@ -9,6 +9,7 @@ import lzma
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -146,7 +147,11 @@ class RunStore:
         lines = (json.dumps(runs[run_id], separators=(",", ":")) for run_id in sorted(runs))
         text = "".join(line + "\n" for line in lines)
         packed = lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
-        files.write(root / PACKED, lambda file: file.write(packed))
+
+        def save(file: IO[bytes]) -> None:
+            file.write(packed)
+
+        files.write(root / PACKED, save)
         return len(runs), len(runs.keys() - before.keys())
 
     def labels(self, experiment: Experiment) -> np.ndarray | None:
