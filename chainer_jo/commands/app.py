@@ -18,6 +18,7 @@ from chainer_jo.command_line import resume_hint, say, start
 from chainer_jo.commands.flags import parse
 from chainer_jo.commands.image_sources import ImageSource, study_of
 from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.engine.choice import choose_backend
 from chainer_jo.errors import UserError
 from chainer_jo.report.dry_run import machines_line, run_lines, script_lines
@@ -207,8 +208,11 @@ class App:
     def _cost(self) -> Cost:
         flags, preset = self.flags, self.study.preset
         # Other images than the preset is for may be more, or larger.
-        alike = preset.image_shape is None or (
-            of_the_paper(self.study.data) == of_the_paper(preset.default_data)
+        usual = preset.default_data
+        alike = (
+            usual is None
+            or preset.image_shape is None
+            or (of_the_paper(self.study.data) == of_the_paper(usual))
         )
         iterations = preset.train_images / preset.batch_size
         guess = preset.seconds_per_iteration if flags.device == "cpu" and alike else None
@@ -269,7 +273,7 @@ class App:
             f"{duration(total)} of computing, {self.flags.jobs} at a time ({cost.basis})"
         )
 
-    def _bind_data(self) -> ImageData:
+    def _bind_data(self) -> ImageData | LabelledData:
         """Loads the data once, early, and makes sure that the results folder is this data set's."""
         path = self.store.root / "data.json"
         data = self.load_data()
@@ -290,7 +294,7 @@ class App:
         waiting = pending(self.experiments, self.store)
         if waiting or any(e.noise.kind == "real" for e in self.experiments):
             data = self._bind_data()  # real ones are loaded by now; others may not be here
-            if any(e.noise.kind == "pseudo" for e in waiting):
+            if isinstance(data, ImageData) and any(e.noise.kind == "pseudo" for e in waiting):
                 self.settings.pseudo.check(data)
         if not waiting:
             return True
@@ -348,4 +352,4 @@ class App:
             paths = output.write(self.store, self.origin, self.store.root, self.figures)
             if show:
                 say("", output.text(self.store, self.origin), sep="\n")
-                say("written:", *(paths or ["nothing"]))
+                say("written:", " ".join(map(str, paths)) or "nothing")
