@@ -25,7 +25,7 @@ from chainer_jo.report.dry_run import machines_line, run_lines, script_lines
 from chainer_jo.report.output import trials_by_number
 from chainer_jo.report.table import Table
 from chainer_jo.report.words import of_the_paper
-from chainer_jo.runs.cost import MEASURED, Cost, duration, makespan, probe
+from chainer_jo.runs.cost import Cost, duration, makespan
 from chainer_jo.runs.earlier_results import check_results
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.local_pool import LocalPool
@@ -38,8 +38,6 @@ from chainer_jo.runs.store import RunStore, read_packed, without_digest
 
 _logger = logging.getLogger(__name__)
 
-#: Guessed seconds of computing from which on a few iterations are tried first.
-WORTH_A_PROBE = 1800.0
 #: Share of the time that may go into updating tables and figures while runs are computed.
 REFRESH_SHARE = 0.02
 
@@ -217,21 +215,7 @@ class App:
         iterations = preset.train_images / preset.batch_size
         guess = preset.seconds_per_iteration if flags.device == "cpu" and alike else None
         device = None if flags.cluster else device_name(device_of(flags.device))
-        cost = Cost.of(self.store, self.experiments, device, guess and guess * iterations)
-        if cost.basis == MEASURED or not alike or flags.cluster:
-            return cost
-        tried = self._tried(sum(map(cost.seconds, self.experiments)))
-        return cost.tried(tried and tried * iterations)
-
-    def _tried(self, guess: float) -> float | None:
-        """Seconds of an iteration, tried here where it is worth it."""
-        flags, shape = self.flags, self.study.preset.image_shape
-        # A GPU takes part of a minute to its first iteration; of a budget that is for the runs.
-        long = flags.time_budget is None and not guess < WORTH_A_PROBE
-        waiting = pending(self.experiments, self.store)
-        if not (flags.dry_run or long) or shape is None or self._lacking or not waiting:
-            return None
-        return probe(waiting[0], shape, self.settings, flags.threads)
+        return Cost.of(self.store, self.experiments, device, guess and guess * iterations)
 
     def _print_head(self) -> None:
         flags, study = self.flags, self.study
