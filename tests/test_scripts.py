@@ -128,7 +128,7 @@ def test_results_of_other_code_are_noted(tiny, tmp_path, caplog, monkeypatch):
 def test_jobs_times_threads_are_never_more_than_the_cores(
     given, preset, jobs, threads, monkeypatch
 ):
-    monkeypatch.setattr(flags, "usable_cores", lambda: 4)
+    monkeypatch.setattr("chainer_jo.runs.computing_flags.usable_cores", lambda: 4)
     found = flags.parse("", ["--device", "cpu", *given.split()], InMemory())
     assert (found.preset.name, found.jobs, found.threads) == (preset, jobs, threads)
 

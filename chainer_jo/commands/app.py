@@ -1,4 +1,4 @@
-"""What every script does: read the flags, run what is missing, write the tables and figures."""
+"""The command behind every script: reads the flags, runs what is missing, writes the outputs."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ class App:
         self, flags: argparse.Namespace, builds: Sequence[Build], images: ImageSource
     ) -> None:
         self.flags = flags
-        found = images.find(flags)
-        self.load_data = found.load
-        self.study = study_of(flags, images, found)
+        source = images.find(flags)
+        self.load_data = source.load
+        self.study = study_of(flags, images, source)
         self.settings = Settings(
             device=flags.device,
             engine=flags.engine,
@@ -95,9 +95,9 @@ class App:
         self.figures = flags.figures / self.study.folder
         if not (flags.runs or flags.weights or getattr(flags, "features", None)):
             # To show finished runs with pseudo labels does not take the file of their features.
-            of_runs = self.store.features()
-            if len(of_runs) == 1:
-                self.study = replace(self.study, features=of_runs.pop())
+            features = self.store.features()
+            if len(features) == 1:
+                self.study = replace(self.study, features=features.pop())
         self.outputs = self._cheapest_first([build(self.study) for build in builds])
         self._check_noise_rates()
         self.experiments = with_first_steps(
@@ -111,7 +111,7 @@ class App:
         self._next_refresh = 0.0
         self.origin = {
             "preset": self.study.preset.name,
-            "data": found.name,
+            "data": source.name,
             "precision": flags.precision,
         }
 
@@ -141,7 +141,7 @@ class App:
             raise UserError(missing[0])
 
     def _check_precision(self) -> None:
-        """Raises UserError if this machine cannot compute the runs; a plan of them notes it."""
+        """Raises UserError if this machine cannot compute the runs; with --dry-run it is a note."""
         flags = self.flags
         waiting = self.experiments if flags.fresh else pending(self.experiments, self.store)
         if not (waiting and flags.runs and self._lacking):
@@ -154,7 +154,8 @@ class App:
 
     @cached_property
     def _lacking(self) -> str:
-        """Why this machine cannot compute in the runs' precision; empty if it can, or others do."""
+        """Reason why this machine cannot compute in the runs' precision; empty if it can, or if
+        the workers of a cluster compute."""
         flags = self.flags
         if flags.precision == "fp32" or flags.cluster:
             return ""
@@ -165,7 +166,7 @@ class App:
         return ""
 
     def _check_noise_rates(self) -> None:
-        """Raises UserError unless an output here is of the noise rates asked for, and no others."""
+        """Raises UserError unless some output has exactly the noise rates of the flag."""
         asked = self.study.noise_rates
         if not asked:
             return
@@ -176,8 +177,8 @@ class App:
             )
 
     def _to_show(self) -> list[Output]:
-        """All outputs, or with ``--no-runs`` those with a finished run; of several, no table that
-        has not a whole row or column."""
+        """All outputs, or with ``--no-runs`` those with a finished run; if there are several, only
+        tables with a complete row or column."""
         if self.flags.runs:
             return self.outputs
         done = {e.id for e in self.experiments if self.store.result(e)}
@@ -191,9 +192,9 @@ class App:
         return [out for out in begun if not isinstance(out, Table) or out.has_a_line(self.store)]
 
     def _cheapest_first(self, outputs: Sequence[Output]) -> list[Output]:
-        """Outputs by the epochs of their runs, so that the first are there early.
+        """Outputs by the epochs of their runs, so that the first are written early.
 
-        Those without runs are made of what the others have written, and come last.
+        Outputs without runs are made from the files of the others, and come last.
         """
 
         def epochs(output: Output) -> float:
@@ -231,13 +232,13 @@ class App:
         )
 
     def _epochs_left(self) -> dict[Experiment, int]:
-        """The runs to do, and the epochs that each has before it."""
+        """The runs to do, and the epochs left of each."""
         if self.flags.fresh:
             return {e: e.optimization.epochs for e in self.experiments}
         return {e: self.store.epochs_left(e) for e in pending(self.experiments, self.store)}
 
     def _note_others(self) -> None:
-        """Tells of finished runs that this command would have computed otherwise."""
+        """Warns of finished runs made by other code, or without digests."""
         finished = [r for e in self.experiments if (r := self.store.result(e))]
         again = "other --results" if read_packed(self.store.root) else "--fresh"
         for note in filter(None, (without_digest(finished), other_code(finished))):
@@ -261,17 +262,17 @@ class App:
         """Loads the data once, early, and makes sure that the results folder is this data set's."""
         path = self.store.root / "data.json"
         data = self.load_data()
-        found = {"data": data.name, "fingerprint": data.fingerprint()}
+        identity = {"data": data.name, "fingerprint": data.fingerprint()}
         bound = files.read_json(path, missing=None)
-        if bound not in (None, found):
+        if bound not in (None, identity):
             raise UserError(
                 f"{path}: the results there are of {bound.get('data')} with fingerprint "
-                f"{bound.get('fingerprint')}, the data are {data.name} {found['fingerprint']}; "
+                f"{bound.get('fingerprint')}, the data are {data.name} {identity['fingerprint']}; "
                 "expected the same data, or another --results folder"
             )
         check_results(self.experiments, self.store, data)  # runs may be copied alone
         if bound is None:
-            files.write_json(path, found)
+            files.write_json(path, identity)
         return data
 
     def _run_pending(self) -> bool:
@@ -292,19 +293,19 @@ class App:
 
     def _pool(self) -> Pool:
         """The processes that compute: of this machine, or the workers of a Dask scheduler."""
-        flags, what = self.flags, (self.store, self.load_data, self.settings)
+        flags, arguments = self.flags, (self.store, self.load_data, self.settings)
         if flags.cluster is None:
-            return LocalPool(*what, flags.jobs, flags.threads)
+            return LocalPool(*arguments, flags.jobs, flags.threads)
         try:
             from chainer_jo.runs.cluster import Cluster
         except ImportError as error:
             raise UserError(
                 f"--cluster needs Dask ({error}): pip install 'chainer_jo[cluster]'"
             ) from None
-        return Cluster(flags.cluster, *what, flags.threads, flags.precision)
+        return Cluster(flags.cluster, *arguments, flags.threads, flags.precision)
 
     def _on_event(self, event: Event) -> None:
-        """Shows an event, and now and then updates the outputs that it concerns."""
+        """Shows an event, and updates the outputs that it concerns within `REFRESH_SHARE`."""
         self.status.show(event)
         self._stale |= self._concerned[event.experiment]
         now = time.monotonic()

@@ -1,4 +1,4 @@
-"""What ``reproduce/pack.py`` does: the runs computed here, packed to be committed."""
+"""Packing of the runs computed here, to be committed (``reproduce/pack.py``)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from chainer_jo.engine.cuda import cudnn_choices
 from chainer_jo.errors import UserError
 from chainer_jo.runs.store import PACKED, RunStore
 
-#: Files that results depend on beside the descriptions of runs: the data and, on a GPU, cuDNN's
-#: plans.
+#: Files that results depend on, in addition to the descriptions of runs: the data and, on a GPU,
+#: cuDNN's plans.
 BESIDE = ("data.json", cudnn_choices.NAME)
 
 
@@ -22,8 +22,8 @@ def main(description: str, argv: list[str] | None = None) -> None:
 
 
 def pack(description: str, argv: list[str] | None = None) -> None:
-    """Packs every finished run of a results folder, with `BESIDE`, beside what is packed already,
-    and says so.
+    """Adds every finished run of a results folder, and the files `BESIDE`, to the packed ones, and
+    prints their number.
 
     Raises
     ------
@@ -39,16 +39,17 @@ def pack(description: str, argv: list[str] | None = None) -> None:
     number, new = store.pack(there)
     for name in BESIDE:
         if (here / name).exists() and here != there:
-            known = files.read_json(there / name, missing={})
-            files.write_json(there / name, _joined(known, files.read_json(here / name)))
+            packed = files.read_json(there / name, missing={})
+            files.write_json(there / name, _joined(packed, files.read_json(here / name)))
     path = there / PACKED
     say(f"{path}: {number:,} runs, {new:,} of them new, in {path.stat().st_size / 1e6:.2f} MB")
 
 
-def _joined(known: dict, new: dict) -> dict:
-    """What is new beside what is known: by GPU, plans of runs packed before stay."""
-    shared = (key for key in known.keys() & new if isinstance(new[key], dict))
-    return {**known, **new, **{key: {**known[key], **new[key]} for key in shared}}
+def _joined(packed: dict, new: dict) -> dict:
+    """Both JSON objects, new values first; the plans of each GPU are joined, so that those of runs
+    packed before stay."""
+    shared = (key for key in packed.keys() & new if isinstance(new[key], dict))
+    return {**packed, **new, **{key: {**packed[key], **new[key]} for key in shared}}
 
 
 def _check_data(here: Path, there: Path) -> None:
