@@ -25,7 +25,7 @@ class Cost:
     Attributes
     ----------
     seconds_per_epoch : not a number if nothing is known.
-    basis : what the estimates rest on, in words.
+    basis : source of the estimate, in words.
     """
 
     seconds_per_epoch: float
@@ -39,13 +39,13 @@ class Cost:
         device: str | None,
         guess: float | None,
     ) -> Cost:
-        """What the finished ones among ``experiments`` tell, which are of one network, data and
-        precision: the median counts.
+        """Median seconds per epoch of the finished runs among ``experiments``, all of one network,
+        data and precision; else the guess.
 
         Parameters
         ----------
         device : name of the processor or GPU; only runs on such a one count. None: all do.
-        guess : seconds per epoch before there is one, if they are known.
+        guess : seconds per epoch until a run has finished; None: not known.
         """
         measured = [
             result["seconds"] / e.optimization.epochs
@@ -86,7 +86,7 @@ def makespan(left: Mapping[Experiment, int], places: int) -> int:
 
 
 def longest_chain(left: Mapping[Experiment, int]) -> int:
-    """Epochs that no number of machines can save: of a first step and its second, where both are to
-    do, or of the longest other run."""
+    """Epochs of the longest sequence that no number of machines shortens: a first step and its
+    second, where both are to do, or one other run."""
     chains = (sum(left.get(step, 0) for step in (e, e.first_step) if step) for e in left)
     return max(chains, default=0)

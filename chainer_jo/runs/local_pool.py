@@ -62,9 +62,9 @@ class LocalPool:
 
 @contextlib.contextmanager
 def _for_workers(threads: int) -> Iterator[None]:
-    """While it is entered, new processes start with this many threads and without Ctrl-C.
+    """Context in which new processes start with this many threads, and with Ctrl-C blocked.
 
-    Ctrl-C reaches the whole process group; the scheduler alone decides what it means.
+    Ctrl-C reaches the whole process group, but only the scheduler acts on it.
     """
     before = dict(os.environ)
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -81,8 +81,8 @@ def _for_workers(threads: int) -> Iterator[None]:
 
 
 def _end_with(parent: Connection) -> None:
-    """Begins a worker process, which ends at once, whatever it is at, when the other end of the
-    connection is closed: by the pool, or by the death of its process."""
+    """Initialises a worker process, which exits at once when the other end of the connection is
+    closed: by the pool, or by the death of its process."""
 
     def watch() -> None:
         with contextlib.suppress(EOFError, OSError):

@@ -50,9 +50,9 @@ def make_network(
     """
     outputs, description = heads * task.num_classes, experiment.network
     if description.weights:
-        if (found := pretrained(weights).weights) != description.weights:
+        if (given := pretrained(weights).weights) != description.weights:
             raise UserError(
-                f"ResNet-50 weights {weights}: {found}, expected {description.weights}, as this "
+                f"ResNet-50 weights {weights}: {given}, expected {description.weights}, as this "
                 "run is described"
             )
         assert weights is not None  # `pretrained` raises UserError where none are given
@@ -77,7 +77,7 @@ class Inputs:
 
     Parameters
     ----------
-    network : what they are for; a pretrained one knows how they have to look.
+    network : takes the images; a pretrained one states their mean, scale and channel order.
     workers : processes that decode images on disk; None: one per core less one.
     """
 
