@@ -222,8 +222,8 @@ class App:
         flags, study = self.flags, self.study
         left = self._epochs_left()
         seconds = makespan(left, flags.jobs) * self._cost.seconds_per_epoch
-        known = left and flags.runs and not flags.cluster and not math.isnan(seconds)
-        about = f", about {duration(seconds)}" if known else ""
+        estimated = left and flags.runs and not flags.cluster and not math.isnan(seconds)
+        about = f", about {duration(seconds)}" if estimated else ""
         say(
             f"preset {study.preset.name} ({study.preset.summary}) | data {study.data} | "
             f"device {flags.device} | {flags.precision} | "

@@ -41,10 +41,10 @@ def compare(description: str, argv: list[str] | None = None) -> bool:
     parser = reference_parser(description)
     parser.add_argument("--all", action="store_true", help="show all cells, not only those apart")
     flags = parser.parse_args(argv)
-    here = flags.results / flags.preset
-    there = flags.reference / _reference_of(flags.preset, flags.reference)
-    judged = agreement.judge(agreement.read_pairs(here, there))
-    for name, folder in (("here", here), ("reference", there)):
+    computed = flags.results / flags.preset
+    committed = flags.reference / _reference_of(flags.preset, flags.reference)
+    judged = agreement.judge(agreement.read_pairs(computed, committed))
+    for name, folder in (("here", computed), ("reference", committed)):
         say(f"{name:9}  {_origin(folder)}")
     print()
     shown = [j for j in judged if flags.all or j.verdict == DIFFERS]

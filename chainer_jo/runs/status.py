@@ -93,8 +93,8 @@ class Status:
     def _left(self) -> str:
         elapsed = time.monotonic() - self.started
         left = sum(e.optimization.epochs - self._counted[e] for e in self._begun)
-        here = sum(self._counted[e] - epochs for e, epochs in self._begun.items())
-        return f"about {duration(elapsed / here * left)} left" if left and here else ""
+        done = sum(self._counted[e] - epochs for e, epochs in self._begun.items())
+        return f"about {duration(elapsed / done * left)} left" if left and done else ""
 
     def _draw(self) -> None:
         due = time.monotonic() >= self._next
