@@ -1,4 +1,4 @@
-"""What all commands have in common: how flags are read, and how a command ends."""
+"""Flag parsing, exit codes and one-line errors of every command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,12 +24,12 @@ class Parser(argparse.ArgumentParser):
     set: as a path it would be the current folder."""
 
     def parse_known_args(
-        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
-    ) -> tuple[argparse.Namespace, list[str]]:
-        words = sys.argv[1:] if args is None else args
+        self, args: Iterable[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        words = sys.argv[1:] if args is None else list(args)
         if "" in words:
             self.error(f"an argument is empty: {shlex.join(words)}")
-        return super().parse_known_args(args, namespace)
+        return super().parse_known_args(words, namespace)
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message} (--help lists the flags)")
@@ -91,7 +91,7 @@ def start(
 
 
 def resume_hint(fresh: bool = False) -> str:
-    """How to resume a command that was stopped; with --fresh it would begin again."""
+    """Instruction to resume a stopped command; with --fresh it would begin again."""
     command = "the same command without --fresh" if fresh else "the same command"
     return f"{command} continues where this one stopped"
 
@@ -127,17 +127,18 @@ def _end(code: int, line: str, hint: str = "") -> NoReturn:
 
 @contextlib.contextmanager
 def written() -> Iterator[None]:
-    """Whatever was printed has reached its reader at the end, or BrokenPipeError is raised; with a
-    question mark for what the locale's encoding lacks. Nothing is said on streams that are closed,
-    nor on a standard error that takes no more: that ends no work."""
+    """Flushes standard output at the end, or raises BrokenPipeError; characters that the locale's
+    encoding lacks become question marks. Closed streams are replaced by the null device, and a
+    standard error that takes no more ends no work."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             number = os.open(os.devnull, os.O_RDWR)  # that of the stream, else the next file's
             os.set_inheritable(number, True)
             setattr(sys, name, os.fdopen(number, mode, errors="replace"))
-    if sys.stderr is sys.__stderr__:
-        raw = io.BufferedWriter(_Unheard(sys.stderr.fileno(), "w", closefd=False))
-        sys.stderr = io.TextIOWrapper(raw, sys.stderr.encoding, "backslashreplace", None, True)
+    stderr = sys.__stderr__
+    if stderr and sys.stderr is stderr:
+        raw = io.BufferedWriter(_Unheard(stderr.fileno(), "w", closefd=False))
+        sys.stderr = io.TextIOWrapper(raw, stderr.encoding, "backslashreplace", None, True)
     logging.basicConfig(level=logging.WARNING, format="note: %(message)s")
     if hasattr(sys.stdout, "reconfigure"):  # a notebook's has no encoding
         sys.stdout.reconfigure(errors="replace")
@@ -147,17 +148,17 @@ def written() -> Iterator[None]:
         sys.stdout.flush()
 
 
-def say(*words: object, **how: Any) -> None:
-    """`print`, with control characters but ends of lines as `repr` shows them: from the names of
-    files and classes a terminal takes no orders."""
+def say(*words: object, **options: Any) -> None:
+    """`print`, with control characters other than tabs and line ends escaped as by `repr`: names of
+    files and classes give a terminal no orders."""
     control = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f]")
-    print(*(control.sub(lambda c: repr(c[0])[1:-1], str(word)) for word in words), **how)
+    print(*(control.sub(lambda c: repr(c[0])[1:-1], str(word)) for word in words), **options)
 
 
 class _Unheard(io.FileIO):
-    """A file that loses what it cannot take: its disk is full, or nobody reads it."""
+    """File that drops writes that fail: its disk is full, or nobody reads it."""
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: Any, /) -> int:
         with contextlib.suppress(OSError):
             return super().write(data)
         return len(data)
@@ -172,7 +173,7 @@ _NAMELESS = {
 
 
 def file_error(error: OSError) -> str:
-    """Which file cannot be used, and why. Raises what is no error of a file."""
+    """Message that names the unusable file and the reason. Raises an error that is not a file's."""
     if error.filename is not None and error.errno != errno.EMFILE:
         return f"file {str(error.filename)!r}: {error.strerror}, expected one that can be used"
     if error.errno not in _NAMELESS:
@@ -183,5 +184,5 @@ def file_error(error: OSError) -> str:
 
 
 def print_no_more() -> None:
-    """Whoever read the output has seen enough: what is left of it goes nowhere."""
+    """Discards the rest of standard output: its reader has gone, or its disk is full."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

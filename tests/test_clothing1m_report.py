@@ -18,7 +18,7 @@ from chainer_jo.paper import tables
 from chainer_jo.report.clothing1m import figure7, table3
 from chainer_jo.runs.presets import CLOTHING1M_DIGITS as DIGITS
 from chainer_jo.runs.presets import CLOTHING1M_PAPER as PAPER
-from chainer_jo.runs.presets import REAL, Study, pretrained
+from chainer_jo.runs.presets import REAL, Network, Study, pretrained
 from chainer_jo.runs.store import RunStore
 
 NAMES = list(clothing1m.CLASS_NAMES)
@@ -182,7 +182,7 @@ def test_before_the_first_step_has_finished(data, tmp_path):
 
 
 def test_the_paper_setting():
-    study = Study(PAPER, "clothing1m")
+    study = Study(dataclasses.replace(PAPER, network=Network(weights="any")), "clothing1m")
     first, second = study.first_step(*REAL, 0), study.joint(*REAL, 0)
     base = study.baseline("cross_entropy", *REAL, 0)
     assert (first.data.resize, first.data.crop) == (256, 224)

@@ -38,7 +38,7 @@ from chainer_jo.report.label_curves import label_figure
 from chainer_jo.report.output import trials_by_number
 from chainer_jo.report.sensitivity_table import sensitivity_table, validation
 from chainer_jo.report.table import Block, Table
-from chainer_jo.runs import computing_flags, presets, provenance
+from chainer_jo.runs import presets, provenance
 from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore
 
@@ -55,9 +55,8 @@ def preset(monkeypatch):
 
 @pytest.fixture
 def tiny(preset, monkeypatch):
-    """The same, where everything is computed in this process and no iteration is tried first."""
+    """The same, where everything is computed in this process."""
     monkeypatch.setattr(app, "LocalPool", Here)
-    monkeypatch.setattr(app, "probe", lambda *_: None)
     choose_backend("cpu")  # a notice, where there is no oneDNN, comes before the test
 
 
@@ -129,14 +128,14 @@ def test_results_of_other_code_are_noted(tiny, tmp_path, caplog, monkeypatch):
 def test_jobs_times_threads_are_never_more_than_the_cores(
     given, preset, jobs, threads, monkeypatch
 ):
-    monkeypatch.setattr(computing_flags, "usable_cores", lambda: 4)
+    monkeypatch.setattr("chainer_jo.runs.computing_flags.usable_cores", lambda: 4)
     found = flags.parse("", ["--device", "cpu", *given.split()], InMemory())
     assert (found.preset.name, found.jobs, found.threads) == (preset, jobs, threads)
 
 
 @pytest.mark.parametrize(("device", "preset"), [("cpu", "digits"), ("cuda:0", "paper")])
 def test_the_preset_follows_the_device(device, preset, monkeypatch):
-    monkeypatch.setattr(computing_flags, "_device", lambda name, here: device)
+    monkeypatch.setattr("chainer_jo.runs.computing_flags._device", lambda name, here: device)
     assert flags.parse("", [], InMemory()).preset.name == preset
 
 
@@ -159,18 +158,9 @@ def test_dry_run_lists_and_runs_nothing(preset, tmp_path, capsys):
     assert run(table1, tmp_path, "--dry-run", "--trials", "1", "--machines", "64") == 0
     out = capsys.readouterr().out
     assert out.count("to do  ") == 18 and "18 runs, 18 to do" in out
-    assert "(from a few iterations tried here, without evaluation)" in out
+    assert "(a guess until the first run has finished)" in out
     assert "on 64 machines, " in out
     assert not (tmp_path / "results").exists()
-
-
-def test_no_time_of_a_budget_goes_into_an_estimate(tiny, tmp_path, monkeypatch):
-    tried = []
-    monkeypatch.setattr(app, "WORTH_A_PROBE", 0.0)
-    monkeypatch.setattr(app, "probe", lambda *_: tried.append(1))
-    flags = "--noise-rates", "0.5", "--trials", "1"
-    assert run(table1, tmp_path, *flags, "--time-budget", "1e-9") == 0 and not tried
-    assert run(table1, tmp_path, *flags) == 0 and tried
 
 
 def test_a_budget_ends_though_the_clock_is_set_back(tiny, tmp_path, capsys, monkeypatch):
@@ -444,11 +434,12 @@ def test_nothing_is_computed_beside_results_of_other_data(tiny, tmp_path, capsys
 
 
 def test_other_images_than_the_presets_are_not_given_its_cost(tiny, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(app, "probe", lambda *_: pytest.fail("tried"))
     monkeypatch.setitem(presets.PRESETS, "tiny", replace(TINY, default_data="cifar10"))
     flags = ("--noise-rates", "0.5", "--trials", "1", "--data", "digits", "--dry-run")
     assert run(table1, tmp_path, *flags) == 0
-    assert "3 to do; ? of ? of computing" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "3 to do; ? of ? of computing" in said
+    assert "(not known on this device until the first run has finished)" in said
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

@@ -1,9 +1,9 @@
-"""What scripts do: read the flags, run what is missing, say how far it is, write the outputs."""
+"""Entry points of the scripts: read the flags, run what is missing, write the outputs."""
 
 import functools
 import os
 
-# Nothing is shown. What a notebook names is not there for a process that it starts.
+# Figures are only written. A process that a notebook starts lacks the notebook's backend.
 os.environ["MPLBACKEND"] = "agg"
 
 from chainer_jo.commands import app

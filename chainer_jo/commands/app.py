@@ -1,4 +1,4 @@
-"""What every script does: read the flags, run what is missing, write the tables and figures."""
+"""The command behind every script: reads the flags, runs what is missing, writes the outputs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from chainer_jo.command_line import resume_hint, say, start
 from chainer_jo.commands.flags import parse
 from chainer_jo.commands.image_sources import ImageSource, study_of
 from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.engine.choice import choose_backend
 from chainer_jo.errors import UserError
 from chainer_jo.report.dry_run import machines_line, run_lines, script_lines
 from chainer_jo.report.output import trials_by_number
 from chainer_jo.report.table import Table
 from chainer_jo.report.words import of_the_paper
-from chainer_jo.runs.cost import MEASURED, Cost, duration, makespan, probe
+from chainer_jo.runs.cost import Cost, duration, makespan
 from chainer_jo.runs.earlier_results import check_results
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.local_pool import LocalPool
@@ -37,8 +38,6 @@ from chainer_jo.runs.store import RunStore, read_packed, without_digest
 
 _logger = logging.getLogger(__name__)
 
-#: Guessed seconds of computing from which on a few iterations are tried first.
-WORTH_A_PROBE = 1800.0
 #: Share of the time that may go into updating tables and figures while runs are computed.
 REFRESH_SHARE = 0.02
 
@@ -81,9 +80,9 @@ class App:
         self, flags: argparse.Namespace, builds: Sequence[Build], images: ImageSource
     ) -> None:
         self.flags = flags
-        found = images.find(flags)
-        self.load_data = found.load
-        self.study = study_of(flags, images, found)
+        source = images.find(flags)
+        self.load_data = source.load
+        self.study = study_of(flags, images, source)
         self.settings = Settings(
             device=flags.device,
             engine=flags.engine,
@@ -96,9 +95,9 @@ class App:
         self.figures = flags.figures / self.study.folder
         if not (flags.runs or flags.weights or getattr(flags, "features", None)):
             # To show finished runs with pseudo labels does not take the file of their features.
-            of_runs = self.store.features()
-            if len(of_runs) == 1:
-                self.study = replace(self.study, features=of_runs.pop())
+            features = self.store.features()
+            if len(features) == 1:
+                self.study = replace(self.study, features=features.pop())
         self.outputs = self._cheapest_first([build(self.study) for build in builds])
         self._check_noise_rates()
         self.experiments = with_first_steps(
@@ -112,7 +111,7 @@ class App:
         self._next_refresh = 0.0
         self.origin = {
             "preset": self.study.preset.name,
-            "data": found.name,
+            "data": source.name,
             "precision": flags.precision,
         }
 
@@ -142,7 +141,7 @@ class App:
             raise UserError(missing[0])
 
     def _check_precision(self) -> None:
-        """Raises UserError if this machine cannot compute the runs; a plan of them notes it."""
+        """Raises UserError if this machine cannot compute the runs; with --dry-run it is a note."""
         flags = self.flags
         waiting = self.experiments if flags.fresh else pending(self.experiments, self.store)
         if not (waiting and flags.runs and self._lacking):
@@ -155,7 +154,8 @@ class App:
 
     @cached_property
     def _lacking(self) -> str:
-        """Why this machine cannot compute in the runs' precision; empty if it can, or others do."""
+        """Reason why this machine cannot compute in the runs' precision; empty if it can, or if
+        the workers of a cluster compute."""
         flags = self.flags
         if flags.precision == "fp32" or flags.cluster:
             return ""
@@ -166,7 +166,7 @@ class App:
         return ""
 
     def _check_noise_rates(self) -> None:
-        """Raises UserError unless an output here is of the noise rates asked for, and no others."""
+        """Raises UserError unless some output has exactly the noise rates of the flag."""
         asked = self.study.noise_rates
         if not asked:
             return
@@ -177,8 +177,8 @@ class App:
             )
 
     def _to_show(self) -> list[Output]:
-        """All outputs, or with ``--no-runs`` those with a finished run; of several, no table that
-        has not a whole row or column."""
+        """All outputs, or with ``--no-runs`` those with a finished run; if there are several, only
+        tables with a complete row or column."""
         if self.flags.runs:
             return self.outputs
         done = {e.id for e in self.experiments if self.store.result(e)}
@@ -192,9 +192,9 @@ class App:
         return [out for out in begun if not isinstance(out, Table) or out.has_a_line(self.store)]
 
     def _cheapest_first(self, outputs: Sequence[Output]) -> list[Output]:
-        """Outputs by the epochs of their runs, so that the first are there early.
+        """Outputs by the epochs of their runs, so that the first are written early.
 
-        Those without runs are made of what the others have written, and come last.
+        Outputs without runs are made from the files of the others, and come last.
         """
 
         def epochs(output: Output) -> float:
@@ -207,34 +207,23 @@ class App:
     def _cost(self) -> Cost:
         flags, preset = self.flags, self.study.preset
         # Other images than the preset is for may be more, or larger.
-        alike = preset.image_shape is None or (
-            of_the_paper(self.study.data) == of_the_paper(preset.default_data)
+        usual = preset.default_data
+        alike = (
+            usual is None
+            or preset.image_shape is None
+            or (of_the_paper(self.study.data) == of_the_paper(usual))
         )
         iterations = preset.train_images / preset.batch_size
         guess = preset.seconds_per_iteration if flags.device == "cpu" and alike else None
         device = None if flags.cluster else device_name(device_of(flags.device))
-        cost = Cost.of(self.store, self.experiments, device, guess and guess * iterations)
-        if cost.basis == MEASURED or not alike or flags.cluster:
-            return cost
-        tried = self._tried(sum(map(cost.seconds, self.experiments)))
-        return cost.tried(tried and tried * iterations)
-
-    def _tried(self, guess: float) -> float | None:
-        """Seconds of an iteration, tried here where it is worth it."""
-        flags, shape = self.flags, self.study.preset.image_shape
-        # A GPU takes part of a minute to its first iteration; of a budget that is for the runs.
-        long = flags.time_budget is None and not guess < WORTH_A_PROBE
-        waiting = pending(self.experiments, self.store)
-        if not (flags.dry_run or long) or shape is None or self._lacking or not waiting:
-            return None
-        return probe(waiting[0], shape, self.settings, flags.threads)
+        return Cost.of(self.store, self.experiments, device, guess and guess * iterations)
 
     def _print_head(self) -> None:
         flags, study = self.flags, self.study
         left = self._epochs_left()
         seconds = makespan(left, flags.jobs) * self._cost.seconds_per_epoch
-        known = left and flags.runs and not flags.cluster and not math.isnan(seconds)
-        about = f", about {duration(seconds)}" if known else ""
+        estimated = left and flags.runs and not flags.cluster and not math.isnan(seconds)
+        about = f", about {duration(seconds)}" if estimated else ""
         say(
             f"preset {study.preset.name} ({study.preset.summary}) | data {study.data} | "
             f"device {flags.device} | {flags.precision} | "
@@ -243,13 +232,13 @@ class App:
         )
 
     def _epochs_left(self) -> dict[Experiment, int]:
-        """The runs to do, and the epochs that each has before it."""
+        """The runs to do, and the epochs left of each."""
         if self.flags.fresh:
             return {e: e.optimization.epochs for e in self.experiments}
         return {e: self.store.epochs_left(e) for e in pending(self.experiments, self.store)}
 
     def _note_others(self) -> None:
-        """Tells of finished runs that this command would have computed otherwise."""
+        """Warns of finished runs made by other code, or without digests."""
         finished = [r for e in self.experiments if (r := self.store.result(e))]
         again = "other --results" if read_packed(self.store.root) else "--fresh"
         for note in filter(None, (without_digest(finished), other_code(finished))):
@@ -269,28 +258,28 @@ class App:
             f"{duration(total)} of computing, {self.flags.jobs} at a time ({cost.basis})"
         )
 
-    def _bind_data(self) -> ImageData:
+    def _bind_data(self) -> ImageData | LabelledData:
         """Loads the data once, early, and makes sure that the results folder is this data set's."""
         path = self.store.root / "data.json"
         data = self.load_data()
-        found = {"data": data.name, "fingerprint": data.fingerprint()}
+        identity = {"data": data.name, "fingerprint": data.fingerprint()}
         bound = files.read_json(path, missing=None)
-        if bound not in (None, found):
+        if bound not in (None, identity):
             raise UserError(
                 f"{path}: the results there are of {bound.get('data')} with fingerprint "
-                f"{bound.get('fingerprint')}, the data are {data.name} {found['fingerprint']}; "
+                f"{bound.get('fingerprint')}, the data are {data.name} {identity['fingerprint']}; "
                 "expected the same data, or another --results folder"
             )
         check_results(self.experiments, self.store, data)  # runs may be copied alone
         if bound is None:
-            files.write_json(path, found)
+            files.write_json(path, identity)
         return data
 
     def _run_pending(self) -> bool:
         waiting = pending(self.experiments, self.store)
         if waiting or any(e.noise.kind == "real" for e in self.experiments):
             data = self._bind_data()  # real ones are loaded by now; others may not be here
-            if any(e.noise.kind == "pseudo" for e in waiting):
+            if isinstance(data, ImageData) and any(e.noise.kind == "pseudo" for e in waiting):
                 self.settings.pseudo.check(data)
         if not waiting:
             return True
@@ -304,19 +293,19 @@ class App:
 
     def _pool(self) -> Pool:
         """The processes that compute: of this machine, or the workers of a Dask scheduler."""
-        flags, what = self.flags, (self.store, self.load_data, self.settings)
+        flags, arguments = self.flags, (self.store, self.load_data, self.settings)
         if flags.cluster is None:
-            return LocalPool(*what, flags.jobs, flags.threads)
+            return LocalPool(*arguments, flags.jobs, flags.threads)
         try:
             from chainer_jo.runs.cluster import Cluster
         except ImportError as error:
             raise UserError(
                 f"--cluster needs Dask ({error}): pip install 'chainer_jo[cluster]'"
             ) from None
-        return Cluster(flags.cluster, *what, flags.threads, flags.precision)
+        return Cluster(flags.cluster, *arguments, flags.threads, flags.precision)
 
     def _on_event(self, event: Event) -> None:
-        """Shows an event, and now and then updates the outputs that it concerns."""
+        """Shows an event, and updates the outputs that it concerns within `REFRESH_SHARE`."""
         self.status.show(event)
         self._stale |= self._concerned[event.experiment]
         now = time.monotonic()
@@ -348,4 +337,4 @@ class App:
             paths = output.write(self.store, self.origin, self.store.root, self.figures)
             if show:
                 say("", output.text(self.store, self.origin), sep="\n")
-                say("written:", *(paths or ["nothing"]))
+                say("written:", " ".join(map(str, paths)) or "nothing")

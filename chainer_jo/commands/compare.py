@@ -1,4 +1,4 @@
-"""What ``reproduce/compare.py`` does: results computed here against the committed reference."""
+"""Comparison of results computed here with the committed ones (``reproduce/compare.py``)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def main(description: str, argv: list[str] | None = None) -> None:
 
 
 def compare(description: str, argv: list[str] | None = None) -> bool:
-    """Prints what differs and one verdict; returns whether everything compared agrees.
+    """Prints the cells that differ and one verdict; returns True if all compared cells agree.
 
     Raises
     ------
@@ -41,10 +41,10 @@ def compare(description: str, argv: list[str] | None = None) -> bool:
     parser = reference_parser(description)
     parser.add_argument("--all", action="store_true", help="show all cells, not only those apart")
     flags = parser.parse_args(argv)
-    here = flags.results / flags.preset
-    there = flags.reference / _reference_of(flags.preset, flags.reference)
-    judged = agreement.judge(agreement.read_pairs(here, there))
-    for name, folder in (("here", here), ("reference", there)):
+    computed = flags.results / flags.preset
+    committed = flags.reference / _reference_of(flags.preset, flags.reference)
+    judged = agreement.judge(agreement.read_pairs(computed, committed))
+    for name, folder in (("here", computed), ("reference", committed)):
         say(f"{name:9}  {_origin(folder)}")
     print()
     shown = [j for j in judged if flags.all or j.verdict == DIFFERS]
@@ -56,20 +56,20 @@ def compare(description: str, argv: list[str] | None = None) -> bool:
 
 
 def _reference_of(name: str, reference: Path) -> str:
-    """The folder's own name, or without the precision that it ends with if no table of that is
-    committed: rounding of another kind is within the scatter over trials."""
+    """Name of the committed folder: its own, or without the precision at its end if no table of
+    that precision is committed. Rounding differs by less than the scatter over trials."""
     whole, _, precision = name.rpartition("-")
     own = any((reference / name).glob("table*.json"))
     return whole if precision in PRECISIONS and not own else name
 
 
 def _origin(folder: Path) -> str:
-    """The folder, and what computed it."""
+    """The folder, and the devices, engines, commits and code that computed it."""
     path = folder / "provenance.json"
-    known = files.read_json(path, missing={})
+    provenance = files.read_json(path, missing={})
     with files.expected(path, "it whole, or removed"):
         parts = [
-            ", ".join(str(value or "unknown") for value in known.get(key, []))
+            ", ".join(str(value or "unknown") for value in provenance.get(key, []))
             for key in ("devices", "engines", "commits", "sources")
         ]
     names = ("", "engine ", "commit ", "code ")
@@ -108,16 +108,16 @@ def _verdict(judged: Sequence[Judged]) -> list[str]:
     apart = [j for j in judged if j.verdict == DIFFERS]
     compared = [j for j in judged if j.verdict in (WITHIN, DIFFERS)]
     limits = sorted(j.limit for j in compared if j.limit is not None and j.pair.unit == "percent")
-    what, lines = "numbers (cells, and the mean of each table)", []
+    numbers, lines = "numbers (cells, and the mean of each table)", []
     if apart:
-        lines.append(f"DIFFERS: {len(apart)} of {len(compared)} {what} are not within scatter.")
+        lines.append(f"DIFFERS: {len(apart)} of {len(compared)} {numbers} are not within scatter.")
         most = max(len(j.pair.here.finished) for j in judged)
         if most < max(len(j.pair.reference.finished) for j in judged if j.pair.reference):
             lines.append(
                 "A trial can be an outlier: more of them (--trials) tell it from a difference."
             )
     else:
-        lines.append(f"AGREES: all {len(compared)} {what} are within scatter.")
+        lines.append(f"AGREES: all {len(compared)} {numbers} are within scatter.")
     if limits:
         lines.append(
             f"Noticed is a difference from {limits[0]:.1f} to {limits[-1]:.1f} points on, "

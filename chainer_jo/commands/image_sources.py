@@ -1,4 +1,4 @@
-"""What scripts know of the images they are about: presets, flags, where the data are, the study."""
+"""Image sources of the scripts: presets, flags, location of the data, and the study of them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import argparse
 import functools
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from chainer_jo.command_line import at_least
 from chainer_jo.cores import usable_cores
-from chainer_jo.data import clothing1m, clothing1m_standin, source
+from chainer_jo.data import clothing1m, clothing1m_standin
 from chainer_jo.data.array_cache import made_once
 from chainer_jo.data.labelled_data import LabelledData
-from chainer_jo.data.source import Source
+from chainer_jo.data.source import Source, find
 from chainer_jo.errors import UserError
 from chainer_jo.runs.presets import (
     CLOTHING1M_PRESETS,
@@ -26,6 +26,14 @@ from chainer_jo.runs.presets import (
     pretrained,
 )
 from chainer_jo.runs.pseudo import PseudoSource
+
+
+@dataclass(frozen=True)
+class OnDisk:
+    """A `Source` whose images stay on disk."""
+
+    name: str
+    load: Callable[[], LabelledData]
 
 
 class ImageSource(Protocol):
@@ -39,15 +47,15 @@ class ImageSource(Protocol):
 
     def add_flags(self, add: Callable[..., Any]) -> None: ...
     def check(self, flags: argparse.Namespace) -> None: ...
-    def find(self, flags: argparse.Namespace) -> Source: ...
-    def fields(self, flags: argparse.Namespace, found: Source) -> dict[str, Any]: ...
+    def find(self, flags: argparse.Namespace) -> Source | OnDisk: ...
+    def fields(self, flags: argparse.Namespace, source: Source | OnDisk) -> dict[str, Any]: ...
     def settings(self, flags: argparse.Namespace) -> dict[str, Any]: ...
 
 
-def study_of(flags: argparse.Namespace, images: ImageSource, found: Source) -> Study:
+def study_of(flags: argparse.Namespace, images: ImageSource, source: Source | OnDisk) -> Study:
     """The study that the flags ask for. Raises UserError for a file that cannot be read."""
     given = {name: getattr(flags, name) for name in ("preset", "trials", "seed", "precision")}
-    return Study(**{**given, "data": found.name, **images.fields(flags, found)})
+    return Study(**{**given, "data": source.name, **images.fields(flags, source)})
 
 
 class InMemory:
@@ -82,13 +90,13 @@ class InMemory:
                 raise UserError(f"--noise-rates {rate:g}: expected numbers in [0, 1]")
 
     def find(self, flags: argparse.Namespace) -> Source:
-        return source.find(flags.data)
+        return find(flags.data)
 
-    def fields(self, flags: argparse.Namespace, found: Source) -> dict[str, Any]:
+    def fields(self, flags: argparse.Namespace, source: Source | OnDisk) -> dict[str, Any]:
         rates = flags.noise_rates
         return {
             "noise_rates": rates and tuple(dict.fromkeys(rates)),
-            "features": self._pseudo(flags).name(found.name),
+            "features": self._pseudo(flags).name(source.name),
         }
 
     def settings(self, flags: argparse.Namespace) -> dict[str, Any]:
@@ -124,11 +132,11 @@ class Clothing1M:
                 f"--precision {flags.precision}: ResNet-50 is computed in float32, expected fp32"
             )
 
-    def find(self, flags: argparse.Namespace) -> Source:
+    def find(self, flags: argparse.Namespace) -> OnDisk:
         if flags.data == CLOTHING1M_STANDIN:
             name = f"{CLOTHING1M_STANDIN}-{clothing1m_standin.VERSION}"
             folder = made_once(name, clothing1m_standin.write, lambda f: f.resolve(strict=True))
-            return Source(flags.data, functools.partial(_load, folder, flags.data))
+            return OnDisk(flags.data, functools.partial(_load, folder, flags.data))
         if flags.data is None:
             raise UserError(
                 "--data: expected the folder of Clothing1M, which its authors give out on "
@@ -138,18 +146,20 @@ class Clothing1M:
         if not folder.is_dir():
             raise UserError(f"--data {flags.data!r}: no such folder, expected Clothing1M's")
         load = functools.partial(_load, folder)
-        return Source(load().name, load)
+        return OnDisk(load().name, load)
 
-    def fields(self, flags: argparse.Namespace, found: Source) -> dict[str, Any]:
+    def fields(self, flags: argparse.Namespace, source: Source | OnDisk) -> dict[str, Any]:
         preset = flags.preset
+        data = source.load()
+        assert isinstance(data, LabelledData)  # as `find` says
         preset = replace(
             preset,
             network=preset.network or pretrained(flags.weights),
-            train_images=len(found.load().train),
+            train_images=len(data.train),
             batch_size=flags.batch_size or preset.batch_size,
         )
         classes = flags.classes and tuple(flags.classes)
-        return {"preset": preset, "load": found.load, "classes": classes}
+        return {"preset": preset, "load": source.load, "classes": classes}
 
     def settings(self, flags: argparse.Namespace) -> dict[str, Any]:
         workers = flags.workers

@@ -1,4 +1,4 @@
-"""What ``reproduce/pack.py`` does: the runs computed here, packed to be committed."""
+"""Packing of the runs computed here, to be committed (``reproduce/pack.py``)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from chainer_jo.engine.cuda import cudnn_choices
 from chainer_jo.errors import UserError
 from chainer_jo.runs.store import PACKED, RunStore
 
-#: Files that results depend on beside the descriptions of runs: the data and, on a GPU, cuDNN's
-#: plans.
+#: Files that results depend on, in addition to the descriptions of runs: the data and, on a GPU,
+#: cuDNN's plans.
 BESIDE = ("data.json", cudnn_choices.NAME)
 
 
@@ -22,8 +22,8 @@ def main(description: str, argv: list[str] | None = None) -> None:
 
 
 def pack(description: str, argv: list[str] | None = None) -> None:
-    """Packs every finished run of a results folder, with `BESIDE`, beside what is packed already,
-    and says so.
+    """Adds every finished run of a results folder, and the files `BESIDE`, to the packed ones, and
+    prints their number.
 
     Raises
     ------
@@ -31,33 +31,34 @@ def pack(description: str, argv: list[str] | None = None) -> None:
         if there is no finished run, or those packed already are of other data.
     """
     flags = reference_parser(description).parse_args(argv)
-    here, there = flags.results / flags.preset, flags.reference / flags.preset
-    store = RunStore(here)
+    computed, committed = flags.results / flags.preset, flags.reference / flags.preset
+    store = RunStore(computed)
     if not store.results():
-        raise UserError(f"{here}: no finished run there, expected a results folder")
-    _check_data(here, there)
-    number, new = store.pack(there)
+        raise UserError(f"{computed}: no finished run there, expected a results folder")
+    _check_data(computed, committed)
+    number, new = store.pack(committed)
     for name in BESIDE:
-        if (here / name).exists() and here != there:
-            known = files.read_json(there / name, missing={})
-            files.write_json(there / name, _joined(known, files.read_json(here / name)))
-    path = there / PACKED
+        if (computed / name).exists() and computed != committed:
+            packed = files.read_json(committed / name, missing={})
+            files.write_json(committed / name, _joined(packed, files.read_json(computed / name)))
+    path = committed / PACKED
     say(f"{path}: {number:,} runs, {new:,} of them new, in {path.stat().st_size / 1e6:.2f} MB")
 
 
-def _joined(known: dict, new: dict) -> dict:
-    """What is new beside what is known: by GPU, plans of runs packed before stay."""
-    shared = (key for key in known.keys() & new if isinstance(new[key], dict))
-    return {**known, **new, **{key: {**known[key], **new[key]} for key in shared}}
+def _joined(packed: dict, new: dict) -> dict:
+    """Both JSON objects, new values first; the plans of each GPU are joined, so that those of runs
+    packed before stay."""
+    shared = (key for key in packed.keys() & new if isinstance(new[key], dict))
+    return {**packed, **new, **{key: {**packed[key], **new[key]} for key in shared}}
 
 
-def _check_data(here: Path, there: Path) -> None:
+def _check_data(computed: Path, committed: Path) -> None:
     """Raises UserError if the two folders are of different data."""
-    path = there / "data.json"
-    found, bound = (files.read_json(f / "data.json", missing=None) for f in (here, there))
-    if None not in (found, bound) and found != bound:
+    path = committed / "data.json"
+    ours, theirs = (files.read_json(f / "data.json", missing=None) for f in (computed, committed))
+    if None not in (ours, theirs) and ours != theirs:
         raise UserError(
-            f"{path}: the runs packed there are of {bound.get('data')} with fingerprint "
-            f"{bound.get('fingerprint')}, those in {here} of {found.get('data')} "
-            f"{found.get('fingerprint')}; expected the same data, or another --reference folder"
+            f"{path}: the runs packed there are of {theirs.get('data')} with fingerprint "
+            f"{theirs.get('fingerprint')}, those in {computed} of {ours.get('data')} "
+            f"{ours.get('fingerprint')}; expected the same data, or another --reference folder"
         )

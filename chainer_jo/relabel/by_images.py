@@ -30,7 +30,7 @@ from chainer_jo.relabel.presets import FOLDS, large_images, small_images
 from chainer_jo.relabel.trained_network import Member, TrainedNetwork, untrained
 from chainer_jo.report.dry_run import run_lines
 from chainer_jo.runs.computing_flags import spare_threads
-from chainer_jo.runs.cost import MEASURED, Cost, duration, makespan, probe
+from chainer_jo.runs.cost import Cost, duration, makespan
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.local_pool import LocalPool
 from chainer_jo.runs.presets import REAL, Study
@@ -160,11 +160,6 @@ class ByImages:
         experiments = list(self.names)
         waiting = {*pending(experiments, self.store), *self._lost()}
         cost = self._cost(experiments)
-        if cost.basis != MEASURED and self.side is not None:
-            shape = self.side, self.side, 3
-            tried = probe(experiments[-1], shape, self.settings, self.flags.threads)
-            batches = len(self.sets.train) * (FOLDS - 1) / FOLDS / self.study.preset.batch_size
-            cost = cost.tried(tried and tried * batches)
         name = self.names.__getitem__
         print(*run_lines(experiments, waiting, self.store, cost, name), sep="\n")
         left = {e: self.store.epochs_left(e) for e in experiments if e in waiting}

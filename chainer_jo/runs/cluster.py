@@ -47,17 +47,17 @@ _logger = logging.getLogger(__name__)
 class Cluster:
     """A `Pool` whose processes are the workers of a Dask scheduler, one run in each at a time.
 
-    Dask knows which workers there are, gives the runs of lost ones to others, and moves data.
-    A worker takes part once `prepare` has found nothing against it.
+    Dask keeps the list of workers, gives the runs of lost workers to others, and moves data.
+    A worker takes runs once `prepare` has no objection to it.
 
     Parameters
     ----------
     address : of the scheduler, or the path of its scheduler file.
     store : where runs are kept: a folder that the workers see under the same path.
-    load_data : gives the data set. Must be picklable; workers that it fails on are sent the data.
+    load_data : loads the data set. Must be picklable; workers on which it fails are sent the data.
     settings : passed to every run.
-    threads : what workers on a CPU must have as OMP_NUM_THREADS; None: anything.
-    precision : of the runs, which workers must be able to compute in.
+    threads : OMP_NUM_THREADS that workers on a CPU must have; None: any.
+    precision : of the runs, which the device of a worker must support.
     """
 
     address: str
@@ -72,9 +72,9 @@ class Cluster:
         self._data = self.load_data()
         self._pickled = pickle.dumps(self.load_data)
         self._sent: Future | None = None
-        self._workers: dict[str, LocalFuture | bool] = {}  # whether it is fit, once that is known
+        self._workers: dict[str, LocalFuture | bool] = {}  # True: takes runs; a Future: unknown yet
         self._out: set[Future] = set()
-        self._stranded: set[Future] = set()  # of these, when looked at last
+        self._stranded: set[Future] = set()  # those of them that no worker had at the last look
         self._next_look = 0.0
         with ExitStack() as stack:
             self._threads = ThreadPoolExecutor(10_000)  # each only waits for one run
@@ -90,7 +90,7 @@ class Cluster:
 
     @property
     def places(self) -> int:
-        """The workers that take part."""
+        """Number of workers that take runs."""
         if time.monotonic() >= self._next_look:
             self._look()
             self._next_look = time.monotonic() + LOOK
@@ -114,9 +114,9 @@ class Cluster:
             ) from None
 
     def _hold_probe(self, stack: ExitStack) -> Path:
-        """A locked file in the results folder, which shows workers whether they share the folder.
+        """A locked file in the results folder, by which workers test whether they share the folder.
 
-        Its name is this script's own: the lock of another script would prove nothing.
+        Its name is new for each script: the lock of another script would prove nothing.
         """
         path = self.store.root / f"lock-{secrets.token_hex(8)}"
         try:
@@ -129,7 +129,7 @@ class Cluster:
         return path
 
     def _wait_for_workers(self) -> None:
-        """Until those that are there have been judged, and one is fit, or time is up."""
+        """Waits until all present workers are checked and one is fit, or `PATIENCE` is over."""
         until = time.monotonic() + PATIENCE
         while not self.places or (
             time.monotonic() < until
@@ -145,7 +145,7 @@ class Cluster:
             time.sleep(0.2)
 
     def _look(self) -> None:
-        """Judges workers that have come, forgets those that are gone."""
+        """Checks workers that have come, forgets workers that are gone."""
         workers = None
         # Whatever a lost connection raises.
         with contextlib.suppress(OSError, RuntimeError, AttributeError):
@@ -157,31 +157,31 @@ class Cluster:
         for address, info in workers.items():
             fit = self._workers.get(address)
             if fit is None:
-                against = self._against(info)
-                self._workers[address] = False if against else self._prepare(address)
+                objection = self._against(info)
+                self._workers[address] = False if objection else self._prepare(address)
             elif isinstance(fit, LocalFuture) and fit.done():
-                against = fit.result()
-                if against == NO_DATA and not _on_disk(self._data):
+                objection = fit.result()
+                if objection == NO_DATA and not _on_disk(self._data):
                     # A worker lost while data go to it: they are sent again at the next look.
                     with contextlib.suppress(OSError):
                         if self._sent is None or self._sent.cancelled():
                             self._sent = self._client.scatter(self._data)
                         self._workers[address] = self._prepare(address, self._sent)
                     continue
-                if against is None:  # the worker that had the data is lost: from the beginning
+                if objection is None:  # the worker that had the data is lost: from the beginning
                     del self._workers[address]
                     continue
-                self._workers[address] = not against
+                self._workers[address] = not objection
             else:
                 continue
-            if against:
+            if objection:
                 name = info["name"]  # its address, if it was given none
                 shown = address if name == address else f"{name} ({address})"
-                _logger.warning("worker %s: no runs for it, %s", shown, against)
+                _logger.warning("worker %s: no runs for it, %s", shown, objection)
 
     def _take_back_stranded(self) -> None:
-        """Hands out again the runs that no worker has, those too whose result was lost with its
-        worker. Dask looks for a fit worker only when a run or a worker arrives."""
+        """Hands out again the runs that no worker has, including runs whose result was lost with
+        its worker. Dask looks for a fit worker only when a run or a worker arrives."""
         with_workers = {key for keys in self._client.processing().values() for key in keys}
         stranded = {
             run for run in list(self._out) if not run.done() and run.key not in with_workers
@@ -210,7 +210,7 @@ class Cluster:
         return self._threads.submit(self._verdict, answer)
 
     def _verdict(self, answer: Future) -> str | None:
-        """What there is against a worker; empty if nothing, None if its data were lost."""
+        """Objection to a worker; empty if there is none, None if its data were lost."""
         try:
             return answer.result()
         except CancelledError:
@@ -222,12 +222,12 @@ class Cluster:
 
     @property
     def _place(self) -> str:
-        """The resource that workers have which are fit for this script: they keep it, and another
-        script may ask for other code or data."""
+        """Name of the Dask resource that marks a worker as fit for this script. Workers keep
+        it, and another script may need other code or data."""
         return f"chainer_jo-{self._client.id}"
 
     def _hand_out(self, experiment: Experiment) -> tuple[str, dict | None]:
-        """Has a run computed and waits for it."""
+        """Submits a run to Dask and waits for its end."""
         deadline = self.settings.deadline
         left = None if deadline is None else deadline - time.monotonic()
         run = self._client.submit(
@@ -249,7 +249,7 @@ class Cluster:
 
 
 def _on_disk(data: ImageData | LabelledData) -> bool:
-    """Whether the data set is only where its images are."""
+    """True if the images stay on disk, so that sending the data set does not send them."""
     return isinstance(data, LabelledData) and isinstance(data.train.images, ImageFiles)
 
 
@@ -264,42 +264,42 @@ def prepare(
     threads: int | None,
     data: ImageData | LabelledData | None,
 ) -> str:
-    """Makes a worker load the data and take runs, unless something is against it.
+    """Checks a worker; if it is fit, has it load the data and take runs.
 
     Parameters
     ----------
-    place : the resource, as Dask calls it, that it has one of once it is found fit.
-    code : the version that asks; see `provenance.code`.
-    probe : a file in the results folder on which who asks holds a lock.
-    load_data, fingerprint : gives the data, pickled, and what their fingerprint has to be.
-    settings, precision : what runs are computed with.
-    threads : what OMP_NUM_THREADS has to be on a CPU; None: anything.
+    place : name of the Dask resource that it is given if it is fit.
+    code : version of the script's code; see `provenance.code`.
+    probe : a file in the results folder that the script has locked.
+    load_data, fingerprint : loader of the data, pickled, and their expected fingerprint.
+    settings, precision : of the runs.
+    threads : expected OMP_NUM_THREADS on a CPU; None: any.
     data : the data, for a worker that cannot load them.
 
     Returns
     -------
     str
-        what there is against the worker; `NO_DATA` if it is only that; empty if nothing.
+        objection to the worker; `NO_DATA` if only the data are missing; empty if there is none.
     """
     if provenance.code() != code:
         return f"it has {provenance.code()}, expected {code}"
     device = settings.device
     if device != "cpu" and not chainer.backends.cuda.available:
         return f"--device {device}, but it has no CUDA GPU that CuPy can use"
-    threads_here = os.environ.get("OMP_NUM_THREADS")
-    if device == "cpu" and threads and threads_here != str(threads):
-        return f"its OMP_NUM_THREADS is {threads_here}, --threads {threads}"
-    if against := against_folder(probe):
-        return against
-    here = device_of(device)
-    here.use()
+    omp_threads = os.environ.get("OMP_NUM_THREADS")
+    if device == "cpu" and threads and omp_threads != str(threads):
+        return f"its OMP_NUM_THREADS is {omp_threads}, --threads {threads}"
+    if objection := against_folder(probe):
+        return objection
+    chainer_device = device_of(device)
+    chainer_device.use()
     try:
-        choose_backend(here, precision, settings.engine)
+        choose_backend(chainer_device, precision, settings.engine)
     except UserError as error:
         return str(error)
     if data is not None:
         worker.loaded[load_data] = data
-    # What a script itself defines is not found here, where another program runs.
+    # A loader that the script itself defines cannot be unpickled in another program.
     with contextlib.suppress(UserError, OSError, AttributeError, ImportError):
         loaded = worker.loaded_by(load_data)
         if loaded.fingerprint() == fingerprint:
@@ -316,10 +316,10 @@ def prepare(
 
 
 def against_folder(probe: Path) -> str:
-    """Whether a lock that another machine holds is held here too."""
+    """Objection to the results folder; empty if another machine's lock on ``probe`` holds here."""
     try:
         with open(probe, "r+") as file:
-            # Of many workers that try at the same time, none stands in another's way.
+            # Shared: workers that try at the same time do not refuse each other.
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return ""
@@ -337,9 +337,9 @@ def perform(
     load_data: bytes,
     settings: Settings,
 ) -> tuple[str, dict | None]:
-    """`worker.execute` on a worker: stops at the end of an epoch when nobody waits for it.
+    """`worker.execute` on a worker; stops at the end of an epoch once Dask has cancelled it.
 
-    Clocks of two machines say different things: the deadline comes as seconds from the start.
+    Machines do not share a monotonic clock: the deadline is given in seconds from the start.
     """
     if settings.deadline is not None:
         settings = replace(settings, deadline=time.monotonic() + settings.deadline)

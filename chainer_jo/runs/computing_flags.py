@@ -20,7 +20,7 @@ _logger = logging.getLogger(__name__)
 
 
 def add_computing_flags(add: Callable[..., Any]) -> None:
-    """Where and how long to compute; ``add`` is argparse's."""
+    """Adds the flags of device, jobs, threads and time budget; ``add`` is `add_argument`."""
     add("--device", default="auto", help="cpu, cuda or cuda:N; auto: cuda if there is one")
     add(
         "--jobs",
@@ -43,13 +43,13 @@ def add_computing_flags(add: Callable[..., Any]) -> None:
 
 
 def resolve_computing_flags(flags: argparse.Namespace, here: bool = True, now: bool = True) -> None:
-    """Checks what `add_computing_flags` added, and puts values in the place of defaults;
-    ``deadline`` and ``threads_given`` are new.
+    """Checks the flags of `add_computing_flags` and resolves their defaults; adds the fields
+    ``deadline`` and ``threads_given``.
 
     Parameters
     ----------
-    here : whether runs are computed on this machine.
-    now : whether they are computed at all, and not planned for other machines.
+    here : True if runs are computed on this machine.
+    now : True if they are computed, not planned for other machines.
 
     Raises
     ------
@@ -74,14 +74,14 @@ def resolve_computing_flags(flags: argparse.Namespace, here: bool = True, now: b
 
 
 def spare_threads(flags: argparse.Namespace, preset: Preset) -> None:
-    """Leaves a run no more threads than a small network has use for, unless ``--threads`` says
-    how many."""
+    """Limits the threads of a run to those that its network has use for, unless ``--threads`` was
+    given."""
     if flags.threads and not flags.threads_given and preset.threads:
         flags.threads = min(flags.threads, preset.threads)
 
 
 def _device(name: str, here: bool) -> str:
-    """``cpu``, or ``cuda:N`` for a GPU that is there, if it is to be on this machine."""
+    """``cpu`` or ``cuda:N``; a GPU has to exist if runs are computed on this machine."""
     if name == "cpu" or (name == "auto" and not chainer.backends.cuda.available):
         reason = _compat.why_no_gpu() if name == "auto" else None
         if reason:

@@ -36,16 +36,16 @@ def labels_of(first_step: Experiment, store: RunStore, fingerprint: str) -> np.n
 def check_results(
     experiments: Sequence[Experiment], store: RunStore, data: ImageData | LabelledData | None = None
 ) -> None:
-    """Raises UserError for runs that finished on other data than these; None: for runs on two."""
-    expected: dict[Data, str] = {}
+    """Raises UserError for runs that finished on other data than these; None: on two data sets."""
+    expected: dict[Data, str | None] = {}
     for experiment in experiments:
         if result := store.result(experiment):
-            found, used = result.get("data"), experiment.data
+            trained_on, used = result.get("data"), experiment.data
             if used not in expected:
-                expected[used] = as_used(data, used).fingerprint() if data else found
-            if found != expected[used]:
+                expected[used] = as_used(data, used).fingerprint() if data else trained_on
+            if trained_on != expected[used]:
                 raise UserError(
-                    f"run {experiment.id} in {store.root}: of data with fingerprint {found}, "
+                    f"run {experiment.id} in {store.root}: of data with fingerprint {trained_on}, "
                     f"{'these' if data else 'others there'} have {expected[used]}; expected runs "
                     "on the same data alone, or another folder for the results"
                 )

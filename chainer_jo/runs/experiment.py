@@ -1,4 +1,4 @@
-"""What determines a result, and nothing else: the description of one training run."""
+"""Description of one training run: everything that determines its result, and nothing else."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Optimization:
 
 @dataclass(frozen=True)
 class Relabelling:
-    """How and when the labels are updated: t1, t2, the rule and the epochs averaged (see
+    """Schedule and rule of the label updates: t1, t2, rule, and epochs averaged (see
     `LabelStore`)."""
 
     start: int
@@ -70,8 +70,8 @@ class Experiment:
     ----------
     objective : ``cross_entropy``, ``joint`` (eq. 5, with alpha and beta), ``forward`` or
         ``cnn_crf``.
-    relabelling : set for the first step of the method, in which the labels are updated.
-    first_step : set for the second step, which trains afresh on the labels that this run ends with.
+    relabelling : of the first step of the method, in which the labels are updated; else None.
+    first_step : of a second step, the run whose final labels it trains on from scratch; else None.
     seed : the trial; split and noise depend on it alone, so that runs of one trial share them.
     prior : p of eq. 10: ``"uniform"``, or None for the distribution of the labels where images come
         with labels, which is uniform elsewhere.

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
-from typing import Any, Self
+from typing import Self
 
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
@@ -24,15 +24,21 @@ from chainer_jo.runs.worker import execute
 
 
 @dataclass
-class Processes:
-    """Processes on this machine, which end with this one.
+class LocalPool:
+    """Worker processes on this machine, which end with this one; see `Scheduler`.
 
     Parameters
     ----------
+    store : where runs are kept.
+    load_data : called in each worker, once; gives the data set. Must be picklable.
+    settings : passed to every run.
     places : number of processes.
     threads : threads of each, for convolutions and BLAS.
     """
 
+    store: RunStore
+    load_data: Callable[[], ImageData | LabelledData]
+    settings: Settings
     places: int
     threads: int
 
@@ -48,46 +54,17 @@ class Processes:
         self._executor.shutdown(cancel_futures=True)
         self._ours.close()
 
-    def call(self, function: Callable, *arguments: Any) -> Future:
-        """Has a picklable function called in one of them."""
-        with _for_workers(self.threads):
-            return self._executor.submit(function, *arguments)
-
-
-class LocalPool(Processes):
-    """Worker processes on this machine; see `Scheduler`.
-
-    Parameters
-    ----------
-    store : where runs are kept.
-    load_data : called in each worker, once; gives the data set. Must be picklable.
-    settings : passed to every run.
-    places, threads : see `Processes`.
-    """
-
-    def __init__(
-        self,
-        store: RunStore,
-        load_data: Callable[[], ImageData | LabelledData],
-        settings: Settings,
-        places: int,
-        threads: int,
-    ) -> None:
-        super().__init__(places, threads)
-        self.store = store
-        self.load_data = load_data
-        self.settings = settings
-
     def submit(self, experiment: Experiment) -> Future:
         data = pickle.dumps(self.load_data)
-        return self.call(execute, experiment, self.store, data, self.settings)
+        with _for_workers(self.threads):
+            return self._executor.submit(execute, experiment, self.store, data, self.settings)
 
 
 @contextlib.contextmanager
 def _for_workers(threads: int) -> Iterator[None]:
-    """While it is entered, new processes start with this many threads and without Ctrl-C.
+    """Context in which new processes start with this many threads, and with Ctrl-C blocked.
 
-    Ctrl-C reaches the whole process group; the scheduler alone decides what it means.
+    Ctrl-C reaches the whole process group, but only the scheduler acts on it.
     """
     before = dict(os.environ)
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -104,8 +81,8 @@ def _for_workers(threads: int) -> Iterator[None]:
 
 
 def _end_with(parent: Connection) -> None:
-    """Begins a worker process, which ends at once, whatever it is at, when the other end of the
-    connection is closed: by the pool, or by the death of its process."""
+    """Initialises a worker process, which exits at once when the other end of the connection is
+    closed: by the pool, or by the death of its process."""
 
     def watch() -> None:
         with contextlib.suppress(EOFError, OSError):

@@ -1,5 +1,5 @@
-"""The settings that the paper's experiments can be run in, as in the paper or smaller in stated
-ways, and the experiments themselves."""
+"""Presets of the paper's experiments, as in the paper or smaller in stated ways, and the
+experiments themselves (`Study`)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Preset:
 
     Parameters
     ----------
-    summary : what it is, in one line, for people.
+    summary : one line that describes it to people.
     reference_data : name of the data set whose results are kept in a folder of the preset's own
         name; those of other data sets go to ``<preset>-<data>``, see `Study.folder`.
     default_data : what ``--data`` is when it is not given, see `chainer_jo.data.source`; None:
@@ -42,10 +42,10 @@ class Preset:
     resize, crop : pixels of images of many sizes, see `Data`.
     shrink : pixels of the data set, along an edge, that become one.
     exchanged_classes : the two that asymmetric noise exchanges with each other: cat and dog.
-    seconds_per_iteration : on one core of a current CPU; what estimates start from.
-    precision : what ``auto`` means, on every machine.
+    seconds_per_iteration : on one core of a current CPU; the guess until a run has finished.
+    precision : meaning of ``auto``, on every machine.
     premises : claims that it was chosen to bear out, by their ids in `chainer_jo.paper.claims`.
-    validation_images, test_images : which accuracies are counted in.
+    validation_images, test_images : number of images that accuracies are measured on.
     threads : of a run on a CPU, where the network is too small for more; None: all there are.
     """
 
@@ -178,14 +178,14 @@ CLOTHING1M_PRESETS = {preset.name: preset for preset in (CLOTHING1M_PAPER, CLOTH
 
 def pretrained(weights: str | None) -> Network:
     """The ResNet-50 that starts from a file of weights. Raises UserError if there is none."""
-    variant = variant_of(weights or "(not given)")
-    return Network((), (), weights=f"{variant}-{files.digest(weights)}")
+    weights = weights or "(not given)"
+    return Network((), (), weights=f"{variant_of(weights)}-{files.digest(weights)}")
 
 
 @dataclass(frozen=True)
 class Study:
-    """The paper's experiments in one preset, on one data set: what the scripts build their tables
-    from.
+    """The paper's experiments in one preset, on one data set, from which the scripts build their
+    tables.
 
     Every method gives an `Experiment`. Noise is ``symmetric`` (SN-CIFAR), ``asymmetric``
     (AN-CIFAR), ``pseudo`` (PL-CIFAR) or ``real`` (Clothing1M); noise rates, epochs and numbers of
@@ -198,8 +198,8 @@ class Study:
     seed : seed of trial 0; trial t has ``seed + t``.
     precision : None: the preset's.
     noise_rates : the only ones that tables over noise rates are made of; None: the paper's.
-    features : what pseudo labels are clustered from, as recorded with the run; None: there are no
-        pseudo labels.
+    features : name of the features that pseudo labels are clustered from, as recorded with the
+        run; None: there are no pseudo labels.
     load : gives the data set, where relabelled images are shown.
     classes : the pair whose relabelled images figures show; None: the figures' own.
     left_out, prior : see `Data` and `Experiment`.
@@ -231,7 +231,7 @@ class Study:
 
     @property
     def of_the_preset(self) -> bool:
-        """Whether these are the images that the preset is for."""
+        """True for the images that the preset is for."""
         return self.data in (self.preset.reference_data, self.preset.default_data)
 
     def epochs(self, paper_epochs: int) -> int:
@@ -287,7 +287,7 @@ class Study:
         the second step.
         """
         preset, schedule = self.preset, self.preset.first_step
-        if None in (alpha, beta, learning_rate):
+        if alpha is None or beta is None or learning_rate is None:
             try:
                 chosen = preset.real_noise or paper.hyper_parameters(kind, rate)
             except KeyError:
@@ -372,7 +372,7 @@ class Study:
         return Experiment(
             data,
             noise,
-            preset.network,
+            preset.network or pretrained(None),
             optimization,
             objective,
             self.seed + trial,
@@ -383,8 +383,8 @@ class Study:
 
     @property
     def folder(self) -> str:
-        """Name of the folder for results and figures: nothing of one data set, or precision, is
-        taken for another's."""
+        """Name of the folder for results and figures, which tells data sets and precisions
+        apart."""
         preset, parts = self.preset, [self.preset.name]
         if self.data != preset.reference_data:
             parts.append(self.data)

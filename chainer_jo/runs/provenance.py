@@ -52,12 +52,12 @@ def _commit() -> str | None:
         return os.environ.get("CHAINER_JO_COMMIT")
 
 
-#: Asked for as the code is loaded: when a run ends, the source tree may be at another commit.
+#: Read on import: when a run ends, the source tree may be at another commit.
 COMMIT = _commit()
 
 
 def code() -> str:
-    """Which code this process runs, in words; workers elsewhere are asked whether it is theirs."""
+    """Version of the code that this process runs, in words, to be compared with a worker's."""
     scripts = ", ".join(sorted({path.name for _, path, _ in _registered() if path}))
     with_scripts = f" with {scripts}" if scripts else ""
     digest = sources_digest()
@@ -78,7 +78,7 @@ def cpu_name() -> str:
 
 def device_name(device: chainer.backend.Device) -> str:
     """The name of the GPU, or of the processor."""
-    if device.xp is np:
+    if not isinstance(device, chainer.backend.GpuDevice):
         return cpu_name()
     return device.xp.cuda.runtime.getDeviceProperties(device.device.id)["name"].decode()
 
@@ -107,32 +107,33 @@ def collect(root: Path) -> dict:
 
 
 def known(root: Path) -> dict:
-    """`collect`, or what was collected when there were runs, which need not be there any more;
-    empty if nothing is known."""
+    """`collect`, or the file that an earlier `collect` wrote if the runs are gone; empty without
+    either."""
     if RunStore(root).results():
         return collect(root)
     return files.read_json(root / "provenance.json", missing={})
 
 
 def _codes(origin: dict) -> list[dict]:
-    """All that computed a run, from its provenance; some runs keep of other code no device."""
+    """Every process that computed a part of a run, from its provenance; older runs lack the device
+    of other code."""
     return [origin, *origin.get("other_code", [])]
 
 
 def devices(result: dict) -> set[str]:
-    """Names of all that computed a run."""
+    """Names of all devices that computed a run."""
     return {code["device"] for code in _codes(result["provenance"]) if "device" in code}
 
 
 def other_code(results: Sequence[dict]) -> str:
-    """One line about those results that were made by other code than this, wholly or in part; empty
-    if none was."""
+    """One line about results that other code than this made, wholly or in part; empty if there are
+    none."""
     mine = sources_digest()
     by_result = [_codes(result.get("provenance", {})) for result in results]
     others = [
-        found
+        different
         for codes in by_result
-        if (found := [code for code in codes if code.get("sources") != mine])
+        if (different := [code for code in codes if code.get("sources") != mine])
     ]
     if not others:
         return ""
@@ -145,8 +146,8 @@ def other_code(results: Sequence[dict]) -> str:
 
 
 def computing(device: chainer.backend.Device, backend: Backend | None) -> dict:
-    """What computes here: commit, digest of the method's sources, device, engine with its threads
-    (on a CPU), and versions, as JSON values."""
+    """Provenance of this process as JSON values: commit, digest of the method's sources, device,
+    engine with its threads (on a CPU), and versions."""
     packages = ["chainer", "numpy"] + ([] if device.xp is np else ["cupy-cuda12x", "cupy-cuda13x"])
     versions = {"python": platform.python_version()}
     for package in packages:
@@ -165,19 +166,19 @@ def computing(device: chainer.backend.Device, backend: Backend | None) -> dict:
 def provenance(
     device: chainer.backend.Device, backend: Backend | None, computed: Sequence[dict] = ()
 ) -> dict:
-    """What computes here (`computing`), as JSON values; and a digest of what the engine has chosen
-    by measuring, and what else has ``computed``, if anything."""
-    here = computing(device, backend)
-    telling = ("sources", "device", "engine", "versions", "threads")
-    others = [each for each in computed if any(each.get(key) != here.get(key) for key in telling)]
+    """Provenance of a result as JSON values: `computing`, a digest of the choices that the engine
+    made by measuring, and other processes that ``computed`` part of it, if any."""
+    this = computing(device, backend)
+    compared = ("sources", "device", "engine", "versions", "threads")
+    others = [each for each in computed if any(each.get(key) != this.get(key) for key in compared)]
     return {
-        **here,
+        **this,
         **({"choices": backend.choices} if backend and backend.choices else {}),
         **({"other_code": others} if others else {}),
     }
 
 
-#: Folders and files that compute; the rest of the package chooses runs and shows results.
+#: Folders and files that results follow from; the rest of the package chooses runs and shows them.
 PARTS = (
     "engine",
     "data",
@@ -191,7 +192,7 @@ PARTS = (
 ROOT = Path(chainer_jo.__file__).parent
 
 
-#: Names and contents, read as the code is loaded: when a run ends, the tree may be another one.
+#: Names and contents, read on import: when a run ends, the source tree may be at another commit.
 _SOURCES = [
     (path.relative_to(ROOT).as_posix(), path.read_bytes())
     for part in (ROOT / name for name in PARTS)
@@ -202,22 +203,25 @@ _SOURCES = [
 def sources_digest() -> str:
     """12 hexadecimal digits of the package's code, without comments, docstrings and layout, and of
     the rules and noises: their values, and the files outside the package with code of theirs."""
-    found = sorted({text if path else f"{name} {text}" for name, path, text in _registered()})
-    return hashlib.sha256("\0".join([_package(), *found]).encode()).hexdigest()[:12]
+    entries = sorted({text if path else f"{name} {text}" for name, path, text in _registered()})
+    return hashlib.sha256("\0".join([_package(), *entries]).encode()).hexdigest()[:12]
 
 
-#: What was read of entries, by their identity; with the entry, or else it could become another's.
+#: Code and values of each entry, by its identity; the entry is kept, so that its identity is not
+#: given to another object.
 _READ: dict[int, tuple[dict[Path | None, str], object]] = {}
 
 
 def _registered() -> Iterator[tuple[str, Path | None, str]]:
-    """Names of rules and noises, each with a file outside the package and its code, or None and
-    values. They are read once, before anything is computed: later changes are not what runs."""
+    """Names of rules and noises, each with a file outside the package and its code, or with None
+    and values. They are read once, before anything is computed: later changes do not run."""
     for name, entry in (*soft_labels.RULES.items(), *noise.MODELS.items()):
         if id(entry) not in _READ:
             parts = list(_made_of(entry))
             paths = {Path(part.co_filename) for part in parts if isinstance(part, CodeType)}
-            texts = {path: _code(path.read_bytes()) for path in paths if _is_added(path)}
+            texts: dict[Path | None, str] = {
+                path: _code(path.read_bytes()) for path in paths if _is_added(path)
+            }
             texts[None] = " ".join(part for part in parts if isinstance(part, str))
             _READ[id(entry)] = texts, entry
         yield from ((name, *read) for read in _READ[id(entry)][0].items())
@@ -245,8 +249,10 @@ def _parts(value: object) -> Iterable:
         return [repr(value)]
     if type(value) is bytes:  # an array's, say
         return [hashlib.sha256(value).hexdigest()]
-    if type(value) in (list, tuple, set, frozenset):
-        return value if isinstance(value, list | tuple) else sorted(value, key=repr)
+    if type(value) is list or type(value) is tuple:
+        return value
+    if type(value) is set or type(value) is frozenset:
+        return sorted(value, key=repr)
     if isinstance(value, FunctionType):
         cells = [c.cell_contents for c in value.__closure__ or () if c != CellType()]  # not empty
         values = value.__defaults__, value.__kwdefaults__, vars(value)

@@ -16,7 +16,8 @@ from chainer_jo.method.pseudo_labels import pixel_features, pseudo_labels, read_
 
 @dataclass(frozen=True)
 class PseudoSource:
-    """Where the features that are clustered come from; without either file, the pixels of digits.
+    """Source of the features that pseudo labels are clusters of: a file, a ResNet-50, or pixels of
+    digits.
 
     Parameters
     ----------
@@ -30,8 +31,8 @@ class PseudoSource:
     device: str = "@numpy"
 
     def name(self, data_name: str) -> str | None:
-        """The features as a run records them: the file's name without its ending, and a digest of
-        its content; None if this data set has none.
+        """Name of the features as a run records them: the file's name without its ending, and a
+        digest of its content; None if this data set has none.
 
         Raises UserError if the file cannot be read.
         """
@@ -41,7 +42,7 @@ class PseudoSource:
             return f"resnet50-{_name_of(self.weights)}"
         return "pixels" if data_name == DIGITS else None
 
-    def labels(self, data: ImageData, name: str, seed: int, folder: Path) -> np.ndarray:
+    def labels(self, data: ImageData, name: str | None, seed: int, folder: Path) -> np.ndarray:
         """Labels (n,) int32 of all training images of ``data``, from ``folder`` if they are there
         already.
 
@@ -50,26 +51,25 @@ class PseudoSource:
         Raises
         ------
         UserError
-            if what would be clustered is something else by now, or cannot be read; or labels that
-            are there are damaged.
+            if the features have changed since or cannot be read, or if the kept labels are damaged.
         """
         path = folder / "pseudo_labels" / f"{name}-{seed}.npz"
         if not path.exists():
-            found = self.name(data.name)
-            if found != name:
+            current = self.name(data.name)
+            if current != name:
                 raise UserError(
-                    f"features for pseudo labels: {found}, expected {name}, with which the run "
+                    f"features for pseudo labels: {current}, expected {name}, with which the run "
                     "is described; has the file been written anew?"
                 )
-            made = pseudo_labels(data, self._load(data), seeds.child(seed, "clusters"))
-            files.write(path, lambda file: np.savez(file, labels=made))
-        made_again = "it removed, which has it made again"
-        with files.expected(path, made_again), files.open_npz(path) as archive:
+            labels = pseudo_labels(data, self._load(data), seeds.child(seed, "clusters"))
+            files.write(path, lambda file: np.savez(file, labels=labels))
+        remedy = "it removed, which has it made again"
+        with files.expected(path, remedy), files.open_npz(path) as archive:
             return archive["labels"]
 
     def check(self, data: ImageData) -> None:
-        """Raises UserError for a file of features that are not of the training images of ``data``;
-        a run comes to them late."""
+        """Raises UserError for a file of features of other images than the training images of
+        ``data``, before any run needs them."""
         if self.features:
             read_features(self.features, data)
 

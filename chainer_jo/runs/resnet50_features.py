@@ -44,8 +44,8 @@ def pool5_features(
 ) -> np.ndarray:
     """The paper's features of RGB images (n, h, w, 3) uint8: (n, 2048) float32, in their order.
 
-    What has been extracted is kept in Chainer's data set folder, under a digest of images and
-    weights; an extraction that was interrupted goes on where it stopped.
+    They are cached in Chainer's data set folder, under a digest of images and weights; an
+    interrupted extraction resumes where it stopped.
 
     Parameters
     ----------
@@ -101,9 +101,9 @@ def _extract(
 
 
 def _cache_folder(images: np.ndarray, weights: Path, variant: str, size: int) -> Path:
-    """Where the features of these images under these weights are kept."""
+    """Cache folder for the features of these images under these weights."""
     with open(weights, "rb") as file:
         digest = hashlib.file_digest(file, "sha256")
     digest.update(f"{variant}{images.shape}{size}".encode())
-    digest.update(np.ascontiguousarray(images))
+    digest.update(np.ascontiguousarray(images).data)
     return cache() / f"resnet50-{digest.hexdigest()[:16]}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import chainer
 import numpy as np
@@ -35,20 +36,20 @@ CONFIDENCE_BOUNDS = (0.99, 0.95, 0.9, 0.0)
 
 @dataclass(frozen=True)
 class Settings:
-    """How a run is computed, as opposed to what: results differ by rounding at most.
+    """Settings of the computation, which change a result by rounding at most.
 
     Parameters
     ----------
     device : "cpu" or "cuda" or "cuda:N".
     engine : the backend of convolutions; see `chainer_jo.engine.choice.choose_backend`.
-    graph : whether steps on a GPU run as CUDA graphs, where an engine allows for it.
+    graph : True to run steps on a GPU as CUDA graphs, where the engine supports it.
     deadline : value of ``time.monotonic()`` after which the run stops, saved; None: never.
     snapshot_seconds : least time between two checkpoints.
     snapshot_steps : between two moments within an epoch at which there may be a checkpoint.
-    pseudo : what pseudo labels are clustered from.
+    pseudo : source of pseudo labels.
     weights : file of the pretrained weights that descriptions name.
     workers : processes that decode images on disk; None: one per core less one.
-    verbose : whether Chainer's PrintReport and ProgressBar write to the terminal.
+    verbose : True to show Chainer's PrintReport and ProgressBar.
     """
 
     device: str = "cpu"
@@ -64,7 +65,7 @@ class Settings:
 
 
 class Run:
-    """A run that can be continued: built from its description, then brought to its end by `finish`.
+    """A run, built from its description, that `finish` trains to its end or resumes.
 
     Parameters
     ----------
@@ -92,13 +93,11 @@ class Run:
         self.settings = settings
         self.folder = store.open(experiment)
         self._snapshot = store.snapshot(experiment)
-        self.task = make_task(
-            experiment,
-            data,
-            lambda: settings.pseudo.labels(
-                data, experiment.noise.features, experiment.seed, store.root
-            ),
-        )
+        pseudo_labels = None
+        if isinstance(data, ImageData):
+            features, seed = experiment.noise.features, experiment.seed
+            pseudo_labels = partial(settings.pseudo.labels, data, features, seed, store.root)
+        self.task = make_task(experiment, data, pseudo_labels)
         self.device = device_of(settings.device)
         self.device.use()
         self.backend = choose_backend(self.device, experiment.precision, settings.engine)
@@ -125,9 +124,9 @@ class Run:
             if first_step
             else task.train.labels,
             task.num_classes,
-            rule=relabelling and relabelling.rule,
-            top=relabelling and relabelling.top,
-            average=relabelling and relabelling.average,
+            rule=relabelling.rule if relabelling else None,
+            top=relabelling.top if relabelling else None,
+            average=relabelling.average if relabelling else None,
             xp=self.device.xp,
         )
         iterator = BatchIterator(
@@ -196,17 +195,16 @@ class Run:
 
     @property
     def _trained_on(self) -> str:
-        """What a snapshot is of: the data, and the labels of a first step, which may be done again
-        elsewhere with others."""
-        first_step, known = self.experiment.first_step, {}
-        if first_step:
-            known = self.store.result(first_step)
-        return "-".join([self.task.fingerprint, known.get("labels_sha256", "")[:16]]).rstrip("-")
+        """Identity of the training data in a checkpoint: fingerprint of the data and, for a second
+        step, digest of the first step's labels, which may be others where it was redone."""
+        first_step = self.experiment.first_step
+        result = first_step and self.store.result(first_step) or {}
+        return "-".join([self.task.fingerprint, result.get("labels_sha256", "")[:16]]).rstrip("-")
 
     @property
     def _recovers_by_prediction(self) -> bool:
-        """Whether recovery means predictions on the training images; the method's own means its
-        labels."""
+        """True if label accuracy is measured on predictions for the training images; the method's
+        own is measured on its labels."""
         experiment, known = self.experiment, self.task.noisy_labels_right is not None
         return known and not (experiment.relabelling or experiment.first_step)
 
@@ -264,33 +262,33 @@ class Run:
         task, log = self.task, self.trainer.get_extension("LogReport").log
         keys = ("epoch", "validation", "test", "recovery")
         entries = {"best": log[self.best.epoch - 1], "last": log[-1]}
-        found = {name: {k: e[k] for k in keys if k in e} for name, e in entries.items()}
+        scores = {name: {k: e[k] for k in keys if k in e} for name, e in entries.items()}
         predict = extensions.Predictor(self.model)
         if "test" in self.evaluation_sets:
             images, labels = self.evaluation_sets["test"]
             predicted = predict(images)
-            found["last"]["test_by_class"] = self._by_class(predicted, labels)
+            scores["last"]["test_by_class"] = self._by_class(predicted, labels)
         if self._recovers_by_prediction:
             images, truth = self._with_known_truth()
             predicted = predict(images)
-            found["last"]["recovery"] = extensions.accuracy(predicted, truth)
-            found["last"]["recovery_by_class"] = self._by_class(predicted, truth)
+            scores["last"]["recovery"] = extensions.accuracy(predicted, truth)
+            scores["last"]["recovery_by_class"] = self._by_class(predicted, truth)
             self.best.restore()
             predicted = predict(images)
-            found["best"]["recovery"] = extensions.accuracy(predicted, truth)
+            scores["best"]["recovery"] = extensions.accuracy(predicted, truth)
         elif self.experiment.relabelling and task.noisy_labels_right is not None:
             predicted = self._final_labels.argmax(axis=1)
             by_class = self._by_class(predicted, task.train.true_labels)
-            found["last"]["recovery_by_class"] = by_class
-        return found
+            scores["last"]["recovery_by_class"] = by_class
+        return scores
 
     def _with_known_truth(self) -> tuple[Images, np.ndarray]:
         """The training images whose true label is known, and these labels."""
         train = self.task.train
-        known = np.flatnonzero(train.true_labels >= 0)
-        if len(known) == len(train):
+        indices = np.flatnonzero(train.true_labels >= 0)
+        if len(indices) == len(train):
             return self.train_images, train.true_labels
-        train = train.take(known)
+        train = train.take(indices)
         return self.inputs.images(train), train.true_labels
 
     def _by_class(self, predicted: np.ndarray, labels: np.ndarray) -> list[float | None]:
@@ -307,15 +305,15 @@ def device_of(name: str) -> chainer.backend.Device:
 
 
 def _confidence(labels: np.ndarray, true_labels: np.ndarray) -> list[dict]:
-    """Tables 12 and 13: number and accuracy of labels (n, c) by their highest probability, highest
-    first; of those whose true label is known."""
+    """Tables 12 and 13: number of soft labels (n, c), and of correct ones, by highest probability,
+    descending; only images with a known true label count."""
     known = true_labels >= 0
     highest = labels[known].max(axis=1)
     right = labels[known].argmax(axis=1) == true_labels[known]
     rows, upper = [], np.inf
     for lower in CONFIDENCE_BOUNDS:
         inside = (highest >= lower) & (highest < upper)
-        number, of_them = int(inside.sum()), int(right[inside].sum())
-        rows.append({"from": lower, "number": number, "right": of_them})
+        number, correct = int(inside.sum()), int(right[inside].sum())
+        rows.append({"from": lower, "number": number, "right": correct})
         upper = lower
     return rows

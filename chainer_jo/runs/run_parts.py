@@ -49,11 +49,12 @@ def make_network(
     """
     outputs, description = heads * task.num_classes, experiment.network
     if description.weights:
-        if (found := pretrained(weights).weights) != description.weights:
+        if (given := pretrained(weights).weights) != description.weights:
             raise UserError(
-                f"ResNet-50 weights {weights}: {found}, expected {description.weights}, as this "
+                f"ResNet-50 weights {weights}: {given}, expected {description.weights}, as this "
                 "run is described"
             )
+        assert weights is not None  # `pretrained` raises UserError where none are given
         return load_resnet50(weights, outputs, rng=rng)
     images = task.train.images
     channels = 3 if isinstance(images, ImageFiles) else images.shape[-1]
@@ -75,7 +76,7 @@ class Inputs:
 
     Parameters
     ----------
-    network : what they are for; a pretrained one knows how they have to look.
+    network : takes the images; a pretrained one states their mean, scale and channel order.
     workers : processes that decode images on disk; None: one per core less one.
     """
 
@@ -88,29 +89,28 @@ class Inputs:
         workers: int | None,
     ) -> None:
         self._send = device.send
-        self._stream = None
+        self._stream: ImageStream | None = None
         if not isinstance(task.train.images, ImageFiles):
-            self._look = device.send(task.mean), optimization.pad
+            self._mean, self._pad = device.send(task.mean), optimization.pad
             return
+        resize, crop = task.wanted.resize, task.wanted.crop
+        assert resize and crop  # every preset of images on disk has both
         self._stream = ImageStream(
-            optimization.batch_size,
-            task.wanted.resize,
-            task.wanted.crop,
-            workers,
-            on_cuda=device.xp is not np,
+            optimization.batch_size, resize, crop, workers, on_cuda=device.xp is not np
         )
         variant = getattr(network, "variant", None)  # of pretrained weights
         if variant is None:
-            look = (task.mean, (255.0,) * 3, "RGB")
+            scaling = task.mean.tolist(), (255.0,) * 3, "RGB"
         else:
-            look = (variant.mean, variant.std, variant.channels)
-        self._prepare = Preparation(*look, device.send)
+            scaling = variant.mean, variant.std, variant.channels
+        self._prepare = Preparation(*scaling, device.send)
 
     def images(self, labelled: Labelled, order: BatchIterator | None = None) -> Images:
         """The images of a set; ``order`` gives out the batches, if it is trained on."""
-        if self._stream is None:
-            return NetworkInput(self._send(labelled.images), *self._look)
-        return StreamedImages(labelled.images, self._stream, self._prepare, order)
+        images = labelled.images
+        if self._stream is None or isinstance(images, np.ndarray):
+            return NetworkInput(self._send(images), self._mean, self._pad)
+        return StreamedImages(images, self._stream, self._prepare, order)
 
     def close(self) -> None:
         """Ends the processes that decode."""

@@ -1,4 +1,4 @@
-"""Works through many runs: several at a time, first steps before second ones, each run once."""
+"""Scheduler of many runs: several at a time, first steps before second ones, each run once."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ POLL = 2.0
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to a run: ``state`` is an epoch's number, ``finished``, ``diverged``,
-    ``paused``."""
+    """Progress of a run: ``state`` is the number of epochs done, ``finished``, ``diverged`` or
+    ``paused``; the two that end a run come with its result."""
 
     experiment: Experiment
     state: str | int
@@ -37,8 +37,8 @@ class Pool(AbstractContextManager, Protocol):
     ``places`` runs are handed out at a time; the number may change.
     """
 
-    places: int
-
+    @property
+    def places(self) -> int: ...
     def submit(self, experiment: Experiment) -> Future: ...
 
 
@@ -49,7 +49,7 @@ def with_first_steps(experiments: Sequence[Experiment]) -> list[Experiment]:
 
 
 def pending(experiments: Sequence[Experiment], store: RunStore) -> list[Experiment]:
-    """What is left to do: those (with first steps) that have no result yet.
+    """Runs left to do: experiments, and their first steps, that have no result yet.
 
     A finished first step runs again if a second step needs its labels and they are gone. A first
     step that diverged has no second step.
@@ -76,11 +76,11 @@ def tidy(experiments: Sequence[Experiment], store: RunStore) -> None:
 
 
 class Queue:
-    """Hands out runs, second steps after their first; false when every run left waits for its first
+    """Queue of runs, second steps after their first; false when every run left waits for its first
     step.
 
-    Runs come in their order. The longest one, with its second step, comes first as soon as it takes
-    longer than everything that is left would take on all places.
+    Runs keep their order, except that the longest one (with its second step) comes first as soon as
+    it takes longer than all runs left would take on all places.
     """
 
     def __init__(self, experiments: Sequence[Experiment]) -> None:
@@ -102,7 +102,8 @@ class Queue:
         return bool(self._ready or self._later)
 
     def next(self, places: int) -> Experiment | None:
-        """Takes out a run that can begin now, where ``places`` runs can be under way."""
+        """Removes and returns a run that can begin now, None if there is none; ``places`` runs can
+        be computed at a time."""
         while self._later and self._later[0][0] <= time.monotonic():
             insort(self._ready, heappop(self._later)[1])
         if not self._ready:
@@ -114,7 +115,7 @@ class Queue:
         return self._experiments[rank]
 
     def put_back(self, experiment: Experiment) -> None:
-        """Has it handed out again, after `POLL` seconds."""
+        """Queues a run again, from `POLL` seconds on."""
         rank = self._rank[experiment]
         heappush(self._later, (time.monotonic() + POLL, rank))
         self._left += self._epochs[rank]
@@ -130,12 +131,12 @@ class Queue:
 
 @dataclass
 class Scheduler:
-    """Has experiments run by a pool.
+    """Computes experiments in a pool.
 
     Parameters
     ----------
     store : where runs are kept; other schedulers may use it at the same time.
-    pool : who computes, a `LocalPool` or a `Cluster`.
+    pool : computes the runs, a `LocalPool` or a `Cluster`.
     on_event : called for every `Event`.
     deadline : value of ``time.monotonic()`` after which no run is begun; None: never.
     """
@@ -156,7 +157,7 @@ class Scheduler:
         Raises
         ------
         UserError
-            what a run raised; `Unfinished` if a worker process died.
+            raised by a run; `Unfinished` if a worker process died.
         """
         tidy(experiments, self.store)
         queue = Queue(pending(experiments, self.store))
@@ -171,7 +172,7 @@ class Scheduler:
     def _loop(self, queue: Queue) -> bool:
         running: dict[Future, Experiment] = {}
         shown: dict[Experiment, int] = {}
-        next_look = 0.0
+        next_poll = 0.0
         while queue or running:
             out_of_time = self.deadline is not None and time.monotonic() >= self.deadline
             if out_of_time and not running:
@@ -184,16 +185,17 @@ class Scheduler:
             if not running:
                 time.sleep(POLL)  # others are at all that is left
             for future in wait(running, POLL, FIRST_COMPLETED).done:
-                self._settle(running.pop(future), *future.result(), queue)
-            if time.monotonic() >= next_look:
+                state, result = future.result()
+                self._settle(running.pop(future), state, result, queue)
+            if time.monotonic() >= next_poll:
                 self._show_epochs(running.values(), shown)
-                next_look = time.monotonic() + POLL
+                next_poll = time.monotonic() + POLL
         return True
 
     def _settle(
         self, experiment: Experiment, state: str, result: dict | None, queue: Queue
     ) -> None:
-        """Draws the consequences of a run's end."""
+        """Reports the end of a run; queues it again, or releases its second steps."""
         if state != "busy":
             self.on_event(Event(experiment, state, result))
         if state in ("busy", "paused"):
@@ -202,7 +204,7 @@ class Scheduler:
             queue.ended(experiment, state)
 
     def _show_epochs(self, running: Iterable[Experiment], shown: dict[Experiment, int]) -> None:
-        """Tells of new epochs, which runs write into their logs."""
+        """Reports new epochs, from the logs that runs write."""
         for experiment in running:
             epochs = self.store.epochs_done(experiment)
             if epochs > shown.get(experiment, 0):

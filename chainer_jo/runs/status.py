@@ -1,5 +1,5 @@
-"""How far the runs are: a line for each that ends; between them one that moves on a terminal, and
-one every minute where there is none."""
+"""Progress of the runs: a line for each that ends; between them a moving line on a terminal, or a
+line every minute without one."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ class Status:
 
     Parameters
     ----------
-    left : the runs to do, and the epochs that each has before it; all epochs are taken to be
-        equally long.
-    live : whether the moving line may be used: nothing else writes to the terminal meanwhile.
-    name : what runs are called; None: by their ids.
+    left : the runs to do, and the epochs left of each; all epochs are taken to be equally long.
+    live : True to allow the moving line: nothing else writes to the terminal meanwhile.
+    name : gives the displayed name of a run; None: its id.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class Status:
         if event.state != "paused":
             self.done += 1
             self._counted[experiment] = experiment.optimization.epochs
-        if event.state == "diverged":  # what it has left is not done, nor its second step
+        if event.state == "diverged":  # neither its epochs left nor its second step are done
             second = [e for e in self._begun if e.first_step == experiment]
             self.total -= len(second)
             for left_out in (experiment, *second):
@@ -72,7 +71,7 @@ class Status:
 
     def _outcome(self, event: Event) -> str:
         result = event.result
-        if event.state == "paused":
+        if result is None:
             return "paused"
         if event.state == "diverged":
             optimization = event.experiment.optimization
@@ -81,12 +80,12 @@ class Status:
                 f"(learning rate {optimization.learning_rate:g}, "
                 f"alpha {event.experiment.alpha:g}, beta {event.experiment.beta:g})"
             )
-        seen = "test" if "test" in result["last"] else "validation"
-        # Of people's own images this is no set of theirs, and its labels are in doubt.
-        words = {"test": "test", "validation": "held-out agreement"}
+        evaluated = "test" if "test" in result["last"] else "validation"
+        # A user's own validation images may have wrong labels: no accuracy, only agreement.
+        words = {"test": "test", "validation": "held-out agreement", "recovery": "recovery"}
         scores = "  ".join(
-            f"{said} {100 * result['best'][name]:.1f} > {100 * result['last'][name]:.1f}"
-            for name, said in ((seen, words[seen]), ("recovery", "recovery"))
+            f"{words[name]} {100 * result['best'][name]:.1f} > {100 * result['last'][name]:.1f}"
+            for name in (evaluated, "recovery")
             if name in result["last"]
         )
         return f"{scores} (best > last)  {duration(result['seconds'])}  {self._left()}"
@@ -94,8 +93,8 @@ class Status:
     def _left(self) -> str:
         elapsed = time.monotonic() - self.started
         left = sum(e.optimization.epochs - self._counted[e] for e in self._begun)
-        here = sum(self._counted[e] - epochs for e, epochs in self._begun.items())
-        return f"about {duration(elapsed / here * left)} left" if left and here else ""
+        done = sum(self._counted[e] - epochs for e, epochs in self._begun.items())
+        return f"about {duration(elapsed / done * left)} left" if left and done else ""
 
     def _draw(self) -> None:
         due = time.monotonic() >= self._next
@@ -108,7 +107,7 @@ class Status:
             parts.append(left)
         line = f"{self.done}/{self.total} | " + " | ".join(parts)
         if self._live:
-            # Of a line that goes on in the next row only that row would be cleared.
+            # Cut to one row: only the last row of a longer line would be cleared.
             shown = line[: shutil.get_terminal_size().columns - 1]
             print(f"\r\x1b[K{shown}", end="", flush=True)
         else:

@@ -1,4 +1,4 @@
-"""Where runs are kept: one folder each, written whole, locked while it is worked on."""
+"""Storage of runs: one folder each, with files written whole, locked while the run is computed."""
 
 import contextlib
 import fcntl
@@ -9,7 +9,7 @@ import lzma
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -17,15 +17,15 @@ from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.runs.experiment import Experiment
 
-#: Finished runs in one compressed file, beside the folder ``runs``: what is committed in its place.
+#: Compressed file of finished runs, beside the folder ``runs``, which is committed in its place.
 #: One line of JSON per run: ``experiment`` (its description), ``result`` and ``log``. Labels and
-#: weights are left out; ``labels_sha256`` in the result tells whether others are the same.
+#: weights are left out; ``labels_sha256`` in the result identifies the labels.
 PACKED = "runs.jsonl.xz"
-#: Bytes that no packed run comes near: longer lines would fill the memory.
+#: Bytes, far more than a packed run has: longer lines would fill the memory.
 LONGEST_LINE = 2**26
-#: What every result holds, and what one of a finished run does.
-_FORM = {"state": str, "seconds": int | float, "data": str, "provenance": dict}
-_SCORES = {"best": dict, "last": dict}
+#: Fields of every result, and more of a finished run's, with their types.
+_FIELDS = {"state": str, "seconds": int | float, "data": str, "provenance": dict}
+_FIELDS_IF_FINISHED = {"best": dict, "last": dict}
 DONE_AGAIN = "which has its run done again"
 _FOLDER_REMOVED = f"its folder removed, {DONE_AGAIN}"
 _AS_PACKED = "the file as it was packed"
@@ -72,12 +72,12 @@ class RunStore:
         return kept or read_packed(self.root).get(experiment.id, {}).get("result")
 
     def diverged(self, experiment: Experiment) -> bool:
-        """Whether a run has ended without a network worth keeping."""
+        """True if a run has ended by divergence, without weights."""
         result = self.result(experiment)
         return result is not None and result["state"] == "diverged"
 
     def lost_labels(self, experiment: Experiment) -> bool:
-        """Whether a first step has finished and the labels that it ended with are not here."""
+        """True if a first step has finished, but its final labels are not here."""
         return bool(
             experiment.relabelling
             and self.result(experiment)
@@ -86,8 +86,8 @@ class RunStore:
         )
 
     def log(self, experiment: Experiment) -> list[dict]:
-        """The epochs so far, one dict each; empty before the first. Of a packed run that is being
-        done again, those that led to its result."""
+        """The epochs so far, one dict each; empty before the first. A packed run that is being
+        redone has the log of its packed result."""
         folder = self.folder(experiment)
         packed = read_packed(self.root).get(experiment.id)
         if not packed or (folder / "result.json").exists():
@@ -97,17 +97,17 @@ class RunStore:
         return packed["log"]
 
     def epochs_done(self, experiment: Experiment) -> int:
-        """Epochs so far of a run that is done here, whatever is packed; of one that has a result,
-        and is about to be done once more, none."""
+        """Epochs logged in the run's folder, whatever is packed; 0 if it has a result and is about
+        to be redone."""
         folder = self.folder(experiment)
         return 0 if _kept_result(folder) else len(_kept_log(folder))
 
     def snapshot(self, experiment: Experiment) -> Path:
-        """The file that an unfinished run goes on from, if it is there."""
+        """The checkpoint from which an unfinished run resumes, if it exists."""
         return self.folder(experiment) / "snapshot.npz"
 
     def epochs_left(self, experiment: Experiment) -> int:
-        """Epochs that a run to do has before it: all if it begins anew."""
+        """Epochs left of a run to do: all without a checkpoint."""
         epochs = experiment.optimization.epochs
         if not self.snapshot(experiment).exists():
             return epochs
@@ -115,25 +115,25 @@ class RunStore:
 
     def results(self) -> list[dict]:
         """The results of all finished runs, by id."""
-        found = {run_id: run["result"] for run_id, run in read_packed(self.root).items()}
+        results = {run_id: run["result"] for run_id, run in read_packed(self.root).items()}
         for path in (self.root / "runs").glob("*/result.json"):
             if kept := _kept_result(path.parent):  # another process may begin it again
-                found[path.parent.name] = kept
-        return [found[run_id] for run_id in sorted(found)]
+                results[path.parent.name] = kept
+        return [results[run_id] for run_id in sorted(results)]
 
     def features(self) -> set[str]:
-        """What the pseudo labels of the runs here are clusters of, as each run records it."""
+        """Names of the features that pseudo labels of the runs here were clustered from."""
         paths = (self.root / "runs").glob("*/experiment.json")
-        known = [run["experiment"] for run in read_packed(self.root).values()]
-        known += (_kept_description(path.parent) for path in paths)
-        return {e["noise"]["features"] for e in known if e["noise"].get("features")}
+        described = [run["experiment"] for run in read_packed(self.root).values()]
+        described += (_kept_description(path.parent) for path in paths)
+        return {e["noise"]["features"] for e in described if e["noise"].get("features")}
 
     def pack(self, root: Path) -> tuple[int, int]:
-        """Packs every finished run into the results folder ``root``, beside those that are packed
-        there; returns how many are there now, and how many of them were not before.
+        """Packs every finished run into the results folder ``root``, in addition to the runs packed
+        there; returns the number of packed runs, and of new ones among them.
 
-        Descriptions that ids follow from are taken as they are: what they name may be known to a
-        script alone. The same runs give the same file.
+        Descriptions are copied unchanged, as ids follow from them: a rule or noise that they name
+        may be registered in one script only. The same runs give the same file.
         """
         before = read_packed(root)
         runs = {**before, **read_packed(self.root)}
@@ -149,13 +149,16 @@ class RunStore:
         lines = (json.dumps(runs[run_id], separators=(",", ":")) for run_id in sorted(runs))
         text = "".join(line + "\n" for line in lines)
         packed = lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
-        files.write(root / PACKED, lambda file: file.write(packed))
+
+        def save(file: IO[bytes]) -> None:
+            file.write(packed)
+
+        files.write(root / PACKED, save)
         return len(runs), len(runs.keys() - before.keys())
 
     def labels(self, experiment: Experiment) -> np.ndarray | None:
-        """The labels (n, c) float32 that a first step ended with, or None if they are not here:
-        those there may be another run's, as of one that was done again and killed before its
-        result."""
+        """The final labels (n, c) float32 of a first step, or None if they are not here. A file of
+        other labels, left by a redone run that was killed before its result, does not count."""
         folder = self.folder(experiment)
         labels, result = _labels(folder), self.result(experiment) or {}
         if labels is None or result.get("labels_sha256") in (None, _digest(labels)):
@@ -166,7 +169,7 @@ class RunStore:
         return None
 
     def save_labels(self, experiment: Experiment, labels: np.ndarray) -> str:
-        """Keeps labels (n, c) float32; returns the SHA-256 of their values."""
+        """Saves labels (n, c) float32; returns the SHA-256 of their values."""
         files.write(
             self.folder(experiment) / "labels.npz",
             lambda file: np.savez_compressed(file, labels=labels),
@@ -174,15 +177,15 @@ class RunStore:
         return _digest(labels)
 
     def save_result(self, experiment: Experiment, result: dict) -> None:
-        """Keeps the result of a run whose log is there."""
+        """Saves the result of a run whose log exists."""
         folder = self.folder(experiment)
         result = {**result, "log_sha256": files.json_digest(_log(folder))}
         digest = files.json_digest(_without_digest(result))
         files.write_json(folder / "result.json", {**result, "sha256": digest})
 
     def begin_again(self, experiment: Experiment) -> None:
-        """Removes what a run to do does not go on from: the result of one that is done once more,
-        and without a snapshot the log. The caller holds the lock."""
+        """Removes the result of a run to be redone and, without a checkpoint, its log. The caller
+        holds the lock."""
         folder = self.folder(experiment)
         (folder / "result.json").unlink(missing_ok=True)
         if not self.snapshot(experiment).exists():
@@ -190,7 +193,7 @@ class RunStore:
 
     @contextlib.contextmanager
     def lock(self, experiment: Experiment) -> Iterator[bool]:
-        """Holds the run while the body runs; gives False if another process holds it.
+        """Locks the run while the body runs; yields False if another process has locked it.
 
         Raises
         ------
@@ -212,20 +215,20 @@ class RunStore:
             yield mine
 
     def tidy(self, experiment: Experiment) -> None:
-        """Removes what a finished run does not need: snapshots, and files that a kill left half
-        written. The caller holds the lock."""
+        """Removes the checkpoints of a finished run, and files that a kill left half written. The
+        caller holds the lock."""
         for pattern in ("snapshot*", "*.tmp"):
             for path in self.folder(experiment).glob(pattern):
                 path.unlink()
 
     def forget(self, *experiments: Experiment) -> None:
-        """Removes everything of runs but their descriptions and locks, and their pseudo labels; of
-        each run its result first: a kill meanwhile leaves no finished run that lacks something.
+        """Removes all files of runs except descriptions and locks, and their pseudo labels. Each
+        result goes first, so that a kill meanwhile leaves no finished run that lacks a file.
 
         Raises
         ------
         UserError
-            if another process is at one of the runs, or it is a packed one; nothing is removed.
+            if another process computes one of the runs, or one is packed; nothing is removed.
         """
         for experiment in experiments:
             if experiment.id in read_packed(self.root):
@@ -233,11 +236,11 @@ class RunStore:
                     f"run {experiment.id}: packed in {self.root / PACKED}, which nothing "
                     "forgets; expected another --results folder"
                 )
-        there = [e for e in experiments if self.folder(e).exists()]
-        for experiment in there:  # all their locks at once would be more files than may be open
+        existing = [e for e in experiments if self.folder(e).exists()]
+        for experiment in existing:  # one by one: all locks at once would exceed the open files
             with self._lock_to_forget(experiment):
                 pass
-        for experiment in there:
+        for experiment in existing:
             with self._lock_to_forget(experiment):
                 paths = self.folder(experiment).iterdir()
                 for path in sorted(paths, key=lambda path: path.name != "result.json"):
@@ -245,8 +248,8 @@ class RunStore:
                         os.unlink(path)
         for experiment in experiments:
             if features := experiment.noise.features:  # where `PseudoSource.labels` keeps them
-                made = self.root / "pseudo_labels" / f"{features}-{experiment.seed}.npz"
-                made.unlink(missing_ok=True)
+                path = self.root / "pseudo_labels" / f"{features}-{experiment.seed}.npz"
+                path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _lock_to_forget(self, experiment: Experiment) -> Iterator[None]:
@@ -260,10 +263,10 @@ class RunStore:
 
 
 def without_digest(results: Sequence[dict]) -> str:
-    """One line about those results that older versions wrote; empty if none is."""
+    """One line about results that older versions wrote; empty if there are none."""
     older = sum("sha256" not in result for result in results)
-    what = f"{older} of {len(results)} finished runs are older than digests of results"
-    return f"{what}: a changed number in them goes unnoticed" if older else ""
+    runs = f"{older} of {len(results)} finished runs are older than digests of results"
+    return f"{runs}: a changed number in them goes unnoticed" if older else ""
 
 
 def _kept_description(folder: Path) -> dict:
@@ -316,8 +319,8 @@ def _check_result(result: dict, run_id: str, path: Path) -> None:
         raise ValueError(f"result of {result.get('id')}, not of {run_id}")
     if digest := result.get("sha256"):
         return _check_digest(_without_digest(result), digest, path)
-    form = _FORM | (_SCORES if result.get("state") == "finished" else {})
-    if wrong := [key for key, kind in form.items() if not isinstance(result.get(key), kind)]:
+    fields = _FIELDS | (_FIELDS_IF_FINISHED if result.get("state") == "finished" else {})
+    if wrong := [key for key, kind in fields.items() if not isinstance(result.get(key), kind)]:
         raise ValueError(f"of another form: {', '.join(wrong)}")
 
 

@@ -1,4 +1,4 @@
-"""Computes runs in this process, one at a time, on data that are loaded once."""
+"""Computation of runs in this process, one at a time, on data that are loaded once."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.run import Run, Settings
 from chainer_jo.runs.store import RunStore
 
-#: The data sets of this process, by the pickled function that loads them; `prepare` of a cluster
-#: puts those here that were sent.
+#: The data sets of this process, by the pickled function that loads them; `cluster.prepare` adds
+#: data that were sent.
 loaded: dict[bytes, ImageData | LabelledData] = {}
 
 
 def loaded_by(load_data: bytes) -> ImageData | LabelledData:
-    """The data that a pickled loader gives, loaded when this process first asks for them."""
+    """The data set of a pickled loader, loaded at this process's first request."""
     if load_data not in loaded:
         logging.disable(logging.WARNING)  # who hands out the runs has loaded them too, and said it
         try:
@@ -38,22 +38,22 @@ def execute(
     settings: Settings,
     on_epoch: Callable[[Run], None] = lambda run: None,
 ) -> tuple[str, dict | None]:
-    """Brings a run to its end, or to its deadline, unless another process is at it.
+    """Computes a run to its end, or to its deadline, unless another process computes it.
 
     Parameters
     ----------
-    data : the data set that all runs share, or what loads it, pickled.
+    data : the data set that all runs share, or its pickled loader.
     on_epoch : called at the end of each epoch.
 
     Returns
     -------
-    state : ``finished``, ``diverged``, ``paused``, or ``busy`` if another process is at it.
-    result : what it came to, if it has ended, now or before.
+    state : ``finished``, ``diverged``, ``paused``, or ``busy`` if another process computes it.
+    result : of a finished or diverged run, else None.
 
     Raises
     ------
     UserError
-        what stands in its way.
+        if the run cannot be computed: its message says why.
     """
     if isinstance(data, bytes):
         data = loaded_by(data)
@@ -62,7 +62,7 @@ def execute(
             return "busy", None
         result = store.result(experiment)
         if result is None or store.lost_labels(experiment):
-            gc.collect()  # the last run is a web of references; its arrays go only now
+            gc.collect()  # frees the arrays of the last run, whose objects refer to each other
             store.begin_again(experiment)
             try:
                 result = Run(experiment, data, store, settings, on_epoch).finish()
