@@ -60,11 +60,11 @@ class TableForm:
     def places(self, header: list[str]) -> tuple[int, int] | None:
         """Where the columns of paths and labels are; None without one of them."""
         at = {name.strip().casefold(): i for i, name in enumerate(header)}
-        found = [
+        path, label = (
             next((at[n.casefold()] for n in names if n.casefold() in at), None)
             for names in (self.paths, self.labels)
-        ]
-        return None if None in found else (found[0], found[1])
+        )
+        return None if path is None or label is None else (path, label)
 
     def __str__(self) -> str:
         paths, labels = (
@@ -91,13 +91,13 @@ class LabelTable:
     paths : of the images, relative to the form's root, in normal form ("./a//b" is "a/b"); each
         once.
     labels : names of classes.
-    lines : where each row begins in the file, from 1; None if there is no file.
+    lines : where each row begins in the file, from 1; empty if there is no file.
     columns : the other columns by their names, as they were.
     """
 
     paths: list[str]
     labels: list[str]
-    lines: list[int] | None
+    lines: list[int]
     columns: dict[str, list[str]]
 
 
@@ -117,15 +117,15 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
     file = Path(file)
     root = PurePosixPath(form.folder(file))
     text = _text(file)
-    delimiter = _delimiter(text, file, form)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows = _rows(reader, file)
+    rows = _rows(text, _delimiter(text, file, form), file)
     _, header = next(rows)
     names = [name.strip() for name in header]
     named = [name.casefold() for name in names if name]
     if len(set(named)) < len(named):
         raise UserError(f"labels {str(file)!r}: two columns of one name in {names}, expected none")
-    path_at, label_at = form.places(names)
+    if (places := form.places(names)) is None:  # a quoted name may go on in the next line
+        raise UserError(f"labels {str(file)!r}: the header is {names}, expected {form}")
+    path_at, label_at = places
     meant = [name for name in names if name.casefold() in {n.casefold() for n in form.labels}]
     if len(meant) > 1:
         raise UserError(f"labels {str(file)!r}: columns {meant}, expected one of them")
@@ -230,8 +230,9 @@ def _delimiter(text: str, file: Path, form: TableForm) -> str:
     )
 
 
-def _rows(reader: Iterator[list[str]], file: Path) -> Iterator[tuple[int, list[str]]]:
+def _rows(text: str, delimiter: str, file: Path) -> Iterator[tuple[int, list[str]]]:
     """The rows that say something, with the line in which each begins."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     line = 1
     try:
         for row in reader:

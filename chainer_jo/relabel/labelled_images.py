@@ -78,7 +78,7 @@ class LabelledImages:
         digest = hashlib.sha256("\0".join(self.class_names).encode())
         digest_keys(self.paths, digest)
         for array in (self.labels, self.sizes):
-            digest.update(array)
+            digest.update(array.data)
         return digest.hexdigest()[:16]
 
     @property
@@ -88,7 +88,7 @@ class LabelledImages:
         digest = hashlib.sha256(str(self.root).encode())
         digest_keys(self.paths, digest)
         for array in (self.sizes, self.times):
-            digest.update(array)
+            digest.update(array.data)
         return digest.hexdigest()
 
 
@@ -147,7 +147,9 @@ def read_sets(
     sets = {use: _numbered(listing, classes) for use, listing in found.items()}
     _check_apart(sets)
     _note_single_images(sets["train"])
-    right = {use: sets[use] for use in ("validation", "test") if use in sets}
+    right: dict[str, LabelledImages] = {
+        use: sets[use] for use in ("validation", "test") if use in sets
+    }
     return LabelledSets(sets["train"], right, as_keys(others))
 
 
@@ -212,10 +214,10 @@ def _numbered(listing: _Listing, class_names: tuple[str, ...]) -> LabelledImages
         table.columns,
         np.zeros(n, np.int64),
         np.zeros(n, np.int64),
-        None if table.lines is None else np.array(table.lines, np.int32),
+        np.array(table.lines, np.int32) if table.lines else None,
     )
     problems = Problems()
-    for i in np.flatnonzero(images.labels == UNKNOWN):
+    for i in np.flatnonzero(images.labels == UNKNOWN).tolist():
         name = table.labels[i]
         problems.add("a class that no training image has", f"{name!r}, {images.show(i)}")
     for i, path in enumerate(table.paths):
