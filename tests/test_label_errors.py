@@ -77,7 +77,7 @@ def test_labels_are_updated_once_it_has_been_quiet_and_the_last_are_averaged(mon
 
         def note(trainer):
             changed = not np.isin(store.labels, (0, 1)).all()
-            epochs[trainer.updater.epoch] = changed, mean.probabilities is not None
+            epochs[trainer.updater.epoch] = changed, mean.probabilities.ndim > 0
 
         trainer.extend(note, name="note", trigger=(1, "epoch"), priority=-1)
         usual(trainer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+from collections.abc import Sized
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from chainer_jo.data.labelled_data import by_value
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import label_errors
-from chainer_jo.relabel.label_errors import LabelErrors
+from chainer_jo.relabel.label_errors import ClassNames, LabelErrors
 
 LARGEST = 1e14
 EXPECTED_NAMES = "expected class_names, the classes that the columns stand for"
@@ -19,7 +19,7 @@ UNUSABLE = f"numbers that are not finite, or beyond {LARGEST:g}"
 
 
 def find_label_errors(
-    probabilities: Any, labels: Any, class_names: Sequence[Any] | None = None
+    probabilities: Any, labels: Any, class_names: ClassNames | None = None
 ) -> LabelErrors:
     """Finds wrong labels by probabilities of any model that was not trained on them, out of fold of
     a cross validation, say. See `LabelErrors.table` for a table.
@@ -173,7 +173,7 @@ def _classes(name: str, values: Any, n: int, of: str) -> np.ndarray:
 
 
 def _names(
-    class_names: Sequence[Any] | None, columns: np.ndarray | None, given: np.ndarray, width: int
+    class_names: ClassNames | None, columns: np.ndarray | None, given: np.ndarray, width: int
 ) -> np.ndarray:
     """What the columns stand for, (width,), each name once."""
     found = np.unique(given)

@@ -18,12 +18,12 @@ from chainer_jo.relabel.feature_table import read_features, read_rows
 from chainer_jo.relabel.features import HIDDEN, FeatureSet
 from chainer_jo.relabel.label_errors import find_label_errors
 from chainer_jo.relabel.labelled_images import LabelledSets
-from chainer_jo.relabel.outcome import Outcome, accuracies_of
+from chainer_jo.relabel.outcome import Outcome, Relabeller, accuracies_of
 from chainer_jo.relabel.trained_network import Member, TrainedNetwork
 from chainer_jo.relabel.training import Recipe
 
 
-class ByFeatures:
+class ByFeatures(Relabeller):
     """One invocation. A few thousand small steps gain nothing from a GPU or other processes."""
 
     def __init__(self, flags: argparse.Namespace) -> None:
@@ -46,7 +46,6 @@ class ByFeatures:
 
     @property
     def about(self) -> dict[str, str]:
-        """How it is computed."""
         recipe, (mean, scale) = self.recipe, self.data.look
         own = ", each divided by its own standard deviation" if scale.ndim else ""
         return {
@@ -61,11 +60,9 @@ class ByFeatures:
         }
 
     def plan(self) -> None:
-        """Says what would be run."""
         print("seconds for thousands of images, minutes for hundreds of thousands")
 
     def work(self) -> Outcome:
-        """Everything."""
         images, data, recipe, seed = self.sets.train, self.data, self.recipe, self.flags.seed
         with threadpool_limits(self.flags.threads):
             bar = Progress("Training", "epochs", 1)
@@ -77,12 +74,14 @@ class ByFeatures:
             errors = training.judge(data, images.labels, images.class_names, recipe, seed, progress)
             bar.finish(bar.total)
             network = self._network(data, errors.probabilities.astype(np.float32))
-            networks = [None, network]
+            baseline = None
             if self.flags.baseline:
                 one_hot = np.eye(len(images.class_names), dtype=np.float32)[images.labels]
-                networks[0] = self._network(data, one_hot)
+                baseline = self._network(data, one_hot)
             accuracies = accuracies_of(
-                networks, self.sets.right, lambda each, use: each.of_features(self.others[use])
+                (baseline, network),
+                self.sets.right,
+                lambda each, use: each.of_features(self.others[use]),
             )
         return Outcome(CorrectedLabels(images, errors), network, accuracies, self.about)
 
@@ -112,7 +111,7 @@ def _check_paths(file: str, sets: LabelledSets) -> None:
                 )
 
 
-class ByProbabilities:
+class ByProbabilities(Relabeller):
     """One invocation; nothing is trained."""
 
     def __init__(self, flags: argparse.Namespace) -> None:
@@ -142,15 +141,12 @@ class ByProbabilities:
 
     @property
     def about(self) -> dict[str, str]:
-        """How it is computed."""
         return {"images": "by probabilities that came in; no network is trained"}
 
     def plan(self) -> None:
-        """Says what would be run."""
         print("nothing is trained")
 
     def work(self) -> Outcome:
-        """Everything."""
         images = self.images
         errors = find_label_errors(self.probabilities, images.labels, images.class_names)
         return Outcome(CorrectedLabels(images, errors), None, [], self.about)

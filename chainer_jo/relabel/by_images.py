@@ -20,11 +20,12 @@ from chainer_jo.engine.choice import choose_backend
 from chainer_jo.errors import UserError
 from chainer_jo.method import augmentation
 from chainer_jo.method.objectives import Classifier, JointObjective
+from chainer_jo.paper.settings import CLOTHING1M_SIDE
 from chainer_jo.relabel import own_data
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.folds import folds, same_files
 from chainer_jo.relabel.label_errors import find_label_errors
-from chainer_jo.relabel.outcome import Outcome, accuracies_of
+from chainer_jo.relabel.outcome import Outcome, Relabeller, accuracies_of
 from chainer_jo.relabel.own_data import usual_size
 from chainer_jo.relabel.presets import FOLDS, large_images, small_images
 from chainer_jo.relabel.trained_network import Member, TrainedNetwork, untrained
@@ -46,7 +47,7 @@ _logger = logging.getLogger(__name__)
 SMALL = 64
 
 
-class ByImages:
+class ByImages(Relabeller):
     """One invocation."""
 
     def __init__(self, flags: argparse.Namespace) -> None:
@@ -96,18 +97,9 @@ class ByImages:
             preset = large_images(flags.weights, number, flags.epochs)
         else:
             preset = small_images(self.side, number, flags.epochs, flags.flip)
-        given = {
-            field: value
-            for field in ("alpha", "beta", "learning_rate")
-            if (value := getattr(flags, field)) is not None
-        }
         # Files of the same content make a part larger, and leave less than `number` to train on.
         fewest = len(self.parts) - int(np.bincount(self.parts).max())
-        preset = replace(
-            preset,
-            real_noise=replace(preset.real_noise, **given),
-            batch_size=min(preset.batch_size, fewest),
-        )
+        preset = replace(preset, batch_size=min(preset.batch_size, fewest))
         prior = "uniform" if flags.prior == "uniform" else None
         return Study(preset, own_data.NAME, seed=flags.seed, prior=prior)
 
@@ -125,9 +117,7 @@ class ByImages:
 
     @property
     def about(self) -> dict[str, str]:
-        """How it is computed."""
         preset, (first, second) = self.study.preset, self.steps[0]
-        parameters, updates = preset.real_noise, first.relabelling
         others = {}
         if self.side is None:
             seen = (
@@ -139,24 +129,25 @@ class ByImages:
                 "features of them by any model (--features) take seconds, and find far more than a "
                 "network from scratch"
             )
+            network = first.network
             stages = ", ".join(
                 f"{units} of {width}"
-                for units, width in zip(preset.network.units, preset.network.widths, strict=True)
+                for units, width in zip(network.units, network.widths, strict=True)
             )
             seen = f"{self.side} x {self.side} pixels: PreAct ResNet, units and filters {stages}"
         return {
             "images": seen,
-            "training": f"{updates.stop} epochs with labels updated from epoch {updates.start} on, "
-            f"then {second.optimization.epochs} epochs on the new labels; without one part of "
+            "training": f"{first.optimization.epochs} epochs with labels updated from epoch "
+            f"{self.study.epochs(preset.first_step.start_epoch)} on, then "
+            f"{second.optimization.epochs} epochs on the new labels; without one part of "
             f"{FOLDS}, for each part; batches of {preset.batch_size}",
-            "settings": f"alpha {parameters.alpha:g}, beta {parameters.beta:g}, learning rate "
-            f"{parameters.learning_rate:g}",
+            "settings": f"alpha {first.alpha:g}, beta {first.beta:g}, learning rate "
+            f"{first.optimization.learning_rate:g}",
             "device": f"{self.flags.device}, {first.precision}",
             **others,
         }
 
     def plan(self) -> None:
-        """Says what would be run."""
         experiments = list(self.names)
         waiting = {*pending(experiments, self.store), *self._lost()}
         cost = self._cost(experiments)
@@ -175,10 +166,9 @@ class ByImages:
         )
 
     def work(self) -> Outcome | None:
-        """Everything; None if the time was up."""
         seen_later = [*self.sets.right.values(), *([self.sets.train] if self.side is None else [])]
         for images in seen_later:
-            own_data.check(images, self.study.preset.resize)
+            own_data.check(images, self.side or CLOTHING1M_SIDE)
         self.data = self.load()
         experiments = list(self.names)
         self._check_data(experiments)
@@ -189,7 +179,7 @@ class ByImages:
             return None
         self._check_data(experiments)  # another command may have been at work here as well
         for experiment in experiments:
-            if self.store.result(experiment)["state"] == "diverged":
+            if self.store.diverged(experiment):
                 raise UserError(
                     f"training diverged ({self.names[experiment]}, learning rate "
                     f"{experiment.optimization.learning_rate:g}), expected a smaller "
@@ -204,14 +194,13 @@ class ByImages:
         errors = find_label_errors(
             probabilities, images.labels, images.class_names, self.duplicates
         )
-        compared = [None, _together(networks)]
-        if self.baselines:
-            compared[0] = _together([self._network(experiment) for experiment in self.baselines])
+        baselines = [self._network(experiment) for experiment in self.baselines]
+        network = _together(networks)
         return Outcome(
             CorrectedLabels(images, errors),
-            compared[1],
+            network,
             accuracies_of(
-                compared,
+                (_together(baselines) if baselines else None, network),
                 self.sets.right,
                 lambda each, use: each.of_images(self.sets.right[use].files(), self.device),
             ),
@@ -235,8 +224,11 @@ class ByImages:
     def steps(self) -> list[tuple[Experiment, Experiment]]:
         """Training with label updates (Section 4.1), and afresh on the labels that this ends with,
         both without one part of the images, for each part."""
-        seconds = [study.joint(*REAL, 0) for study in self._studies]
-        return [(second.first_step, second) for second in seconds]
+        given = {name: getattr(self.flags, name) for name in ("alpha", "beta", "learning_rate")}
+        return [
+            (study.first_step(*REAL, 0, **given), study.joint(*REAL, 0, **given))
+            for study in self._studies
+        ]
 
     @functools.cached_property
     def baselines(self) -> list[Experiment]:

@@ -15,7 +15,7 @@ from chainer_jo.relabel.by_images import ByImages
 from chainer_jo.relabel.corrected_labels import CorrectedLabels, drawn_to_judge
 from chainer_jo.relabel.flags import deciding, parse
 from chainer_jo.relabel.labelled_images import labels_of
-from chainer_jo.relabel.outcome import Outcome, summary
+from chainer_jo.relabel.outcome import Outcome, Relabeller, summary
 from chainer_jo.relabel.own_data import usual_size
 from chainer_jo.relabel.results_folder import LABELS, SOFT_LABELS, ResultsFolder
 from chainer_jo.runs.store import RunStore
@@ -47,27 +47,28 @@ def relabel(flags: argparse.Namespace) -> None:
     folder.check()
     if flags.apply:
         folder.check_apply(flags.apply)
-    if flags.probabilities:
-        way = ByProbabilities(flags)
-    elif flags.features != "auto":
-        way = ByFeatures(flags)
-    else:
-        way = ByImages(flags)
+    relabeller = _relabeller(flags)
     classes = sets.class_names
     shown = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
     say(f"{len(images):,} images of {len(classes)} classes ({shown})")
-    say(*(f"{name}: {value}" for name, value in way.about.items()), sep="\n", flush=True)
+    say(*(f"{name}: {value}" for name, value in relabeller.about.items()), sep="\n", flush=True)
     if flags.dry_run:
-        way.plan()
+        relabeller.plan()
         return
     folder.bind()
-    outcome = way.work()
+    outcome = relabeller.work()
     if outcome is None:
         print(f"time is up; {resume_hint()}")
         return
     labels = CorrectedLabels(images, outcome.labels.errors, reviewed, true, flags.min_probability)
     drawn = drawn_to_judge(flags.audit, len(images), flags.seed)
     _write(flags, folder, replace(outcome, labels=labels, audit=drawn))
+
+
+def _relabeller(flags: argparse.Namespace) -> Relabeller:
+    if flags.probabilities:
+        return ByProbabilities(flags)
+    return ByFeatures(flags) if flags.features != "auto" else ByImages(flags)
 
 
 def _check_apart(flags: argparse.Namespace) -> None:

@@ -10,10 +10,11 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -88,7 +89,7 @@ class CorrectedLabels:
         names, said = self.images.class_names, self.errors
         others = renamed(self.images.columns, COLUMNS)
         probability_new = said.probabilities[np.arange(len(self.new)), self.new]
-        columns = {
+        columns: dict[str, Iterable] = {
             "path": self.images.paths,
             "given": (names[k] for k in said.given),
             "new": (names[k] for k in self.new),
@@ -110,7 +111,7 @@ class CorrectedLabels:
         network says before the given label counts, `confusion` (c, c), `share_wrong` and
         `share_wrong_by_class` (c,)."""
         said = self.errors
-        arrays = {
+        arrays: dict[str, Any] = {
             "paths": np.array(list(self.images.paths)),
             "labels": said.probabilities.astype(np.float32),
             "class_names": np.array(self.images.class_names),
@@ -126,7 +127,7 @@ class CorrectedLabels:
         become and, with ``drop_unsure``, which images go."""
         digest = hashlib.sha256(self.images.fingerprint.encode())
         kept = np.where(self.unsure & drop_unsure, UNKNOWN, self.new)
-        digest.update(kept.astype(np.int64))
+        digest.update(kept.astype(np.int64).data)
         for column in self.images.columns.items():
             digest.update(json.dumps(column).encode())
         return digest.hexdigest()[:16]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterable
 from itertools import compress
 from pathlib import Path, PurePosixPath
 
@@ -113,7 +114,8 @@ def _place(source: Path, target: Path, end: Path | None) -> None:
 
 def _write_table(labels: CorrectedLabels, kept: np.ndarray, path: Path) -> None:
     images = labels.images
-    columns = {PATH: images.paths, LABEL: (images.class_names[k] for k in labels.new)}
+    names = (images.class_names[k] for k in labels.new)
+    columns: dict[str, Iterable] = {PATH: images.paths, LABEL: names}
     columns |= renamed(images.columns, (PATH, LABEL))
     with open(path, "w", newline="", encoding="utf-8") as text:
         label_table.write(text, {name: compress(columns[name], kept) for name in columns})

@@ -140,9 +140,9 @@ def read_arrays(file: str | Path, kind: str) -> tuple[np.ndarray, list[str], lis
         with files.open_npz(file) as archive:
             numbers, paths = archive[kind], archive["paths"]
             names = archive.get("class_names")
-        texts = _texts(paths)
+        texts, classes = _texts(paths), None
         if names is not None:
-            names = [unicodedata.normalize("NFC", str(name)) for name in _texts(names)]
+            classes = [unicodedata.normalize("NFC", str(name)) for name in _texts(names)]
     except Exception as error:  # a damaged archive can raise anything
         raise UserError(
             f"{where}: {error}, expected an .npz with arrays {kind!r} (images, dimensions) and "
@@ -154,4 +154,4 @@ def read_arrays(file: str | Path, kind: str) -> tuple[np.ndarray, list[str], lis
             f"{where}: {kind!r} is {numbers.dtype} {numbers.shape}, 'paths' {paths.dtype} "
             f"{paths.shape}, expected numbers (images, one dimension or more) and as many texts"
         )
-    return numbers, texts, names
+    return numbers, texts, classes

@@ -36,8 +36,10 @@ examples:
 DECIDING = ("size", "flip", "alpha", "beta", "learning_rate", "epochs", "prior", "seed")
 DECIDING_FILES = ("features", "probabilities", "weights")
 #: Flags that say how to train, and on what a network is tried.
-OF_TRAINING = ("features", "size", "flip", "weights", "baseline", "validation", "test")
-OF_TRAINING += ("alpha", "beta", "epochs", "learning_rate", "prior")
+OF_TRAINING = (
+    *("features", "size", "flip", "weights", "baseline", "validation", "test"),
+    *("alpha", "beta", "epochs", "learning_rate", "prior"),
+)
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -169,6 +171,6 @@ def _check(flags: argparse.Namespace) -> None:
         )
     for name in OF_TRAINING:
         value = getattr(flags, name)
-        given = value not in ("auto", "labels") and value is not None and value is not False
-        if flags.probabilities and given:
+        left_out = value in ("auto", "labels") or value is None or value is False
+        if flags.probabilities and not left_out:
             raise UserError(f"--probabilities: expected without --{_written(name)}")

@@ -47,8 +47,8 @@ def folds(
         )
     if np.bincount(given).max() < 2:
         raise UserError(f"{n} images of {n} classes: expected two or more of some class")
-    seed, *keys = np.atleast_1d(seed).tolist()
-    order = seeds.generator(seed, "split", *keys).permutation(n)
+    first, *keys = np.atleast_1d(seed).tolist()
+    order = seeds.generator(first, "split", *keys).permutation(n)
     order = order[np.argsort(given[order], kind="stable")]
     follows = np.zeros(n, bool)
     for group in groups:

@@ -29,6 +29,8 @@ COLUMNS = (
 #: which a smaller part is left.
 FEWEST, WEAK, MOST, SMALL, LEFT = 40, 0.6, 0.6, 0.3, 0.2
 
+ClassNames = Sequence[Any] | np.ndarray
+
 
 @dataclass(frozen=True, eq=False)
 class LabelErrors:
@@ -49,7 +51,7 @@ class LabelErrors:
     index : what the table's rows are called, if anything: the index of a DataFrame that came in.
     """
 
-    class_names: Sequence[Any]
+    class_names: ClassNames
     given: np.ndarray
     probabilities: np.ndarray
     predicted: np.ndarray
@@ -135,7 +137,7 @@ class LabelErrors:
                 "right."
             )
         given, left = np.bincount(self.given, minlength=c), self.probabilities.sum(axis=0)
-        if gone := [f"{self.class_names[k]}" for k in np.flatnonzero(left < LEFT * given)]:
+        if gone := [f"{self.class_names[k]}" for k in np.flatnonzero(left < LEFT * given).tolist()]:
             return f"{may}of what is labelled {', '.join(gone)} hardly anything is left."
         return ""
 
@@ -158,7 +160,7 @@ class LabelErrors:
 def find_label_errors(
     probabilities: np.ndarray,
     given: np.ndarray,
-    class_names: Sequence[Any] | None = None,
+    class_names: ClassNames | None = None,
     duplicates: Sequence[np.ndarray] = (),
 ) -> LabelErrors:
     """Judges given labels by Bayes' rule under a confusion that is estimated from them.

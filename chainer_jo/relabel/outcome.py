@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -23,6 +24,24 @@ MOST_CLASSES, MOST_CONFUSED = 10, 10
 SHOWN = 0.005
 
 
+class Relabeller(ABC):
+    """One invocation of the command: finds the label errors by features, by probabilities, or by
+    training on the images."""
+
+    @property
+    @abstractmethod
+    def about(self) -> dict[str, str]:
+        """How the result is computed, in lines of a name and a value."""
+
+    @abstractmethod
+    def plan(self) -> None:
+        """Prints what would be run."""
+
+    @abstractmethod
+    def work(self) -> Outcome | None:
+        """Computes the result; None if the time was up."""
+
+
 @dataclass(frozen=True)
 class Accuracy:
     """Of a network trained on the labels as given, if there is one, and of one trained on the new
@@ -35,20 +54,19 @@ class Accuracy:
 
 
 def accuracies_of(
-    networks: Sequence[TrainedNetwork | None],
+    networks: tuple[TrainedNetwork | None, TrainedNetwork],
     sets: Mapping[str, LabelledImages],
-    said: Callable[[TrainedNetwork, str], np.ndarray],
+    predict: Callable[[TrainedNetwork, str], np.ndarray],
 ) -> list[Accuracy]:
-    """On every set, of the two networks in `Accuracy`; ``said`` gives the probabilities (n, c) that
-    a network has for the images of a set."""
+    """Accuracies of the networks before and after on every set; ``predict`` gives the probabilities
+    (n, c) that a network has for the images of a set."""
 
-    def right(network: TrainedNetwork | None, use: str) -> float | None:
-        if network is None:
-            return None
-        return float((said(network, use).argmax(axis=1) == sets[use].labels).mean())
+    def on(network: TrainedNetwork, use: str) -> float:
+        return float((predict(network, use).argmax(axis=1) == sets[use].labels).mean())
 
+    before, after = networks
     return [
-        Accuracy(use, len(images), *(right(network, use) for network in networks))
+        Accuracy(use, len(images), None if before is None else on(before, use), on(after, use))
         for use, images in sets.items()
     ]
 
@@ -152,7 +170,7 @@ def confusion_rows(labels: CorrectedLabels) -> list[list[str]]:
     apart = np.where(np.eye(len(names), dtype=bool), 0, confusion)
     rows = [["what it is", "labelled as", "estimated share"]]
     for flat in np.argsort(-apart, axis=None, kind="stable")[:MOST_CONFUSED]:
-        true, given = np.unravel_index(flat, apart.shape)
+        true, given = divmod(int(flat), len(names))
         if apart[true, given] >= SHOWN:
             rows.append([names[true], names[given], percent(apart[true, given])])
     return rows

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -100,7 +99,7 @@ def decoded(images: LabelledImages, resize: int) -> np.ndarray:
             header = {"descr": "|u1", "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(file, header)
             for pixels in _decode_all(images, resize):
-                file.write(pixels)
+                file.write(pixels.data)
             to_disk(file)
         (folder / _DIGEST).write_text(files.digest(folder / _FILE), encoding="utf-8")
 
@@ -118,11 +117,12 @@ def check(images: LabelledImages, resize: int) -> None:
 
     Raises UserError as `decoded` does.
     """
-    made_once(
-        f"decodable-{_key(images, resize)}",
-        lambda folder: deque(_decode_all(images, resize), maxlen=0),
-        os.listdir,
-    )
+
+    def decode(folder: Path) -> None:
+        for _ in _decode_all(images, resize):
+            pass
+
+    made_once(f"decodable-{_key(images, resize)}", decode, os.listdir)
 
 
 def _key(images: LabelledImages, resize: int) -> str:

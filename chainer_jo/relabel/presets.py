@@ -20,7 +20,7 @@ FOLDS = 3
 FEWEST_BATCHES = 20
 #: Units and widths by the number of training images from which they are taken: the paper's, those
 #: of the preset ``half``, and for few images a unit a stage, as in ``digits``, and half the widths.
-SIZES = (
+SIZES: tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...] = (
     (30_000, (5, 5, 5), (32, 64, 128)),
     (10_000, (2, 2, 2), (32, 64, 128)),
     (0, (1, 1, 1), (16, 32, 64)),
@@ -42,7 +42,8 @@ def small_images(side: int, number: int, epochs: int | None = None, flip: bool =
     flip : whether images are mirrored in training, as the paper's are. A mirrored digit is none, so
         this has to be asked for.
     """
-    whole = PAPER.first_step
+    whole, most = PAPER.first_step, PAPER.average
+    assert most is not None  # the mean of all epochs is Clothing1M's
     scale = epochs / whole.epochs if epochs else DIGITS.time_scale
     units, widths = next(size[1:] for size in SIZES if number >= size[0])
     threads = PAPER.threads
@@ -58,7 +59,7 @@ def small_images(side: int, number: int, epochs: int | None = None, flip: bool =
         resize=side,
         crop=side,
         time_scale=scale,
-        average=max(1, min(round(AVERAGED * max(1, round(scale * whole.epochs))), PAPER.average)),
+        average=max(1, min(round(AVERAGED * max(1, round(scale * whole.epochs))), most)),
         batch_size=batch_size(number, PAPER.batch_size, FEWEST_BATCHES),
         pad=side // 8,
         flip=flip,

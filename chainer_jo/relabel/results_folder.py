@@ -6,9 +6,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
@@ -18,7 +18,7 @@ BOUND, MADE = "data.json", "results.json"
 LABELS, SOFT_LABELS, REPORT, MODEL = "labels.csv", "soft_labels.npz", "report.html", "model.npz"
 WRITTEN = (LABELS, SOFT_LABELS, REPORT, MODEL)
 #: What each record may hold, and what tells it from somebody's own file of that name.
-RECORDED = {
+RECORDED: dict[str, dict[str, Callable[[Any], object]]] = {
     BOUND: dict.fromkeys(
         ("train", "validation", "test"),
         lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{16}", value),
@@ -117,11 +117,14 @@ class ResultsFolder:
                 f"{self.path / BOUND}: another command has begun here with other images or labels "
                 "meanwhile; expected one at a time, or another --out folder"
             )
-        text, labels = table.encode(), self.path / LABELS
-        told = [_digest(text), *([_digest(labels.read_bytes())] if labels.exists() else [])]
+        labels = self.path / LABELS
+        told = [
+            _digest(table.encode()),
+            *([_digest(labels.read_bytes())] if labels.exists() else []),
+        ]
         self._made = {**self._made, "flags": self._flags, "labels": told}
         files.write_json(self.path / MADE, self._made)
-        files.write(labels, lambda file: file.write(text))
+        files.write_text(labels, table)
 
     def check_apply(self, apply: Path) -> None:
         """That a corrected set would be written to a place of its own, or has been already.

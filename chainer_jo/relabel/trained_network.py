@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chainer
 import numpy as np
@@ -73,7 +73,7 @@ class TrainedNetwork:
 
     def save(self, folder: Path) -> Path:
         """Writes ``model.npz``; returns its path."""
-        arrays = {_ABOUT: np.array(json.dumps(self.about))}
+        arrays: dict[str, Any] = {_ABOUT: np.array(json.dumps(self.about))}
         for i, (weights, look) in enumerate(self.members):
             arrays |= {f"{i}/{_WEIGHTS}{name}": array for name, array in weights.items()}
             arrays |= {f"{i}/{_LOOK}{name}": array for name, array in look.items()}
@@ -93,7 +93,7 @@ class TrainedNetwork:
             with files.open_npz(path) as archive:
                 arrays = {name: archive[name] for name in archive.files}
             about = json.loads(str(arrays.pop(_ABOUT)))
-            members = []
+            members: list[Member] = []
             while own := _below(f"{len(members)}/", arrays):
                 members.append(Member(_below(_WEIGHTS, own), _below(_LOOK, own)))
             if not members:

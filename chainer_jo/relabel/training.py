@@ -25,7 +25,7 @@ from chainer_jo.method.updater import JointUpdater
 from chainer_jo.relabel import limits
 from chainer_jo.relabel.features import FeatureInput, FeatureSet
 from chainer_jo.relabel.folds import folds, near_duplicates
-from chainer_jo.relabel.label_errors import LabelErrors, find_label_errors
+from chainer_jo.relabel.label_errors import ClassNames, LabelErrors, find_label_errors
 from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
 
 #: Images per forward pass in test mode.
@@ -127,17 +127,15 @@ class MeanPrediction(training.Extension):
         self._inputs = inputs
         self._start = start
         self._epochs = 0
-        self.probabilities: np.ndarray | None = None
+        self.probabilities = np.zeros((), np.float32)
 
     def __call__(self, trainer: training.Trainer) -> None:
         if trainer.updater.epoch < self._start:
             return
         latest = predict(trainer.updater.model, self._inputs)
         self._epochs += 1
-        if self.probabilities is None:
-            self.probabilities = latest
-        else:
-            self.probabilities += (latest - self.probabilities) / np.float32(self._epochs)
+        change = (latest - self.probabilities) / np.float32(self._epochs)
+        self.probabilities = self.probabilities + change
 
 
 def predict(model: Classifier, inputs: FeatureInput) -> np.ndarray:
@@ -169,6 +167,7 @@ def first_step(
     numbers : k, those of the networks among all of one seed.
     on_epoch : called at the end of each.
     """
+    labels: LabelStore
     if recipe.rule == "posterior":
         labels = PosteriorLabels(given, num_classes, recipe.average)
     else:
@@ -205,7 +204,7 @@ def second_step(data: FeatureSet, labels: np.ndarray, recipe: Recipe, seed: int)
 def judge(
     data: FeatureSet,
     given: np.ndarray,
-    class_names: Sequence,
+    class_names: ClassNames,
     recipe: Recipe,
     seed: int,
     progress: Callable[[int, int], None] = lambda done, total: None,
