@@ -46,7 +46,7 @@ class ByFeatures(Relabeller):
 
     @property
     def about(self) -> dict[str, str]:
-        recipe, (mean, scale) = self.recipe, self.data.look
+        recipe, (mean, scale) = self.recipe, self.data.normalisation
         own = ", each divided by its own standard deviation" if scale.ndim else ""
         return {
             "images": f"by {len(mean)} features each{own}: one hidden layer",
@@ -88,10 +88,10 @@ class ByFeatures(Relabeller):
     def _network(self, data: FeatureSet, labels: np.ndarray) -> TrainedNetwork:
         """One trained on labels (n, c) of all images."""
         network = training.second_step(data, labels, self.recipe, self.flags.seed)
-        classes, (mean, scale) = self.sets.class_names, data.look
+        classes, (mean, scale) = self.sets.class_names, data.normalisation
         about = {"classes": classes, "features": len(mean), "hidden": HIDDEN}
-        look = {"mean": mean, "scale": scale}
-        return TrainedNetwork(about, [Member.of(network.predictor, look)])
+        normalisation = {"mean": mean, "scale": scale}
+        return TrainedNetwork(about, [Member.of(network.predictor, normalisation)])
 
 
 def _check_paths(file: str, sets: LabelledSets) -> None:

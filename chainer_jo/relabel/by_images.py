@@ -292,7 +292,7 @@ class ByImages(Relabeller):
 
     def _network(self, experiment: Experiment) -> TrainedNetwork:
         classes = self.sets.class_names
-        description, look = experiment.network, {}
+        description, normalisation = experiment.network, {}
         about = {"classes": classes, "resize": self.study.preset.resize}
         about["crop"] = self.study.preset.crop
         if description.weights:
@@ -300,14 +300,14 @@ class ByImages(Relabeller):
         else:
             about |= {"units": description.units, "widths": description.widths}
             trained_on = self.data.without(experiment.data.left_out).train
-            look = {"mean": augmentation.mean_image(trained_on.images)}
+            normalisation = {"mean": augmentation.mean_image(trained_on.images)}
         network, prior = untrained(about), np.full(len(classes), 1 / len(classes))
         model = Classifier(network, JointObjective(prior))
         path = self.store.folder(experiment) / "model.npz"
         # Chainer's own load_npz would unpickle whatever the file holds.
         with files.expected(path, f"it removed, {DONE_AGAIN}"), files.open_npz(path) as archive:
             serializers.NpzDeserializer(archive).load(model)
-        return TrainedNetwork(about, [Member.of(network, look)])
+        return TrainedNetwork(about, [Member.of(network, normalisation)])
 
     def _use_device(self) -> None:
         """Images are classified there, at the end."""

@@ -41,7 +41,7 @@ class RelabelClassifier(ClassifierMixin, BaseEstimator):
         errors = training.judge(data, given, classes, recipe, self.seed)
         soft = errors.probabilities.astype(np.float32)
         self._model = training.second_step(data, soft, recipe, self.seed)
-        self._look, self.classes_, self.errors_ = data.look, classes, errors
+        self._normalisation, self.classes_, self.errors_ = data.normalisation, classes, errors
         validate_data(self, X, skip_check_array=True)  # notes number and names of the columns
         return self
 
@@ -49,7 +49,7 @@ class RelabelClassifier(ClassifierMixin, BaseEstimator):
         """Probabilities (m, c) float32 of features (m, d), whose columns have the same names."""
         check_is_fitted(self)
         features = matrix("X", validate_data(self, X, reset=False, dtype=np.float64))
-        return training.predict(self._model, FeatureInput(features, *self._look))
+        return training.predict(self._model, FeatureInput(features, *self._normalisation))
 
     def predict(self, X: Any) -> np.ndarray:
         """Classes (m,) of features (m, d)."""

@@ -59,13 +59,13 @@ class FeatureSet:
 
     Attributes
     ----------
-    look : mean and scale of these, by which `FeatureInput` shows other features in the same way.
+    normalisation : mean and scale of the features, which `FeatureInput` applies to others.
     values : float32 (n, d), as networks see them.
     """
 
     def __init__(self, features: np.ndarray, given: np.ndarray) -> None:
-        self.look = scaling_of(features, given)
-        self._inputs = FeatureInput(features, *self.look)
+        self.normalisation = scaling_of(features, given)
+        self._inputs = FeatureInput(features, *self.normalisation)
         self.values = self._inputs.values
 
     def __len__(self) -> int:

@@ -30,7 +30,7 @@ from chainer_jo.relabel.results_folder import MODEL
 IMAGES = 100
 CPU = chainer.get_device("@numpy")
 _WRITTEN = "the folder that chainer-jo relabel wrote"
-_ABOUT, _WEIGHTS, _LOOK = "about", "weights/", "look/"
+_ABOUT, _WEIGHTS, _NORMALISATION = "about", "weights/", "look/"
 
 
 class Member(NamedTuple):
@@ -39,17 +39,17 @@ class Member(NamedTuple):
     Attributes
     ----------
     weights : its arrays by Chainer's names.
-    look : what is subtracted from input and what it is divided by, ``mean`` and ``scale``, which
-        is one number () or one for each feature (d,); empty for a network that knows itself.
+    normalisation : ``mean`` of the input and its ``scale``, one number () or one for each feature
+        (d,); empty for `ResNet50`, which has its own.
     """
 
     weights: dict[str, np.ndarray]
-    look: dict[str, np.ndarray]
+    normalisation: dict[str, np.ndarray]
 
     @classmethod
-    def of(cls, network: chainer.Link, look: dict[str, np.ndarray]) -> Member:
-        """The arrays of a network and its look."""
-        return cls(serializers.npz.serialize(network), look)
+    def of(cls, network: chainer.Link, normalisation: dict[str, np.ndarray]) -> Member:
+        """The arrays of a network and its normalisation."""
+        return cls(serializers.npz.serialize(network), normalisation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +74,11 @@ class TrainedNetwork:
     def save(self, folder: Path) -> Path:
         """Writes ``model.npz``; returns its path."""
         arrays: dict[str, Any] = {_ABOUT: np.array(json.dumps(self.about))}
-        for i, (weights, look) in enumerate(self.members):
+        for i, (weights, normalisation) in enumerate(self.members):
             arrays |= {f"{i}/{_WEIGHTS}{name}": array for name, array in weights.items()}
-            arrays |= {f"{i}/{_LOOK}{name}": array for name, array in look.items()}
+            arrays |= {
+                f"{i}/{_NORMALISATION}{name}": array for name, array in normalisation.items()
+            }
         path = folder / MODEL
         # Chainer's order is that of a set, another in every process.
         files.write(path, lambda file: np.savez(file, **dict(sorted(arrays.items()))))
@@ -95,7 +97,7 @@ class TrainedNetwork:
             about = json.loads(str(arrays.pop(_ABOUT)))
             members: list[Member] = []
             while own := _below(f"{len(members)}/", arrays):
-                members.append(Member(_below(_WEIGHTS, own), _below(_LOOK, own)))
+                members.append(Member(_below(_WEIGHTS, own), _below(_NORMALISATION, own)))
             if not members:
                 raise KeyError("0/weights")
             loaded = cls(about, members)
@@ -123,13 +125,15 @@ class TrainedNetwork:
 
     def of_features(self, features: np.ndarray) -> np.ndarray:
         """Class probabilities (n, c) float32 of feature vectors (n, d)."""
-        inputs = (FeatureInput(features, **look).values for _, look in self.members)
+        inputs = (
+            FeatureInput(features, **normalisation).values for _, normalisation in self.members
+        )
         return _mean(self._networks(), inputs)
 
     def _prepare(self, pixels: np.ndarray, member: int, network: chainer.Link) -> np.ndarray:
         """uint8 (b, h, w, 3) as one of the networks wants them."""
         if "variant" not in self.about:
-            mean = self.members[member].look["mean"]
+            mean = self.members[member].normalisation["mean"]
             return augmentation.normalise(pixels, mean).transpose(0, 3, 1, 2)
         variant = network.variant
         return Preparation(variant.mean, variant.std, variant.channels)(pixels)
