@@ -116,7 +116,7 @@ class CorrectedLabels:
             "labels": said.probabilities.astype(np.float32),
             "class_names": np.array(self.images.class_names),
             "network": said.predicted.astype(np.float32),
-            "confusion": said.confusion,
+            "confusion": said.transition,
             "share_wrong": np.float64(said.share_wrong),
             "share_wrong_by_class": said.share_wrong_by_class,
         }

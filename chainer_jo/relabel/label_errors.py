@@ -46,7 +46,7 @@ class LabelErrors:
     wrong : bool (n,), which given labels to call wrong so that F1 is expected to be highest. That
         finds more than ``changed``: an image whose given label is a little likelier than not
         is worth a look, though not a change.
-    confusion : T (c, c), the estimated p(given j | true k), its rows sum to 1.
+    transition : T (c, c), the estimated p(given j | true k), its rows sum to 1.
     duplicates : groups of images that are the same or nearly, int arrays of rows.
     index : what the table's rows are called, if anything: the index of a DataFrame that came in.
     """
@@ -56,7 +56,7 @@ class LabelErrors:
     probabilities: np.ndarray
     predicted: np.ndarray
     wrong: np.ndarray
-    confusion: np.ndarray
+    transition: np.ndarray
     duplicates: Sequence[np.ndarray] = ()
     index: Any = None
 
@@ -113,7 +113,7 @@ class LabelErrors:
         may = "The new labels may be no better than those given: "
         if n < FEWEST * c:
             return f"{may}{n:,} images of {c} classes are few, expected {FEWEST * c:,} or more."
-        guessed = (self.predicted @ self.confusion).argmax(axis=1) == self.given
+        guessed = (self.predicted @ self.transition).argmax(axis=1) == self.given
         usual = np.bincount(self.given).max() / n
         if guessed.mean() - usual < 2 * np.sqrt(usual * (1 - usual) / n):
             return (
@@ -163,7 +163,7 @@ def find_label_errors(
     class_names: ClassNames | None = None,
     duplicates: Sequence[np.ndarray] = (),
 ) -> LabelErrors:
-    """Judges given labels by Bayes' rule under a confusion that is estimated from them.
+    """Judges given labels by Bayes' rule under a noise transition matrix estimated from them.
 
     Parameters
     ----------
@@ -174,8 +174,8 @@ def find_label_errors(
     """
     totals = probabilities.sum(axis=1, keepdims=True, dtype=np.float64)
     probabilities = probabilities / np.maximum(totals, np.finfo(np.float64).tiny)
-    predicted, confusion = label_noise.calibrate(probabilities, given)
-    likely = label_noise.posterior(predicted, given, confusion)
+    predicted, transition = label_noise.calibrate(probabilities, given)
+    likely = label_noise.posterior(predicted, given, transition)
     wrong = 1 - likely[np.arange(len(given)), given]
     return LabelErrors(
         range(probabilities.shape[1]) if class_names is None else class_names,
@@ -183,7 +183,7 @@ def find_label_errors(
         likely,
         predicted,
         wrong >= best_threshold(wrong),
-        confusion,
+        transition,
         duplicates,
     )
 

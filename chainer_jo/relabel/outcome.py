@@ -18,7 +18,7 @@ from chainer_jo.runs.experiment import Experiment
 
 #: Standard errors that a difference has to have.
 CERTAIN = 2.0
-#: Rows of the tables: classes in the terminal, confusions.
+#: Rows of the tables: classes in the terminal, pairs of confused classes.
 MOST_CLASSES, MOST_CONFUSED = 10, 10
 #: The least share of a class that is shown as confused with another.
 SHOWN = 0.005
@@ -163,11 +163,11 @@ def class_rows(labels: CorrectedLabels, most: int | None = None) -> list[list[st
     return rows
 
 
-def confusion_rows(labels: CorrectedLabels) -> list[list[str]]:
-    """A table of text, header first: which classes are given the labels of which, the most frequent
-    confusions first."""
-    names, confusion = labels.images.class_names, labels.errors.confusion
-    apart = np.where(np.eye(len(names), dtype=bool), 0, confusion)
+def transition_rows(labels: CorrectedLabels) -> list[list[str]]:
+    """A table of text, header first: true classes and the labels given to their images, the most
+    frequent pairs first."""
+    names, transition = labels.images.class_names, labels.errors.transition
+    apart = np.where(np.eye(len(names), dtype=bool), 0, transition)
     rows = [["what it is", "labelled as", "estimated share"]]
     for flat in np.argsort(-apart, axis=None, kind="stable")[:MOST_CONFUSED]:
         true, given = divmod(int(flat), len(names))
@@ -203,7 +203,7 @@ def summary(outcome: Outcome) -> list[str]:
             *aligned(score_rows(labels)),
         ]
     lines += ["", *aligned(class_rows(labels, MOST_CLASSES))]
-    if len(confused := confusion_rows(labels)) > 1:
+    if len(confused := transition_rows(labels)) > 1:
         lines += ["", *aligned(confused)]
     if outcome.accuracies:
         lines += ["", *aligned(accuracy_rows(outcome.accuracies))]

@@ -24,9 +24,9 @@ from chainer_jo.relabel.outcome import (
     Outcome,
     accuracy_rows,
     class_rows,
-    confusion_rows,
     percent,
     score_rows,
+    transition_rows,
 )
 from chainer_jo.relabel.results_folder import REPORT
 from chainer_jo.report.curves import Curve
@@ -105,7 +105,7 @@ def _sections(outcome: Outcome, store: RunStore) -> str:
         ),
     ]
     tables = {"Labels by class": class_rows(labels)}
-    if len(confused := confusion_rows(labels)) > 1:
+    if len(confused := transition_rows(labels)) > 1:
         tables["Classes confused most"] = confused
     if outcome.accuracies:
         tables["Accuracy of a network trained on them"] = accuracy_rows(outcome.accuracies)
