@@ -11,8 +11,9 @@ from chainer_jo.method import noise
 from chainer_jo.method.objectives import JointObjective
 from chainer_jo.relabel import label_noise, training
 from chainer_jo.relabel.features import FeatureSet
-from chainer_jo.relabel.folds import _near_pairs, folds, near_duplicates, same_files
+from chainer_jo.relabel.folds import folds
 from chainer_jo.relabel.label_errors import COLUMNS, LabelErrors, best_threshold, find_label_errors
+from chainer_jo.relabel.near_duplicates import _near_pairs, near_duplicates, same_files
 from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate
 from chainer_jo.relabel.training import Recipe
 

@@ -1,4 +1,4 @@
-"""Transition matrix, posterior and calibration against the noise that was drawn and plain formulas."""
+"""Transition matrix, posterior and calibration, against the noise and against plain formulas."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
-"""Relabelling by the images themselves: the paper's two steps, once for each part of the images
-that is left out of training, as runs that can be continued."""
+"""Relabelling by training on the images: the paper's two steps, once without each fold, as
+runs that can be resumed."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.paper.settings import CLOTHING1M_SIDE
 from chainer_jo.relabel import own_data
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
-from chainer_jo.relabel.folds import folds, same_files
+from chainer_jo.relabel.folds import folds
 from chainer_jo.relabel.label_errors import find_label_errors
+from chainer_jo.relabel.near_duplicates import same_files
 from chainer_jo.relabel.outcome import Outcome, Relabeller, accuracies_of
 from chainer_jo.relabel.own_data import usual_size
 from chainer_jo.relabel.presets import FOLDS, large_images, small_images
@@ -43,12 +44,12 @@ from chainer_jo.runs.store import DONE_AGAIN, RunStore, without_digest
 
 _logger = logging.getLogger(__name__)
 
-#: Pixels of a side up to which images are learnt from scratch.
-SMALL = 64
+#: Largest side of images that are learnt from scratch, in pixels.
+MAX_SIDE = 64
 
 
 class ByImages(Relabeller):
-    """One invocation."""
+    """Trains networks on the images, each without one fold, which it then judges."""
 
     def __init__(self, flags: argparse.Namespace) -> None:
         self.flags = flags
@@ -65,15 +66,15 @@ class ByImages(Relabeller):
         spare_threads(flags, self.study.preset)
 
     def _side(self) -> int | None:
-        """Pixels of the images that are learnt from scratch; None for ResNet-50."""
+        """Pixels along a side of images that are learnt from scratch; None for ResNet-50."""
         size = self.flags.size
-        if size is not None and size > SMALL:
+        if size is not None and size > MAX_SIDE:
             raise UserError(
-                f"--size {size}: expected 8 to {SMALL} pixels, or for larger images "
+                f"--size {size}: expected 8 to {MAX_SIDE} pixels, or for larger images "
                 "--resnet50-weights FILE or --features FILE without --size"
             )
         side = size or usual_size(self.sets.train)
-        if side <= SMALL:
+        if side <= MAX_SIDE:
             if self.flags.weights:
                 _logger.warning(
                     "--resnet50-weights: not used, images of %d pixels are learnt from scratch",
@@ -88,7 +89,7 @@ class ByImages(Relabeller):
             return None
         raise UserError(
             f"data {self.flags.data!r}: images of about {side} pixels, which need "
-            f"--resnet50-weights FILE, --features FILE, or --size {SMALL} or less to shrink them"
+            f"--resnet50-weights FILE, --features FILE, or --size {MAX_SIDE} or less to shrink them"
         )
 
     def _study(self) -> Study:
@@ -105,13 +106,13 @@ class ByImages(Relabeller):
 
     @functools.cached_property
     def parts(self) -> np.ndarray:
-        """The fold (n,) of each image; files of the same content are in one."""
+        """Fold (n,) of each image; files of the same content are in one."""
         labels = self.sets.train.labels
         return folds(labels, FOLDS, self.flags.seed, self.duplicates).astype(np.int8)
 
     @functools.cached_property
     def duplicates(self) -> list[np.ndarray]:
-        """Files of the same content."""
+        """Groups of files with the same content."""
         images = self.sets.train
         return same_files(images.files(), images.sizes)
 
@@ -222,8 +223,8 @@ class ByImages(Relabeller):
 
     @functools.cached_property
     def steps(self) -> list[tuple[Experiment, Experiment]]:
-        """Training with label updates (Section 4.1), and afresh on the labels that this ends with,
-        both without one part of the images, for each part."""
+        """First and second step (Section 4.1) of the paper without each fold: training with label
+        updates, and a fresh network on the final labels."""
         given = {name: getattr(self.flags, name) for name in ("alpha", "beta", "learning_rate")}
         return [
             (study.first_step(*REAL, 0, **given), study.joint(*REAL, 0, **given))
@@ -232,19 +233,19 @@ class ByImages(Relabeller):
 
     @functools.cached_property
     def baselines(self) -> list[Experiment]:
-        """Networks on the labels as given, if they were asked for."""
+        """Networks on the labels as given, if the flag asks for them."""
         if not self.flags.baseline:
             return []
         return [study.baseline("cross_entropy", *REAL, 0) for study in self._studies]
 
     @property
     def _studies(self) -> list[Study]:
-        """Those without each part."""
+        """Studies, each without one fold."""
         return [replace(self.study, left_out=part) for part in range(FOLDS)]
 
     @functools.cached_property
     def names(self) -> dict[Experiment, str]:
-        """What runs are called."""
+        """Names of the runs."""
         names = {}
         for part, steps in enumerate(self.steps, 1):
             for experiment, name in zip(steps, ("new labels", "network on them"), strict=True):
@@ -254,8 +255,8 @@ class ByImages(Relabeller):
         return names
 
     def _lost(self) -> list[Experiment]:
-        """The finished runs whose weights are gone, which are read at the end; and the first steps
-        that these were trained on, if their labels are gone too."""
+        """Finished runs whose weights are gone, which are read at the end; and the first steps that
+        they were trained on, if their labels are gone too."""
         last = [*(second for _, second in self.steps), *self.baselines]
         lost = [
             experiment
@@ -269,7 +270,7 @@ class ByImages(Relabeller):
 
     @functools.cached_property
     def load(self):
-        """Gives the data, in this process and, as it can be sent there, in others."""
+        """Loads the data; can be pickled and called in other processes."""
         return functools.partial(self.flags.own.load, self.side, self.parts)
 
     def _run(self, experiments: Sequence[Experiment]) -> bool:
@@ -310,7 +311,7 @@ class ByImages(Relabeller):
         return TrainedNetwork(about, [Member.of(network, normalisation)])
 
     def _use_device(self) -> None:
-        """Images are classified there, at the end."""
+        """Selects the device and backend on which images are classified at the end."""
         self.device = device_of(self.flags.device)
         self.device.use()
         backend = choose_backend(self.device, self.study.preset.precision)
