@@ -1,5 +1,5 @@
-"""Relabelling by what any model has said of the images, features or probabilities: seconds, in this
-process."""
+"""Relabelling by features or probabilities that any model has computed of the images: seconds, in
+this process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from chainer_jo.relabel.training import Recipe
 
 
 class ByFeatures(Relabeller):
-    """One invocation. A few thousand small steps gain nothing from a GPU or other processes."""
+    """Trains small networks on features: steps too short to gain from a GPU or other processes."""
 
     def __init__(self, flags: argparse.Namespace) -> None:
         self.flags = flags
@@ -86,7 +86,7 @@ class ByFeatures(Relabeller):
         return Outcome(CorrectedLabels(images, errors), network, accuracies, self.about)
 
     def _network(self, data: FeatureSet, labels: np.ndarray) -> TrainedNetwork:
-        """One trained on labels (n, c) of all images."""
+        """Network trained on labels (n, c) of all images."""
         network = training.second_step(data, labels, self.recipe, self.flags.seed)
         classes, (mean, scale) = self.sets.class_names, data.normalisation
         about = {"classes": classes, "features": len(mean), "hidden": HIDDEN}
@@ -95,7 +95,7 @@ class ByFeatures(Relabeller):
 
 
 def _check_paths(file: str, sets: LabelledSets) -> None:
-    """That no row is of images in two sets: paths are relative, each set's to its own folder."""
+    """Raises UserError if a path names images of two sets: it is relative to the set's folder."""
     if file.endswith(".npy") and sets.right:
         raise UserError(
             f"features {file!r}: an .npy has no paths, so its rows are of one set alone; expected "
@@ -112,7 +112,7 @@ def _check_paths(file: str, sets: LabelledSets) -> None:
 
 
 class ByProbabilities(Relabeller):
-    """One invocation; nothing is trained."""
+    """Judges labels by given probabilities; nothing is trained."""
 
     def __init__(self, flags: argparse.Namespace) -> None:
         self.images = images = flags.own.sets.train

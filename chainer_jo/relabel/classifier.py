@@ -1,4 +1,4 @@
-"""A classifier with the conventions of scikit-learn that corrects labels before it learns them."""
+"""scikit-learn classifier that corrects labels before it learns them."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ class RelabelClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    seed : of everything random.
+    seed : of folds, weights and data order.
 
     Attributes
     ----------
     classes_ : (c,), sorted.
-    errors_ : `LabelErrors` of what it was fitted to.
+    errors_ : `LabelErrors` of the labels it was fitted to.
     """
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
 
     def fit(self, X: Any, y: Any) -> RelabelClassifier:
-        """X (n, d), y (n,) with wrong labels among them. Raises scikit-learn's errors for what is
-        none of its arrays, UserError as `relabel` does."""
+        """Learns from X (n, d) and noisy labels y (n,). Raises scikit-learn's errors for other
+        objects than its arrays, UserError as `relabel` does."""
         common_index(X, y)
         features, labels = check_X_y(X, y, dtype=np.float64, ensure_min_samples=2, estimator=self)
         data, given, classes = training_arrays(features, labels)

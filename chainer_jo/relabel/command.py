@@ -1,4 +1,4 @@
-"""``chainer-jo relabel``: the labels of people's own images, corrected."""
+"""``chainer-jo relabel``: corrects the labels of a user's images."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def relabel(flags: argparse.Namespace) -> None:
-    """The command, with its flags read.
+    """Runs the command.
 
     Raises
     ------
     UserError
-        for everything that is wrong with what the flags name; at the end for a corrected set that
-        was not written since there is doubt.
+        for bad flags, files and images; at the end for a corrected set that was not written, as
+        the new labels are in doubt.
     """
     sets, form = flags.own.sets, flags.own.form
     images = sets.train
@@ -72,7 +72,7 @@ def _relabeller(flags: argparse.Namespace) -> Relabeller:
 
 
 def _check_apart(flags: argparse.Namespace) -> None:
-    """That nothing would be written into the data."""
+    """Raises UserError if something would be written into the data."""
     specs = filter(None, (flags.data, flags.validation, flags.test))
     named = [Path(spec).expanduser() for spec in specs]
     folders = [folder.resolve() for folder in named if folder.is_dir()]
@@ -82,7 +82,7 @@ def _check_apart(flags: argparse.Namespace) -> None:
 
 
 def _check_form(flags: argparse.Namespace) -> None:
-    """That what is said of tables is said of one."""
+    """Raises UserError for flags of a table if there is none."""
     sets = flags.own.sets
     listed = any(images.lines is not None for images in (sets.train, *sets.right.values()))
     if listed or flags.true_labels or flags.accept:
@@ -96,7 +96,7 @@ def _check_form(flags: argparse.Namespace) -> None:
 
 
 def _write(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -> None:
-    """Everything, the labels first: what took long is there if the disk is full for the rest."""
+    """Writes the labels first: they took long, and the disk may be too full for the rest."""
     out, labels = flags.out, outcome.labels
     folder.write_labels(labels.table())
     labels.write_probabilities(out / SOFT_LABELS)
@@ -122,12 +122,12 @@ def _apply(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
             "--drop-unsure"
         )
     copy = flags.copy or _is_unpacked(flags)
-    what = f"{labels.digest(flags.drop_unsure)} copy={copy} drop_unsure={flags.drop_unsure}"
-    if folder.to_apply(flags.apply, what):
+    content = f"{labels.digest(flags.drop_unsure)} copy={copy} drop_unsure={flags.drop_unsure}"
+    if folder.to_apply(flags.apply, content):
         corrected_set.write(labels, flags.own.sets, flags.apply, copy, flags.drop_unsure)
     say("written:", flags.apply)
 
 
 def _is_unpacked(flags: argparse.Namespace) -> bool:
-    """Whether the images are those of a tar, in a cache that may be emptied."""
+    """True for images unpacked from a tar, in a cache that may be emptied."""
     return flags.own.sets.train.root.resolve().is_relative_to(cache().expanduser().resolve())

@@ -1,4 +1,4 @@
-"""Feature vectors as training takes them, in the place of images."""
+"""Feature vectors as input of training, in the place of images."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ HIDDEN = 32
 
 
 class FeatureInput(ImagesInMemory):
-    """Features of one set, given out as float32 (b, d), never augmented; see `NetworkInput`, whose
-    place it takes.
+    """Features of one set, given out as float32 (b, d), never augmented; replaces `NetworkInput`.
 
     Parameters
     ----------
     features : (n, d).
     mean : (d,), of the training features, in whose dtype differences are taken.
-    scale : what the differences are divided by, () or (d,); see `feature_scaling.scaling_of`.
+    scale : divisor of the differences, () or (d,); see `feature_scaling.scaling_of`.
     """
 
     def __init__(self, features: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> None:
@@ -32,7 +31,7 @@ class FeatureInput(ImagesInMemory):
         self.rows = np.arange(len(features))
 
     def of(self, rows: np.ndarray) -> FeatureInput:
-        """Some of them: int (m,), or (m, k) for k networks side by side, given out as (b, k, d)."""
+        """Selects rows: int (m,), or (m, k) for k networks side by side, given out as (b, k, d)."""
         some = copy.copy(self)
         some.rows = self.rows[rows]
         return some
@@ -55,7 +54,7 @@ class FeatureSet:
     Parameters
     ----------
     features : float32 or float64 (n, d).
-    given : int (n,), the labels that networks are to learn.
+    given : int (n,), noisy labels.
 
     Attributes
     ----------
@@ -80,5 +79,5 @@ class FeatureSet:
         return FeatureNetwork.beside(networks) if beside else networks[0]
 
     def inputs(self, rows: np.ndarray) -> FeatureInput:
-        """Those of some rows, as a network sees them; see `FeatureInput.of`."""
+        """Network input of some rows; see `FeatureInput.of`."""
         return self._inputs.of(rows)

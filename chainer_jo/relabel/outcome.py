@@ -1,4 +1,4 @@
-"""The outcome of a relabelling, in tables and in lines for the terminal."""
+"""Outcome of a relabelling, in tables and in lines for the terminal."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from chainer_jo.relabel.corrected_labels import ByEye, CorrectedLabels
+from chainer_jo.relabel.corrected_labels import AuditResult, CorrectedLabels
 from chainer_jo.relabel.labelled_images import LabelledImages
 from chainer_jo.relabel.trained_network import TrainedNetwork
 from chainer_jo.report.grid import aligned
 from chainer_jo.report.words import counted
 from chainer_jo.runs.experiment import Experiment
 
-#: Standard errors that a difference has to have.
+#: Least certain difference of two accuracies, in standard errors.
 CERTAIN = 2.0
 #: Rows of the tables: classes in the terminal, pairs of confused classes.
 MOST_CLASSES, MOST_CONFUSED = 10, 10
-#: The least share of a class that is shown as confused with another.
-SHOWN = 0.005
+#: Least entry of the transition matrix that is shown.
+MIN_SHARE_SHOWN = 0.005
 
 
 class Relabeller(ABC):
@@ -31,7 +31,7 @@ class Relabeller(ABC):
     @property
     @abstractmethod
     def about(self) -> dict[str, str]:
-        """How the result is computed, in lines of a name and a value."""
+        """Settings of the computation: lines of a name and a value."""
 
     @abstractmethod
     def plan(self) -> None:
@@ -44,8 +44,8 @@ class Relabeller(ABC):
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Of a network trained on the labels as given, if there is one, and of one trained on the new
-    ones, in [0, 1], on ``number`` images whose labels are right."""
+    """Test accuracies, in [0, 1], of a network trained on the given labels, if there is one, and of
+    one trained on the new labels, on ``number`` images with correct labels."""
 
     of: str
     number: int
@@ -73,14 +73,14 @@ def accuracies_of(
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Everything that a relabelling writes.
+    """Everything that a relabelling computes.
 
     Attributes
     ----------
     network : the one trained on the new labels; None if none is.
-    curves : runs whose validation accuracy is drawn, by what they are called.
-    about : how it was computed, in lines of a name and a value.
-    audit : rows of the images that were drawn to be judged by eye.
+    curves : runs whose validation accuracy is drawn, by name.
+    about : see `Relabeller.about`.
+    audit : rows of the random sample to be reviewed by hand.
     """
 
     labels: CorrectedLabels
@@ -92,22 +92,22 @@ class Outcome:
 
     @property
     def doubt(self) -> str:
-        """Why the new labels may be no better than the given ones; empty if nothing says so."""
+        """Reason why the new labels may be no better than the given ones; empty without one."""
         return self.labels.errors.doubt or doubt(self.accuracies)
 
     @property
-    def by_eye(self) -> ByEye | None:
-        """What was found in the images that were drawn; None until all are judged: those that the
-        report lists besides are judged first, and more of them are wrong."""
+    def audited(self) -> AuditResult | None:
+        """Result of the audit; None until all its images are reviewed, as users review those first
+        that the report lists too, more of which are wrong."""
         labels, drawn = self.labels, self.audit
         if not len(drawn) or not labels.judged[drawn].all():
             return None
         wrong = labels.new[drawn] != labels.errors.given[drawn]
-        return ByEye(len(drawn), int(wrong.sum()))
+        return AuditResult(len(drawn), int(wrong.sum()))
 
 
 def doubt(accuracies: Sequence[Accuracy]) -> str:
-    """A warning if a network trained on the new labels is surely worse than one trained on those
+    """Warning if a network trained on the new labels is certainly worse than one trained on those
     given; else empty."""
     for accuracy in accuracies:
         if accuracy.before is None:
@@ -171,18 +171,18 @@ def transition_rows(labels: CorrectedLabels) -> list[list[str]]:
     rows = [["what it is", "labelled as", "estimated share"]]
     for flat in np.argsort(-apart, axis=None, kind="stable")[:MOST_CONFUSED]:
         true, given = divmod(int(flat), len(names))
-        if apart[true, given] >= SHOWN:
+        if apart[true, given] >= MIN_SHARE_SHOWN:
             rows.append([names[true], names[given], percent(apart[true, given])])
     return rows
 
 
 def summary(outcome: Outcome) -> list[str]:
     """The outcome in lines for the terminal; a doubt is the last."""
-    labels, by_eye = outcome.labels, outcome.by_eye
+    labels, audited = outcome.labels, outcome.audited
     wrong = percent(labels.errors.share_wrong)
     lines = [_changed(labels), f"estimated: {wrong} of the labels as given are wrong"]
-    if by_eye:
-        lines.append(by_eye.in_words(labels.errors.share_wrong))
+    if audited:
+        lines.append(audited.in_words(labels.errors.share_wrong))
     elif len(outcome.audit):
         waiting = int((~labels.judged[outcome.audit]).sum())
         of = f" of {len(outcome.audit)}" if waiting < len(outcome.audit) else ""
@@ -218,5 +218,5 @@ def _changed(labels: CorrectedLabels) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in [0, 1] in words."""
+    """A share in [0, 1] as text in percent."""
     return f"{100 * share:.1f} %"

@@ -71,8 +71,8 @@ def write(outcome: Outcome, name: str, store: RunStore, usual_size: int) -> Path
         pictures += sheets(labels.images.files(rows), side)
         content |= {"cells": CELLS, "columns": COLUMNS, "side": side}
     about = f"{len(labels.images):,} images of {len(labels.images.class_names)} classes."
-    if by_eye := outcome.by_eye:
-        about += f" {by_eye.in_words(labels.errors.share_wrong)}"
+    if audited := outcome.audited:
+        about += f" {audited.in_words(labels.errors.share_wrong)}"
     doubt = f'<p class="doubt">{html.escape(outcome.doubt)}</p>\n' if outcome.doubt else ""
     page = filled(
         "chainer_jo.relabel",
