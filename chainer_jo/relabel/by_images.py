@@ -130,11 +130,8 @@ class ByImages(Relabeller):
                 "features of them by any model (--features) take seconds, and find far more than a "
                 "network from scratch"
             )
-            network = first.network
-            stages = ", ".join(
-                f"{units} of {width}"
-                for units, width in zip(network.units, network.widths, strict=True)
-            )
+            sizes = zip(first.network.units, first.network.widths, strict=True)
+            stages = ", ".join(f"{units} of {width}" for units, width in sizes)
             seen = f"{self.side} x {self.side} pixels: PreAct ResNet, units and filters {stages}"
         return {
             "images": seen,

@@ -31,11 +31,7 @@ class FeatureNetwork(chainer.Chain):
     """
 
     def __init__(
-        self,
-        in_size: int,
-        num_classes: int,
-        hidden: int,
-        rng: np.random.RandomState | None = None,
+        self, in_size: int, num_classes: int, hidden: int, rng: np.random.RandomState | None = None
     ) -> None:
         super().__init__()
         with self.init_scope():

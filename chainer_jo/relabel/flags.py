@@ -36,10 +36,8 @@ examples:
 DECIDING = ("size", "flip", "alpha", "beta", "learning_rate", "epochs", "prior", "seed")
 DECIDING_FILES = ("features", "probabilities", "weights")
 #: Flags of training and of the evaluation of networks.
-OF_TRAINING = (
-    *("features", "size", "flip", "weights", "baseline", "validation", "test"),
-    *("alpha", "beta", "epochs", "learning_rate", "prior"),
-)
+OF_TRAINING: tuple[str, ...] = ("features", "size", "flip", "weights", "baseline", "validation")
+OF_TRAINING += ("test", "alpha", "beta", "epochs", "learning_rate", "prior")
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:

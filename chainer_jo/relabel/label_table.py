@@ -10,7 +10,7 @@ import os
 import posixpath
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -42,16 +42,12 @@ class TableForm:
     @classmethod
     def of(cls, path: str | None, label: str | None, root: str | None) -> TableForm:
         """Form with the given columns; None: the usual ones."""
-        usual = cls()
-        paths = (path,) if path else usual.paths
-        return cls(paths, (label,) if label else usual.labels, root)
+        return cls((path,) if path else USUAL.paths, (label,) if label else USUAL.labels, root)
 
     def or_usual(self) -> TableForm:
         """Form of further tables, which may have the usual columns as well."""
-        usual = TableForm()
-        return replace(
-            self, paths=(*self.paths, *usual.paths), labels=(*self.labels, *usual.labels)
-        )
+        paths, labels = (*self.paths, *USUAL.paths), (*self.labels, *USUAL.labels)
+        return TableForm(paths, labels, self.root)
 
     def folder(self, file: str | Path) -> Path:
         """Folder of the images of a table."""

@@ -113,10 +113,7 @@ class LabelledSets:
 
 
 def read_sets(
-    data: str,
-    validation: str | None = None,
-    test: str | None = None,
-    form: TableForm = USUAL,
+    data: str, validation: str | None = None, test: str | None = None, form: TableForm = USUAL
 ) -> LabelledSets:
     """Reads the images that `data` names, see `EXPECTED`; nothing is written there.
 
@@ -147,9 +144,8 @@ def read_sets(
     sets = {use: _numbered(listing, classes) for use, listing in listings.items()}
     _check_apart(sets)
     _note_single_images(sets["train"])
-    right: dict[str, LabelledImages] = {
-        use: sets[use] for use in ("validation", "test") if use in sets
-    }
+    uses = "validation", "test"
+    right = {use: sets[use] for use in uses if use in sets}
     return LabelledSets(sets["train"], right, as_keys(others))
 
 

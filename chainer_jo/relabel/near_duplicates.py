@@ -22,17 +22,13 @@ import numpy as np
 
 from chainer_jo import files
 
-#: Distance of near duplicates, relative to the usual distance.
-NEAR_DISTANCE = 0.2
-#: Ranks of the neighbours whose distance is the usual one, and the far one.
-USUAL_NEIGHBOUR, FAR_NEIGHBOUR = 5, 25
-#: Images whose distances to all others are computed.
+NEAR_DISTANCE_RATIO = 0.2  # of the usual distance
+USUAL_NEIGHBOUR, FAR_NEIGHBOUR = 5, 25  # ranks by distance
 SAMPLED_IMAGES = 200
-#: Directions of the first comparison, and the mean number of images within the limit there from
-#: which on all dimensions of all pairs are compared instead.
-DIRECTIONS, MAX_CANDIDATES_PER_IMAGE = 8, 100
-#: Largest group, as a share of all images: features that more images have in common, empty ones for
-#: example, do not tell images apart.
+DIRECTIONS = 8
+#: Mean number of images within the limit in these directions from which on all pairs are compared.
+MAX_CANDIDATES_PER_IMAGE = 100
+#: Share of all images. Features that more images have in common, empty ones say, tell nothing.
 MAX_GROUP_SHARE = 0.05
 
 
@@ -89,7 +85,7 @@ def _near_pairs(features: np.ndarray, most: int) -> np.ndarray:
     places = [min(k, len(centred) - 1) - 1 for k in (USUAL_NEIGHBOUR, FAR_NEIGHBOUR)]
     ordered = np.partition(squares, places, axis=1)[:, places].clip(0)
     usual, far = np.median(np.sqrt(ordered), axis=0)
-    limit = NEAR_DISTANCE * (far if far > 3 * usual else usual)
+    limit = NEAR_DISTANCE_RATIO * (far if far > 3 * usual else usual)
     # A crowd has as many pairs as its size squared: images near to one in it are left out.
     near = squares < (0.9 * limit) ** 2
     kept = np.flatnonzero(~near[near.sum(axis=1) >= most].any(axis=0))

@@ -129,11 +129,9 @@ def accuracy_rows(accuracies: Sequence[Accuracy]) -> list[list[str]]:
     """A table of text, header first."""
     rows = [["accuracy on", "images", "labels as given", "new labels"]]
     for accuracy in accuracies:
-        shares = (
-            "" if share is None else f"{100 * share:.1f}"
-            for share in (accuracy.before, accuracy.after)
-        )
-        rows.append([accuracy.of, f"{accuracy.number:,}", *shares])
+        before = "" if accuracy.before is None else f"{100 * accuracy.before:.1f}"
+        after = f"{100 * accuracy.after:.1f}"
+        rows.append([accuracy.of, f"{accuracy.number:,}", before, after])
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Labels that are updated with the given ones as evidence, and a prior that follows them."""
+"""Label update with the given labels as evidence, and a prior that follows the labels."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from chainer import training
 from chainer_jo.method.soft_labels import LabelStore
 from chainer_jo.relabel import label_noise
 
-#: Steps of EM in one update; the next update goes on from where they end.
+#: Steps of EM in one update; the next update starts from the T of the last one.
 STEPS = 5
 #: Least prior probability of a class: L_p (eq. 10) compares with it.
 LEAST_PRIOR = 1e-3
 
 
 class PosteriorLabels(LabelStore):
-    """Labels y_i = p(true | x_i, given label), by the mean of past epochs' probabilities for
+    """Soft labels y_i = p(true | x_i, given label), with the mean of past epochs' probabilities for
     p(true | x_i) and the noise transition matrix T that is estimated with them.
 
     ``eq:soft`` forgets the label that an image came with; it is the case of a T whose rows are all
@@ -49,8 +49,7 @@ class PosteriorLabels(LabelStore):
 
 
 def prior_of(labels):
-    """The mean (..., c) of labels (n, ..., c), kept positive, as `JointObjective` wants its
-    prior."""
+    """Mean (..., c) of labels (n, ..., c), kept positive, as the prior of `JointObjective`."""
     mean = labels.mean(axis=0).clip(LEAST_PRIOR)
     return mean / mean.sum(axis=-1, keepdims=True)
 
@@ -62,7 +61,7 @@ class PriorUpdate(training.Extension):
 
     Parameters
     ----------
-    start : that of `LabelUpdate`, which has to have run before.
+    start : epoch of the first `LabelUpdate`, which runs before this extension.
     """
 
     trigger = 1, "epoch"

@@ -1,5 +1,5 @@
-"""A network that has been trained on corrected labels, or several whose probabilities are averaged,
-with all that it takes to use them."""
+"""Networks trained on corrected labels, whose probabilities are averaged, with their normalisation:
+``model.npz``."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TrainedNetwork:
-    """One network or several alike, their classes, and how their input has to look.
+    """An ensemble of one network or more, its classes and the form of its input.
 
     Attributes
     ----------
     about : JSON values: ``classes``, names; and either ``features``, the length of feature
-        vectors, with ``hidden`` units; or ``resize`` and ``crop`` in pixels, with ``units`` and
+        vectors, and ``hidden`` units; or ``resize`` and ``crop`` in pixels, with ``units`` and
         ``widths`` of `PreActResNet` or the ``variant`` of `ResNet50`.
-    members : whose probabilities are averaged.
+    members : networks whose probabilities are averaged.
     """
 
     about: dict
@@ -86,11 +86,11 @@ class TrainedNetwork:
 
     @classmethod
     def load(cls, folder: Path) -> TrainedNetwork:
-        """What `save` wrote. Raises UserError if there is none, or it is damaged."""
+        """Reads the file of `save`. Raises UserError if it is missing or damaged."""
         path = folder / MODEL
         if not path.exists():
-            what = f"no {MODEL}" if folder.is_dir() else "no such folder"
-            raise UserError(f"network {str(folder)!r}: {what}, expected {_WRITTEN}")
+            missing = f"no {MODEL}" if folder.is_dir() else "no such folder"
+            raise UserError(f"network {str(folder)!r}: {missing}, expected {_WRITTEN}")
         with files.expected(path, _WRITTEN):
             with files.open_npz(path) as archive:
                 arrays = {name: archive[name] for name in archive.files}
@@ -131,7 +131,7 @@ class TrainedNetwork:
         return _mean(self._networks(), inputs)
 
     def _prepare(self, pixels: np.ndarray, member: int, network: chainer.Link) -> np.ndarray:
-        """uint8 (b, h, w, 3) as one of the networks wants them."""
+        """Network input, normalised, of pixels uint8 (b, h, w, 3)."""
         if "variant" not in self.about:
             mean = self.members[member].normalisation["mean"]
             return augmentation.normalise(pixels, mean).transpose(0, 3, 1, 2)
@@ -146,7 +146,7 @@ class TrainedNetwork:
 
 
 def _mean(networks: Sequence[chainer.Link], inputs: Iterable[np.ndarray]) -> np.ndarray:
-    """The mean of what networks say, each of its own input of the same images."""
+    """Mean probabilities of networks, each with its own input of the same images."""
     return np.mean([_predict(*each) for each in zip(networks, inputs, strict=True)], axis=0)
 
 
@@ -157,7 +157,7 @@ def _predict(network: chainer.Link, x: np.ndarray) -> np.ndarray:
 
 
 def untrained(about: dict) -> chainer.Link:
-    """One network of those that `TrainedNetwork.about` tells of."""
+    """A network as `TrainedNetwork.about` describes, with random weights."""
     classes = len(about["classes"])
     if "features" in about:
         return FeatureNetwork(about["features"], classes, about["hidden"])
