@@ -13,6 +13,7 @@ from chainer_jo.errors import UserError
 from chainer_jo.relabel import label_errors
 from chainer_jo.relabel.label_errors import ClassNames, LabelErrors
 
+#: Largest usable magnitude of a number; see `unusable`.
 LARGEST = 1e14
 EXPECTED_NAMES = "expected class_names, the classes that the columns stand for"
 UNUSABLE = f"numbers that are not finite, or beyond {LARGEST:g}"

@@ -24,7 +24,7 @@ from chainer_jo.relabel.training import Recipe
 
 
 class ByFeatures(Relabeller):
-    """Trains small networks on features: steps too short to gain from a GPU or other processes."""
+    """Trains small networks on features; steps this short gain nothing from GPUs or processes."""
 
     def __init__(self, flags: argparse.Namespace) -> None:
         self.flags = flags

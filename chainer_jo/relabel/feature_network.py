@@ -42,8 +42,8 @@ class FeatureNetwork(chainer.Chain):
             self.dense = L.Linear(hidden, num_classes, initialW=initializers.LeCunNormal(rng=rng))
 
     def forward(self, x: Variable) -> Variable:
-        """Maps features (n, d) float32 to logits (n, num_classes) float32; of k networks `beside`
-        each other, (n, k, d) to (n, k, num_classes). Batch normalisation is that of
+        """Maps features (n, d) float32 to logits (n, num_classes) float32; of k networks side by
+        side, (n, k, d) to (n, k, num_classes). Batch normalisation is that of
         `batch_norm_relu`: with the batch's statistics in training, which updates the running ones
         in place, and with the running ones otherwise."""
         bn, train = self.bn, chainer.config.train
@@ -58,7 +58,7 @@ class FeatureNetwork(chainer.Chain):
         return y
 
     @staticmethod
-    def beside(networks: Sequence[FeatureNetwork]) -> FeatureNetwork:
+    def stacked(networks: Sequence[FeatureNetwork]) -> FeatureNetwork:
         """Copies k networks of one shape into one, whose arrays have k as their first axis: its
         step takes little longer than a step of one network."""
         together = networks[0].copy(mode="copy")

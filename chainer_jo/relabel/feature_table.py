@@ -17,7 +17,7 @@ from chainer_jo.relabel.arrays import UNUSABLE, unusable
 from chainer_jo.relabel.labelled_images import LabelledImages
 
 #: Norm from which on a row is noted, relative to the median of all rows.
-FAR = 100
+FAR_NORM_RATIO = 100
 _log = logging.getLogger(__name__)
 
 
@@ -118,11 +118,13 @@ def _in_order(file: str | Path, images: LabelledImages, kind: str) -> np.ndarray
 def _note_far_rows(where: str, features: np.ndarray, images: LabelledImages) -> None:
     """Warns of outliers: one scale divides all rows, so that one outlier makes all others equal."""
     norms = np.sqrt(np.einsum("nd,nd->n", features, features, dtype=np.float64))
-    far = np.flatnonzero(norms > FAR * np.median(norms))
+    far = np.flatnonzero(norms > FAR_NORM_RATIO * np.median(norms))
     if len(far) and np.median(norms):
         notes = Problems()
         for i in far:
-            notes.add(f"numbers more than {FAR} times as large as usual", images.show(int(i)))
+            notes.add(
+                f"numbers more than {FAR_NORM_RATIO} times as large as usual", images.show(int(i))
+            )
         _log.warning("%s: %s", where, notes.lines()[0])
 
 

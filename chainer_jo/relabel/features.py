@@ -71,12 +71,12 @@ class FeatureSet:
         return len(self.values)
 
     def network(
-        self, num_classes: int, rngs: Sequence[np.random.RandomState], beside: bool
+        self, num_classes: int, rngs: Sequence[np.random.RandomState], stacked: bool
     ) -> FeatureNetwork:
         """Fresh networks side by side, one for each source of weights; or the first alone."""
         d = self.values.shape[1]
         networks = [FeatureNetwork(d, num_classes, HIDDEN, rng) for rng in rngs]
-        return FeatureNetwork.beside(networks) if beside else networks[0]
+        return FeatureNetwork.stacked(networks) if stacked else networks[0]
 
     def inputs(self, rows: np.ndarray) -> FeatureInput:
         """Network input of some rows; see `FeatureInput.of`."""

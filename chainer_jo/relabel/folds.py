@@ -22,11 +22,8 @@ def folds(
     seed : of the division; further numbers tell several divisions of one seed apart.
     groups : rows of duplicates, which go to the fold of the first of them.
 
-    Raises
-    ------
-    UserError
-        for fewer than two folds, fewer than two images a fold, fewer groups and single images than
-        folds, or no two images of a class.
+    Raises UserError for fewer than two folds, fewer than two images a fold, fewer groups and single
+    images than folds, or no two images of a class.
     """
     n = len(given)
     if number < 2 or n < 2 * number:

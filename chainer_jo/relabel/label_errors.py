@@ -73,7 +73,7 @@ class LabelErrors:
 
     @cached_property
     def network(self) -> np.ndarray:
-        """The network's own opinion, int (n,): its likeliest class, whatever label was given."""
+        """The network's likeliest class, int (n,), before the given label counts as evidence."""
         return self.predicted.argmax(axis=1)
 
     @cached_property

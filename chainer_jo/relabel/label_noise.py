@@ -110,8 +110,8 @@ def _maximise(
     iterations: int,
     prior: np.ndarray | None = None,
 ) -> tuple[np.ndarray, float]:
-    """EM; T and, before its last step, what it maximises: the mean log likelihood, and that of the
-    prior's labels."""
+    """Runs EM; returns T and the objective before its last step: the mean log likelihood, with the
+    labels of the prior."""
     n, c = sum(map(len, groups)), len(groups)
     prior = np.full((c, c), 1 / c) if prior is None else prior
     last = -np.inf

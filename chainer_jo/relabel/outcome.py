@@ -17,7 +17,7 @@ from chainer_jo.report.words import counted
 from chainer_jo.runs.experiment import Experiment
 
 #: Least certain difference of two accuracies, in standard errors.
-CERTAIN = 2.0
+CERTAIN_STANDARD_ERRORS = 2.0
 #: Rows of the tables: classes in the terminal, pairs of confused classes.
 MOST_CLASSES, MOST_CONFUSED = 10, 10
 #: Least entry of the transition matrix that is shown.
@@ -44,8 +44,8 @@ class Relabeller(ABC):
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Test accuracies, in [0, 1], of a network trained on the given labels, if there is one, and of
-    one trained on the new labels, on ``number`` images with correct labels."""
+    """Accuracies, in [0, 1], on ``number`` images of the held-out set ``of``: of a network trained
+    on the given labels, if there is one, and of a network trained on the new labels."""
 
     of: str
     number: int
@@ -116,7 +116,7 @@ def doubt(accuracies: Sequence[Accuracy]) -> str:
         n, shares = accuracy.number, (accuracy.before, accuracy.after)
         before, after = ((n * share + 1) / (n + 2) for share in shares)
         error = math.sqrt((before * (1 - before) + after * (1 - after)) / (n + 2))
-        if before - after > CERTAIN * error:
+        if before - after > CERTAIN_STANDARD_ERRORS * error:
             return (
                 f"The new labels are likely worse than those given: a network trained on them "
                 f"reaches {percent(accuracy.after)} instead of {percent(accuracy.before)} on "

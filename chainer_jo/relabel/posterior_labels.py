@@ -9,7 +9,7 @@ from chainer_jo.method.soft_labels import LabelStore
 from chainer_jo.relabel import label_noise
 
 #: Steps of EM in one update; the next update starts from the T of the last one.
-STEPS = 5
+EM_STEPS = 5
 #: Least prior probability of a class: L_p (eq. 10) compares with it.
 LEAST_PRIOR = 1e-3
 
@@ -43,7 +43,7 @@ class PosteriorLabels(LabelStore):
             every = slice(None), *network
             s, given, transition = mean[every], self.given[every], self.transition[network]
             start = transition if transition.any() else None
-            transition[...] = label_noise.estimate_transition(s, given, start, STEPS)
+            transition[...] = label_noise.estimate_transition(s, given, start, EM_STEPS)
             labels[every] = label_noise.posterior(s, given, transition)
         self.labels[...] = labels
 

@@ -27,14 +27,14 @@ from chainer_jo.relabel.features import FeatureInput
 from chainer_jo.relabel.results_folder import MODEL
 
 #: Images per forward pass.
-IMAGES = 100
+IMAGES_PER_PASS = 100
 CPU = chainer.get_device("@numpy")
 _WRITTEN = "the folder that chainer-jo relabel wrote"
 _ABOUT, _WEIGHTS, _NORMALISATION = "about", "weights/", "look/"
 
 
 class Member(NamedTuple):
-    """One network.
+    """Weights and normalisation of one network.
 
     Attributes
     ----------
@@ -114,8 +114,8 @@ class TrainedNetwork:
         for network in networks:
             network.to_device(device)
         with ThreadPoolExecutor(usable_cores()) as pool:
-            for start in range(0, len(paths), IMAGES):
-                part = paths[start : start + IMAGES]
+            for start in range(0, len(paths), IMAGES_PER_PASS):
+                part = paths[start : start + IMAGES_PER_PASS]
                 pixels = list(pool.map(lambda path: decode(path, resize, crop), part))
                 inputs = (
                     self._prepare(np.stack(pixels), i, networks[i]) for i in range(len(networks))

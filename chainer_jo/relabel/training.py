@@ -30,14 +30,14 @@ from chainer_jo.relabel.near_duplicates import near_duplicates
 from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
 
 #: Images per forward pass in test mode.
-ROWS = 1000
+IMAGES_PER_PASS = 1000
 #: Most images per batch, least number of batches in an epoch; see `batch_size`.
 LARGEST_BATCH, FEWEST_BATCHES = 512, 12
 #: Least images per batch: statistics of fewer are too noisy for batch normalisation.
 SMALLEST_BATCH = 16
-#: Seeds that probabilities are averaged over: SEEDS; MANY_SEEDS for fewer images than FEW, where
+#: Seeds that probabilities are averaged over: SEEDS; MANY_SEEDS for less than FEW_IMAGES, where
 #: probabilities depend much on the division into folds.
-SEEDS, MANY_SEEDS, FEW = 3, 10, 1000
+SEEDS, MANY_SEEDS, FEW_IMAGES = 3, 10, 1000
 #: Most numbers in the labels of networks that are trained side by side.
 LARGEST_LABELS = 2**22
 
@@ -83,7 +83,7 @@ class Recipe:
 
     def number_of_seeds(self, n: int) -> int:
         """Number of seeds that probabilities of n images are averaged over."""
-        return self.seeds or (SEEDS if n >= FEW else MANY_SEEDS)
+        return self.seeds or (SEEDS if n >= FEW_IMAGES else MANY_SEEDS)
 
 
 def batch_size(n: int, largest: int, fewest_batches: int) -> int:
@@ -141,8 +141,9 @@ class MeanPrediction(training.Extension):
 
 def predict(model: Classifier, inputs: FeatureInput) -> np.ndarray:
     """Class probabilities (n, c) float32."""
-    parts = (slice(start, start + ROWS) for start in range(0, len(inputs), ROWS))
-    return np.concatenate([model.predict(inputs.plain(part)) for part in parts])
+    starts = range(0, len(inputs), IMAGES_PER_PASS)
+    parts = (inputs.plain(slice(start, start + IMAGES_PER_PASS)) for start in starts)
+    return np.concatenate([model.predict(part) for part in parts])
 
 
 @configured()
@@ -259,17 +260,14 @@ def out_of_fold(
     groups : rows of duplicates; see `folds`.
     progress : called with the number of epochs done, and of all.
 
-    Raises
-    ------
-    UserError
-        for fewer than two images per fold, or fewer than two folds.
+    Raises UserError for fewer than two folds, or two images per fold.
     """
     n = len(data)
     number = recipe.number_of_seeds(n)
     divided = [folds(given, recipe.folds, (seed, k), groups) for k in range(number)]
     networks = [(k, part) for k in range(number) for part in range(recipe.folds)]
-    beside = max(1, LARGEST_LABELS // (n * num_classes))
-    total, done = -(-len(networks) // beside) * recipe.epochs, 0
+    at_a_time = max(1, LARGEST_LABELS // (n * num_classes))
+    total, done = -(-len(networks) // at_a_time) * recipe.epochs, 0
 
     def on_epoch() -> None:
         nonlocal done
@@ -277,20 +275,20 @@ def out_of_fold(
         progress(done, total)
 
     mean = np.zeros((n, num_classes), np.float32)
-    for first in range(0, len(networks), beside):
-        some = networks[first : first + beside]
-        rows = _beside([np.flatnonzero(divided[k] != part) for k, part in some])
+    for first in range(0, len(networks), at_a_time):
+        some = networks[first : first + at_a_time]
+        rows = _stacked([np.flatnonzero(divided[k] != part) for k, part in some])
         others = [np.flatnonzero(divided[k] == part) for k, part in some]
         numbers = range(first, first + len(some))
         probabilities = first_step(
-            data, rows, given[rows], _beside(others), num_classes, recipe, seed, numbers, on_epoch
+            data, rows, given[rows], _stacked(others), num_classes, recipe, seed, numbers, on_epoch
         )
         for of_network, unseen in zip(probabilities.swapaxes(0, 1), others, strict=True):
             mean[unseen] += of_network[: len(unseen)] / np.float32(number)
     return mean
 
 
-def _beside(rows: Sequence[np.ndarray]) -> np.ndarray:
+def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
     """One array (m, k) of k arrays; shorter ones are repeated from their start."""
     return np.stack([np.resize(each, max(map(len, rows))) for each in rows], axis=1)
 
@@ -307,7 +305,7 @@ def _trainer(
     seed, step, *numbers = draws
     n, num_classes = len(rows), labels.labels.shape[-1]
     rngs = [seeds.random_state(seed, "weights", step, number) for number in numbers]
-    network = data.network(num_classes, rngs, beside=rows.ndim == 2)
+    network = data.network(num_classes, rngs, stacked=rows.ndim == 2)
     prior = np.full(num_classes, 1 / num_classes)
     if recipe.prior == "labels":
         prior = prior_of(labels.labels)
