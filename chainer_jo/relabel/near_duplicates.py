@@ -8,7 +8,7 @@ Near duplicates, in the distances of features:
                copy; of every image, in a set with copies)
     far      = the same for the 25th; if far > 3 usual, the 5th is a copy as well: usual = far
     limit    = 0.2 usual
-    crowded  = images near to one of the sample that has too many neighbours within the limit
+    crowded  = images near to one of the sample that has too many neighbours (within 0.9 limit)
     pairs    = pairs of the others within the limit in the 8 principal directions of the sample,
                then in all dimensions
     groups   = connected components of the pairs, except too large ones
