@@ -67,7 +67,7 @@ def measure(features: np.ndarray, given: np.ndarray, true: np.ndarray, seed: int
             data = FeatureSet(features, given)
         errors = training.judge(data, given, classes, training.Recipe(), seed)
         found[name] = {"right": float((errors.new == true).mean()), "doubt": bool(errors.doubt)}
-    standardised = bool(FeatureSet(features, given).look[1].ndim)
+    standardised = bool(FeatureSet(features, given).normalisation[1].ndim)
     return {**found, "chosen": list(SCALINGS)[standardised]}
 
 

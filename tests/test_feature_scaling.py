@@ -49,7 +49,7 @@ def test_columns_of_noise_stay_small(blobs):
     features, _, given = blobs
     noise = np.random.default_rng(1).normal(size=(120, 60)) * 0.05
     data = FeatureSet(np.concatenate([features, noise], axis=1), given)
-    assert data.look[1].shape == ()
+    assert data.normalisation[1].shape == ()
 
 
 def test_the_command_says_how_features_are_scaled(wine, tmp_path, capsys):
@@ -71,7 +71,7 @@ def test_standardised_columns(wine):
     data = FeatureSet(features, given)
     np.testing.assert_allclose(data.values[:, :13].mean(axis=0), 0, atol=1e-6)
     np.testing.assert_allclose(data.values[:, :13].std(axis=0), 1, atol=1e-6)
-    other = FeatureInput(features + 1, *data.look).values
+    other = FeatureInput(features + 1, *data.normalisation).values
     assert not data.values[:, 13].any() and not other[:, 13].any(), "a constant says nothing"
 
 
@@ -97,7 +97,7 @@ def test_offsets_and_units_change_nothing(change, blobs):
 def test_float32_features_in_one_scale_are_as_ever(blobs):
     features, _, given = (each.astype(np.float32) for each in blobs)
     data = FeatureSet(features, given.astype(int))
-    mean, scale = data.look
+    mean, scale = data.normalisation
     assert mean.dtype == scale.dtype == np.float32
     assert scale == np.float32(np.sqrt(features.var(axis=0, dtype=np.float64).mean()))
     np.testing.assert_array_equal(data.values, (features - mean) / scale)
@@ -113,7 +113,7 @@ def test_a_network_file_has_one_scale_or_one_for_each_column(wine, tmp_path):
     features, _, given = wine
     about = {"classes": ["a", "b", "c"], "features": 13, "hidden": HIDDEN}
     network = FeatureNetwork(13, 3, HIDDEN, np.random.RandomState(0))
-    mean, scale = FeatureSet(features, given).look
+    mean, scale = FeatureSet(features, given).normalisation
     before = mean.astype(np.float32), np.float32(300)  # as files have it that were written before
     for look in ((mean, scale), before):
         member = Member.of(network, dict(zip(("mean", "scale"), look, strict=True)))

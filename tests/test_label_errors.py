@@ -11,8 +11,9 @@ from chainer_jo.method import noise
 from chainer_jo.method.objectives import JointObjective
 from chainer_jo.relabel import label_noise, training
 from chainer_jo.relabel.features import FeatureSet
-from chainer_jo.relabel.folds import _near_pairs, folds, near_duplicates, same_files
+from chainer_jo.relabel.folds import folds
 from chainer_jo.relabel.label_errors import COLUMNS, LabelErrors, best_threshold, find_label_errors
+from chainer_jo.relabel.near_duplicates import _near_pairs, near_duplicates, same_files
 from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate
 from chainer_jo.relabel.training import Recipe
 
@@ -77,7 +78,7 @@ def test_labels_are_updated_once_it_has_been_quiet_and_the_last_are_averaged(mon
 
         def note(trainer):
             changed = not np.isin(store.labels, (0, 1)).all()
-            epochs[trainer.updater.epoch] = changed, mean.probabilities is not None
+            epochs[trainer.updater.epoch] = changed, mean.probabilities.ndim > 0
 
         trainer.extend(note, name="note", trigger=(1, "epoch"), priority=-1)
         usual(trainer)
@@ -109,7 +110,7 @@ def test_errors_are_found_and_mended(kind, rate):
     assert errors.probability_given.shape == given.shape
     np.testing.assert_array_equal(errors.changed, errors.new != given)
     expected = noise.transition_matrix(rate, C, PAIRS if kind == "asymmetric" else None)
-    np.testing.assert_allclose(errors.confusion, expected, atol=0.12)
+    np.testing.assert_allclose(errors.transition, expected, atol=0.12)
 
 
 @pytest.mark.parametrize(
@@ -171,10 +172,10 @@ def test_labels_of_which_most_are_exchanged_are_foretold_through_the_noise():
     given = np.concatenate(
         [np.repeat([1, 0], [300, 200]), np.repeat([0, 1], [300, 200]), true[1000:]]
     )
-    predicted, confusion = np.full((1100, 3), 0.05), np.eye(3)
+    predicted, transition = np.full((1100, 3), 0.05), np.eye(3)
     predicted[np.arange(1100), true] = 0.9
-    confusion[:2, :2] = [[0.4, 0.6], [0.6, 0.4]]
-    assert LabelErrors("abc", given, np.eye(3)[true], predicted, None, confusion).doubt == ""
+    transition[:2, :2] = [[0.4, 0.6], [0.6, 0.4]]
+    assert LabelErrors("abc", given, np.eye(3)[true], predicted, None, transition).doubt == ""
 
 
 def test_a_class_of_which_hardly_anything_is_left_is_named():
@@ -204,7 +205,7 @@ def test_a_rare_class_borrows_from_the_average():
     s = np.full((600, 3), 0.1)
     s[np.arange(600), np.where(true == 2, rng.integers(0, 3, 600), true)] = 0.8
     given = noise.symmetric(true.astype(np.int32), 0.3, 3, rng)
-    alone = label_noise.estimate_confusion(s, given)
+    alone = label_noise.estimate_transition(s, given)
     _, shared = label_noise.calibrate(s, given)
     assert abs(shared[2, 2] - 0.8) < abs(alone[2, 2] - 0.8)
     np.testing.assert_allclose(shared.sum(axis=1), 1)
@@ -358,7 +359,7 @@ def test_labels_are_the_posterior_of_the_mean():
         labels.write(np.arange(30), rng.dirichlet(np.ones(C), 30).astype(np.float32))
         labels.end_epoch()
         labels.update()
-    expected = label_noise.posterior(labels.mean_probabilities(), labels.given, labels.confusion)
+    expected = label_noise.posterior(labels.mean_probabilities(), labels.given, labels.transition)
     np.testing.assert_array_equal(labels.labels, expected)
     assert labels.labels.dtype == np.float32
 

@@ -1,4 +1,4 @@
-"""Confusion, posterior and calibration against what the noise was, and against plain formulas."""
+"""Transition matrix, posterior and calibration, against the noise and against plain formulas."""
 
 import numpy as np
 import pytest
@@ -24,9 +24,9 @@ NOISES = [("symmetric", 0.2), ("symmetric", 0.6), ("asymmetric", 0.2), ("asymmet
 
 
 @pytest.mark.parametrize("kind,rate", NOISES)
-def test_confusion_is_that_of_the_noise(kind, rate):
+def test_the_transition_matrix_is_that_of_the_noise(kind, rate):
     s, true = truth()
-    found = label_noise.estimate_confusion(s, given_labels(true, kind, rate))
+    found = label_noise.estimate_transition(s, given_labels(true, kind, rate))
     expected = noise.transition_matrix(rate, C, PAIRS if kind == "asymmetric" else None)
     np.testing.assert_allclose(found.sum(axis=1), 1)
     np.testing.assert_allclose(found, expected, atol=0.04)
@@ -43,7 +43,7 @@ def test_an_iteration_is_one_of_em(iterations):
             joint = s[i] * expected[:, given[i]]
             counts[:, given[i]] += joint / joint.sum()
         expected = counts / counts.sum(axis=1, keepdims=True)
-    found = label_noise.estimate_confusion(s, given, iterations=iterations)
+    found = label_noise.estimate_transition(s, given, iterations=iterations)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
@@ -51,7 +51,7 @@ def test_no_row_of_a_class_that_nothing_is_of_is_lost():
     s, true = truth()
     s[:, 3] = 0
     s /= s.sum(axis=1, keepdims=True)
-    found = label_noise.estimate_confusion(s, given_labels(true, "symmetric", 0.2))
+    found = label_noise.estimate_transition(s, given_labels(true, "symmetric", 0.2))
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found[3], 1 / C)
 
@@ -70,16 +70,16 @@ def test_calibration_undoes_a_power(kind, rate, exponent):
     s, true = truth()
     powers = s ** (1 / exponent)
     powers /= powers.sum(axis=1, keepdims=True)
-    found, confusion = label_noise.calibrate(powers, given_labels(true, kind, rate))
+    found, transition = label_noise.calibrate(powers, given_labels(true, kind, rate))
     np.testing.assert_allclose(found, s, atol=0.05)
     expected = noise.transition_matrix(rate, C, PAIRS if kind == "asymmetric" else None)
-    np.testing.assert_allclose(confusion, expected, atol=0.06)
+    np.testing.assert_allclose(transition, expected, atol=0.06)
 
 
 def test_probabilities_of_zero_are_no_obstacle():
     given = np.array([0, 1, 1, 0, 1])
     s = np.eye(2, dtype=np.float32)[[0, 0, 1, 1, 0]]
-    found, confusion = label_noise.calibrate(s, given)
-    likely = label_noise.posterior(found, given, confusion)
+    found, transition = label_noise.calibrate(s, given)
+    likely = label_noise.posterior(found, given, transition)
     assert np.isfinite(likely).all()
     np.testing.assert_allclose(likely.sum(axis=1), 1)

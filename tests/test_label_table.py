@@ -153,6 +153,12 @@ def test_all_damage_is_named_at_once_and_briefly(file):
     assert len(message) < 500
 
 
+def test_a_name_in_the_header_that_goes_on_in_the_next_line(file):
+    file.write_text('path,"label\nx"\na.png,b\n')
+    with pytest.raises(UserError, match=r"the header is \['path', 'label\\nx'\], expected columns"):
+        label_table.read(file)
+
+
 def test_no_file(tmp_path):
     with pytest.raises(UserError, match="none.csv': No such file"):
         label_table.read(tmp_path / "none.csv")

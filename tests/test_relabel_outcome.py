@@ -5,7 +5,13 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from chainer_jo.relabel.corrected_labels import ByEye, CorrectedLabels, Scores, Z, drawn_to_judge
+from chainer_jo.relabel.corrected_labels import (
+    AuditResult,
+    CorrectedLabels,
+    Scores,
+    Z,
+    drawn_to_judge,
+)
 from chainer_jo.relabel.label_errors import LabelErrors
 from chainer_jo.relabel.outcome import Accuracy, doubt
 
@@ -56,16 +62,16 @@ def test_the_interval_has_the_shares_that_a_score_test_does_not_reject(judged, w
     def beyond(share):
         return (found - share) ** 2 - Z**2 * share * (1 - share) / judged
 
-    low, high = ByEye(judged, wrong).interval
+    low, high = AuditResult(judged, wrong).interval
     assert low == pytest.approx(brentq(beyond, 0, found - 1e-6) if wrong else 0)
     assert high == pytest.approx(brentq(beyond, found + 1e-6, 1) if wrong < judged else 1)
 
 
 def test_more_errors_than_were_estimated_are_said_to_follow_the_looks():
-    words = ByEye(50, 20).in_words(0.001)
+    words = AuditResult(50, 20).in_words(0.001)
     assert "20 of 50 labels drawn at random are wrong, 40.0 % (95 %: 27.6 to 53.8 %)" in words
     assert "estimated from the labels: 0.1 %" in words and "follow the looks" in words
-    assert "follow the looks" not in ByEye(50, 20).in_words(0.35)
+    assert "follow the looks" not in AuditResult(50, 20).in_words(0.35)
 
 
 @pytest.mark.parametrize(

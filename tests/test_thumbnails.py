@@ -41,4 +41,4 @@ def test_many_images_are_shown_smaller_but_none_larger_than_it_is():
     assert sides == sorted(sides, reverse=True) and sides[0] == 96 and sides[-1] == 24
     assert report.side_for(10, 8) == 8
     for number, side in zip((10, 10_000, 30_000), sides, strict=False):
-        assert number * side**2 * report.PER_PIXEL <= report.BYTES
+        assert number * side**2 * report.BYTES_PER_PIXEL <= report.MAX_BYTES

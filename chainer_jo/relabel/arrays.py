@@ -1,8 +1,8 @@
-"""Label errors of what people have in Python: arrays or a DataFrame in, a table out."""
+"""Label errors of arrays and DataFrames: the Python functions for everybody."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+from collections.abc import Sized
 from dataclasses import replace
 from typing import Any
 
@@ -11,15 +11,16 @@ import numpy as np
 from chainer_jo.data.labelled_data import by_value
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import label_errors
-from chainer_jo.relabel.label_errors import LabelErrors
+from chainer_jo.relabel.label_errors import ClassNames, LabelErrors
 
+#: Largest usable magnitude of a number; see `unusable`.
 LARGEST = 1e14
 EXPECTED_NAMES = "expected class_names, the classes that the columns stand for"
 UNUSABLE = f"numbers that are not finite, or beyond {LARGEST:g}"
 
 
 def find_label_errors(
-    probabilities: Any, labels: Any, class_names: Sequence[Any] | None = None
+    probabilities: Any, labels: Any, class_names: ClassNames | None = None
 ) -> LabelErrors:
     """Finds wrong labels by probabilities of any model that was not trained on them, out of fold of
     a cross validation, say. See `LabelErrors.table` for a table.
@@ -28,7 +29,7 @@ def find_label_errors(
     ----------
     probabilities : (n, c) numbers that are not negative, an array or a table (see `column_names`).
     labels : (n,) classes as given: integers, text or anything that can be sorted.
-    class_names : what the c columns stand for. By default the names of a table's columns; or
+    class_names : of the c columns. By default the names of a table's columns; or
         0 to c - 1, where labels are among them; or the labels' own classes, sorted.
 
     Raises
@@ -56,7 +57,7 @@ def relabel(features: Any, labels: Any, seed: int = 0, **settings: Any) -> Label
     features : (n, d) numbers, an array or a table (see `column_names`).
     labels : (n,) classes as given, of two kinds or more; or the name of the table's column that
         has them.
-    seed : of everything random.
+    seed : of folds, weights and data order.
     settings : fields of `training.Recipe`.
 
     Raises
@@ -75,8 +76,8 @@ def relabel(features: Any, labels: Any, seed: int = 0, **settings: Any) -> Label
 
 
 def training_arrays(features: Any, labels: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-    """What `relabel` takes as networks want it: a `FeatureSet`, labels int32 (n,), and the classes'
-    names."""
+    """The arguments of `relabel` as training takes them: a `FeatureSet`, labels int32 (n,), and the
+    names of the classes."""
     from chainer_jo.relabel.features import FeatureSet
 
     if np.isscalar(labels):
@@ -113,8 +114,8 @@ def matrix(name: str, values: Any) -> np.ndarray:
     """Numbers (rows, columns) float64, finite in float32."""
     array, columns, kind = _array(name, values), column_names(values), type(values).__name__
     if array.dtype.kind in "cmM" or array.ndim != 2 or 0 in array.shape:
-        found = f"{array.dtype} {array.shape} of a {kind}"
-        raise UserError(f"{name}: {found}, expected dense numbers (rows, one column or more)")
+        actual = f"{array.dtype} {array.shape} of a {kind}"
+        raise UserError(f"{name}: {actual}, expected dense numbers (rows, one column or more)")
     if columns is not None and columns.shape != array.shape[1:]:
         raise UserError(f"{name}: columns of a {kind} have no names, expected a DataFrame or array")
     try:
@@ -131,7 +132,7 @@ def matrix(name: str, values: Any) -> np.ndarray:
 
 
 def _array(name: str, values: Any) -> np.ndarray:
-    """What NumPy makes of values, whose own ``__array__`` may raise anything."""
+    """Values as an array of NumPy; their own ``__array__`` may raise anything."""
     try:
         return np.asarray(values)
     except Exception as error:
@@ -146,8 +147,8 @@ def _or_nan(value: Any) -> float:
 
 
 def unusable(numbers: np.ndarray) -> np.ndarray:
-    """The rows of (rows, columns) with numbers that nothing can be computed of in float32: the sum
-    of squares of a billion of those that can is finite."""
+    """Rows of (rows, columns) with numbers beyond `LARGEST` or not finite. The sum of squares of a
+    billion usable numbers is finite in float32."""
     return np.flatnonzero(~(np.abs(numbers) <= LARGEST).all(axis=1))
 
 
@@ -173,29 +174,29 @@ def _classes(name: str, values: Any, n: int, of: str) -> np.ndarray:
 
 
 def _names(
-    class_names: Sequence[Any] | None, columns: np.ndarray | None, given: np.ndarray, width: int
+    class_names: ClassNames | None, columns: np.ndarray | None, given: np.ndarray, width: int
 ) -> np.ndarray:
-    """What the columns stand for, (width,), each name once."""
-    found = np.unique(given)
-    numbered = given.dtype.kind in "iu" and found[0] >= 0 and found[-1] < width
+    """Class names (width,) of the columns, each once."""
+    classes = np.unique(given)
+    numbered = given.dtype.kind in "iu" and classes[0] >= 0 and classes[-1] < width
     if class_names is not None:
         names = _classes("class_names", class_names, width, "column")
-    elif columns is not None and set(found.tolist()) <= set(columns.tolist()):
+    elif columns is not None and set(classes.tolist()) <= set(columns.tolist()):
         names = columns
     elif (
         columns is None
         or np.array_equal(columns, np.arange(width))
-        or (numbered and not set(map(str, found)) & set(map(str, columns)))
+        or (numbered and not set(map(str, classes)) & set(map(str, columns)))
     ):
-        names = np.arange(width) if numbered else found
-        if found.dtype.kind == "U" and sorted(found.tolist(), key=by_value) != found.tolist():
-            shown = max(found.tolist(), key=by_value)
+        names = np.arange(width) if numbered else classes
+        if classes.dtype.kind == "U" and sorted(classes.tolist(), key=by_value) != classes.tolist():
+            shown = max(classes.tolist(), key=by_value)
             raise UserError(
                 f"probabilities: labels with numbers such as {shown!r} have more than one order, "
                 f"{EXPECTED_NAMES}"
             )
     else:
-        missing = next(name for name in found.tolist() if name not in columns)
+        missing = next(name for name in classes.tolist() if name not in columns)
         raise UserError(
             f"probabilities: labels such as {missing!r} are not among the columns "
             f"{columns.tolist()}, {EXPECTED_NAMES}"
@@ -221,17 +222,17 @@ def _encoded(given: np.ndarray, names: np.ndarray) -> np.ndarray:
 
 
 def common_index(*tables: Any) -> Any:
-    """The index of the first that has one, as tables of pandas have. A list has a method of that
-    name.
+    """The index of the first table that has one, as in pandas. A list has a method of that name.
 
-    Raises UserError if another has some of the same rows at other places: rows go by position.
+    Raises UserError if another table has some of the same rows in another order: rows go by
+    position.
     """
-    found = (getattr(table, "index", None) for table in tables)
-    indices = [index for index in found if index is not None and not callable(index)]
+    candidates = (getattr(table, "index", None) for table in tables)
+    indices = [index for index in candidates if index is not None and not callable(index)]
     for other in indices[1:]:
-        here, there = (list(map(repr, index.tolist())) for index in (indices[0], other))
-        if set(here) & set(there) and here[: len(there)] != there[: len(here)]:
-            a, b = next((a, b) for a, b in zip(here, there, strict=False) if a != b)
+        ours, theirs = (list(map(repr, index.tolist())) for index in (indices[0], other))
+        if set(ours) & set(theirs) and ours[: len(theirs)] != theirs[: len(ours)]:
+            a, b = next((a, b) for a, b in zip(ours, theirs, strict=False) if a != b)
             raise UserError(
                 f"labels: {b} in their index stands where the rows' index has {a}, expected the "
                 "same index, or arrays"

@@ -1,5 +1,5 @@
-"""Relabelling by what any model has said of the images, features or probabilities: seconds, in this
-process."""
+"""Relabelling by features or probabilities that any model has computed of the images: seconds, in
+this process."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from chainer_jo.relabel.feature_table import read_features, read_rows
 from chainer_jo.relabel.features import HIDDEN, FeatureSet
 from chainer_jo.relabel.label_errors import find_label_errors
 from chainer_jo.relabel.labelled_images import LabelledSets
-from chainer_jo.relabel.outcome import Outcome, accuracies_of
+from chainer_jo.relabel.outcome import Outcome, Relabeller, accuracies_of
 from chainer_jo.relabel.trained_network import Member, TrainedNetwork
 from chainer_jo.relabel.training import Recipe
 
 
-class ByFeatures:
-    """One invocation. A few thousand small steps gain nothing from a GPU or other processes."""
+class ByFeatures(Relabeller):
+    """Trains small networks on features; steps this short gain nothing from GPUs or processes."""
 
     def __init__(self, flags: argparse.Namespace) -> None:
         self.flags = flags
@@ -46,8 +46,7 @@ class ByFeatures:
 
     @property
     def about(self) -> dict[str, str]:
-        """How it is computed."""
-        recipe, (mean, scale) = self.recipe, self.data.look
+        recipe, (mean, scale) = self.recipe, self.data.normalisation
         own = ", each divided by its own standard deviation" if scale.ndim else ""
         return {
             "images": f"by {len(mean)} features each{own}: one hidden layer",
@@ -61,11 +60,9 @@ class ByFeatures:
         }
 
     def plan(self) -> None:
-        """Says what would be run."""
         print("seconds for thousands of images, minutes for hundreds of thousands")
 
     def work(self) -> Outcome:
-        """Everything."""
         images, data, recipe, seed = self.sets.train, self.data, self.recipe, self.flags.seed
         with threadpool_limits(self.flags.threads):
             bar = Progress("Training", "epochs", 1)
@@ -77,26 +74,28 @@ class ByFeatures:
             errors = training.judge(data, images.labels, images.class_names, recipe, seed, progress)
             bar.finish(bar.total)
             network = self._network(data, errors.probabilities.astype(np.float32))
-            networks = [None, network]
+            baseline = None
             if self.flags.baseline:
                 one_hot = np.eye(len(images.class_names), dtype=np.float32)[images.labels]
-                networks[0] = self._network(data, one_hot)
+                baseline = self._network(data, one_hot)
             accuracies = accuracies_of(
-                networks, self.sets.right, lambda each, use: each.of_features(self.others[use])
+                (baseline, network),
+                self.sets.right,
+                lambda each, use: each.of_features(self.others[use]),
             )
         return Outcome(CorrectedLabels(images, errors), network, accuracies, self.about)
 
     def _network(self, data: FeatureSet, labels: np.ndarray) -> TrainedNetwork:
-        """One trained on labels (n, c) of all images."""
+        """Network trained on labels (n, c) of all images."""
         network = training.second_step(data, labels, self.recipe, self.flags.seed)
-        classes, (mean, scale) = self.sets.class_names, data.look
+        classes, (mean, scale) = self.sets.class_names, data.normalisation
         about = {"classes": classes, "features": len(mean), "hidden": HIDDEN}
-        look = {"mean": mean, "scale": scale}
-        return TrainedNetwork(about, [Member.of(network.predictor, look)])
+        normalisation = {"mean": mean, "scale": scale}
+        return TrainedNetwork(about, [Member.of(network.predictor, normalisation)])
 
 
 def _check_paths(file: str, sets: LabelledSets) -> None:
-    """That no row is of images in two sets: paths are relative, each set's to its own folder."""
+    """Raises UserError if a path names images of two sets: it is relative to the set's folder."""
     if file.endswith(".npy") and sets.right:
         raise UserError(
             f"features {file!r}: an .npy has no paths, so its rows are of one set alone; expected "
@@ -112,8 +111,8 @@ def _check_paths(file: str, sets: LabelledSets) -> None:
                 )
 
 
-class ByProbabilities:
-    """One invocation; nothing is trained."""
+class ByProbabilities(Relabeller):
+    """Judges labels by given probabilities; nothing is trained."""
 
     def __init__(self, flags: argparse.Namespace) -> None:
         self.images = images = flags.own.sets.train
@@ -142,15 +141,12 @@ class ByProbabilities:
 
     @property
     def about(self) -> dict[str, str]:
-        """How it is computed."""
         return {"images": "by probabilities that came in; no network is trained"}
 
     def plan(self) -> None:
-        """Says what would be run."""
         print("nothing is trained")
 
     def work(self) -> Outcome:
-        """Everything."""
         images = self.images
         errors = find_label_errors(self.probabilities, images.labels, images.class_names)
         return Outcome(CorrectedLabels(images, errors), None, [], self.about)

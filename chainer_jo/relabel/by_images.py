@@ -1,5 +1,5 @@
-"""Relabelling by the images themselves: the paper's two steps, once for each part of the images
-that is left out of training, as runs that can be continued."""
+"""Relabelling by training on the images: the paper's two steps, once without each fold, as
+runs that can be resumed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from chainer_jo.engine.choice import choose_backend
 from chainer_jo.errors import UserError
 from chainer_jo.method import augmentation
 from chainer_jo.method.objectives import Classifier, JointObjective
+from chainer_jo.paper.settings import CLOTHING1M_SIDE
 from chainer_jo.relabel import own_data
 from chainer_jo.relabel.corrected_labels import CorrectedLabels
-from chainer_jo.relabel.folds import folds, same_files
+from chainer_jo.relabel.folds import folds
 from chainer_jo.relabel.label_errors import find_label_errors
-from chainer_jo.relabel.outcome import Outcome, accuracies_of
+from chainer_jo.relabel.near_duplicates import same_files
+from chainer_jo.relabel.outcome import Outcome, Relabeller, accuracies_of
 from chainer_jo.relabel.own_data import usual_size
 from chainer_jo.relabel.presets import FOLDS, large_images, small_images
 from chainer_jo.relabel.trained_network import Member, TrainedNetwork, untrained
@@ -42,12 +44,12 @@ from chainer_jo.runs.store import DONE_AGAIN, RunStore, without_digest
 
 _logger = logging.getLogger(__name__)
 
-#: Pixels of a side up to which images are learnt from scratch.
-SMALL = 64
+#: Largest side of images that are learnt from scratch, in pixels.
+MAX_SIDE = 64
 
 
-class ByImages:
-    """One invocation."""
+class ByImages(Relabeller):
+    """Trains networks on the images, each without one fold, which it then judges."""
 
     def __init__(self, flags: argparse.Namespace) -> None:
         self.flags = flags
@@ -64,15 +66,15 @@ class ByImages:
         spare_threads(flags, self.study.preset)
 
     def _side(self) -> int | None:
-        """Pixels of the images that are learnt from scratch; None for ResNet-50."""
+        """Pixels along a side of images that are learnt from scratch; None for ResNet-50."""
         size = self.flags.size
-        if size is not None and size > SMALL:
+        if size is not None and size > MAX_SIDE:
             raise UserError(
-                f"--size {size}: expected 8 to {SMALL} pixels, or for larger images "
+                f"--size {size}: expected 8 to {MAX_SIDE} pixels, or for larger images "
                 "--resnet50-weights FILE or --features FILE without --size"
             )
         side = size or usual_size(self.sets.train)
-        if side <= SMALL:
+        if side <= MAX_SIDE:
             if self.flags.weights:
                 _logger.warning(
                     "--resnet50-weights: not used, images of %d pixels are learnt from scratch",
@@ -87,7 +89,7 @@ class ByImages:
             return None
         raise UserError(
             f"data {self.flags.data!r}: images of about {side} pixels, which need "
-            f"--resnet50-weights FILE, --features FILE, or --size {SMALL} or less to shrink them"
+            f"--resnet50-weights FILE, --features FILE, or --size {MAX_SIDE} or less to shrink them"
         )
 
     def _study(self) -> Study:
@@ -96,38 +98,27 @@ class ByImages:
             preset = large_images(flags.weights, number, flags.epochs)
         else:
             preset = small_images(self.side, number, flags.epochs, flags.flip)
-        given = {
-            field: value
-            for field in ("alpha", "beta", "learning_rate")
-            if (value := getattr(flags, field)) is not None
-        }
         # Files of the same content make a part larger, and leave less than `number` to train on.
         fewest = len(self.parts) - int(np.bincount(self.parts).max())
-        preset = replace(
-            preset,
-            real_noise=replace(preset.real_noise, **given),
-            batch_size=min(preset.batch_size, fewest),
-        )
+        preset = replace(preset, batch_size=min(preset.batch_size, fewest))
         prior = "uniform" if flags.prior == "uniform" else None
         return Study(preset, own_data.NAME, seed=flags.seed, prior=prior)
 
     @functools.cached_property
     def parts(self) -> np.ndarray:
-        """The fold (n,) of each image; files of the same content are in one."""
+        """Fold (n,) of each image; files of the same content are in one."""
         labels = self.sets.train.labels
         return folds(labels, FOLDS, self.flags.seed, self.duplicates).astype(np.int8)
 
     @functools.cached_property
     def duplicates(self) -> list[np.ndarray]:
-        """Files of the same content."""
+        """Groups of files with the same content."""
         images = self.sets.train
         return same_files(images.files(), images.sizes)
 
     @property
     def about(self) -> dict[str, str]:
-        """How it is computed."""
         preset, (first, second) = self.study.preset, self.steps[0]
-        parameters, updates = preset.real_noise, first.relabelling
         others = {}
         if self.side is None:
             seen = (
@@ -139,24 +130,22 @@ class ByImages:
                 "features of them by any model (--features) take seconds, and find far more than a "
                 "network from scratch"
             )
-            stages = ", ".join(
-                f"{units} of {width}"
-                for units, width in zip(preset.network.units, preset.network.widths, strict=True)
-            )
+            sizes = zip(first.network.units, first.network.widths, strict=True)
+            stages = ", ".join(f"{units} of {width}" for units, width in sizes)
             seen = f"{self.side} x {self.side} pixels: PreAct ResNet, units and filters {stages}"
         return {
             "images": seen,
-            "training": f"{updates.stop} epochs with labels updated from epoch {updates.start} on, "
-            f"then {second.optimization.epochs} epochs on the new labels; without one part of "
+            "training": f"{first.optimization.epochs} epochs with labels updated from epoch "
+            f"{self.study.epochs(preset.first_step.start_epoch)} on, then "
+            f"{second.optimization.epochs} epochs on the new labels; without one part of "
             f"{FOLDS}, for each part; batches of {preset.batch_size}",
-            "settings": f"alpha {parameters.alpha:g}, beta {parameters.beta:g}, learning rate "
-            f"{parameters.learning_rate:g}",
+            "settings": f"alpha {first.alpha:g}, beta {first.beta:g}, learning rate "
+            f"{first.optimization.learning_rate:g}",
             "device": f"{self.flags.device}, {first.precision}",
             **others,
         }
 
     def plan(self) -> None:
-        """Says what would be run."""
         experiments = list(self.names)
         waiting = {*pending(experiments, self.store), *self._lost()}
         cost = self._cost(experiments)
@@ -170,10 +159,9 @@ class ByImages:
         )
 
     def work(self) -> Outcome | None:
-        """Everything; None if the time was up."""
         seen_later = [*self.sets.right.values(), *([self.sets.train] if self.side is None else [])]
         for images in seen_later:
-            own_data.check(images, self.study.preset.resize)
+            own_data.check(images, self.side or CLOTHING1M_SIDE)
         self.data = self.load()
         experiments = list(self.names)
         self._check_data(experiments)
@@ -184,7 +172,7 @@ class ByImages:
             return None
         self._check_data(experiments)  # another command may have been at work here as well
         for experiment in experiments:
-            if self.store.result(experiment)["state"] == "diverged":
+            if self.store.diverged(experiment):
                 raise UserError(
                     f"training diverged ({self.names[experiment]}, learning rate "
                     f"{experiment.optimization.learning_rate:g}), expected a smaller "
@@ -199,14 +187,13 @@ class ByImages:
         errors = find_label_errors(
             probabilities, images.labels, images.class_names, self.duplicates
         )
-        compared = [None, _together(networks)]
-        if self.baselines:
-            compared[0] = _together([self._network(experiment) for experiment in self.baselines])
+        baselines = [self._network(experiment) for experiment in self.baselines]
+        network = _together(networks)
         return Outcome(
             CorrectedLabels(images, errors),
-            compared[1],
+            network,
             accuracies_of(
-                compared,
+                (_together(baselines) if baselines else None, network),
                 self.sets.right,
                 lambda each, use: each.of_images(self.sets.right[use].files(), self.device),
             ),
@@ -228,26 +215,29 @@ class ByImages:
 
     @functools.cached_property
     def steps(self) -> list[tuple[Experiment, Experiment]]:
-        """Training with label updates (Section 4.1), and afresh on the labels that this ends with,
-        both without one part of the images, for each part."""
-        seconds = [study.joint(*REAL, 0) for study in self._studies]
-        return [(second.first_step, second) for second in seconds]
+        """First and second step (Section 4.1) of the paper without each fold: training with label
+        updates, and a fresh network on the final labels."""
+        given = {name: getattr(self.flags, name) for name in ("alpha", "beta", "learning_rate")}
+        return [
+            (study.first_step(*REAL, 0, **given), study.joint(*REAL, 0, **given))
+            for study in self._studies
+        ]
 
     @functools.cached_property
     def baselines(self) -> list[Experiment]:
-        """Networks on the labels as given, if they were asked for."""
+        """Networks on the labels as given, if the flag asks for them."""
         if not self.flags.baseline:
             return []
         return [study.baseline("cross_entropy", *REAL, 0) for study in self._studies]
 
     @property
     def _studies(self) -> list[Study]:
-        """Those without each part."""
+        """Studies, each without one fold."""
         return [replace(self.study, left_out=part) for part in range(FOLDS)]
 
     @functools.cached_property
     def names(self) -> dict[Experiment, str]:
-        """What runs are called."""
+        """Names of the runs."""
         names = {}
         for part, steps in enumerate(self.steps, 1):
             for experiment, name in zip(steps, ("new labels", "network on them"), strict=True):
@@ -257,8 +247,8 @@ class ByImages:
         return names
 
     def _lost(self) -> list[Experiment]:
-        """The finished runs whose weights are gone, which are read at the end; and the first steps
-        that these were trained on, if their labels are gone too."""
+        """Finished runs whose weights are gone, which are read at the end; and the first steps that
+        they were trained on, if their labels are gone too."""
         last = [*(second for _, second in self.steps), *self.baselines]
         lost = [
             experiment
@@ -272,7 +262,7 @@ class ByImages:
 
     @functools.cached_property
     def load(self):
-        """Gives the data, in this process and, as it can be sent there, in others."""
+        """Loads the data; can be pickled and called in other processes."""
         return functools.partial(self.flags.own.load, self.side, self.parts)
 
     def _run(self, experiments: Sequence[Experiment]) -> bool:
@@ -295,7 +285,7 @@ class ByImages:
 
     def _network(self, experiment: Experiment) -> TrainedNetwork:
         classes = self.sets.class_names
-        description, look = experiment.network, {}
+        description, normalisation = experiment.network, {}
         about = {"classes": classes, "resize": self.study.preset.resize}
         about["crop"] = self.study.preset.crop
         if description.weights:
@@ -303,17 +293,17 @@ class ByImages:
         else:
             about |= {"units": description.units, "widths": description.widths}
             trained_on = self.data.without(experiment.data.left_out).train
-            look = {"mean": augmentation.mean_image(trained_on.images)}
+            normalisation = {"mean": augmentation.mean_image(trained_on.images)}
         network, prior = untrained(about), np.full(len(classes), 1 / len(classes))
         model = Classifier(network, JointObjective(prior))
         path = self.store.folder(experiment) / "model.npz"
         # Chainer's own load_npz would unpickle whatever the file holds.
         with files.expected(path, f"it removed, {DONE_AGAIN}"), files.open_npz(path) as archive:
             serializers.NpzDeserializer(archive).load(model)
-        return TrainedNetwork(about, [Member.of(network, look)])
+        return TrainedNetwork(about, [Member.of(network, normalisation)])
 
     def _use_device(self) -> None:
-        """Images are classified there, at the end."""
+        """Selects the device and backend on which images are classified at the end."""
         self.device = device_of(self.flags.device)
         self.device.use()
         backend = choose_backend(self.device, self.study.preset.precision)

@@ -1,4 +1,4 @@
-"""Images in folders that are called as their classes are."""
+"""Images in class folders, whose names are the classes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chainer_jo.errors import UserError
 from chainer_jo.relabel.label_table import LabelTable
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
-#: Folders that are parts of a data set, in any case, and what they are used for.
+#: Names of the folders of a divided data set, in any case, and the use of each part.
 PARTS = {
     **dict.fromkeys(("train", "training"), "train"),
     **dict.fromkeys(("validation", "val", "valid"), "validation"),
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 def parts(root: Path) -> dict[str, str]:
-    """What the data set is divided into, {use: folder}, with a training part; otherwise nothing.
+    """Parts of a divided data set, {use: folder}, with a training part; else empty.
 
     A class may be called "train": with images directly in it, it is no part.
 
@@ -33,21 +33,21 @@ def parts(root: Path) -> dict[str, str]:
     folders = _names(root, folders=True)
     names = [name for name in folders if name.lower() in PARTS]
     names.sort(key=lambda name: [*PARTS].index(name.lower()))
-    found = {PARTS[name.lower()]: name for name in names}
+    folder_of = {PARTS[name.lower()]: name for name in names}
     classes = [n for n in names if any(map(_is_image, _names(root / n, folders=False)))]
-    if "train" in found and found["train"] not in classes:
-        if len(found) < len(names):
+    if "train" in folder_of and folder_of["train"] not in classes:
+        if len(folder_of) < len(names):
             raise UserError(f"images in {str(root)!r}: {', '.join(names)}, expected one of a kind")
         if beside := [f"{name}/" for name in folders if name not in names]:
             _note(root, beside, "as they are beside the parts of the set")
-        return found
-    if names and "train" not in found and not classes and len(names) == len(folders):
+        return folder_of
+    if names and "train" not in folder_of and not classes and len(names) == len(folders):
         raise UserError(f"images in {str(root)!r}: {', '.join(names)} alone, expected train/, too")
     return {}
 
 
 def images(root: Path, below: str = "") -> LabelTable:
-    """The images in ``root / below / <class> / ...``: their paths below `root`, and their classes.
+    """Images in ``root / below / <class> / ...``: their paths below `root`, and their classes.
 
     In the order of their names. Folders may be nested within a class; links are followed; what is
     hidden does not count. Other files are left out, which is logged. Classes are as in a
@@ -65,11 +65,11 @@ def images(root: Path, below: str = "") -> LabelTable:
     classes: list[str] = []
     others, above = _names(top, folders=False), (os.path.realpath(root), os.path.realpath(top))
     for name in _names(top, folders=True):
-        found = [*_files(top / name, f"{name}/", above)]
-        kept = [path for path in found if _is_image(path)]
+        all_files = [*_files(top / name, f"{name}/", above)]
+        kept = [path for path in all_files if _is_image(path)]
         paths += [prefix + path for path in kept]
         classes += [unicodedata.normalize("NFC", name.strip() or name)] * len(kept)
-        others += [path for path in found if not _is_image(path)] if kept else [f"{name}/"]
+        others += [path for path in all_files if not _is_image(path)] if kept else [f"{name}/"]
     if not paths:
         raise UserError(
             f"images in {str(top)!r}: none, expected folders of classes with images in them "
@@ -77,7 +77,7 @@ def images(root: Path, below: str = "") -> LabelTable:
         )
     if others:
         _note(top, others, "as they are no images in class folders")
-    return LabelTable(paths, classes, None, {})
+    return LabelTable(paths, classes, [], {})
 
 
 def _note(folder: Path, left_out: Sequence[str], why: str) -> None:
@@ -87,9 +87,9 @@ def _note(folder: Path, left_out: Sequence[str], why: str) -> None:
 
 
 def tables_in(folder: Path) -> str:
-    """What a user may have meant by a folder without classes, or of one: the tables in it."""
-    found = sorted(path.name for path in folder.glob("*.[ct]sv"))
-    return f", or one of the tables there: {', '.join(map(repr, found))}" if found else ""
+    """Hint for a message: the tables in a folder without classes, or with one, may be meant."""
+    names = sorted(path.name for path in folder.glob("*.[ct]sv"))
+    return f", or one of the tables there: {', '.join(map(repr, names))}" if names else ""
 
 
 def images_below(folder: Path) -> list[str]:
@@ -101,7 +101,7 @@ def images_below(folder: Path) -> list[str]:
 
 
 def is_utf8(name: str) -> bool:
-    """Whether the bytes of a file name are; those that are not stand in it as lone surrogates."""
+    """True for a file name in UTF-8; other bytes stand in a name as lone surrogates."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -114,7 +114,7 @@ def _is_image(path: str) -> bool:
 
 
 def _names(folder: Path, *, folders: bool) -> list[str]:
-    """What is visible in a folder, in order: the folders there, or else the files."""
+    """Visible folders, or else files, in a folder, in order."""
     return [entry.name for entry in _entries(folder) if entry.is_dir() == folders]
 
 
@@ -134,8 +134,8 @@ def _files(folder: Path, prefix: str = "", inside: tuple[str, ...] = ()) -> Iter
 
 def _entries(folder: Path) -> list[os.DirEntry]:
     try:
-        with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
+        with os.scandir(folder) as unordered:
+            entries = sorted(unordered, key=lambda entry: entry.name)
     except OSError as error:
         raise UserError(f"folder {str(folder)!r}: {error.strerror or error}") from None
     visible = [entry for entry in entries if not is_hidden(entry.name)]

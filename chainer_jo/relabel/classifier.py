@@ -1,4 +1,4 @@
-"""A classifier with the conventions of scikit-learn that corrects labels before it learns them."""
+"""scikit-learn classifier that corrects labels before it learns them."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ class RelabelClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    seed : of everything random.
+    seed : of folds, weights and data order.
 
     Attributes
     ----------
     classes_ : (c,), sorted.
-    errors_ : `LabelErrors` of what it was fitted to.
+    errors_ : `LabelErrors` of the labels it was fitted to.
     """
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
 
     def fit(self, X: Any, y: Any) -> RelabelClassifier:
-        """X (n, d), y (n,) with wrong labels among them. Raises scikit-learn's errors for what is
-        none of its arrays, UserError as `relabel` does."""
+        """Learns from X (n, d) and noisy labels y (n,). Raises scikit-learn's errors for other
+        objects than its arrays, UserError as `relabel` does."""
         common_index(X, y)
         features, labels = check_X_y(X, y, dtype=np.float64, ensure_min_samples=2, estimator=self)
         data, given, classes = training_arrays(features, labels)
@@ -41,7 +41,7 @@ class RelabelClassifier(ClassifierMixin, BaseEstimator):
         errors = training.judge(data, given, classes, recipe, self.seed)
         soft = errors.probabilities.astype(np.float32)
         self._model = training.second_step(data, soft, recipe, self.seed)
-        self._look, self.classes_, self.errors_ = data.look, classes, errors
+        self._normalisation, self.classes_, self.errors_ = data.normalisation, classes, errors
         validate_data(self, X, skip_check_array=True)  # notes number and names of the columns
         return self
 
@@ -49,7 +49,7 @@ class RelabelClassifier(ClassifierMixin, BaseEstimator):
         """Probabilities (m, c) float32 of features (m, d), whose columns have the same names."""
         check_is_fitted(self)
         features = matrix("X", validate_data(self, X, reset=False, dtype=np.float64))
-        return training.predict(self._model, FeatureInput(features, *self._look))
+        return training.predict(self._model, FeatureInput(features, *self._normalisation))
 
     def predict(self, X: Any) -> np.ndarray:
         """Classes (m,) of features (m, d)."""

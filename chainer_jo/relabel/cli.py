@@ -17,7 +17,7 @@ Learning with wrong labels, on your own images.
 
 chainer-jo COMMAND --help says more; chainer-jo --version, which one this is.
 """
-#: Modules with a function `main`, taken in when they are needed: all of Chainer takes a second.
+#: Modules with a function `main`, imported when needed: all of Chainer takes a second.
 COMMANDS = {
     "relabel": "chainer_jo.relabel.command",
     "predict": "chainer_jo.relabel.predict",

@@ -1,4 +1,4 @@
-"""``chainer-jo relabel``: the labels of people's own images, corrected."""
+"""``chainer-jo relabel``: corrects the labels of a user's images."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chainer_jo.relabel.by_images import ByImages
 from chainer_jo.relabel.corrected_labels import CorrectedLabels, drawn_to_judge
 from chainer_jo.relabel.flags import deciding, parse
 from chainer_jo.relabel.labelled_images import labels_of
-from chainer_jo.relabel.outcome import Outcome, summary
+from chainer_jo.relabel.outcome import Outcome, Relabeller, summary
 from chainer_jo.relabel.own_data import usual_size
 from chainer_jo.relabel.results_folder import LABELS, SOFT_LABELS, ResultsFolder
 from chainer_jo.runs.store import RunStore
@@ -27,13 +27,13 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def relabel(flags: argparse.Namespace) -> None:
-    """The command, with its flags read.
+    """Runs the command.
 
     Raises
     ------
     UserError
-        for everything that is wrong with what the flags name; at the end for a corrected set that
-        was not written since there is doubt.
+        for bad flags, files and images; at the end for a corrected set that was not written, as
+        the new labels are in doubt.
     """
     sets, form = flags.own.sets, flags.own.form
     images = sets.train
@@ -47,21 +47,16 @@ def relabel(flags: argparse.Namespace) -> None:
     folder.check()
     if flags.apply:
         folder.check_apply(flags.apply)
-    if flags.probabilities:
-        way = ByProbabilities(flags)
-    elif flags.features != "auto":
-        way = ByFeatures(flags)
-    else:
-        way = ByImages(flags)
+    relabeller = _relabeller(flags)
     classes = sets.class_names
     shown = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
     say(f"{len(images):,} images of {len(classes)} classes ({shown})")
-    say(*(f"{name}: {value}" for name, value in way.about.items()), sep="\n", flush=True)
+    say(*(f"{name}: {value}" for name, value in relabeller.about.items()), sep="\n", flush=True)
     if flags.dry_run:
-        way.plan()
+        relabeller.plan()
         return
     folder.bind()
-    outcome = way.work()
+    outcome = relabeller.work()
     if outcome is None:
         print(f"time is up; {resume_hint()}")
         return
@@ -70,8 +65,14 @@ def relabel(flags: argparse.Namespace) -> None:
     _write(flags, folder, replace(outcome, labels=labels, audit=drawn))
 
 
+def _relabeller(flags: argparse.Namespace) -> Relabeller:
+    if flags.probabilities:
+        return ByProbabilities(flags)
+    return ByFeatures(flags) if flags.features != "auto" else ByImages(flags)
+
+
 def _check_apart(flags: argparse.Namespace) -> None:
-    """That nothing would be written into the data."""
+    """Raises UserError if something would be written into the data."""
     specs = filter(None, (flags.data, flags.validation, flags.test))
     named = [Path(spec).expanduser() for spec in specs]
     folders = [folder.resolve() for folder in named if folder.is_dir()]
@@ -81,7 +82,7 @@ def _check_apart(flags: argparse.Namespace) -> None:
 
 
 def _check_form(flags: argparse.Namespace) -> None:
-    """That what is said of tables is said of one."""
+    """Raises UserError for flags of a table if there is none."""
     sets = flags.own.sets
     listed = any(images.lines is not None for images in (sets.train, *sets.right.values()))
     if listed or flags.true_labels or flags.accept:
@@ -95,7 +96,7 @@ def _check_form(flags: argparse.Namespace) -> None:
 
 
 def _write(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -> None:
-    """Everything, the labels first: what took long is there if the disk is full for the rest."""
+    """Writes the labels first: they took long, and the disk may be too full for the rest."""
     out, labels = flags.out, outcome.labels
     folder.write_labels(labels.table())
     labels.write_probabilities(out / SOFT_LABELS)
@@ -121,12 +122,12 @@ def _apply(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
             "--drop-unsure"
         )
     copy = flags.copy or _is_unpacked(flags)
-    what = f"{labels.digest(flags.drop_unsure)} copy={copy} drop_unsure={flags.drop_unsure}"
-    if folder.to_apply(flags.apply, what):
+    content = f"{labels.digest(flags.drop_unsure)} copy={copy} drop_unsure={flags.drop_unsure}"
+    if folder.to_apply(flags.apply, content):
         corrected_set.write(labels, flags.own.sets, flags.apply, copy, flags.drop_unsure)
     say("written:", flags.apply)
 
 
 def _is_unpacked(flags: argparse.Namespace) -> bool:
-    """Whether the images are those of a tar, in a cache that may be emptied."""
+    """True for images unpacked from a tar, in a cache that may be emptied."""
     return flags.own.sets.train.root.resolve().is_relative_to(cache().expanduser().resolve())

@@ -1,9 +1,10 @@
-"""A data set with corrected labels in the form it came in, its images linked to or copied."""
+"""Writes a data set with corrected labels in the form of the source, with links to its images."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterable
 from itertools import compress
 from pathlib import Path, PurePosixPath
 
@@ -31,14 +32,14 @@ def write(
 
     Parameters
     ----------
-    sets : of which `labels` corrects the training part.
-    copy : whether images are copied; else they are linked to where that works.
-    drop_unsure : whether to leave out the images of `CorrectedLabels.unsure`.
+    sets : the source, whose training part `labels` corrects.
+    copy : True copies images; else they are linked to where the file system has links.
+    drop_unsure : leaves out the images of `CorrectedLabels.unsure`.
 
     Raises
     ------
     UserError
-        if the folder has something in it, or cannot be written.
+        if the folder is not empty, or cannot be written.
     """
     images = labels.images
     kept = ~labels.unsure if drop_unsure else np.ones(len(images), bool)
@@ -59,8 +60,8 @@ def write(
 
 
 def _in_class_folders(labels: CorrectedLabels) -> list[str]:
-    """Where each image goes. If two classes have images of one name that meet in a class now, that
-    which was moved has its old class in its name."""
+    """New paths of the images. If images of one name from two classes meet in a class, the moved
+    image has its old class in its name."""
     names = labels.images.class_names
     # The class is the first folder of every path, or the second where all are in one, of a part.
     position = int(len({PurePosixPath(path).parts[0] for path in labels.images.paths}) == 1)
@@ -87,13 +88,13 @@ def _in_class_folders(labels: CorrectedLabels) -> list[str]:
 
 
 def _place_of(path: str) -> str:
-    """The same of two paths that some file system cannot tell apart: by case, say."""
+    """A key that is equal for paths that some file system cannot tell apart: by case, say."""
     return label_table.key(path).casefold()
 
 
 def _place(source: Path, target: Path, end: Path | None) -> None:
-    """Copies an image, or links to it so that the link works where it ends up: relative, for both
-    folders may be moved together, or be seen from a container."""
+    """Copies an image, or links to it from its final place ``end``: by a relative path, as both
+    folders may be moved together, or be mounted in a container."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if end is not None:
         try:
@@ -113,7 +114,8 @@ def _place(source: Path, target: Path, end: Path | None) -> None:
 
 def _write_table(labels: CorrectedLabels, kept: np.ndarray, path: Path) -> None:
     images = labels.images
-    columns = {PATH: images.paths, LABEL: (images.class_names[k] for k in labels.new)}
+    names = (images.class_names[k] for k in labels.new)
+    columns: dict[str, Iterable] = {PATH: images.paths, LABEL: names}
     columns |= renamed(images.columns, (PATH, LABEL))
     with open(path, "w", newline="", encoding="utf-8") as text:
         label_table.write(text, {name: compress(columns[name], kept) for name in columns})

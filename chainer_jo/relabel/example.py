@@ -1,4 +1,4 @@
-"""``chainer-jo example``: scikit-learn's handwritten digits with wrong labels, to try things on."""
+"""``chainer-jo example``: writes scikit-learn's handwritten digits with noisy labels."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from chainer_jo.relabel import label_table
 from chainer_jo.relabel.label_table import LABEL, PATH
 
 LABELS, TRUE_LABELS = "labels.csv", "true_labels.csv"
-#: A third of the labels is drawn anew from all ten classes, which makes 30 % wrong (symmetric
-#: noise, Section 5.1).
+#: Noise rate of symmetric noise (Section 5.1): a third of the labels is redrawn from all ten
+#: classes, so that 30 % are wrong.
 RATE = 1 / 3
 SEED = 0
 
@@ -43,12 +43,12 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def write(folder: str | Path) -> int:
-    """Writes 1,797 PNGs, `labels.csv` with wrong labels among them, and `true_labels.csv`; the same
-    ones each time, all or nothing.
+    """Writes 1,797 PNGs, `labels.csv` with noisy labels and `true_labels.csv`; the same ones each
+    time, all or nothing.
 
     Returns
     -------
-    How many labels are wrong.
+    The number of wrong labels.
 
     Raises
     ------
@@ -65,8 +65,8 @@ def write(folder: str | Path) -> int:
         (whole / "images").mkdir()
         for path, image in zip(paths, images, strict=True):
             Image.fromarray(image[..., 0]).save(whole / path)
-        for name, which in ((LABELS, noisy), (TRUE_LABELS, labels)):
-            names = (data.class_names[k] for k in which)
+        for name, codes in ((LABELS, noisy), (TRUE_LABELS, labels)):
+            names = (data.class_names[k] for k in codes)
             with open(whole / name, "w", newline="", encoding="utf-8") as text:
                 label_table.write(text, {PATH: paths, LABEL: names})
     return int((noisy != labels).sum())

@@ -1,6 +1,6 @@
-"""A small network for feature vectors that another model has computed, or several side by side.
+"""Small networks for feature vectors that another model has computed, alone or k side by side.
 
-It is one function: where layers are as small, Chainer's bookkeeping takes longer than their
+A network is one function: with layers this small, Chainer's bookkeeping takes longer than their
 arithmetic.
 """
 
@@ -31,11 +31,7 @@ class FeatureNetwork(chainer.Chain):
     """
 
     def __init__(
-        self,
-        in_size: int,
-        num_classes: int,
-        hidden: int,
-        rng: np.random.RandomState | None = None,
+        self, in_size: int, num_classes: int, hidden: int, rng: np.random.RandomState | None = None
     ) -> None:
         super().__init__()
         with self.init_scope():
@@ -46,10 +42,10 @@ class FeatureNetwork(chainer.Chain):
             self.dense = L.Linear(hidden, num_classes, initialW=initializers.LeCunNormal(rng=rng))
 
     def forward(self, x: Variable) -> Variable:
-        """Maps features (n, d) float32 to logits (n, num_classes) float32; of k networks `beside`
-        each other, (n, k, d) to (n, k, num_classes). Batch normalisation is that of
-        `batch_norm_relu`: by the batch in training, where the running statistics are updated in
-        place, and by these otherwise."""
+        """Maps features (n, d) float32 to logits (n, num_classes) float32; of k networks side by
+        side, (n, k, d) to (n, k, num_classes). Batch normalisation is that of
+        `batch_norm_relu`: with the batch's statistics in training, which updates the running ones
+        in place, and with the running ones otherwise."""
         bn, train = self.bn, chainer.config.train
         node = Perceptron(None if train else (bn.avg_mean, bn.avg_var))
         y = node.apply((x, self.hidden.W, bn.gamma, bn.beta, self.dense.W, self.dense.b))[0]
@@ -62,9 +58,9 @@ class FeatureNetwork(chainer.Chain):
         return y
 
     @staticmethod
-    def beside(networks: Sequence[FeatureNetwork]) -> FeatureNetwork:
-        """Copies of k networks of one shape as one, whose arrays have k as their first axis: a step
-        of all takes little longer than one of them."""
+    def stacked(networks: Sequence[FeatureNetwork]) -> FeatureNetwork:
+        """Copies k networks of one shape into one, whose arrays have k as their first axis: its
+        step takes little longer than a step of one network."""
         together = networks[0].copy(mode="copy")
         for param, *params in zip(together.params(), *(n.params() for n in networks), strict=True):
             param.array = np.stack([param.array for param in params])

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import numpy as np
 
-#: Rows at most that the two scalings are compared on.
-SAMPLE = 500
+#: Rows at most on which the two scalings are compared.
+MAX_ROWS = 500
 #: Ridge penalties, as parts of the kernel's trace.
 PENALTIES = 0.01, 0.03, 0.1, 0.3
 
 
 def scaling_of(features: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (d,) and scale of features, of their dtype. The scale is that one with which other rows
+    """Mean (d,) and scale of features, of their dtype. The scale is the one with which other rows
     predict given labels better: the root mean square of all deviations, (), or the standard
     deviation of each column, (d,), infinite for a constant column.
 
@@ -28,7 +28,7 @@ def scaling_of(features: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.
     own[np.ptp(features, axis=0) == 0] = 0
     one = np.float64(np.hypot.reduce(own) / np.sqrt(len(own)) or 1.0)
     own[own == 0] = np.inf
-    rows = np.random.default_rng(0).permutation(len(features))[:SAMPLE]
+    rows = np.random.default_rng(0).permutation(len(features))[:MAX_ROWS]
     x, y = deviations[rows], given[rows, None] == np.unique(given[rows])
     scale = min((one, own), key=lambda scale: left_out_error(x / scale, y))
     return mean.astype(features.dtype), scale.astype(features.dtype)

@@ -1,5 +1,4 @@
-"""Features of people's own images, or probabilities, that any model has computed, joined to the
-images by their paths."""
+"""Reads features or probabilities that any model has computed, joined to the images by path."""
 
 from __future__ import annotations
 
@@ -17,14 +16,13 @@ from chainer_jo.relabel import label_table
 from chainer_jo.relabel.arrays import UNUSABLE, unusable
 from chainer_jo.relabel.labelled_images import LabelledImages
 
-#: Times the median norm of all rows from which on a row is noted.
-FAR = 100
+#: Norm from which on a row is noted, relative to the median of all rows.
+FAR_NORM_RATIO = 100
 _log = logging.getLogger(__name__)
 
 
 def read_features(file: str | Path, images: LabelledImages) -> np.ndarray:
-    """The features of the images, in their order: float32 (n, d), or float64 as in
-    the file.
+    """Features (n, d) of the images, in their order: float32, or float64 as in the file.
 
     The file is an ``.npz`` with an array `features` (rows, d) and the images' `paths` (rows,), as
     in the images' table or below their folder, in any order; rows of other images do not matter.
@@ -47,8 +45,8 @@ def read_features(file: str | Path, images: LabelledImages) -> np.ndarray:
 def read_rows(
     file: str | Path, images: LabelledImages, kind: str
 ) -> tuple[np.ndarray, list[str] | None]:
-    """The images' rows of the array `kind` of such a file, in their order, float32 or float64
-    (n, d); and the names in its array `class_names`, if there is one.
+    """Rows (n, d) of the array `kind` of such a file, in the order of the images, float32 or
+    float64; and the names in its array `class_names`, if there is one.
 
     Raises UserError as `read_features` does.
     """
@@ -62,8 +60,8 @@ def read_rows(
 
 
 def usable(where: str, numbers: np.ndarray, show: Callable[[int], str]) -> np.ndarray:
-    """Numbers (n, d) of n images as float32 or float64. Raises UserError for those that nothing can
-    be computed of; `show` says which image that is."""
+    """Numbers (n, d) of n images as float32 or float64. Raises UserError for unusable ones; `show`
+    gives the name of an image."""
     numbers = np.asarray(numbers, np.result_type(numbers, np.float32))
     problems = Problems()
     for i in unusable(numbers):
@@ -73,7 +71,7 @@ def usable(where: str, numbers: np.ndarray, show: Callable[[int], str]) -> np.nd
 
 
 def _rows(where: str, paths: list[str], images: LabelledImages) -> np.ndarray:
-    """Which row is of each image."""
+    """Row (n,) of each image."""
     row_of: dict[str, int] = {}
     root = PurePosixPath(images.root)
     for row, path in enumerate(label_table.key(label_table.below(root, path)) for path in paths):
@@ -92,7 +90,7 @@ def _rows(where: str, paths: list[str], images: LabelledImages) -> np.ndarray:
 
 
 def _in_order(file: str | Path, images: LabelledImages, kind: str) -> np.ndarray:
-    """The rows of an array alone."""
+    """Rows of an array alone, which are in the order of the images."""
     if images.lines is None:
         raise UserError(
             f"{kind} {str(file)!r}: an .npy has no paths, expected one with a table of images "
@@ -118,13 +116,15 @@ def _in_order(file: str | Path, images: LabelledImages, kind: str) -> np.ndarray
 
 
 def _note_far_rows(where: str, features: np.ndarray, images: LabelledImages) -> None:
-    """All rows are divided by one scale: a single wild one makes all others look the same."""
+    """Warns of outliers: one scale divides all rows, so that one outlier makes all others equal."""
     norms = np.sqrt(np.einsum("nd,nd->n", features, features, dtype=np.float64))
-    far = np.flatnonzero(norms > FAR * np.median(norms))
+    far = np.flatnonzero(norms > FAR_NORM_RATIO * np.median(norms))
     if len(far) and np.median(norms):
         notes = Problems()
         for i in far:
-            notes.add(f"numbers more than {FAR} times as large as usual", images.show(int(i)))
+            notes.add(
+                f"numbers more than {FAR_NORM_RATIO} times as large as usual", images.show(int(i))
+            )
         _log.warning("%s: %s", where, notes.lines()[0])
 
 
@@ -140,9 +140,9 @@ def read_arrays(file: str | Path, kind: str) -> tuple[np.ndarray, list[str], lis
         with files.open_npz(file) as archive:
             numbers, paths = archive[kind], archive["paths"]
             names = archive.get("class_names")
-        texts = _texts(paths)
+        texts, classes = _texts(paths), None
         if names is not None:
-            names = [unicodedata.normalize("NFC", str(name)) for name in _texts(names)]
+            classes = [unicodedata.normalize("NFC", str(name)) for name in _texts(names)]
     except Exception as error:  # a damaged archive can raise anything
         raise UserError(
             f"{where}: {error}, expected an .npz with arrays {kind!r} (images, dimensions) and "
@@ -154,4 +154,4 @@ def read_arrays(file: str | Path, kind: str) -> tuple[np.ndarray, list[str], lis
             f"{where}: {kind!r} is {numbers.dtype} {numbers.shape}, 'paths' {paths.dtype} "
             f"{paths.shape}, expected numbers (images, one dimension or more) and as many texts"
         )
-    return numbers, texts, names
+    return numbers, texts, classes

@@ -1,4 +1,4 @@
-"""Feature vectors as training takes them, in the place of images."""
+"""Feature vectors as input of training, in the place of images."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ HIDDEN = 32
 
 
 class FeatureInput(ImagesInMemory):
-    """Features of one set, given out as float32 (b, d), never augmented; see `NetworkInput`, whose
-    place it takes.
+    """Features of one set, given out as float32 (b, d), never augmented; replaces `NetworkInput`.
 
     Parameters
     ----------
     features : (n, d).
     mean : (d,), of the training features, in whose dtype differences are taken.
-    scale : what the differences are divided by, () or (d,); see `feature_scaling.scaling_of`.
+    scale : divisor of the differences, () or (d,); see `feature_scaling.scaling_of`.
     """
 
     def __init__(self, features: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> None:
@@ -32,7 +31,7 @@ class FeatureInput(ImagesInMemory):
         self.rows = np.arange(len(features))
 
     def of(self, rows: np.ndarray) -> FeatureInput:
-        """Some of them: int (m,), or (m, k) for k networks side by side, given out as (b, k, d)."""
+        """Selects rows: int (m,), or (m, k) for k networks side by side, given out as (b, k, d)."""
         some = copy.copy(self)
         some.rows = self.rows[rows]
         return some
@@ -55,30 +54,30 @@ class FeatureSet:
     Parameters
     ----------
     features : float32 or float64 (n, d).
-    given : int (n,), the labels that networks are to learn.
+    given : int (n,), noisy labels.
 
     Attributes
     ----------
-    look : mean and scale of these, by which `FeatureInput` shows other features in the same way.
+    normalisation : mean and scale of the features, which `FeatureInput` applies to others.
     values : float32 (n, d), as networks see them.
     """
 
     def __init__(self, features: np.ndarray, given: np.ndarray) -> None:
-        self.look = scaling_of(features, given)
-        self._inputs = FeatureInput(features, *self.look)
+        self.normalisation = scaling_of(features, given)
+        self._inputs = FeatureInput(features, *self.normalisation)
         self.values = self._inputs.values
 
     def __len__(self) -> int:
         return len(self.values)
 
     def network(
-        self, num_classes: int, rngs: Sequence[np.random.RandomState], beside: bool
+        self, num_classes: int, rngs: Sequence[np.random.RandomState], stacked: bool
     ) -> FeatureNetwork:
         """Fresh networks side by side, one for each source of weights; or the first alone."""
         d = self.values.shape[1]
         networks = [FeatureNetwork(d, num_classes, HIDDEN, rng) for rng in rngs]
-        return FeatureNetwork.beside(networks) if beside else networks[0]
+        return FeatureNetwork.stacked(networks) if stacked else networks[0]
 
     def inputs(self, rows: np.ndarray) -> FeatureInput:
-        """Those of some rows, as a network sees them; see `FeatureInput.of`."""
+        """Network input of some rows; see `FeatureInput.of`."""
         return self._inputs.of(rows)

@@ -32,22 +32,22 @@ examples:
 """
 
 
-#: Flags without which, or with other values, the labels would be others; those that name files.
+#: Flags whose values decide the labels; flags that name files do so by the content.
 DECIDING = ("size", "flip", "alpha", "beta", "learning_rate", "epochs", "prior", "seed")
 DECIDING_FILES = ("features", "probabilities", "weights")
-#: Flags that say how to train, and on what a network is tried.
-OF_TRAINING = ("features", "size", "flip", "weights", "baseline", "validation", "test")
-OF_TRAINING += ("alpha", "beta", "epochs", "learning_rate", "prior")
+#: Flags of training and of the evaluation of networks.
+OF_TRAINING: tuple[str, ...] = ("features", "size", "flip", "weights", "baseline", "validation")
+OF_TRAINING += ("test", "alpha", "beta", "epochs", "learning_rate", "prior")
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """Reads the command line: a field for each flag, resolved as by `resolve_computing_flags`, and
-    ``own`` with the images that they name, and ``keeps``, whether it goes on where it stopped.
+    """Reads the command line: a field for each flag, resolved as by `resolve_computing_flags`;
+    ``own``, the data that the flags name; ``keeps``, True if an interrupted command can be resumed.
 
     Raises
     ------
     UserError
-        for an unknown flag, or a value that is not what the flag expects.
+        for an unknown flag, or a value that the flag does not take.
     """
     parser = Parser(
         prog="chainer-jo relabel",
@@ -129,7 +129,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def deciding(flags: argparse.Namespace) -> dict[str, object]:
-    """The flags that decide what the labels become, by name; of a file what tells its content.
+    """Flags that decide the labels, by name; of a file the digest of its content.
 
     Raises UserError for a file that cannot be read.
     """
@@ -141,7 +141,7 @@ def deciding(flags: argparse.Namespace) -> dict[str, object]:
 
 
 def _written(name: str) -> str:
-    """A flag as it is written, without the dashes before it, by the name of its field."""
+    """Name of a flag on the command line, without dashes, by the name of its field."""
     return "resnet50-weights" if name == "weights" else name.replace("_", "-")
 
 
@@ -169,6 +169,6 @@ def _check(flags: argparse.Namespace) -> None:
         )
     for name in OF_TRAINING:
         value = getattr(flags, name)
-        given = value not in ("auto", "labels") and value is not None and value is not False
-        if flags.probabilities and given:
+        left_out = value in ("auto", "labels") or value is None or value is False
+        if flags.probabilities and not left_out:
             raise UserError(f"--probabilities: expected without --{_written(name)}")

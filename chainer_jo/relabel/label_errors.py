@@ -1,5 +1,5 @@
-"""Which given labels are wrong, and what they should be, from probabilities of a network that was
-not trained on them. No true label is needed."""
+"""Finds and corrects wrong labels from probabilities of a network that was not trained on them. No
+true label is needed."""
 
 from __future__ import annotations
 
@@ -23,16 +23,19 @@ COLUMNS = (
     "rank",
     "network",
 )
-#: There is `doubt` about fewer images a class; about a network that expects to be right in less
-#: than this share of images; about a larger share of wrong labels; about wrong labels fewer than
-#: this part of the network's own errors, a larger part where images are few; about a class of
-#: which a smaller part is left.
-FEWEST, WEAK, MOST, SMALL, LEFT = 40, 0.6, 0.6, 0.3, 0.2
+#: Limits beyond which there is `doubt`. The third is the number of wrong labels per error that the
+#: network expects to make, more where images are few; the last, the share of a class's labels kept.
+MIN_IMAGES_PER_CLASS = 40
+MIN_EXPECTED_ACCURACY, MAX_SHARE_WRONG = 0.6, 0.6
+MIN_WRONG_PER_NETWORK_ERROR = 0.3
+MIN_SHARE_KEPT = 0.2
+
+ClassNames = Sequence[Any] | np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class LabelErrors:
-    """A verdict on n given labels; classes are counted from 0.
+    """Verdicts on n given labels; classes are counted from 0.
 
     Attributes
     ----------
@@ -42,19 +45,19 @@ class LabelErrors:
     predicted : p(true | x), float64 (n, c): what the network says of an image whose label it has
         not seen, before that label counts as evidence.
     wrong : bool (n,), which given labels to call wrong so that F1 is expected to be highest. That
-        finds more than ``changed``: an image whose given label is a little likelier than not
-        is worth a look, though not a change.
-    confusion : T (c, c), the estimated p(given j | true k), its rows sum to 1.
+        finds more than ``changed``: an image whose given label is only a little likelier than
+        not is worth a review, though not a change.
+    transition : T (c, c), the estimated p(given j | true k), its rows sum to 1.
     duplicates : groups of images that are the same or nearly, int arrays of rows.
-    index : what the table's rows are called, if anything: the index of a DataFrame that came in.
+    index : row labels of the table: the index of a DataFrame that came in, else None.
     """
 
-    class_names: Sequence[Any]
+    class_names: ClassNames
     given: np.ndarray
     probabilities: np.ndarray
     predicted: np.ndarray
     wrong: np.ndarray
-    confusion: np.ndarray
+    transition: np.ndarray
     duplicates: Sequence[np.ndarray] = ()
     index: Any = None
 
@@ -65,12 +68,12 @@ class LabelErrors:
 
     @cached_property
     def changed(self) -> np.ndarray:
-        """Whose label is another now, bool (n,)."""
+        """Images whose likeliest class is not the given label, bool (n,)."""
         return self.new != self.given
 
     @cached_property
     def network(self) -> np.ndarray:
-        """The network's own opinion, int (n,): its likeliest class, whatever label was given."""
+        """The network's likeliest class, int (n,), before the given label counts as evidence."""
         return self.predicted.argmax(axis=1)
 
     @cached_property
@@ -85,7 +88,7 @@ class LabelErrors:
 
     @cached_property
     def rank(self) -> np.ndarray:
-        """Place of each image in the order to review them, int (n,): 1 is the surest error."""
+        """Review order, int (n,): 1 is the surest error."""
         rank = np.empty(len(self.given), np.int64)
         rank[np.argsort(self.probability_given, kind="stable")] = np.arange(1, len(rank) + 1)
         return rank
@@ -104,14 +107,14 @@ class LabelErrors:
 
     @cached_property
     def doubt(self) -> str:
-        """Why the new labels may be no better than the given ones, in a sentence; else empty. Where
-        the limits come from is in docs/label-errors.md."""
+        """Reason in a sentence why the new labels may be no better than the given ones; else empty.
+        docs/label-errors.md says where the limits come from."""
         n, c = self.probabilities.shape
         errs, wrong = 1 - float(self.predicted.max(axis=1).mean()), self.share_wrong
         may = "The new labels may be no better than those given: "
-        if n < FEWEST * c:
-            return f"{may}{n:,} images of {c} classes are few, expected {FEWEST * c:,} or more."
-        guessed = (self.predicted @ self.confusion).argmax(axis=1) == self.given
+        if n < (least := MIN_IMAGES_PER_CLASS * c):
+            return f"{may}{n:,} images of {c} classes are few, expected {least:,} or more."
+        guessed = (self.predicted @ self.transition).argmax(axis=1) == self.given
         usual = np.bincount(self.given).max() / n
         if guessed.mean() - usual < 2 * np.sqrt(usual * (1 - usual) / n):
             return (
@@ -119,23 +122,26 @@ class LabelErrors:
                 f"{100 * guessed.mean():.1f} % are foretold, {100 * usual:.1f} % are the most "
                 f"frequent one; {100 * wrong:.0f} % are estimated to be wrong."
             )
-        if wrong > MOST:
-            found, most = (f"{100 * share:.0f} %" for share in (wrong, MOST))
-            return f"{may}{found} are estimated to be wrong, expected {most} or less."
-        if 1 - errs < WEAK:
+        if wrong > MAX_SHARE_WRONG:
+            share, most = (f"{100 * x:.0f} %" for x in (wrong, MAX_SHARE_WRONG))
+            return f"{may}{share} are estimated to be wrong, expected {most} or less."
+        if 1 - errs < MIN_EXPECTED_ACCURACY:
             return (
                 f"{may}a network that has not seen an image's label expects to be right in "
-                f"{100 - 100 * errs:.0f} % of them, expected {100 * WEAK:.0f} % or more."
+                f"{100 - 100 * errs:.0f} % of them, expected {100 * MIN_EXPECTED_ACCURACY:.0f} % "
+                "or more."
             )
-        if wrong < (least := max(SMALL, 2 * FEWEST * c / n)) * errs:
+        ratio = max(MIN_WRONG_PER_NETWORK_ERROR, 2 * least / n)
+        if wrong < ratio * errs:
             return (
-                f"{may}{100 * wrong:.1f} % are estimated to be wrong, less than {least:.1f} times "
+                f"{may}{100 * wrong:.1f} % are estimated to be wrong, less than {ratio:.1f} times "
                 f"the {100 * errs:.1f} % of images in which the network expects to err. Either few "
                 "are, or they are wrong as the images look, which labels alone cannot tell from "
                 "right."
             )
         given, left = np.bincount(self.given, minlength=c), self.probabilities.sum(axis=0)
-        if gone := [f"{self.class_names[k]}" for k in np.flatnonzero(left < LEFT * given)]:
+        classes = np.flatnonzero(left < MIN_SHARE_KEPT * given).tolist()
+        if gone := [f"{self.class_names[k]}" for k in classes]:
             return f"{may}of what is labelled {', '.join(gone)} hardly anything is left."
         return ""
 
@@ -158,10 +164,10 @@ class LabelErrors:
 def find_label_errors(
     probabilities: np.ndarray,
     given: np.ndarray,
-    class_names: Sequence[Any] | None = None,
+    class_names: ClassNames | None = None,
     duplicates: Sequence[np.ndarray] = (),
 ) -> LabelErrors:
-    """Judges given labels by Bayes' rule under a confusion that is estimated from them.
+    """Judges given labels by Bayes' rule under a noise transition matrix estimated from them.
 
     Parameters
     ----------
@@ -172,8 +178,8 @@ def find_label_errors(
     """
     totals = probabilities.sum(axis=1, keepdims=True, dtype=np.float64)
     probabilities = probabilities / np.maximum(totals, np.finfo(np.float64).tiny)
-    predicted, confusion = label_noise.calibrate(probabilities, given)
-    likely = label_noise.posterior(predicted, given, confusion)
+    predicted, transition = label_noise.calibrate(probabilities, given)
+    likely = label_noise.posterior(predicted, given, transition)
     wrong = 1 - likely[np.arange(len(given)), given]
     return LabelErrors(
         range(probabilities.shape[1]) if class_names is None else class_names,
@@ -181,13 +187,13 @@ def find_label_errors(
         likely,
         predicted,
         wrong >= best_threshold(wrong),
-        confusion,
+        transition,
         duplicates,
     )
 
 
 def best_threshold(wrong: np.ndarray) -> float:
-    """The least probability of being wrong to be called so, for the highest expected F1.
+    """Threshold on the probability of being wrong that gives the highest expected F1.
 
     If k labels of probabilities w are called wrong, twice their sum over k plus the sum of all is
     about the expected F1: numerator and denominator are replaced by their expectations. 1 if none

@@ -1,36 +1,35 @@
-"""What given labels say about true ones: their confusion, estimated without any true label.
+"""Estimates the noise transition matrix T from noisy labels, by EM; no true label is needed.
 
 The model is the one of forward correction, p(given j | x) = sum_k p(true k | x) T_kj, with
 T_kj = p(given j | true k) the same for all images of class k (`method.noise` draws such noise).
-With p(true | x) from a network and T estimated, Bayes gives what is known of an image's true label
-once its given label is known too.
+With p(true | x) from a network and T estimated, Bayes' rule gives p(true | x, given).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-#: The mean log likelihood that an iteration has to gain for another one to be made.
+#: EM stops at an iteration that adds less to the mean log likelihood.
 TOLERANCE = 1e-6
-#: Below this nothing is taken the logarithm of.
+#: Lower bound of the arguments of logarithms and of divisors.
 TINY = np.finfo(np.float64).tiny
 #: Exponents that `calibrate` chooses from.
 EXPONENTS = 0.25, 4.0
-#: Share of labels that are wrong in the confusion that an estimate starts from.
+#: Share of wrong labels in the T that EM starts from.
 ASSUMED_WRONG = 0.1
-#: Images of the average class that every row of the final confusion is estimated with, besides its
-#: own: a class of a hundred images, seen by a weak network, says little about its row by itself.
+#: Images of the average class that are added to the counts of every row of the final T: a class of
+#: a hundred images, seen by a weak network, says little about its row by itself.
 PRIOR_IMAGES = 30
 
 
-def estimate_confusion(
+def estimate_transition(
     probabilities: np.ndarray,
     given: np.ndarray,
     start: np.ndarray | None = None,
     iterations: int = 200,
     prior: np.ndarray | None = None,
 ) -> np.ndarray:
-    """T (c, c) float64 of the largest likelihood of the given labels, by EM.
+    """Maximum-likelihood T (c, c) float64 of the given labels, by EM.
 
     For fixed probabilities the log likelihood is concave in T.
 
@@ -51,42 +50,42 @@ def estimate_confusion(
     return _maximise(_by_given(probabilities, given), start, iterations, prior)[0]
 
 
-def posterior(probabilities: np.ndarray, given: np.ndarray, confusion: np.ndarray) -> np.ndarray:
+def posterior(probabilities: np.ndarray, given: np.ndarray, transition: np.ndarray) -> np.ndarray:
     """p(true | x, given), (n, c), proportional to p(true | x) T[true, given].
 
-    Parameters are those of `estimate_confusion`; the dtype is the probabilities'.
+    Parameters are those of `estimate_transition`; the dtype is the probabilities'.
     """
-    joint = probabilities * confusion.T.astype(probabilities.dtype)[given]
+    joint = probabilities * transition.T.astype(probabilities.dtype)[given]
     return joint / joint.sum(axis=1, keepdims=True)
 
 
 def calibrate(probabilities: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities (n, c) to a power, which are surer if it is above 1, and a confusion T (c, c):
-    those of the largest likelihood of given labels, together; then the confusion once more, with
-    `PRIOR_IMAGES` of the average class in every row. Both are float64.
+    """Probabilities (n, c) to a power, which are surer if it is above 1, and T (c, c): exponent and
+    T of the largest likelihood of given labels; then T is estimated again with `PRIOR_IMAGES` of
+    the average class in every row. Both are float64.
 
     A network trained with the entropy term (eq. 12) is too sure, one trained on noisy labels alone
     not sure enough; how sure it should be follows from the labels of images it has not seen.
     """
     log_s = np.log(np.maximum(probabilities, 1e-12, dtype=np.float64))
-    state = {"confusion": estimate_confusion(probabilities, given, iterations=20)}
+    state = {"transition": estimate_transition(probabilities, given, iterations=20)}
 
-    def badness(log_exponent: float) -> float:
+    def loss(log_exponent: float) -> float:
         groups = _by_given(_power(log_s, np.exp(log_exponent)), given)
-        state["confusion"], objective = _maximise(groups, state["confusion"], 20)
+        state["transition"], objective = _maximise(groups, state["transition"], 20)
         return -objective
 
     bounds = tuple(np.log(EXPONENTS))
     from scipy.optimize import minimize_scalar
 
-    found = minimize_scalar(badness, bounds=bounds, method="bounded", options={"xatol": 0.03})
-    s = _power(log_s, np.exp(found.x))
-    start = estimate_confusion(s, given, state["confusion"])
+    best = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 0.03})
+    s = _power(log_s, np.exp(best.x))
+    start = estimate_transition(s, given, state["transition"])
     right = float(s.mean(axis=0) @ np.diag(start))
     c = len(start)
     average = np.full((c, c), (1 - right) / max(c - 1, 1))
     np.fill_diagonal(average, right)
-    return s, estimate_confusion(s, given, start, prior=PRIOR_IMAGES * average)
+    return s, estimate_transition(s, given, start, prior=PRIOR_IMAGES * average)
 
 
 def _power(log_s: np.ndarray, exponent: float) -> np.ndarray:
@@ -107,24 +106,24 @@ def _by_given(probabilities: np.ndarray, given: np.ndarray) -> list[np.ndarray]:
 
 def _maximise(
     groups: list[np.ndarray],
-    confusion: np.ndarray,
+    transition: np.ndarray,
     iterations: int,
     prior: np.ndarray | None = None,
 ) -> tuple[np.ndarray, float]:
-    """EM; T and, before its last step, what it maximises: the mean log likelihood, and that of the
-    prior's labels."""
+    """Runs EM; returns T and the objective before its last step: the mean log likelihood, with the
+    labels of the prior."""
     n, c = sum(map(len, groups)), len(groups)
     prior = np.full((c, c), 1 / c) if prior is None else prior
     last = -np.inf
     for _ in range(iterations):
         counts = prior.copy()
-        objective = float((prior * np.log(np.maximum(confusion, TINY))).sum()) / n
+        objective = float((prior * np.log(np.maximum(transition, TINY))).sum()) / n
         for j, s in enumerate(groups):
-            explained = np.maximum(s @ confusion[:, j], TINY)
-            counts[:, j] += confusion[:, j] * (s.T @ (1 / explained))
+            explained = np.maximum(s @ transition[:, j], TINY)
+            counts[:, j] += transition[:, j] * (s.T @ (1 / explained))
             objective += np.log(explained).sum() / n
-        confusion = counts / counts.sum(axis=1, keepdims=True)
+        transition = counts / counts.sum(axis=1, keepdims=True)
         if objective - last < TOLERANCE:
             break
         last = objective
-    return confusion, objective
+    return transition, objective

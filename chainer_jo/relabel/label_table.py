@@ -1,4 +1,4 @@
-"""A table of images and labels as people write it: CSV, from a spreadsheet or a script."""
+"""Reads and writes tables of images and labels: CSV, from a spreadsheet or a script."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import os
 import posixpath
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -19,7 +19,7 @@ from chainer_jo.data.input_problems import Problems
 from chainer_jo.errors import UserError
 
 PATH, LABEL = "path", "label"
-#: Hugging Face's tables of images: the name of the file, and of the column of paths in it.
+#: Hugging Face's tables of images: name of the file, and of its column of paths.
 METADATA, FILE_NAME = "metadata.csv", "file_name"
 _PARQUET = b"PAR1"
 _DELIMITERS = (",", "\t", ";")  # the last is what spreadsheets write where a comma is decimal
@@ -27,12 +27,12 @@ _DELIMITERS = (",", "\t", ";")  # the last is what spreadsheets write where a co
 
 @dataclass(frozen=True)
 class TableForm:
-    """Which columns of a table are meant, and where its images are.
+    """Columns of a table to read, and the folder of its images.
 
     Attributes
     ----------
-    paths, labels : names that the columns may have, in any case; the first that is there counts.
-    root : the folder that the paths are below; None: that of the table.
+    paths, labels : possible names of the columns, in any case; the first one in the table counts.
+    root : folder that the paths are below; None: the folder of the table.
     """
 
     paths: tuple[str, ...] = (PATH, FILE_NAME)
@@ -41,30 +41,26 @@ class TableForm:
 
     @classmethod
     def of(cls, path: str | None, label: str | None, root: str | None) -> TableForm:
-        """With the columns that somebody named; None: the usual ones."""
-        usual = cls()
-        paths = (path,) if path else usual.paths
-        return cls(paths, (label,) if label else usual.labels, root)
+        """Form with the given columns; None: the usual ones."""
+        return cls((path,) if path else USUAL.paths, (label,) if label else USUAL.labels, root)
 
     def or_usual(self) -> TableForm:
-        """That of the tables beside the one for which columns were named."""
-        usual = TableForm()
-        return replace(
-            self, paths=(*self.paths, *usual.paths), labels=(*self.labels, *usual.labels)
-        )
+        """Form of further tables, which may have the usual columns as well."""
+        paths, labels = (*self.paths, *USUAL.paths), (*self.labels, *USUAL.labels)
+        return TableForm(paths, labels, self.root)
 
     def folder(self, file: str | Path) -> Path:
-        """Where the images of a table are."""
+        """Folder of the images of a table."""
         return Path(os.path.abspath(os.path.expanduser(self.root or Path(file).parent)))
 
     def places(self, header: list[str]) -> tuple[int, int] | None:
-        """Where the columns of paths and labels are; None without one of them."""
+        """Indices of the columns of paths and labels; None without one of them."""
         at = {name.strip().casefold(): i for i, name in enumerate(header)}
-        found = [
+        path, label = (
             next((at[n.casefold()] for n in names if n.casefold() in at), None)
             for names in (self.paths, self.labels)
-        ]
-        return None if None in found else (found[0], found[1])
+        )
+        return None if path is None or label is None else (path, label)
 
     def __str__(self) -> str:
         paths, labels = (
@@ -77,8 +73,7 @@ USUAL = TableForm()
 
 
 def key(path: str) -> str:
-    """A path as images are joined by: "./a//b" is "a/b", and an accent is the same however it is
-    encoded."""
+    """Normal form of a path, by which tables are joined: "a/b" for "./a//b", accents in NFC."""
     return unicodedata.normalize("NFC", posixpath.normpath(path))
 
 
@@ -91,22 +86,22 @@ class LabelTable:
     paths : of the images, relative to the form's root, in normal form ("./a//b" is "a/b"); each
         once.
     labels : names of classes.
-    lines : where each row begins in the file, from 1; None if there is no file.
-    columns : the other columns by their names, as they were.
+    lines : where each row begins in the file, from 1; empty if there is no file.
+    columns : the other columns by name, unchanged.
     """
 
     paths: list[str]
     labels: list[str]
-    lines: list[int] | None
+    lines: list[int]
     columns: dict[str, list[str]]
 
 
 def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
-    """A table with a header, in which there are a column of paths and one of labels.
+    """Reads a table with a header that has a column of paths and one of labels.
 
-    The columns are separated by commas, tabs or semicolons, as the header is; quotes are those of
-    CSV. The text is UTF-8, or UTF-16 with a byte order mark. Empty lines do not count. Spaces
-    around a label do not count, and an accent is the same however it is encoded.
+    Columns are separated by commas, tabs or semicolons, as the header is; quotes are those of CSV.
+    The text is UTF-8, or UTF-16 with a byte order mark. Empty lines are skipped. Labels are
+    stripped of spaces and put in NFC, so that an accent is the same however it is encoded.
 
     Raises
     ------
@@ -117,15 +112,15 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
     file = Path(file)
     root = PurePosixPath(form.folder(file))
     text = _text(file)
-    delimiter = _delimiter(text, file, form)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows = _rows(reader, file)
+    rows = _rows(text, _delimiter(text, file, form), file)
     _, header = next(rows)
     names = [name.strip() for name in header]
     named = [name.casefold() for name in names if name]
     if len(set(named)) < len(named):
         raise UserError(f"labels {str(file)!r}: two columns of one name in {names}, expected none")
-    path_at, label_at = form.places(names)
+    if (places := form.places(names)) is None:  # a quoted name may go on in the next line
+        raise UserError(f"labels {str(file)!r}: the header is {names}, expected {form}")
+    path_at, label_at = places
     meant = [name for name in names if name.casefold() in {n.casefold() for n in form.labels}]
     if len(meant) > 1:
         raise UserError(f"labels {str(file)!r}: columns {meant}, expected one of them")
@@ -168,7 +163,7 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
 
 
 def write(file: IO[str], columns: Mapping[str, Iterable]) -> None:
-    """A table with a header, column by column."""
+    """Writes a table with a header; ``columns`` by name."""
     plain = csv.writer(file, lineterminator="\n")
     quoted = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
     for row in (tuple(columns), *zip(*columns.values(), strict=True)):
@@ -177,7 +172,7 @@ def write(file: IO[str], columns: Mapping[str, Iterable]) -> None:
 
 
 def below(root: PurePosixPath, path: str) -> str:
-    """A path in normal form, and relative to the root if it is absolute and lies there."""
+    """Normal form of a path, relative to the root if it is absolute and lies there."""
     path = posixpath.normpath(path)
     absolute = PurePosixPath(path)
     if absolute.is_absolute() and absolute.is_relative_to(root):
@@ -186,7 +181,7 @@ def below(root: PurePosixPath, path: str) -> str:
 
 
 def is_metadata(file: Path) -> bool:
-    """Whether it is a table as Hugging Face has it in a folder of images."""
+    """True for a table of Hugging Face's form in a folder of images."""
     try:
         with io.TextIOWrapper(files.opened(file), "utf-8-sig", newline="") as text:
             header = next(csv.reader(text), [])
@@ -214,7 +209,7 @@ def _text(file: Path) -> str:
 
 
 def _delimiter(text: str, file: Path, form: TableForm) -> str:
-    """The one by which the header has the columns that are needed."""
+    """Delimiter with which the header has the needed columns."""
     first = next(filter(str.strip, io.StringIO(text, newline="")), None)
     if first is None:
         raise UserError(f"labels {str(file)!r}: empty, expected a header with {form}")
@@ -230,8 +225,9 @@ def _delimiter(text: str, file: Path, form: TableForm) -> str:
     )
 
 
-def _rows(reader: Iterator[list[str]], file: Path) -> Iterator[tuple[int, list[str]]]:
-    """The rows that say something, with the line in which each begins."""
+def _rows(text: str, delimiter: str, file: Path) -> Iterator[tuple[int, list[str]]]:
+    """Rows that are not empty, with the line in which each begins."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     line = 1
     try:
         for row in reader:

@@ -1,4 +1,4 @@
-"""People's own images with labels that may be wrong, in the forms in which people have them."""
+"""Images of a user with noisy labels: class folders, tars and tables."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class LabelledImages:
 
     Attributes
     ----------
-    source : what the user named it by.
-    root : the folder that the paths are below; of a tar, where it was unpacked to.
+    source : name of the set in the user's command.
+    root : folder that the paths are below; of a tar, the folder it was unpacked to.
     paths : of the images below `root`, with "/", each once.
     labels : int32 (n,), indices into `class_names`, as given.
     class_names : at least two; the same for all sets that belong together.
-    columns : what else was given for each image, n strings by the column's name.
+    columns : further columns of the table, n strings by the column's name.
     sizes, times : int64 (n,), of the files in bytes, and of last writing in nanoseconds.
-    lines : int32 (n,), where in a table each image is, from 1; None if there is no table.
+    lines : int32 (n,), line of each image in the table, from 1; None if there is no table.
     """
 
     source: str
@@ -59,48 +59,48 @@ class LabelledImages:
         return len(self.labels)
 
     def files(self, indices: Sequence[int] | np.ndarray | None = None) -> list[str]:
-        """Where the images of these indices are, or all of them."""
+        """Paths of the images of these indices, or of all."""
         return ImageFiles(self.root, self.paths).paths(
             range(len(self)) if indices is None else indices
         )
 
     def show(self, i: int) -> str:
-        """An image as messages name it."""
+        """Name of an image in messages."""
         line = "" if self.lines is None else f" (line {self.lines[i]})"
         return f"{self.paths[i]!r}{line}"
 
     @property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that follow from paths, sizes of files, labels and class names.
+        """16 hexadecimal digits of paths, sizes of files, labels and class names.
 
         A copy elsewhere is the same data, so that results computed from it stay valid.
         """
         digest = hashlib.sha256("\0".join(self.class_names).encode())
         digest_keys(self.paths, digest)
         for array in (self.labels, self.sizes):
-            digest.update(array)
+            digest.update(array.data)
         return digest.hexdigest()[:16]
 
     @property
     def files_digest(self) -> str:
-        """64 hexadecimal digits that change when an image comes, goes or is written, which shows
-        without reading it; labels do not matter. What is decoded is kept under it."""
+        """64 hexadecimal digits that change when an image comes, goes or is written, as path, size
+        and time show; labels do not matter. Decoded images are cached under it."""
         digest = hashlib.sha256(str(self.root).encode())
         digest_keys(self.paths, digest)
         for array in (self.sizes, self.times):
-            digest.update(array)
+            digest.update(array.data)
         return digest.hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledSets:
-    """Images whose labels are to be corrected, and perhaps others whose labels are right.
+    """Images whose labels are to be corrected, and held-out sets with correct labels.
 
     Attributes
     ----------
-    right : those whose labels are right, by their use, "validation" or "test".
-    others : paths below `train.root`, those of the source's own parts beside `train`; also of parts
-        whose place another set has taken.
+    right : held-out sets with correct labels, by their use, "validation" or "test".
+    others : paths below `train.root` of the source's other parts; also of parts that another set
+        has replaced.
     """
 
     train: LabelledImages
@@ -113,17 +113,14 @@ class LabelledSets:
 
 
 def read_sets(
-    data: str,
-    validation: str | None = None,
-    test: str | None = None,
-    form: TableForm = USUAL,
+    data: str, validation: str | None = None, test: str | None = None, form: TableForm = USUAL
 ) -> LabelledSets:
-    """The images that `data` names, see `EXPECTED`; nothing is written there.
+    """Reads the images that `data` names, see `EXPECTED`; nothing is written there.
 
     Parameters
     ----------
-    validation, test : images with right labels, in the same forms; they take the place of such
-        parts of `data`.
+    validation, test : images with correct labels, in the same forms; they replace such parts of
+        `data`.
     form : of the table that `data` may be; the others may have the usual columns, too.
 
     Raises
@@ -132,69 +129,69 @@ def read_sets(
         naming file, line and what was expected: nothing of these forms, files that are not there,
         fewer than two classes, classes that no training image has, images that are in two sets.
     """
-    found = _find(data, form)
-    others = [path for use, (*_, part) in found.items() if use != "train" for path in part.paths]
+    listings = _find(data, form)
+    others = [path for use, (*_, part) in listings.items() if use != "train" for path in part.paths]
     for use, spec in (("validation", validation), ("test", test)):
         if spec is not None:
             other = _find(spec, form.or_usual())
             if len(other) > 1:
                 raise UserError(f"--{use} {spec!r}: has parts of its own, expected one set")
-            found[use] = other["train"]
-    classes = tuple(sorted(set(found["train"][-1].labels), key=by_value))
+            listings[use] = other["train"]
+    classes = tuple(sorted(set(listings["train"][-1].labels), key=by_value))
     if len(classes) < 2:
         tables = class_folders.tables_in(Path(data).expanduser())
         raise UserError(f"data {data!r}: 1 class ({classes[0]!r}), expected at least two{tables}")
-    sets = {use: _numbered(listing, classes) for use, listing in found.items()}
+    sets = {use: _numbered(listing, classes) for use, listing in listings.items()}
     _check_apart(sets)
     _note_single_images(sets["train"])
-    right = {use: sets[use] for use in ("validation", "test") if use in sets}
+    uses = "validation", "test"
+    right = {use: sets[use] for use in uses if use in sets}
     return LabelledSets(sets["train"], right, as_keys(others))
 
 
 def labels_of(
     file: str, images: LabelledImages, form: TableForm = USUAL, *, others: bool = False
 ) -> np.ndarray:
-    """What a table of this form, or of the usual one, says of the images, int32 (n,); UNKNOWN (-1)
-    for those that it does not name.
+    """Labels int32 (n,) of the images in a table of this form, or of the usual one; UNKNOWN (-1)
+    for images that are not in it.
 
     Parameters
     ----------
-    others : whether it may give images a class that none of them has. That is noted, and the
-        number of the classes stands for it.
+    others : accepts classes that no image has, with a warning; the number of the classes stands
+        for them.
 
     Raises
     ------
     UserError
-        if it is no such table, gives one of the images a class that it may not, or names none of
-        them.
+        if it is no such table, has none of the images, or a class that is not accepted.
     """
     table = label_table.read(file, replace(form.or_usual(), root=str(images.root)))
     row_of = {label_table.key(path): i for i, path in enumerate(table.paths)}
     index = {name: k for k, name in enumerate(images.class_names)}
     problems = Problems()
-    known = np.full(len(images), UNKNOWN, np.int32)
+    labels = np.full(len(images), UNKNOWN, np.int32)
     for i, path in enumerate(images.paths):
         if (row := row_of.get(label_table.key(path))) is None:
             continue
         label = table.labels[row]
         if label not in index:
-            what = f"line {table.lines[row]}, {label!r}"
-            problems.add("a class that the images do not have", what)
-        known[i] = index.get(label, len(index))
+            line = f"line {table.lines[row]}, {label!r}"
+            problems.add("a class that the images do not have", line)
+        labels[i] = index.get(label, len(index))
     if others:
         for line in problems.lines():
             _log.warning("%s: %s", file, line)
     else:
         problems.raise_if_any(f"data {file!r}")
-    if (known == UNKNOWN).all():
+    if (labels == UNKNOWN).all():
         raise UserError(
             f"data {file!r}: no image of {images.source!r}, expected paths such as "
             f"{images.paths[0]!r}, found such as {table.paths[0]!r}"
         )
-    return known
+    return labels
 
 
-#: A set of images before its classes are numbered: what the user named it by, the folder that its
+#: A set of images before its classes are numbered: its name in the command, the folder that its
 #: paths are below, and its table.
 _Listing = tuple[str, Path, LabelTable]
 
@@ -212,28 +209,28 @@ def _numbered(listing: _Listing, class_names: tuple[str, ...]) -> LabelledImages
         table.columns,
         np.zeros(n, np.int64),
         np.zeros(n, np.int64),
-        None if table.lines is None else np.array(table.lines, np.int32),
+        np.array(table.lines, np.int32) if table.lines else None,
     )
     problems = Problems()
-    for i in np.flatnonzero(images.labels == UNKNOWN):
+    for i in np.flatnonzero(images.labels == UNKNOWN).tolist():
         name = table.labels[i]
         problems.add("a class that no training image has", f"{name!r}, {images.show(i)}")
     for i, path in enumerate(table.paths):
         try:
-            found = os.stat(f"{root}/{path}")
+            status = os.stat(f"{root}/{path}")
         except OSError as error:
             hint = ", expected / in the place of \\" if "\\" in path else ""
             problems.add(f"image: {error.strerror}{hint}", images.show(i))
         else:
-            if not stat.S_ISREG(found.st_mode):
+            if not stat.S_ISREG(status.st_mode):
                 problems.add("image: not a file", images.show(i))
-            images.sizes[i], images.times[i] = found.st_size, found.st_mtime_ns
+            images.sizes[i], images.times[i] = status.st_size, status.st_mtime_ns
     problems.raise_if_any(f"data {source!r}")
     return images
 
 
 def _find(spec: str, form: TableForm) -> dict[str, _Listing]:
-    """The sets that a path names, by their use; `train` is always there."""
+    """Sets that a path names, by their use; `train` is always among them."""
     path = Path(os.path.abspath(os.path.expanduser(spec)))
     if path.is_dir():
         return _in_folder(spec, path, form)
@@ -252,8 +249,8 @@ def _find(spec: str, form: TableForm) -> dict[str, _Listing]:
 def _in_table(spec: str, file: Path, form: TableForm) -> _Listing:
     table, root = label_table.read(file, form), form.folder(file)
     if not root.is_dir():  # that of --images: the table's own is there
-        found = f"expected the one with {table.paths[0]!r}"
-        raise UserError(f"--images {str(root)!r}: no such folder, {found}")
+        expected = f"expected the one with {table.paths[0]!r}"
+        raise UserError(f"--images {str(root)!r}: no such folder, {expected}")
     return spec, root, table
 
 

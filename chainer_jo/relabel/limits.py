@@ -1,4 +1,4 @@
-"""Limits of settings: of the command's flags and of the Python functions' arguments alike."""
+"""Limits of settings, for the command's flags and the Python functions' arguments alike."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ def _whole(least: int) -> tuple:
 
 
 _NOT_NEGATIVE = Real, "a finite number that is not negative", lambda x: 0 <= x < math.inf
-#: The type of each setting, what it is expected to be, and whether it is.
+#: Type of each setting, its limits in words, and a test of a value.
 LIMITS: dict[str, tuple[type, str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("alpha", "beta", "weight_decay"), _NOT_NEGATIVE),
     **dict.fromkeys(("seed", "quiet", "audit"), _whole(0)),
@@ -28,8 +28,8 @@ LIMITS: dict[str, tuple[type, str, Callable[[Any], bool]]] = {
 
 
 def check(values: Mapping[str, Any], written: Callable[[str], str] = str) -> None:
-    """Raises UserError for the first of some settings with a value beyond its limits; `written`
-    tells how the user wrote a setting's name."""
+    """Raises UserError for the first setting with a value beyond its limits; `written` gives the
+    name of a setting as the user wrote it."""
     for name, value in values.items():
         kind, expected, fits = LIMITS[name]
         if not isinstance(value, kind) or not fits(value):

@@ -1,32 +1,51 @@
-"""The outcome of a relabelling, in tables and in lines for the terminal."""
+"""Outcome of a relabelling, in tables and in lines for the terminal."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from chainer_jo.relabel.corrected_labels import ByEye, CorrectedLabels
+from chainer_jo.relabel.corrected_labels import AuditResult, CorrectedLabels
 from chainer_jo.relabel.labelled_images import LabelledImages
 from chainer_jo.relabel.trained_network import TrainedNetwork
 from chainer_jo.report.grid import aligned
 from chainer_jo.report.words import counted
 from chainer_jo.runs.experiment import Experiment
 
-#: Standard errors that a difference has to have.
-CERTAIN = 2.0
-#: Rows of the tables: classes in the terminal, confusions.
+#: Least certain difference of two accuracies, in standard errors.
+CERTAIN_STANDARD_ERRORS = 2.0
+#: Rows of the tables: classes in the terminal, pairs of confused classes.
 MOST_CLASSES, MOST_CONFUSED = 10, 10
-#: The least share of a class that is shown as confused with another.
-SHOWN = 0.005
+#: Least entry of the transition matrix that is shown.
+MIN_SHARE_SHOWN = 0.005
+
+
+class Relabeller(ABC):
+    """One invocation of the command: finds the label errors by features, by probabilities, or by
+    training on the images."""
+
+    @property
+    @abstractmethod
+    def about(self) -> dict[str, str]:
+        """Settings of the computation: lines of a name and a value."""
+
+    @abstractmethod
+    def plan(self) -> None:
+        """Prints what would be run."""
+
+    @abstractmethod
+    def work(self) -> Outcome | None:
+        """Computes the result; None if the time was up."""
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Of a network trained on the labels as given, if there is one, and of one trained on the new
-    ones, in [0, 1], on ``number`` images whose labels are right."""
+    """Accuracies, in [0, 1], on ``number`` images of the held-out set ``of``: of a network trained
+    on the given labels, if there is one, and of a network trained on the new labels."""
 
     of: str
     number: int
@@ -35,34 +54,33 @@ class Accuracy:
 
 
 def accuracies_of(
-    networks: Sequence[TrainedNetwork | None],
+    networks: tuple[TrainedNetwork | None, TrainedNetwork],
     sets: Mapping[str, LabelledImages],
-    said: Callable[[TrainedNetwork, str], np.ndarray],
+    predict: Callable[[TrainedNetwork, str], np.ndarray],
 ) -> list[Accuracy]:
-    """On every set, of the two networks in `Accuracy`; ``said`` gives the probabilities (n, c) that
-    a network has for the images of a set."""
+    """Accuracies of the networks before and after on every set; ``predict`` gives the probabilities
+    (n, c) that a network has for the images of a set."""
 
-    def right(network: TrainedNetwork | None, use: str) -> float | None:
-        if network is None:
-            return None
-        return float((said(network, use).argmax(axis=1) == sets[use].labels).mean())
+    def on(network: TrainedNetwork, use: str) -> float:
+        return float((predict(network, use).argmax(axis=1) == sets[use].labels).mean())
 
+    before, after = networks
     return [
-        Accuracy(use, len(images), *(right(network, use) for network in networks))
+        Accuracy(use, len(images), None if before is None else on(before, use), on(after, use))
         for use, images in sets.items()
     ]
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Everything that a relabelling writes.
+    """Everything that a relabelling computes.
 
     Attributes
     ----------
     network : the one trained on the new labels; None if none is.
-    curves : runs whose validation accuracy is drawn, by what they are called.
-    about : how it was computed, in lines of a name and a value.
-    audit : rows of the images that were drawn to be judged by eye.
+    curves : runs whose validation accuracy is drawn, by name.
+    about : see `Relabeller.about`.
+    audit : rows of the random sample to be reviewed by hand.
     """
 
     labels: CorrectedLabels
@@ -74,22 +92,22 @@ class Outcome:
 
     @property
     def doubt(self) -> str:
-        """Why the new labels may be no better than the given ones; empty if nothing says so."""
+        """Reason why the new labels may be no better than the given ones; empty without one."""
         return self.labels.errors.doubt or doubt(self.accuracies)
 
     @property
-    def by_eye(self) -> ByEye | None:
-        """What was found in the images that were drawn; None until all are judged: those that the
-        report lists besides are judged first, and more of them are wrong."""
+    def audited(self) -> AuditResult | None:
+        """Result of the audit; None until all its images are reviewed, as users review those first
+        that the report lists too, more of which are wrong."""
         labels, drawn = self.labels, self.audit
         if not len(drawn) or not labels.judged[drawn].all():
             return None
         wrong = labels.new[drawn] != labels.errors.given[drawn]
-        return ByEye(len(drawn), int(wrong.sum()))
+        return AuditResult(len(drawn), int(wrong.sum()))
 
 
 def doubt(accuracies: Sequence[Accuracy]) -> str:
-    """A warning if a network trained on the new labels is surely worse than one trained on those
+    """Warning if a network trained on the new labels is certainly worse than one trained on those
     given; else empty."""
     for accuracy in accuracies:
         if accuracy.before is None:
@@ -98,7 +116,7 @@ def doubt(accuracies: Sequence[Accuracy]) -> str:
         n, shares = accuracy.number, (accuracy.before, accuracy.after)
         before, after = ((n * share + 1) / (n + 2) for share in shares)
         error = math.sqrt((before * (1 - before) + after * (1 - after)) / (n + 2))
-        if before - after > CERTAIN * error:
+        if before - after > CERTAIN_STANDARD_ERRORS * error:
             return (
                 f"The new labels are likely worse than those given: a network trained on them "
                 f"reaches {percent(accuracy.after)} instead of {percent(accuracy.before)} on "
@@ -111,11 +129,9 @@ def accuracy_rows(accuracies: Sequence[Accuracy]) -> list[list[str]]:
     """A table of text, header first."""
     rows = [["accuracy on", "images", "labels as given", "new labels"]]
     for accuracy in accuracies:
-        shares = (
-            "" if share is None else f"{100 * share:.1f}"
-            for share in (accuracy.before, accuracy.after)
-        )
-        rows.append([accuracy.of, f"{accuracy.number:,}", *shares])
+        before = "" if accuracy.before is None else f"{100 * accuracy.before:.1f}"
+        after = f"{100 * accuracy.after:.1f}"
+        rows.append([accuracy.of, f"{accuracy.number:,}", before, after])
     return rows
 
 
@@ -145,26 +161,26 @@ def class_rows(labels: CorrectedLabels, most: int | None = None) -> list[list[st
     return rows
 
 
-def confusion_rows(labels: CorrectedLabels) -> list[list[str]]:
-    """A table of text, header first: which classes are given the labels of which, the most frequent
-    confusions first."""
-    names, confusion = labels.images.class_names, labels.errors.confusion
-    apart = np.where(np.eye(len(names), dtype=bool), 0, confusion)
+def transition_rows(labels: CorrectedLabels) -> list[list[str]]:
+    """A table of text, header first: true classes and the labels given to their images, the most
+    frequent pairs first."""
+    names, transition = labels.images.class_names, labels.errors.transition
+    apart = np.where(np.eye(len(names), dtype=bool), 0, transition)
     rows = [["what it is", "labelled as", "estimated share"]]
     for flat in np.argsort(-apart, axis=None, kind="stable")[:MOST_CONFUSED]:
-        true, given = np.unravel_index(flat, apart.shape)
-        if apart[true, given] >= SHOWN:
+        true, given = divmod(int(flat), len(names))
+        if apart[true, given] >= MIN_SHARE_SHOWN:
             rows.append([names[true], names[given], percent(apart[true, given])])
     return rows
 
 
 def summary(outcome: Outcome) -> list[str]:
     """The outcome in lines for the terminal; a doubt is the last."""
-    labels, by_eye = outcome.labels, outcome.by_eye
+    labels, audited = outcome.labels, outcome.audited
     wrong = percent(labels.errors.share_wrong)
     lines = [_changed(labels), f"estimated: {wrong} of the labels as given are wrong"]
-    if by_eye:
-        lines.append(by_eye.in_words(labels.errors.share_wrong))
+    if audited:
+        lines.append(audited.in_words(labels.errors.share_wrong))
     elif len(outcome.audit):
         waiting = int((~labels.judged[outcome.audit]).sum())
         of = f" of {len(outcome.audit)}" if waiting < len(outcome.audit) else ""
@@ -185,7 +201,7 @@ def summary(outcome: Outcome) -> list[str]:
             *aligned(score_rows(labels)),
         ]
     lines += ["", *aligned(class_rows(labels, MOST_CLASSES))]
-    if len(confused := confusion_rows(labels)) > 1:
+    if len(confused := transition_rows(labels)) > 1:
         lines += ["", *aligned(confused)]
     if outcome.accuracies:
         lines += ["", *aligned(accuracy_rows(outcome.accuracies))]
@@ -200,5 +216,5 @@ def _changed(labels: CorrectedLabels) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in [0, 1] in words."""
+    """A share in [0, 1] as text in percent."""
     return f"{100 * share:.1f} %"

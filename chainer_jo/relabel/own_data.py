@@ -1,11 +1,10 @@
-"""People's own images as runs take them: divided into parts, decoded once if all are small."""
+"""Images of a user as data of runs: divided into folds; decoded once if they are small."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import os
-from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,18 +25,18 @@ from chainer_jo.relabel import labelled_images
 from chainer_jo.relabel.label_table import USUAL, TableForm
 from chainer_jo.relabel.labelled_images import LabelledImages, LabelledSets
 
-#: What the data are called in descriptions of runs: they stay the same data when they are moved.
+#: Name of the data in descriptions of runs, which does not change when images are moved.
 NAME = "own-images"
 _FILE, _DIGEST = "images.npy", "digest"
-#: Images that are handed to the threads at a time.
+#: Images handed to the threads at a time.
 CHUNK = 1024
-#: Images that are looked at for the usual size.
-SAMPLE = 100
+#: Images opened for the usual size.
+SAMPLED_IMAGES = 100
 
 
 @dataclass(frozen=True)
 class OwnData:
-    """The data that the command line names. Other processes are sent the names, and load the data.
+    """Data that the command line names; other processes are sent the names, and load the data.
 
     Parameters
     ----------
@@ -56,12 +55,12 @@ class OwnData:
         return _sets(self.data, self.validation, self.test, self.form)
 
     def load(self, side: int | None, parts: np.ndarray) -> LabelledData:
-        """What runs train on. True labels, and sets whose labels are right, stay out of it.
+        """Loads the training data of runs, without true labels and held-out sets.
 
         Parameters
         ----------
-        side : pixels that all images are resized to, and decoded at once; None: they stay on disk.
-        parts : the fold (n,) of each image.
+        side : pixels along a side of the decoded images; None: images stay on disk.
+        parts : fold (n,) of each image.
         """
         images = self.sets.train
         seen = ImageFiles(images.root, images.paths) if side is None else decoded(images, side)
@@ -71,7 +70,7 @@ class OwnData:
 
     @property
     def fingerprints(self) -> dict[str, str]:
-        """What tells the data from others, by the use of each set."""
+        """Fingerprints of the sets, by their use."""
         sets = {"train": self.sets.train, **self.sets.right}
         return {use: images.fingerprint for use, images in sets.items()}
 
@@ -82,7 +81,7 @@ def _sets(data: str, validation: str | None, test: str | None, form: TableForm) 
 
 
 def decoded(images: LabelledImages, resize: int) -> np.ndarray:
-    """All images, resized to `resize` x `resize` pixels.
+    """Decodes all images, resized to `resize` x `resize` pixels.
 
     Returns
     -------
@@ -100,7 +99,7 @@ def decoded(images: LabelledImages, resize: int) -> np.ndarray:
             header = {"descr": "|u1", "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(file, header)
             for pixels in _decode_all(images, resize):
-                file.write(pixels)
+                file.write(pixels.data)
             to_disk(file)
         (folder / _DIGEST).write_text(files.digest(folder / _FILE), encoding="utf-8")
 
@@ -113,16 +112,17 @@ def decoded(images: LabelledImages, resize: int) -> np.ndarray:
 
 
 def check(images: LabelledImages, resize: int) -> None:
-    """Decodes all images once, and remembers it: one that cannot be would else end training, or
-    all that comes after it, and be the first of many.
+    """Decodes all images once, and remembers that: else a damaged one would end training, or the
+    classification at its end, and be the first of many.
 
     Raises UserError as `decoded` does.
     """
-    made_once(
-        f"decodable-{_key(images, resize)}",
-        lambda folder: deque(_decode_all(images, resize), maxlen=0),
-        os.listdir,
-    )
+
+    def decode(folder: Path) -> None:
+        for _ in _decode_all(images, resize):
+            pass
+
+    made_once(f"decodable-{_key(images, resize)}", decode, os.listdir)
 
 
 def _key(images: LabelledImages, resize: int) -> str:
@@ -132,12 +132,12 @@ def _key(images: LabelledImages, resize: int) -> str:
 
 
 def usual_size(images: LabelledImages) -> int:
-    """The median over SAMPLE images of the longer side, in pixels.
+    """Median over SAMPLED_IMAGES images of the longer side, in pixels.
 
     Raises UserError if none of them can be opened.
     """
     sides = []
-    chosen = np.linspace(0, len(images) - 1, min(SAMPLE, len(images))).astype(int)
+    chosen = np.linspace(0, len(images) - 1, min(SAMPLED_IMAGES, len(images))).astype(int)
     for file in images.files(chosen):
         try:
             with Image.open(file, formats=decoding.FORMATS) as image:
@@ -150,7 +150,7 @@ def usual_size(images: LabelledImages) -> int:
 
 
 def _decode_all(images: LabelledImages, resize: int) -> Iterator[np.ndarray]:
-    """The images one by one, in order, as contiguous arrays."""
+    """Decoded images one by one, in order, as contiguous arrays."""
     problems = Problems()
     bar = Progress("Decoding", "images", len(images))
 

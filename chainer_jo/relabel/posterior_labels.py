@@ -1,4 +1,4 @@
-"""Labels that are updated with the given ones as evidence, and a prior that follows them."""
+"""Label update with the given labels as evidence, and a prior that follows the labels."""
 
 from __future__ import annotations
 
@@ -8,49 +8,48 @@ from chainer import training
 from chainer_jo.method.soft_labels import LabelStore
 from chainer_jo.relabel import label_noise
 
-#: Steps of EM in one update; the next update goes on from where they end.
-STEPS = 5
+#: Steps of EM in one update; the next update starts from the T of the last one.
+EM_STEPS = 5
 #: Least prior probability of a class: L_p (eq. 10) compares with it.
 LEAST_PRIOR = 1e-3
 
 
 class PosteriorLabels(LabelStore):
-    """Labels y_i = p(true | x_i, given label), by the mean of past epochs' probabilities for
-    p(true | x_i) and a confusion from true to given labels that is estimated with them.
+    """Soft labels y_i = p(true | x_i, given label), with the mean of past epochs' probabilities for
+    p(true | x_i) and the noise transition matrix T that is estimated with them.
 
-    ``eq:soft`` forgets the label that an image came with; it is the case of a confusion whose rows
-    are all the same. With rows that differ, an image keeps its label where that is likelier to be
+    ``eq:soft`` forgets the label that an image came with; it is the case of a T whose rows are all
+    the same. With rows that differ, an image keeps its label where that is likelier to be
     right than the network, and with asymmetric noise a network that has begun to predict given
     labels is corrected by every update, not confirmed.
 
     Parameters
     ----------
     given : (n,) int, the labels that the images come with; (n, k) for k networks side by side, each
-        of which has a confusion of its own.
+        of which has a T of its own.
     num_classes, average : as in `LabelStore`.
     """
 
     def __init__(self, given: np.ndarray, num_classes: int, average: int | None = 10) -> None:
         super().__init__(given, num_classes, "soft", average=average)
         self.given = np.asarray(given)
-        self.confusion = np.zeros((*self.given.shape[1:], num_classes, num_classes))
+        self.transition = np.zeros((*self.given.shape[1:], num_classes, num_classes))
 
     def update(self) -> None:
-        """Moves the confusion towards its estimate, then replaces the labels."""
+        """Moves T towards its estimate, then replaces the labels."""
         mean = self.mean_probabilities()
         labels = np.empty_like(mean)
         for network in np.ndindex(self.given.shape[1:]):  # of a single one, ()
             every = slice(None), *network
-            s, given, confusion = mean[every], self.given[every], self.confusion[network]
-            start = confusion if confusion.any() else None
-            confusion[...] = label_noise.estimate_confusion(s, given, start, STEPS)
-            labels[every] = label_noise.posterior(s, given, confusion)
+            s, given, transition = mean[every], self.given[every], self.transition[network]
+            start = transition if transition.any() else None
+            transition[...] = label_noise.estimate_transition(s, given, start, EM_STEPS)
+            labels[every] = label_noise.posterior(s, given, transition)
         self.labels[...] = labels
 
 
 def prior_of(labels):
-    """The mean (..., c) of labels (n, ..., c), kept positive, as `JointObjective` wants its
-    prior."""
+    """Mean (..., c) of labels (n, ..., c), kept positive, as the prior of `JointObjective`."""
     mean = labels.mean(axis=0).clip(LEAST_PRIOR)
     return mean / mean.sum(axis=-1, keepdims=True)
 
@@ -62,7 +61,7 @@ class PriorUpdate(training.Extension):
 
     Parameters
     ----------
-    start : that of `LabelUpdate`, which has to have run before.
+    start : epoch of the first `LabelUpdate`, which runs before this extension.
     """
 
     trigger = 1, "epoch"

@@ -1,4 +1,4 @@
-"""``chainer-jo predict``: images classified by the network that ``relabel`` has trained."""
+"""``chainer-jo predict``: classifies images with the network that ``relabel`` has trained."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _predict(flags: argparse.Namespace) -> None:
 
 
 def _images(name: str) -> list[str]:
-    """A file, or the images below a folder in order."""
+    """Path of a file, or of the images below a folder in order."""
     if not class_folders.is_utf8(name):
         raise UserError(f"IMAGE {name!r}: expected a name in UTF-8")
     if not os.path.isdir(name):

@@ -1,5 +1,4 @@
-"""Presets for people's own images: the paper's two steps, as long and as large as the images call
-for."""
+"""Presets for a user's images: the paper's two steps, in length and size fit for the images."""
 
 from __future__ import annotations
 
@@ -11,38 +10,37 @@ from chainer_jo.relabel.training import batch_size
 from chainer_jo.runs.experiment import Network
 from chainer_jo.runs.presets import CLOTHING1M_PAPER, DIGITS, PAPER, Preset, pretrained
 
-#: New labels of a shortened first step are averaged over this part of it, and over at most the
-#: paper's ten epochs: 5 of 70, as in the presets.
-AVERAGED = 1 / 14
-#: Parts that images are divided into, each classified by a network trained on the others.
+#: Share of a shortened first step's epochs that new labels are averaged over, the paper's ten at
+#: most: 5 of 70, as in the presets.
+AVERAGED_SHARE = 1 / 14
+#: Folds, each classified by a network trained on the others.
 FOLDS = 3
-#: Batches of an epoch at least; see `batch_size`.
+#: Least number of batches in an epoch; see `batch_size`.
 FEWEST_BATCHES = 20
-#: Units and widths by the number of training images from which they are taken: the paper's, those
-#: of the preset ``half``, and for few images a unit a stage, as in ``digits``, and half the widths.
-SIZES = (
+#: Least number of training images, units and widths of each network: the paper's, the preset
+#: ``half``'s, and for few images one unit a stage, as in ``digits``, and half the widths.
+SIZES: tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...] = (
     (30_000, (5, 5, 5), (32, 64, 128)),
     (10_000, (2, 2, 2), (32, 64, 128)),
     (0, (1, 1, 1), (16, 32, 64)),
 )
-#: Images of fewer pixels are halved once instead of twice, as in the preset ``digits``: after that
-#: there would be less than 4 x 4 left.
+#: Side in pixels below which images are halved once instead of twice, as in the preset ``digits``:
+#: less than 4 x 4 would be left.
 HALVED_ONCE_BELOW = 16
 
 
 def small_images(side: int, number: int, epochs: int | None = None, flip: bool = False) -> Preset:
     """The paper's method on CIFAR-10, for ``number`` training images of ``side`` x ``side`` pixels.
 
-    Noise is unknown, so parameters are what the paper has for the middle of its range, half of the
-    labels.
+    The noise is unknown: hyperparameters are the paper's for symmetric noise, r = 0.5.
 
     Parameters
     ----------
     epochs : of the first step; the other lengths keep their relation to it.
-    flip : whether images are mirrored in training, as the paper's are. A mirrored digit is none, so
-        this has to be asked for.
+    flip : True mirrors images in training, as the paper does; a mirrored digit is none.
     """
-    whole = PAPER.first_step
+    whole, most = PAPER.first_step, PAPER.average
+    assert most is not None  # the mean of all epochs is Clothing1M's
     scale = epochs / whole.epochs if epochs else DIGITS.time_scale
     units, widths = next(size[1:] for size in SIZES if number >= size[0])
     threads = PAPER.threads
@@ -58,7 +56,7 @@ def small_images(side: int, number: int, epochs: int | None = None, flip: bool =
         resize=side,
         crop=side,
         time_scale=scale,
-        average=max(1, min(round(AVERAGED * max(1, round(scale * whole.epochs))), PAPER.average)),
+        average=max(1, min(round(AVERAGED_SHARE * max(1, round(scale * whole.epochs))), most)),
         batch_size=batch_size(number, PAPER.batch_size, FEWEST_BATCHES),
         pad=side // 8,
         flip=flip,

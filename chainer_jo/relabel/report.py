@@ -1,5 +1,5 @@
-"""report.html of ``chainer-jo relabel``: what was changed, how right that may be, every image that
-is worth a look, to be judged."""
+"""report.html of ``chainer-jo relabel``: changed labels, estimates of their accuracy, and the
+images to review by hand."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from chainer_jo.relabel.outcome import (
     Outcome,
     accuracy_rows,
     class_rows,
-    confusion_rows,
     percent,
     score_rows,
+    transition_rows,
 )
 from chainer_jo.relabel.results_folder import REPORT
 from chainer_jo.report.curves import Curve
@@ -34,20 +34,20 @@ from chainer_jo.report.template import filled
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.store import RunStore
 
-#: Groups of the same images that are listed.
+#: Most groups of duplicates that are listed.
 MOST_DUPLICATES = 50
-#: Images up to which all are in the page; of more it shows those on disk.
+#: Most images that the page contains; of more it shows the files.
 EMBEDDED = 100_000
-#: Small pictures, 120 in one file: a page of thousands opens at once.
+#: Small pictures on a sheet, one file: a page of thousands opens at once.
 COLUMNS, ROWS = 12, 10
 #: Images on a sheet.
 CELLS = COLUMNS * ROWS
-#: Sides to choose from, in pixels.
+#: Possible sides of the small pictures, in pixels.
 SIDES = (96, 64, 48, 32, 24)
-#: All sheets together take BYTES at most, if a pixel of a JPEG takes PER_PIXEL bytes.
-BYTES, PER_PIXEL = 24 << 20, 0.35
-#: Up to this side sheets are PNGs: such images are looked at pixel by pixel.
-LOSSLESS = 16
+#: Largest size of all sheets, and estimated size of a pixel of a JPEG, in bytes.
+MAX_BYTES, BYTES_PER_PIXEL = 24 << 20, 0.35
+#: Largest side, in pixels, of pictures on PNGs: users see their single pixels.
+MAX_PNG_SIDE = 16
 
 
 def write(outcome: Outcome, name: str, store: RunStore, usual_size: int) -> Path:
@@ -55,11 +55,11 @@ def write(outcome: Outcome, name: str, store: RunStore, usual_size: int) -> Path
 
     Parameters
     ----------
-    name : of the data; the page, which is passed on, does not say what folders they lie in.
-    usual_size : of the images, in pixels.
+    name : path of the data; the page, which may be passed on, shows only its last part.
+    usual_size : side of the images, in pixels.
     """
     labels, path = outcome.labels, store.root / REPORT
-    listed = to_look_at(labels)
+    listed = to_review(labels)
     rows = np.concatenate([listed, np.setdiff1d(outcome.audit, listed)])
     content = _content(labels, rows, len(listed), outcome.audit)
     pictures: list[str] = []
@@ -71,8 +71,8 @@ def write(outcome: Outcome, name: str, store: RunStore, usual_size: int) -> Path
         pictures += sheets(labels.images.files(rows), side)
         content |= {"cells": CELLS, "columns": COLUMNS, "side": side}
     about = f"{len(labels.images):,} images of {len(labels.images.class_names)} classes."
-    if by_eye := outcome.by_eye:
-        about += f" {by_eye.in_words(labels.errors.share_wrong)}"
+    if audited := outcome.audited:
+        about += f" {audited.in_words(labels.errors.share_wrong)}"
     doubt = f'<p class="doubt">{html.escape(outcome.doubt)}</p>\n' if outcome.doubt else ""
     page = filled(
         "chainer_jo.relabel",
@@ -91,21 +91,17 @@ def write(outcome: Outcome, name: str, store: RunStore, usual_size: int) -> Path
 
 
 def _sections(outcome: Outcome, store: RunStore) -> str:
-    """Numbers to be seen first, curves, tables, and how all was computed."""
+    """Main numbers, curves, tables, and settings of the computation."""
     labels = outcome.labels
     tiles = [
         (f"{int(labels.changed.sum()):,}", f"of {len(labels.images):,} labels changed"),
         (percent(labels.errors.share_wrong), "of the labels as given estimated to be wrong"),
-        *(
-            (
-                " → ".join(percent(p) for p in (a.before, a.after) if p is not None),
-                f"accuracy on {a.of}",
-            )
-            for a in outcome.accuracies
-        ),
     ]
+    for a in outcome.accuracies:
+        shares = " → ".join(percent(p) for p in (a.before, a.after) if p is not None)
+        tiles.append((shares, f"accuracy on {a.of}"))
     tables = {"Labels by class": class_rows(labels)}
-    if len(confused := confusion_rows(labels)) > 1:
+    if len(confused := transition_rows(labels)) > 1:
         tables["Classes confused most"] = confused
     if outcome.accuracies:
         tables["Accuracy of a network trained on them"] = accuracy_rows(outcome.accuracies)
@@ -127,25 +123,25 @@ def _sections(outcome: Outcome, store: RunStore) -> str:
         parts.insert(0, _section(shown, drawn))
     facts = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in outcome.about.items())
     parts.append(_section("How it was computed", f"<dl>{facts}</dl>"))
-    first = "".join(f"<li><b>{escape(n)}</b> {escape(what)}</li>" for n, what in tiles)
+    first = "".join(f"<li><b>{escape(n)}</b> {escape(text)}</li>" for n, text in tiles)
     return f'<ul class="tiles">{first}</ul>\n<div class="columns">{"".join(parts)}</div>'
 
 
-def to_look_at(labels: CorrectedLabels) -> np.ndarray:
-    """Rows of the images whose label was changed or is called wrong, the surest errors first."""
+def to_review(labels: CorrectedLabels) -> np.ndarray:
+    """Rows of images whose label was changed or is called wrong, the surest errors first."""
     errors = labels.errors
     rows = np.flatnonzero(labels.changed | errors.changed | errors.wrong)
     return rows[np.argsort(errors.rank[rows])]
 
 
 def _rounded(probability: float) -> float:
-    """Three digits, but 1 for what is certain alone."""
+    """Probability to three digits; 1 only for 1."""
     return min(float(f"{probability:.3g}"), 0.9999) if probability < 1 else 1.0
 
 
 def _content(labels: CorrectedLabels, rows: np.ndarray, listed: int, audit: np.ndarray) -> dict:
-    """What the page's script shows: of each image its path, given label, what the method says, and
-    the probabilities of both; first the ``listed`` ones, then those that are audited besides."""
+    """Data of the page's script: path, given and new label and the probabilities of both, of the
+    ``listed`` images first, then of the further images of the audit."""
     images, errors = labels.images, labels.errors
     place = {row: i for i, row in enumerate(rows.tolist())}
     return {
@@ -186,12 +182,9 @@ def _table(rows: list[list[str]]) -> str:
 def _duplicate_rows(images: LabelledImages, groups: Sequence[np.ndarray]) -> list[list[str]]:
     rows = [["images", "labels as given"]]
     for group in groups[:MOST_DUPLICATES]:
-        rows.append(
-            [
-                ", ".join(images.paths[i] for i in group[:3]) + (", ..." if len(group) > 3 else ""),
-                ", ".join(dict.fromkeys(images.class_names[images.labels[i]] for i in group)),
-            ]
-        )
+        shown = ", ".join(images.paths[i] for i in group[:3]) + (", ..." if len(group) > 3 else "")
+        labels = dict.fromkeys(images.class_names[images.labels[i]] for i in group)
+        rows.append([shown, ", ".join(labels)])
     return rows
 
 
@@ -206,15 +199,15 @@ def _plot(runs: dict[str, Experiment], store: RunStore) -> bytes:
 
 
 def side_for(number: int, usual_size: int) -> int:
-    """Pixels of a side, for ``number`` images of this usual size: no more than they have, and fewer
-    where there are many."""
-    fits = (side for side in SIDES if number * side**2 * PER_PIXEL <= BYTES)
+    """Side in pixels of ``number`` small pictures: at most ``usual_size``, less for many
+    pictures."""
+    fits = (side for side in SIDES if number * side**2 * BYTES_PER_PIXEL <= MAX_BYTES)
     return min(next(fits, SIDES[-1]), usual_size)
 
 
 def sheets(paths: Sequence[str], side: int) -> Iterator[str]:
-    """The images on sheets of `CELLS` each, row by row, as data URIs; the last may have fewer rows,
-    or be one row alone, no longer than it has to be.
+    """Sheets of `CELLS` images each, row by row, as data URIs; the last one is no larger than its
+    images need.
 
     An image that cannot be opened leaves its cell empty.
     """
@@ -241,6 +234,6 @@ def _sheet(cells: list[Image.Image | None], side: int) -> str:
             left, top = i % columns * side, i // columns * side
             margin = (side - image.width) // 2, (side - image.height) // 2
             sheet.paste(image, (left + margin[0], top + margin[1]))
-    out, kind = io.BytesIO(), "png" if side <= LOSSLESS else "jpeg"
+    out, kind = io.BytesIO(), "png" if side <= MAX_PNG_SIDE else "jpeg"
     sheet.save(out, kind, quality=80, optimize=True)
     return f"data:image/{kind};base64," + base64.b64encode(out.getvalue()).decode()

@@ -1,24 +1,24 @@
-"""The folder that ``chainer-jo relabel`` writes to: whose data its results are of, by which flags
-they were made, and what in it somebody has changed since."""
+"""Output folder of ``chainer-jo relabel``, with records of the data and flags of its results, and
+of the files written, so that results of others and changed files are never overwritten."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
 
-#: Whose data the results are of; how they were made and what was written.
+#: Records of the data, and of the flags and files of the results.
 BOUND, MADE = "data.json", "results.json"
 LABELS, SOFT_LABELS, REPORT, MODEL = "labels.csv", "soft_labels.npz", "report.html", "model.npz"
 WRITTEN = (LABELS, SOFT_LABELS, REPORT, MODEL)
-#: What each record may hold, and what tells it from somebody's own file of that name.
-RECORDED = {
+#: Keys of the records, with tests of the values, which tell them from other files of these names.
+RECORDED: dict[str, dict[str, Callable[[Any], object]]] = {
     BOUND: dict.fromkeys(
         ("train", "validation", "test"),
         lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{16}", value),
@@ -29,17 +29,17 @@ RECORDED = {
         "applied": lambda value: isinstance(value, dict),
     },
 }
-#: Folders of what training has come to.
+#: Folders of training output.
 COMPUTED = ("runs",)
 
 
 class ResultsFolder:
-    """One ``--out``.
+    """The folder ``--out`` of a command.
 
     Parameters
     ----------
     fingerprints : of the data, by the use of each set.
-    flags : those that decide what the labels become, by name.
+    flags : values of the flags that decide the labels, by name.
     """
 
     def __init__(self, path: Path, fingerprints: Mapping[str, str], flags: Mapping) -> None:
@@ -49,26 +49,24 @@ class ResultsFolder:
         self._made = self._record(MADE, {"flags", "labels"})
 
     def _record(self, name: str, least: set[str]) -> dict:
-        """What this command has written to a file, with ``least`` in it; nothing if it is not
-        there. Raises UserError for somebody else's."""
+        """Reads a record, which has the keys ``least``; empty without the file. Raises UserError
+        for a file that is no such record."""
         path = self.path / name
         if not path.exists():
             return {}
-        found = files.read_json(path, object, missing={})
-        if not (isinstance(found, dict) and least <= found.keys() <= RECORDED[name].keys()):
+        record = files.read_json(path, object, missing={})
+        if not (isinstance(record, dict) and least <= record.keys() <= RECORDED[name].keys()):
             self._refuse(name)
-        if not all(RECORDED[name][key](value) for key, value in found.items()):
+        if not all(RECORDED[name][key](value) for key, value in record.items()):
             self._refuse(name)
-        return found
+        return record
 
     def _refuse(self, name: str) -> NoReturn:
         raise UserError(f"--out {self.path}: has a {name} of its own, expected another folder")
 
     def check(self) -> None:
-        """That its results are of these data and flags, and nothing in it is somebody's own.
-
-        Raises UserError otherwise.
-        """
+        """Raises UserError for results of other data or flags, or files that this command has not
+        written."""
         bound = self._record(BOUND, {"train"})
         if not (bound and self._made):
             for name in (*WRITTEN, *([] if bound else [MADE])):
@@ -76,8 +74,8 @@ class ResultsFolder:
                     self._refuse(name)
         if not bound:
             return
-        there = [name for name in (*COMPUTED, *WRITTEN) if (self.path / name).exists()]
-        if there and bound != self._fingerprints:
+        results = [name for name in (*COMPUTED, *WRITTEN) if (self.path / name).exists()]
+        if results and bound != self._fingerprints:
             raise UserError(
                 f"{self.path / BOUND}: the results there are of data with fingerprints "
                 f"{_shown(bound)}, these have {_shown(self._fingerprints)}; expected the same "
@@ -100,15 +98,14 @@ class ResultsFolder:
             )
 
     def bind(self) -> None:
-        """Says that what is computed here from now on is of these data."""
+        """Records that results from now on are of these data."""
         path = self.path / BOUND
         if files.read_json(path, missing=None) != self._fingerprints:
             files.write_json(path, self._fingerprints)
 
     def write_labels(self, table: str) -> None:
-        """Writes ``labels.csv``; keeps by which flags it was made, and what tells it from one that
-        somebody has changed: first, with what tells the one that is there, for either may be there
-        if the disk is full.
+        """Writes ``labels.csv`` after a record of its flags and digest, to tell it from an edited
+        one. The record has the digest of the old file as well, which stays if the disk is full.
 
         Raises UserError if the folder has become another data set's since `bind`.
         """
@@ -117,17 +114,17 @@ class ResultsFolder:
                 f"{self.path / BOUND}: another command has begun here with other images or labels "
                 "meanwhile; expected one at a time, or another --out folder"
             )
-        text, labels = table.encode(), self.path / LABELS
-        told = [_digest(text), *([_digest(labels.read_bytes())] if labels.exists() else [])]
-        self._made = {**self._made, "flags": self._flags, "labels": told}
+        labels = self.path / LABELS
+        digests = [_digest(table.encode())]
+        if labels.exists():
+            digests.append(_digest(labels.read_bytes()))
+        self._made = {**self._made, "flags": self._flags, "labels": digests}
         files.write_json(self.path / MADE, self._made)
-        files.write(labels, lambda file: file.write(text))
+        files.write_text(labels, table)
 
     def check_apply(self, apply: Path) -> None:
-        """That a corrected set would be written to a place of its own, or has been already.
-
-        Raises UserError otherwise, and OSError for a path that cannot be.
-        """
+        """Raises UserError unless a corrected set can be written there, or has been; OSError for a
+        path that cannot exist."""
         if self.path.resolve().is_relative_to(apply.resolve()):
             raise UserError(
                 f"--apply {apply}: --out {self.path} is or lies in it, expected another"
@@ -146,18 +143,9 @@ class ResultsFolder:
             raise UserError(f"--apply {apply}: not empty, expected a folder to be made")
 
     def to_apply(self, apply: Path, labels: str) -> bool:
-        """Whether this corrected set has yet to be written there, which is kept before that: one
-        that is not there does not count.
-
-        Parameters
-        ----------
-        labels : what tells the set from others.
-
-        Raises
-        ------
-        UserError
-            if another one has been.
-        """
+        """True if the corrected set that ``labels`` identifies has yet to be written, which is
+        recorded before; a set that was removed does not count. Raises UserError if another set
+        has been written there."""
         key, applied = self._key(apply), self._made.get("applied", {})
         if key in applied and apply.exists() and any(apply.iterdir()):
             if applied[key] != labels:
@@ -170,7 +158,7 @@ class ResultsFolder:
         return True
 
     def _key(self, apply: Path) -> str:
-        """The same wherever both folders are moved together."""
+        """Relative path, which stays the same when both folders are moved together."""
         return os.path.relpath(apply.resolve(), self.path.resolve())
 
 

@@ -1,5 +1,5 @@
-"""A network that has been trained on corrected labels, or several whose probabilities are averaged,
-with all that it takes to use them."""
+"""Networks trained on corrected labels, whose probabilities are averaged, with their normalisation:
+``model.npz``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chainer
 import numpy as np
@@ -27,41 +27,41 @@ from chainer_jo.relabel.features import FeatureInput
 from chainer_jo.relabel.results_folder import MODEL
 
 #: Images per forward pass.
-IMAGES = 100
+IMAGES_PER_PASS = 100
 CPU = chainer.get_device("@numpy")
 _WRITTEN = "the folder that chainer-jo relabel wrote"
-_ABOUT, _WEIGHTS, _LOOK = "about", "weights/", "look/"
+_ABOUT, _WEIGHTS, _NORMALISATION = "about", "weights/", "look/"
 
 
 class Member(NamedTuple):
-    """One network.
+    """Weights and normalisation of one network.
 
     Attributes
     ----------
     weights : its arrays by Chainer's names.
-    look : what is subtracted from input and what it is divided by, ``mean`` and ``scale``, which
-        is one number () or one for each feature (d,); empty for a network that knows itself.
+    normalisation : ``mean`` of the input and its ``scale``, one number () or one for each feature
+        (d,); empty for `ResNet50`, which has its own.
     """
 
     weights: dict[str, np.ndarray]
-    look: dict[str, np.ndarray]
+    normalisation: dict[str, np.ndarray]
 
     @classmethod
-    def of(cls, network: chainer.Link, look: dict[str, np.ndarray]) -> Member:
-        """The arrays of a network and its look."""
-        return cls(serializers.npz.serialize(network), look)
+    def of(cls, network: chainer.Link, normalisation: dict[str, np.ndarray]) -> Member:
+        """The arrays of a network and its normalisation."""
+        return cls(serializers.npz.serialize(network), normalisation)
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedNetwork:
-    """One network or several alike, their classes, and how their input has to look.
+    """An ensemble of one network or more, its classes and the form of its input.
 
     Attributes
     ----------
     about : JSON values: ``classes``, names; and either ``features``, the length of feature
-        vectors, with ``hidden`` units; or ``resize`` and ``crop`` in pixels, with ``units`` and
+        vectors, and ``hidden`` units; or ``resize`` and ``crop`` in pixels, with ``units`` and
         ``widths`` of `PreActResNet` or the ``variant`` of `ResNet50`.
-    members : whose probabilities are averaged.
+    members : networks whose probabilities are averaged.
     """
 
     about: dict
@@ -73,10 +73,12 @@ class TrainedNetwork:
 
     def save(self, folder: Path) -> Path:
         """Writes ``model.npz``; returns its path."""
-        arrays = {_ABOUT: np.array(json.dumps(self.about))}
-        for i, (weights, look) in enumerate(self.members):
+        arrays: dict[str, Any] = {_ABOUT: np.array(json.dumps(self.about))}
+        for i, (weights, normalisation) in enumerate(self.members):
             arrays |= {f"{i}/{_WEIGHTS}{name}": array for name, array in weights.items()}
-            arrays |= {f"{i}/{_LOOK}{name}": array for name, array in look.items()}
+            arrays |= {
+                f"{i}/{_NORMALISATION}{name}": array for name, array in normalisation.items()
+            }
         path = folder / MODEL
         # Chainer's order is that of a set, another in every process.
         files.write(path, lambda file: np.savez(file, **dict(sorted(arrays.items()))))
@@ -84,18 +86,18 @@ class TrainedNetwork:
 
     @classmethod
     def load(cls, folder: Path) -> TrainedNetwork:
-        """What `save` wrote. Raises UserError if there is none, or it is damaged."""
+        """Reads the file of `save`. Raises UserError if it is missing or damaged."""
         path = folder / MODEL
         if not path.exists():
-            what = f"no {MODEL}" if folder.is_dir() else "no such folder"
-            raise UserError(f"network {str(folder)!r}: {what}, expected {_WRITTEN}")
+            missing = f"no {MODEL}" if folder.is_dir() else "no such folder"
+            raise UserError(f"network {str(folder)!r}: {missing}, expected {_WRITTEN}")
         with files.expected(path, _WRITTEN):
             with files.open_npz(path) as archive:
                 arrays = {name: archive[name] for name in archive.files}
             about = json.loads(str(arrays.pop(_ABOUT)))
-            members = []
+            members: list[Member] = []
             while own := _below(f"{len(members)}/", arrays):
-                members.append(Member(_below(_WEIGHTS, own), _below(_LOOK, own)))
+                members.append(Member(_below(_WEIGHTS, own), _below(_NORMALISATION, own)))
             if not members:
                 raise KeyError("0/weights")
             loaded = cls(about, members)
@@ -112,8 +114,8 @@ class TrainedNetwork:
         for network in networks:
             network.to_device(device)
         with ThreadPoolExecutor(usable_cores()) as pool:
-            for start in range(0, len(paths), IMAGES):
-                part = paths[start : start + IMAGES]
+            for start in range(0, len(paths), IMAGES_PER_PASS):
+                part = paths[start : start + IMAGES_PER_PASS]
                 pixels = list(pool.map(lambda path: decode(path, resize, crop), part))
                 inputs = (
                     self._prepare(np.stack(pixels), i, networks[i]) for i in range(len(networks))
@@ -123,13 +125,15 @@ class TrainedNetwork:
 
     def of_features(self, features: np.ndarray) -> np.ndarray:
         """Class probabilities (n, c) float32 of feature vectors (n, d)."""
-        inputs = (FeatureInput(features, **look).values for _, look in self.members)
+        inputs = (
+            FeatureInput(features, **normalisation).values for _, normalisation in self.members
+        )
         return _mean(self._networks(), inputs)
 
     def _prepare(self, pixels: np.ndarray, member: int, network: chainer.Link) -> np.ndarray:
-        """uint8 (b, h, w, 3) as one of the networks wants them."""
+        """Network input, normalised, of pixels uint8 (b, h, w, 3)."""
         if "variant" not in self.about:
-            mean = self.members[member].look["mean"]
+            mean = self.members[member].normalisation["mean"]
             return augmentation.normalise(pixels, mean).transpose(0, 3, 1, 2)
         variant = network.variant
         return Preparation(variant.mean, variant.std, variant.channels)(pixels)
@@ -142,7 +146,7 @@ class TrainedNetwork:
 
 
 def _mean(networks: Sequence[chainer.Link], inputs: Iterable[np.ndarray]) -> np.ndarray:
-    """The mean of what networks say, each of its own input of the same images."""
+    """Mean probabilities of networks, each with its own input of the same images."""
     return np.mean([_predict(*each) for each in zip(networks, inputs, strict=True)], axis=0)
 
 
@@ -153,7 +157,7 @@ def _predict(network: chainer.Link, x: np.ndarray) -> np.ndarray:
 
 
 def untrained(about: dict) -> chainer.Link:
-    """One network of those that `TrainedNetwork.about` tells of."""
+    """A network as `TrainedNetwork.about` describes, with random weights."""
     classes = len(about["classes"])
     if "features" in about:
         return FeatureNetwork(about["features"], classes, about["hidden"])

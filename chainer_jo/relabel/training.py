@@ -1,5 +1,5 @@
-"""The method on feature vectors whose labels are in doubt: its two steps, and the probabilities
-that images get from networks that have not been trained on them."""
+"""The paper's two steps on feature vectors with noisy labels, and out-of-fold probabilities: of
+every image by networks that have not been trained on it."""
 
 from __future__ import annotations
 
@@ -24,26 +24,27 @@ from chainer_jo.method.soft_labels import LabelStore
 from chainer_jo.method.updater import JointUpdater
 from chainer_jo.relabel import limits
 from chainer_jo.relabel.features import FeatureInput, FeatureSet
-from chainer_jo.relabel.folds import folds, near_duplicates
-from chainer_jo.relabel.label_errors import LabelErrors, find_label_errors
+from chainer_jo.relabel.folds import folds
+from chainer_jo.relabel.label_errors import ClassNames, LabelErrors, find_label_errors
+from chainer_jo.relabel.near_duplicates import near_duplicates
 from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
 
 #: Images per forward pass in test mode.
-ROWS = 1000
-#: Images per batch at most, batches of an epoch at least; see `batch_size`.
+IMAGES_PER_PASS = 1000
+#: Most images per batch, least number of batches in an epoch; see `batch_size`.
 LARGEST_BATCH, FEWEST_BATCHES = 512, 12
-#: The statistics of fewer images are too noisy for batch normalisation.
+#: Least images per batch: statistics of fewer are too noisy for batch normalisation.
 SMALLEST_BATCH = 16
-#: Seeds that probabilities are averaged over: SEEDS, but MANY_SEEDS of fewer images than FEW, where
-#: one division into folds is as much luck as skill.
-SEEDS, MANY_SEEDS, FEW = 3, 10, 1000
-#: Networks are trained side by side while their labels are LARGEST_LABELS numbers at most.
+#: Seeds that probabilities are averaged over: SEEDS; MANY_SEEDS for less than FEW_IMAGES, where
+#: probabilities depend much on the division into folds.
+SEEDS, MANY_SEEDS, FEW_IMAGES = 3, 10, 1000
+#: Most numbers in the labels of networks that are trained side by side.
 LARGEST_LABELS = 2**22
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How networks on features are trained; docs/label-errors.md says where the defaults come from.
+    """Settings of training on features; docs/label-errors.md says where the defaults come from.
 
     Parameters
     ----------
@@ -53,15 +54,15 @@ class Recipe:
     epochs : of either step.
     quiet : epochs before labels are first updated, which is t1 - 1.
     average : epochs that labels and predictions are averaged over.
-    rule : how labels are updated: "posterior" (`PosteriorLabels`), or "soft" (``eq:soft``).
-    folds : parts that images are divided into, each classified by a network trained on the others.
-    seeds : how often, each time with folds and weights of its own; None: see `SEEDS`.
+    rule : of label updates: "posterior" (`PosteriorLabels`), or "soft" (``eq:soft``).
+    folds : parts of the images, each classified by a network trained on the others.
+    seeds : repetitions with folds and weights of their own; None: see `SEEDS`.
     prior : p of eq. 10: "labels", the mean label after each update, or "uniform".
 
     Raises
     ------
     UserError
-        a ValueError, for what is beyond `limits.LIMITS`.
+        a ValueError, for values beyond `limits.LIMITS`.
     """
 
     alpha: float = 1.2
@@ -81,13 +82,13 @@ class Recipe:
         limits.check(given)
 
     def number_of_seeds(self, n: int) -> int:
-        """How many seeds are averaged over when there are n images."""
-        return self.seeds or (SEEDS if n >= FEW else MANY_SEEDS)
+        """Number of seeds that probabilities of n images are averaged over."""
+        return self.seeds or (SEEDS if n >= FEW_IMAGES else MANY_SEEDS)
 
 
 def batch_size(n: int, largest: int, fewest_batches: int) -> int:
-    """Images per batch, of n: the largest power of two, up to ``largest``, that leaves an epoch
-    ``fewest_batches``, but at least `SMALLEST_BATCH`, or all n if these are fewer."""
+    """Images per batch: the largest power of two up to ``largest`` with which an epoch of n images
+    has ``fewest_batches``, but at least `SMALLEST_BATCH`, and at most n."""
     batch = largest
     while batch > SMALLEST_BATCH and n < fewest_batches * batch:
         batch //= 2
@@ -98,8 +99,8 @@ def batch_size(n: int, largest: int, fewest_batches: int) -> int:
 def configured() -> Iterator[None]:
     """Training's own configuration of Chainer and NumPy, whatever the caller's is.
 
-    Chainer's checks of types take a tenth of a step of a network as small as that for features.
-    Whether numbers are finite is looked at in what training comes to.
+    Chainer's type checks take a tenth of a step of networks this small. `_check` looks for numbers
+    that are not finite after training.
     """
     with (
         chainer.using_config("train", True),
@@ -112,8 +113,8 @@ def configured() -> Iterator[None]:
 
 
 class MeanPrediction(training.Extension):
-    """The mean of the probabilities (n, c) that images get at the ends of epochs from ``start`` on.
-    Labels are such means too; these images are not trained on.
+    """Mean over epochs, from ``start`` on, of the probabilities (n, c) of images that the network
+    is not trained on.
 
     Parameters
     ----------
@@ -127,23 +128,22 @@ class MeanPrediction(training.Extension):
         self._inputs = inputs
         self._start = start
         self._epochs = 0
-        self.probabilities: np.ndarray | None = None
+        self.probabilities = np.zeros((), np.float32)
 
     def __call__(self, trainer: training.Trainer) -> None:
         if trainer.updater.epoch < self._start:
             return
         latest = predict(trainer.updater.model, self._inputs)
         self._epochs += 1
-        if self.probabilities is None:
-            self.probabilities = latest
-        else:
-            self.probabilities += (latest - self.probabilities) / np.float32(self._epochs)
+        change = (latest - self.probabilities) / np.float32(self._epochs)
+        self.probabilities = self.probabilities + change
 
 
 def predict(model: Classifier, inputs: FeatureInput) -> np.ndarray:
     """Class probabilities (n, c) float32."""
-    parts = (slice(start, start + ROWS) for start in range(0, len(inputs), ROWS))
-    return np.concatenate([model.predict(inputs.plain(part)) for part in parts])
+    starts = range(0, len(inputs), IMAGES_PER_PASS)
+    parts = (inputs.plain(slice(start, start + IMAGES_PER_PASS)) for start in starts)
+    return np.concatenate([model.predict(part) for part in parts])
 
 
 @configured()
@@ -158,17 +158,18 @@ def first_step(
     numbers: Sequence[int] = (0,),
     on_epoch: Callable[[], None] = lambda: None,
 ) -> np.ndarray:
-    """Probabilities (m, c) float32 of other images by a network trained with label updates; or
-    (m, k, c) by k networks side by side, each of images of its own.
+    """Trains a network with label updates; returns its probabilities (m, c) float32 of held-out
+    images, or (m, k, c) of k networks side by side, each with its own images.
 
     Parameters
     ----------
-    rows, given : int (r,), the images trained on, and their labels; (r, k) for k networks.
-    unseen : int (m,), the others; (m, k) for k networks.
+    rows, given : int (r,), training images and their labels; (r, k) for k networks.
+    unseen : int (m,), held-out images; (m, k) for k networks.
     seed : of weights, and of the order, which is the same for all networks.
-    numbers : k, those of the networks among all of one seed.
-    on_epoch : called at the end of each.
+    numbers : k, numbers of the networks among all of one seed.
+    on_epoch : called at the end of each epoch.
     """
+    labels: LabelStore
     if recipe.rule == "posterior":
         labels = PosteriorLabels(given, num_classes, recipe.average)
     else:
@@ -188,8 +189,8 @@ def first_step(
 
 @configured()
 def second_step(data: FeatureSet, labels: np.ndarray, recipe: Recipe, seed: int) -> Classifier:
-    """A fresh network trained on labels (n, c) float32 of all images, soft or one-hot, that stay as
-    they are. Raises UserError if training diverged."""
+    """Trains a fresh network on fixed labels (n, c) float32 of all images, soft or one-hot. Raises
+    UserError if training diverged."""
     store = LabelStore(labels, labels.shape[1])
     rows = np.arange(len(data))
     trainer = _trainer(data, rows, store, (0.0, 0.0), recipe, (seed, 2, 0))
@@ -205,17 +206,16 @@ def second_step(data: FeatureSet, labels: np.ndarray, recipe: Recipe, seed: int)
 def judge(
     data: FeatureSet,
     given: np.ndarray,
-    class_names: Sequence,
+    class_names: ClassNames,
     recipe: Recipe,
     seed: int,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> LabelErrors:
-    """What networks that have not seen an image's label think of it; near duplicates are judged by
-    the same ones.
+    """Judges labels by `out_of_fold` probabilities; near duplicates are in one fold.
 
     Parameters
     ----------
-    given : int (n,), the labels in doubt.
+    given : int (n,), noisy labels.
     progress : see `out_of_fold`.
 
     Raises
@@ -247,31 +247,27 @@ def out_of_fold(
     groups: Sequence[np.ndarray] = (),
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> np.ndarray:
-    """Probabilities (n, c) float32 of every image: the mean over several seeds of what a
-    `first_step` on other images says of it.
+    """Out-of-fold probabilities (n, c) float32: the mean over seeds of `first_step` on the other
+    folds.
 
-    What a network says about labels that it was trained on tells little about which are wrong: of a
-    few thousand it fits most. The networks are trained side by side; where folds are not equal,
-    those of the smaller training sets see some images twice. Where training diverged, not all
-    probabilities are finite.
+    Probabilities of training images tell little, as a network memorises most labels of a few
+    thousand. Networks are trained side by side; where folds differ in size, the smaller training
+    sets have some images twice. If training diverges, some probabilities are not finite.
 
     Parameters
     ----------
-    given : int (n,), the labels in doubt.
-    groups : rows of images that are kept in one fold; see `folds`.
+    given : int (n,), noisy labels.
+    groups : rows of duplicates; see `folds`.
     progress : called with the number of epochs done, and of all.
 
-    Raises
-    ------
-    UserError
-        if there are less than two images per fold, or less than two folds.
+    Raises UserError for fewer than two folds, or two images per fold.
     """
     n = len(data)
     number = recipe.number_of_seeds(n)
     divided = [folds(given, recipe.folds, (seed, k), groups) for k in range(number)]
     networks = [(k, part) for k in range(number) for part in range(recipe.folds)]
-    beside = max(1, LARGEST_LABELS // (n * num_classes))
-    total, done = -(-len(networks) // beside) * recipe.epochs, 0
+    at_a_time = max(1, LARGEST_LABELS // (n * num_classes))
+    total, done = -(-len(networks) // at_a_time) * recipe.epochs, 0
 
     def on_epoch() -> None:
         nonlocal done
@@ -279,29 +275,21 @@ def out_of_fold(
         progress(done, total)
 
     mean = np.zeros((n, num_classes), np.float32)
-    for first in range(0, len(networks), beside):
-        some = networks[first : first + beside]
-        rows = _beside([np.flatnonzero(divided[k] != part) for k, part in some])
+    for first in range(0, len(networks), at_a_time):
+        some = networks[first : first + at_a_time]
+        rows = _stacked([np.flatnonzero(divided[k] != part) for k, part in some])
         others = [np.flatnonzero(divided[k] == part) for k, part in some]
         numbers = range(first, first + len(some))
-        said = first_step(
-            data,
-            rows,
-            given[rows],
-            _beside(others),
-            num_classes,
-            recipe,
-            seed,
-            numbers,
-            on_epoch,
+        probabilities = first_step(
+            data, rows, given[rows], _stacked(others), num_classes, recipe, seed, numbers, on_epoch
         )
-        for of_network, unseen in zip(said.swapaxes(0, 1), others, strict=True):
+        for of_network, unseen in zip(probabilities.swapaxes(0, 1), others, strict=True):
             mean[unseen] += of_network[: len(unseen)] / np.float32(number)
     return mean
 
 
-def _beside(rows: Sequence[np.ndarray]) -> np.ndarray:
-    """One array (m, k) of k arrays, the shorter ones begun again."""
+def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
+    """One array (m, k) of k arrays; shorter ones are repeated from their start."""
     return np.stack([np.resize(each, max(map(len, rows))) for each in rows], axis=1)
 
 
@@ -313,11 +301,11 @@ def _trainer(
     recipe: Recipe,
     draws: tuple[int, ...],
 ) -> training.Trainer:
-    """With (seed, step, number of each network) for draws."""
+    """Trainer of a step; ``draws`` are seed, step and number of each network."""
     seed, step, *numbers = draws
     n, num_classes = len(rows), labels.labels.shape[-1]
     rngs = [seeds.random_state(seed, "weights", step, number) for number in numbers]
-    network = data.network(num_classes, rngs, beside=rows.ndim == 2)
+    network = data.network(num_classes, rngs, stacked=rows.ndim == 2)
     prior = np.full(num_classes, 1 / num_classes)
     if recipe.prior == "labels":
         prior = prior_of(labels.labels)
