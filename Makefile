@@ -25,6 +25,7 @@ test: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check --quiet .
+	$(BIN)/python -m mypy
 
 setup: $(STAMP)
 
