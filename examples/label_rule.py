@@ -11,7 +11,7 @@ from chainer_jo.report.table import Block, Table
 def sharpened(store, mean):
     """y is proportional to (mean s)^2: surer than soft labels, less so than hard ones."""
     squared = mean**2
-    store.labels[...] = squared / squared.sum(axis=1, keepdims=True)
+    store.soft_labels[...] = squared / squared.sum(axis=1, keepdims=True)
 
 
 RULES["sharpened"] = sharpened

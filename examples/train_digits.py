@@ -48,4 +48,4 @@ def step(number, labels, epochs, learning_rate, alpha=0.0, beta=0.0, update_from
 
 labels = LabelStore(noisy, classes, "soft", average=5)
 step(1, labels, epochs=70, learning_rate=0.04, alpha=1.2, beta=0.8, update_from=25)
-step(2, LabelStore(labels.labels, classes), epochs=42, learning_rate=0.02)
+step(2, LabelStore(labels.soft_labels, classes), epochs=42, learning_rate=0.02)

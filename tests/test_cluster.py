@@ -316,7 +316,7 @@ RULE = """
 from chainer_jo.method.soft_labels import RULES
 
 def reversed_(store, mean):
-    store.labels[...] = mean[:, ::-1]
+    store.soft_labels[...] = mean[:, ::-1]
 
 RULES["reversed"] = reversed_
 """

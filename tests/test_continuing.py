@@ -214,7 +214,7 @@ def test_a_second_step_does_not_go_on_with_other_labels(tmp_path):
         with contextlib.suppress(Paused), store.lock(experiment):
             late = Settings(deadline=0.0 if experiment is second else None)
             Run(experiment, digits.load(), store, late).finish()
-    digest = store.save_labels(first, np.roll(store.labels(first), 1, axis=1))
+    digest = store.save_labels(first, np.roll(store.soft_labels(first), 1, axis=1))
     store.save_result(first, store.result(first) | {"labels_sha256": digest})
     with store.lock(second), pytest.raises(UserError, match="expected the same data and labels"):
         Run(second, digits.load(), store, Settings()).finish()
@@ -352,7 +352,7 @@ def test_a_first_step_whose_labels_are_lost_is_done_again_epoch_by_epoch(packed,
     run = second.first_step
     store, settings = RunStore(tmp_path), Settings(snapshot_seconds=0)
     _, result = worker.execute(run, store, data, settings)
-    labels, log = store.labels(run), store.log(run)
+    labels, log = store.soft_labels(run), store.log(run)
     if packed:  # by another machine, whose numbers are others
         entries = files.read_json(store.folder(run) / "log.json", list)
         others = [{**entry, "test": 0.123} for entry in entries]
@@ -362,7 +362,7 @@ def test_a_first_step_whose_labels_are_lost_is_done_again_epoch_by_epoch(packed,
         store.pack(tmp_path)
         shutil.rmtree(store.folder(run))
         store.save_labels(run, labels)
-        assert store.labels(run) is None, "they are not those that the result is of"
+        assert store.soft_labels(run) is None, "they are not those that the result is of"
     else:
         (store.folder(run) / "labels.npz").unlink()
     for _ in range(len(log) + 1):
@@ -373,4 +373,4 @@ def test_a_first_step_whose_labels_are_lost_is_done_again_epoch_by_epoch(packed,
             break
         assert pending([second], store) == [run, second]
     assert state == "finished" and store.result(run)["last"] == result["last"]
-    np.testing.assert_array_equal(store.labels(run), labels)
+    np.testing.assert_array_equal(store.soft_labels(run), labels)

@@ -147,12 +147,12 @@ def test_runs_of_one_trial_share_split_and_noise(study):
         )
     )
     np.testing.assert_array_equal(method.train.images, baseline.train.images)
-    np.testing.assert_array_equal(method.train.labels, baseline.train.labels)
+    np.testing.assert_array_equal(method.train.noisy_labels, baseline.train.noisy_labels)
     assert (method.train.images != other.train.images).any()
-    kept, others = (t.train.labels == t.train.true_labels for t in (method, other))
+    kept, others = (t.train.noisy_labels == t.train.true_labels for t in (method, other))
     assert (kept != others).mean() > 0.3  # half of them change places with the seed
     np.testing.assert_array_equal(method.mean, mean_image(method.train.images))
-    right = (method.train.labels == method.train.true_labels).mean()
+    right = (method.train.noisy_labels == method.train.true_labels).mean()
     assert 0.5 < right < 0.6 and right == method.noisy_labels_right
 
 
@@ -178,7 +178,7 @@ def test_a_run_is_put_together_as_it_is_described(tmp_path):
     relabelling = Relabelling(1, 2, "top", 7, 2)
     first_step = STUDY.first_step("symmetric", 0.5, 0)
     run = built(replace(first_step, optimization=sgd, relabelling=relabelling), tmp_path)
-    optimizer, store = run.updater.get_optimizer("main"), run.updater.labels
+    optimizer, store = run.updater.get_optimizer("main"), run.updater.label_store
     assert (optimizer.lr, optimizer.momentum, optimizer.weight_decay) == (0.03, 0.8, 3e-4)
     assert (store.rule, store.top, len(store._ring)) == ("top", 7, 2)
     objective = run.model.objective
@@ -198,7 +198,7 @@ def test_baselines_are_told_the_matrix_of_the_noise_that_their_labels_have(kind,
     forward, crf = (built(replace(e, data=Data("digits")), tmp_path) for e in described)
     T = forward.model.objective.transition
     train, pairs = forward.task.train, np.zeros((10, 10))
-    np.add.at(pairs, (train.true_labels, train.labels), 1)
+    np.add.at(pairs, (train.true_labels, train.noisy_labels), 1)
     np.testing.assert_allclose(pairs / pairs.sum(axis=1, keepdims=True), T, atol=0.12)
     objective = CNNCRF(T, np.full(10, 0.1), 100)
     np.testing.assert_array_equal(crf.model.objective.log_auxiliary, objective.log_auxiliary)
@@ -211,9 +211,9 @@ def test_the_second_step_trains_on_the_labels_of_the_first(tmp_path):
     first = built(second.first_step, tmp_path)
     first.finish()
     result = first.store.result(second.first_step)
-    labels = built(second, tmp_path).updater.labels.labels
-    np.testing.assert_array_equal(labels, first.store.labels(second.first_step))
-    assert (labels.argmax(axis=1) != first.task.train.labels).any()
+    labels = built(second, tmp_path).updater.label_store.soft_labels
+    np.testing.assert_array_equal(labels, first.store.soft_labels(second.first_step))
+    assert (labels.argmax(axis=1) != first.task.train.noisy_labels).any()
     # What is said of them: by class, and in the ranges of Tables 12 and 13.
     right, sure = labels.argmax(axis=1) == first.task.train.true_labels, labels.max(axis=1)
     by_class = [right[first.task.train.true_labels == k].mean() for k in range(10)]
@@ -354,4 +354,4 @@ def test_half_trains_on_images_of_half_the_size():
     whole = make_task(Study(DIGITS, "digits").baseline("cross_entropy", "symmetric", 0.5, 0), data)
     assert task.train.images.shape[1:] == (4, 4, 1)
     assert task.fingerprint != whole.fingerprint
-    np.testing.assert_array_equal(task.train.labels, whole.train.labels)
+    np.testing.assert_array_equal(task.train.noisy_labels, whole.train.noisy_labels)

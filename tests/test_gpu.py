@@ -311,7 +311,12 @@ def train(folder, precision, graph, epochs=4, objective="joint"):
         trainer.run()
     assert bool(updater.replays) == graph
     updater_state = updater.get_optimizer("main")
-    arrays = updater_state.parameters, updater_state.velocity, store.labels, store.probabilities
+    arrays = (
+        updater_state.parameters,
+        updater_state.velocity,
+        store.soft_labels,
+        store.probabilities,
+    )
     return [a.get() for a in arrays], reports
 
 

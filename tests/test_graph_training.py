@@ -92,7 +92,7 @@ def train(folder, graph, objective=None, epochs=3):
         lambda t: reports.append(dict(t.observation)), name="keep", trigger=(1, "epoch"), priority=0
     )
     trainer.run()
-    return optimizer.parameters, store.labels, reports, optimizer.t
+    return optimizer.parameters, store.soft_labels, reports, optimizer.t
 
 
 def test_a_graph_trains_bit_for_bit_as_calls_do(stand_in, tmp_path):

@@ -74,10 +74,10 @@ def test_labels_are_updated_once_it_has_been_quiet_and_the_last_are_averaged(mon
     epochs = {}
 
     def run(trainer, usual=training._run):
-        store, mean = trainer.updater.labels, trainer.get_extension("MeanPrediction")
+        store, mean = trainer.updater.label_store, trainer.get_extension("MeanPrediction")
 
         def note(trainer):
-            changed = not np.isin(store.labels, (0, 1)).all()
+            changed = not np.isin(store.soft_labels, (0, 1)).all()
             epochs[trainer.updater.epoch] = changed, mean.probabilities.ndim > 0
 
         trainer.extend(note, name="note", trigger=(1, "epoch"), priority=-1)
@@ -360,8 +360,8 @@ def test_labels_are_the_posterior_of_the_mean():
         labels.end_epoch()
         labels.update()
     expected = label_noise.posterior(labels.mean_probabilities(), labels.given, labels.transition)
-    np.testing.assert_array_equal(labels.labels, expected)
-    assert labels.labels.dtype == np.float32
+    np.testing.assert_array_equal(labels.soft_labels, expected)
+    assert labels.soft_labels.dtype == np.float32
 
 
 def test_prior_is_the_mean_label_once_labels_are_updated():

@@ -40,7 +40,7 @@ def test_soft_labels_are_the_mean_of_the_last_epochs(average, count):
     for i in range(N):
         for j in range(C):
             expected = sum(float(s[i, j]) for s in last) / len(last)
-            assert store.labels[i, j] == pytest.approx(expected, abs=1e-6)
+            assert store.soft_labels[i, j] == pytest.approx(expected, abs=1e-6)
 
 
 def test_images_not_seen_keep_their_latest_probabilities():
@@ -50,8 +50,8 @@ def test_images_not_seen_keep_their_latest_probabilities():
     store.write(np.array([4, 5]), second[4:6])
     store.end_epoch()
     store.update()
-    np.testing.assert_array_equal(store.labels[4:6], second[4:6])
-    np.testing.assert_array_equal(store.labels[:4], first[:4])
+    np.testing.assert_array_equal(store.soft_labels[4:6], second[4:6])
+    np.testing.assert_array_equal(store.soft_labels[:4], first[:4])
 
 
 def test_hard_labels_are_the_arg_max_of_the_mean():
@@ -61,7 +61,7 @@ def test_hard_labels_are_the_arg_max_of_the_mean():
         feed(store, probabilities)
     store.update()
     expected = np.eye(C)[np.mean(history[-3:], axis=0).argmax(axis=1)]
-    np.testing.assert_array_equal(store.labels, expected)
+    np.testing.assert_array_equal(store.soft_labels, expected)
 
 
 @pytest.mark.parametrize("top", [1, 5, 1000])
@@ -76,7 +76,7 @@ def test_top_replaces_those_that_disagree_most(top):
     chosen = sorted(disagreeing, key=lambda i: mean[i, NOISY[i]])[:top]
     for i in range(N):
         expected = mean[i].argmax() if i in chosen else NOISY[i]
-        np.testing.assert_array_equal(store.labels[i], np.eye(C)[expected])
+        np.testing.assert_array_equal(store.soft_labels[i], np.eye(C)[expected])
     assert 0 < len(chosen) < N
 
 
@@ -120,11 +120,11 @@ def test_refuses_unknown_rules(keywords):
 
 
 def assigned(store, mean):
-    store.labels = mean
+    store.soft_labels = mean
 
 
 def undefined(store, mean):
-    store.labels[...] = mean / 0
+    store.soft_labels[...] = mean / 0
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def undefined(store, mean):
     [
         (
             lambda store, mean: mean,
-            r"'mine' returned or assigned labels: expected store.labels\[...\] = ",
+            r"'mine' returned or assigned labels: expected store.soft_labels\[...\] = ",
         ),
         (assigned, "'mine' returned or assigned labels: expected .*, and nothing returned"),
         (undefined, "'mine' wrote NaN or infinity: expected finite labels"),
@@ -151,4 +151,9 @@ def test_labels_of_a_network_that_diverged_are_not_the_rules_fault():
     store = LabelStore(NOISY, C, "soft")
     feed(store, np.full((N, C), np.nan, np.float32))
     store.update()
-    assert np.isnan(store.labels).all()
+    assert np.isnan(store.soft_labels).all()
+
+
+def test_the_former_name_of_the_labels_is_refused_in_one_line():
+    with pytest.raises(UserError, match="labels was renamed, expected soft_labels"):
+        _ = LabelStore(np.zeros(4, int), C).labels

@@ -278,7 +278,7 @@ def test_changed_labels_are_named(packed):
     store.save_labels(EXPERIMENTS[0], LABELS[::-1])
     said = "labels.npz: damaged .changed since.*expected it removed, which has its run done again"
     with pytest.raises(UserError, match=said):
-        store.labels(EXPERIMENTS[0])
+        store.soft_labels(EXPERIMENTS[0])
     (store.folder(EXPERIMENTS[0]) / "labels.npz").unlink()
     assert store.lost_labels(EXPERIMENTS[0])
 

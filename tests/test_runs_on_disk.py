@@ -58,10 +58,10 @@ def prepared(run):
 
 def test_a_run_knows_the_classes_shares_and_the_mean_colour(data, tmp_path):
     """Section 5.8's prior is the distribution of the noisy labels."""
-    labels = data.train.labels.copy()
+    labels = data.train.noisy_labels.copy()
     labels[labels == 1] = 0
     labels[0] = 1
-    uneven = replace(data, train=replace(data.train, labels=labels))
+    uneven = replace(data, train=replace(data.train, noisy_labels=labels))
     run = Run(ON_DISK, uneven, RunStore(tmp_path), SETTINGS)
     shares = np.bincount(labels) / len(labels)
     np.testing.assert_allclose(run.model.objective.prior, shares, rtol=1e-6)
@@ -97,7 +97,9 @@ def reordered(data):
 def test_labels_of_the_same_images_in_another_order_are_refused(data, tmp_path):
     store = RunStore(tmp_path)
     ended(store, ON_DISK, data)
-    store.save_labels(ON_DISK, np.eye(len(data.class_names), dtype=np.float32)[data.train.labels])
+    store.save_labels(
+        ON_DISK, np.eye(len(data.class_names), dtype=np.float32)[data.train.noisy_labels]
+    )
     Run(SECOND, data, store, SETTINGS)
     with pytest.raises(UserError, match=f"labels of {ON_DISK.id}: of data with fingerprint"):
         Run(SECOND, reordered(data), store, SETTINGS)
@@ -140,7 +142,7 @@ def test_labels_that_are_damaged_are_named(tmp_path):
     for text in (b"", path.read_bytes()[:-50], whole):
         path.write_bytes(text)
         with pytest.raises(UserError, match=r"labels.npz: damaged \(.*expected it removed"):
-            store.labels(ON_DISK)
+            store.soft_labels(ON_DISK)
 
 
 @pytest.mark.parametrize("build", [figure7, table3], ids=["figure", "table"])
@@ -149,7 +151,7 @@ def test_results_of_other_data_in_the_folder_are_refused(build, tmp_path, capsys
     folder = make_clothing1m_like(tmp_path / "tiny", size=16)
     loaded = clothing1m.load(folder)
     study = Study(CLOTHING1M_DIGITS, "tiny", load=lambda: reordered(loaded))
-    labels = np.eye(len(loaded.class_names))[loaded.train.labels]
+    labels = np.eye(len(loaded.class_names))[loaded.train.noisy_labels]
     store = first_step_ended(study, tmp_path / "results" / study.folder, labels)
     for experiment in (study.baseline("cross_entropy", *REAL, 0), study.joint(*REAL, 0)):
         ended(store, experiment, study.load())
@@ -168,7 +170,7 @@ def test_a_diverged_first_step_leaves_no_labels_and_no_second_step(data, tmp_pat
     hopeless = replace(ON_DISK, optimization=sgd)
     second = replace(SECOND, first_step=hopeless)
     assert [event.state for event in work(store, data, second)] == ["diverged"]
-    assert store.result(hopeless)["state"] == "diverged" and store.labels(hopeless) is None
+    assert store.result(hopeless)["state"] == "diverged" and store.soft_labels(hopeless) is None
     assert store.result(second) is None
     with pytest.raises(UserError, match="first step has to finish first"):
         Run(second, data, store, SETTINGS)
@@ -233,7 +235,7 @@ def test_through_a_graph_as_by_calls(stand_in, data, tmp_path):  # noqa: F811
             stand_in.optimizer = None
             run._build()
         run.finish()
-        outcomes.append((store.labels(ON_DISK), [e["test"] for e in store.log(ON_DISK)]))
+        outcomes.append((store.soft_labels(ON_DISK), [e["test"] for e in store.log(ON_DISK)]))
     assert len(stand_in.made) == 2, "one for the step, one for the evaluation"
     np.testing.assert_array_equal(outcomes[0][0], outcomes[1][0])
     assert outcomes[0][1] == outcomes[1][1]

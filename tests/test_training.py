@@ -246,7 +246,7 @@ def small_updater():
 def test_an_epochs_means_and_accuracies_are_reported():
     """Each epoch's are its own, and labels that are not known count neither as right nor wrong."""
     updater = small_updater()
-    noisy = updater.labels.labels.argmax(axis=1)
+    noisy = updater.label_store.soft_labels.argmax(axis=1)
     for steps in (3, 2):
         losses, report = [], {}
         with chainer.Reporter().scope(report):
@@ -254,7 +254,7 @@ def test_an_epochs_means_and_accuracies_are_reported():
                 assert not report
                 updater.update()
                 losses.append({k: float(v) for k, v in updater.model.objective.terms.items()})
-        right = updater.labels.probabilities.argmax(axis=1) == noisy
+        right = updater.label_store.probabilities.argmax(axis=1) == noisy
         assert report.pop("accuracy/noisy") == right.mean()
         assert report.pop("accuracy/true") == right[noisy != 2].mean()
         assert right.mean() != right[noisy != 2].mean(), "otherwise nothing is tested"
@@ -386,9 +386,9 @@ def test_updater_and_label_update_against_a_loop_by_hand(tmp_path):
         history.append(latest.copy())
         if epoch >= start:
             labels = np.mean(history[-2:], axis=0).astype(np.float32)
-    np.testing.assert_allclose(store.labels, labels, atol=2e-5)
+    np.testing.assert_allclose(store.soft_labels, labels, atol=2e-5)
     np.testing.assert_allclose(net.conv.W.array, model.predictor.conv.W.array, atol=2e-5)
-    assert np.abs(store.labels - np.eye(3)[noisy]).max() > 0.1
+    assert np.abs(store.soft_labels - np.eye(3)[noisy]).max() > 0.1
 
 
 @pytest.mark.parametrize("interval, in_file", [(1000, [1, 1, 1, 1, 5]), (0, [1, 2, 3, 4, 5])])

@@ -14,10 +14,10 @@ from chainer_jo.errors import UserError
 class LabelStore:
     """Labels Y of n training images, and the probabilities s of past epochs that update them.
 
-    ``labels`` (n, c) float32 are the one-hot noisy labels at first. In an epoch, `write` collects s
-    of each batch in ``probabilities`` (n, c); `end_epoch` adds these to the history, and `update`
-    replaces Y by a rule applied to the history's mean. An ensemble of k networks has arrays
-    (n, k, c).
+    ``soft_labels`` (n, c) float32 are Y, at first the one-hot noisy labels. In an epoch, `write`
+    collects s of each batch in ``probabilities`` (n, c); `end_epoch` adds these to the history, and
+    `update` replaces Y by a rule applied to the history's mean. An ensemble of k networks has
+    arrays (n, k, c).
 
     Parameters
     ----------
@@ -55,14 +55,19 @@ class LabelStore:
         labels = xp.asarray(labels)
         if labels.dtype.kind != "f":
             labels = xp.eye(num_classes, dtype=np.float32)[labels]
-        self.labels = labels.astype(np.float32)
-        self.probabilities = xp.zeros_like(self.labels)
+        self.soft_labels = labels.astype(np.float32)
+        self.probabilities = xp.zeros_like(self.soft_labels)
         self._mean: Any = None
         self._ring: Any = None
         if rule is not None and average is None:
-            self._mean = xp.zeros_like(self.labels)
+            self._mean = xp.zeros_like(self.soft_labels)
         elif rule is not None:
-            self._ring = xp.zeros((average, *self.labels.shape), np.float32)
+            self._ring = xp.zeros((average, *self.soft_labels.shape), np.float32)
+
+    @property
+    def labels(self) -> np.ndarray:
+        """Raises UserError: a rule of one's own may still use this name."""
+        raise UserError("label store: labels was renamed, expected soft_labels")
 
     def write(self, indices, probabilities) -> None:
         """Stores s (b, c) of a batch, the images ``indices`` (b,)."""
@@ -87,13 +92,13 @@ class LabelStore:
 
     def update(self) -> None:
         """Updates Y in place by the rule. Raises UserError if the rule returns labels, puts another
-        array into ``labels``, or writes NaN or infinity although the mean is finite."""
+        array into ``soft_labels``, or writes NaN or infinity although the mean is finite."""
         if self.rule is None:
             return
-        labels, rule = self.labels, f"label rule {self.rule!r}"
+        labels, rule = self.soft_labels, f"label rule {self.rule!r}"
         returned = RULES[self.rule](self, self.mean_probabilities())
-        if returned is not None or self.labels is not labels:
-            expected = "store.labels[...] = labels, and nothing returned"
+        if returned is not None or self.soft_labels is not labels:
+            expected = "store.soft_labels[...] = labels, and nothing returned"
             raise UserError(f"{rule} returned or assigned labels: expected {expected}")
         xp = backend.get_array_module(labels)
         if not xp.isfinite(labels).all() and xp.isfinite(self.mean_probabilities()).all():
@@ -103,7 +108,7 @@ class LabelStore:
         """Saves or loads labels and history, by a Chainer serializer or deserializer. Every array
         has one row per image."""
         self.epochs_seen = serializer("epochs_seen", self.epochs_seen)
-        self.labels = serializer("labels", self.labels)
+        self.soft_labels = serializer("labels", self.soft_labels)
         self.probabilities = serializer("probabilities", self.probabilities)
         if self._mean is not None:
             self._mean = serializer("mean", self._mean)
@@ -114,24 +119,24 @@ class LabelStore:
 
 def soft(store: LabelStore, mean) -> None:
     """Soft labels: y_i = mean s_i (eq. 9)."""
-    store.labels[...] = mean
+    store.soft_labels[...] = mean
 
 
 def hard(store: LabelStore, mean) -> None:
     """Hard labels: y_ij = 1 if j is the arg max of the mean s_i, else 0 (eq. 8)."""
-    store.labels[...] = _one_hot(mean.argmax(axis=-1), mean)
+    store.soft_labels[...] = _one_hot(mean.argmax(axis=-1), mean)
 
 
 def most_disagreeing(store: LabelStore, mean) -> None:
     """Hard labels (eq. 8) for ``top`` images only (Section 5.4): among images whose arg max differs
     from their label, the ones with the smallest mean s at that label."""
     xp = backend.get_array_module(mean)
-    predicted, current = mean.argmax(axis=1), store.labels.argmax(axis=1)
+    predicted, current = mean.argmax(axis=1), store.soft_labels.argmax(axis=1)
     agreement = mean[xp.arange(len(mean)), current]
     agreement[predicted == current] = np.inf
     chosen = xp.argsort(agreement, kind="stable")[: store.top]
     chosen = chosen[agreement[chosen] < np.inf]
-    store.labels[chosen] = _one_hot(predicted[chosen], mean)
+    store.soft_labels[chosen] = _one_hot(predicted[chosen], mean)
 
 
 def _one_hot(classes, like):
@@ -139,8 +144,8 @@ def _one_hot(classes, like):
 
 
 #: Label rules by name, which becomes part of the description of a run. A rule writes
-#: ``store.labels`` (n, c) in place from the mean of s (n, c), both float32 on one device. Add your
-#: own under a new name.
+#: ``store.soft_labels`` (n, c) in place from the mean of s (n, c), both float32 on one device. Add
+#: your own under a new name.
 RULES: dict[str, Callable[[LabelStore, np.ndarray], None]] = {
     "soft": soft,
     "hard": hard,

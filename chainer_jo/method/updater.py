@@ -34,7 +34,7 @@ class JointUpdater(StandardUpdater):
     iterator : yields each `Batch`.
     optimizer : SGD, set up with the `Classifier` to train.
     images : training images X.
-    labels : labels Y.
+    label_store : the labels Y.
     noisy_labels, true_labels : (n,) int32, negative if unknown, or None; for the reports only.
     device : as in Chainer.
     graph : True to capture the step as a CUDA graph, and replay it.
@@ -54,7 +54,7 @@ class JointUpdater(StandardUpdater):
         iterator: chainer.dataset.Iterator,
         optimizer: FlatMomentumSGD,
         images: Images,
-        labels: LabelStore,
+        label_store: LabelStore,
         noisy_labels=None,
         true_labels=None,
         device=None,
@@ -65,7 +65,7 @@ class JointUpdater(StandardUpdater):
         if len(set(pads)) > 1:
             raise UserError(f"padding: {pads[0]} of the iterator, expected the images' {pads[1]}")
         self.images = images
-        self.labels = labels
+        self.label_store = label_store
         references = {"noisy": noisy_labels, "true": true_labels}
         self._references = {k: labels for k, labels in references.items() if labels is not None}
         self._sums: dict[str, Any] = {}
@@ -110,11 +110,11 @@ class JointUpdater(StandardUpdater):
         """Forward pass, backward pass and update of theta, without waiting for the device."""
         model, optimizer = self.model, self.get_optimizer("main")
         x = self.images.augmented(batch, *fetched)
-        labels = self.labels.labels[batch.indices]
+        labels = self.label_store.soft_labels[batch.indices]
         model.cleargrads()
         with optimizer.whole_step():
             optimizer.backward(model(x, labels))
-            self.labels.write(batch.indices, model.objective.probabilities)
+            self.label_store.write(batch.indices, model.objective.probabilities)
             for name, value in model.objective.terms.items():
                 total = self._sum(name, value)
                 total += value
@@ -128,7 +128,7 @@ class JointUpdater(StandardUpdater):
 
     def _report(self) -> None:
         report = {name: float(total) / self.steps_of_epoch for name, total in self._sums.items()}
-        predicted = self.labels.probabilities.argmax(axis=-1)
+        predicted = self.label_store.probabilities.argmax(axis=-1)
         for name, labels in self._references.items():
             agreeing = accuracy(predicted, labels)
             if agreeing is not None:
@@ -141,10 +141,10 @@ class JointUpdater(StandardUpdater):
     def serialize(self, serializer) -> None:
         """Saves or loads iterator, optimizer, model, labels and the epoch's sums."""
         super().serialize(serializer)
-        self.labels.serialize(serializer["labels"])
+        self.label_store.serialize(serializer["labels"])
         self.steps_of_epoch = serializer("steps", self.steps_of_epoch)
         sums = {name: float(total) for name, total in self._sums.items()}
         saved = json.loads(serializer("sums", json.dumps(sums)))
-        xp = backend.get_array_module(self.labels.labels)
+        xp = backend.get_array_module(self.label_store.soft_labels)
         for name, value in saved.items():
             self._sum(name, xp.zeros((), np.float32))[...] = value

@@ -45,7 +45,7 @@ class PosteriorLabels(LabelStore):
             start = transition if transition.any() else None
             transition[...] = label_noise.estimate_transition(s, given, start, EM_STEPS)
             labels[every] = label_noise.posterior(s, given, transition)
-        self.labels[...] = labels
+        self.soft_labels[...] = labels
 
 
 def prior_of(labels):
@@ -73,4 +73,4 @@ class PriorUpdate(training.Extension):
     def __call__(self, trainer: training.Trainer) -> None:
         updater = trainer.updater
         if updater.epoch >= self.start:
-            updater.model.objective.prior[...] = prior_of(updater.labels.labels)
+            updater.model.objective.prior[...] = prior_of(updater.label_store.soft_labels)

@@ -303,12 +303,12 @@ def _trainer(
 ) -> training.Trainer:
     """Trainer of a step; ``draws`` are seed, step and number of each network."""
     seed, step, *numbers = draws
-    n, num_classes = len(rows), labels.labels.shape[-1]
+    n, num_classes = len(rows), labels.soft_labels.shape[-1]
     rngs = [seeds.random_state(seed, "weights", step, number) for number in numbers]
     network = data.network(num_classes, rngs, stacked=rows.ndim == 2)
     prior = np.full(num_classes, 1 / num_classes)
     if recipe.prior == "labels":
-        prior = prior_of(labels.labels)
+        prior = prior_of(labels.soft_labels)
     model = Classifier(network, JointObjective(prior, *weights))
     optimizer = FlatMomentumSGD(recipe.learning_rate, weight_decay=recipe.weight_decay)
     batch = batch_size(n, LARGEST_BATCH, FEWEST_BATCHES)

@@ -53,12 +53,13 @@ class Relabelled:
     ) -> Relabelled | None:
         """The changes of a first step; None if it has not finished, or its labels are not here.
         UserError if it was on other data."""
-        labels = store.labels(first_step)
+        labels = store.soft_labels(first_step)
         if labels is None or store.result(first_step) is None:
             return None
         data = load()
         check_results([first_step], store, data)
-        before, after, probability = data.train.labels, labels.argmax(axis=1), labels.max(axis=1)
+        before = data.train.noisy_labels
+        after, probability = labels.argmax(axis=1), labels.max(axis=1)
         return Relabelled(data.class_names, _files(data), before, after, probability)
 
     def pair(self, before: int, after: int) -> np.ndarray:

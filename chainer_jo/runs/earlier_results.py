@@ -22,7 +22,7 @@ def labels_of(first_step: Experiment, store: RunStore, fingerprint: str) -> np.n
     UserError
         if the first step has not finished, or was on other data.
     """
-    result, labels = store.result(first_step), store.labels(first_step)
+    result, labels = store.result(first_step), store.soft_labels(first_step)
     if result is None or result["state"] != "finished" or labels is None:
         raise UserError(f"labels of {first_step.id}: not there; the first step has to finish first")
     if result["data"] != fingerprint:

@@ -122,7 +122,7 @@ class Run:
         labels = LabelStore(
             labels_of(first_step, self.store, task.fingerprint)
             if first_step
-            else task.train.labels,
+            else task.train.noisy_labels,
             task.num_classes,
             rule=relabelling.rule if relabelling else None,
             top=relabelling.top if relabelling else None,
@@ -148,7 +148,7 @@ class Run:
             optimizer.setup(self.model),
             self.train_images,
             labels,
-            send(task.train.labels),
+            send(task.train.noisy_labels),
             send(task.train.true_labels),
             device=self.device,
             graph=self.graph,
@@ -160,7 +160,7 @@ class Run:
         task, extend, settings = self.task, self.trainer.extend, self.settings
         relabelling, drops = self.experiment.relabelling, self.experiment.optimization.drops
         self.evaluation_sets = {
-            name: (self.inputs.images(part), part.labels)
+            name: (self.inputs.images(part), part.noisy_labels)
             for name, part in task.evaluation_sets.items()
         }
         extend(extensions.Evaluation(self.model, self.evaluation_sets, self.graph))
@@ -255,7 +255,7 @@ class Run:
 
     @property
     def _final_labels(self) -> np.ndarray:
-        return chainer.get_device("@numpy").send(self.updater.labels.labels)
+        return chainer.get_device("@numpy").send(self.updater.label_store.soft_labels)
 
     def _scores(self) -> dict:
         """Accuracies in [0, 1] at the best epoch and at the last; by class at the last."""

@@ -82,7 +82,7 @@ class RunStore:
             experiment.relabelling
             and self.result(experiment)
             and not self.diverged(experiment)
-            and self.labels(experiment) is None
+            and self.soft_labels(experiment) is None
         )
 
     def log(self, experiment: Experiment) -> list[dict]:
@@ -156,7 +156,7 @@ class RunStore:
         files.write(root / PACKED, save)
         return len(runs), len(runs.keys() - before.keys())
 
-    def labels(self, experiment: Experiment) -> np.ndarray | None:
+    def soft_labels(self, experiment: Experiment) -> np.ndarray | None:
         """The final labels (n, c) float32 of a first step, or None if they are not here. A file of
         other labels, left by a redone run that was killed before its result, does not count."""
         folder = self.folder(experiment)
