@@ -94,7 +94,7 @@ def test_continues_from_a_snapshot(tmp_path, rule, average):
             feed_maybe(store, probabilities, rule)
         if rule:
             store.update()
-    np.testing.assert_array_equal(continued.labels, whole.labels)
+    np.testing.assert_array_equal(continued.soft_labels, whole.soft_labels)
     np.testing.assert_array_equal(continued.probabilities, whole.probabilities)
 
 

@@ -221,7 +221,7 @@ def test_paused_between_two_drops_of_the_learning_rate(data, tmp_path):
     assert pauses >= 3
     rates = [[entry["lr"] for entry in store.log(experiment)] for store in (whole, sliced)]
     assert rates[0] == pytest.approx([0.02, 0.002, 0.002, 0.0002]) and rates[0] == rates[1]
-    np.testing.assert_array_equal(whole.labels(experiment), sliced.labels(experiment))
+    np.testing.assert_array_equal(whole.soft_labels(experiment), sliced.soft_labels(experiment))
 
 
 def test_through_a_graph_as_by_calls(stand_in, data, tmp_path):  # noqa: F811
