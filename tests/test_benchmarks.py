@@ -1,6 +1,7 @@
 """benchmarks/train_step.py: runs, compares, reports, and says what it left out."""
 
 import json
+import resource
 import subprocess
 
 import full_epoch
@@ -98,6 +99,9 @@ def test_seconds_per_epoch(tmp_path, capsys):
 def test_what_a_script_costs_is_that_of_all_its_processes():
     cost = script_costs.measure("table4", ["--preset=digits"])
     assert (cost["script"], cost["runs"]) == ("table4", 0)
-    assert cost["processor_s"] > 0.2 and 50 < cost["process_mb"] < 2000 and cost["disk_mb"] >= 0
+    # Until the new process becomes the script, it counts as large as the one that starts it.
+    own_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    assert 50 < cost["process_mb"] < 2000 + own_mb
+    assert cost["processor_s"] > 0.2 and cost["disk_mb"] >= 0
     with pytest.raises(subprocess.CalledProcessError):
         script_costs.measure("table4", ["--preset=huge"])
