@@ -102,7 +102,7 @@ def timed(what: str, work: Callable[[], Any], times: int = 1) -> Any:
 
 
 def memory(what: str, since: float = 0.0) -> float:
-    """Resident memory now, in MB, less `since`; the peak besides."""
+    """Resident memory now, in MB, less `since`, and its peak."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     resident = pages * resource.getpagesize() / 1e6
     show(f"resident memory, {what}", resident - since, "MB")

@@ -3,7 +3,7 @@
     python benchmarks/feature_scales.py --json FILE.json
 
 The data: scikit-learn's four classification sets, as they are and with each column multiplied by a
-number from 1 to 10,000, log-uniform, drawn anew for each seed. A share of the labels is wrong: each
+number from 1 to 10,000, log-uniform, drawn for each seed. A share of the labels is wrong: each
 with that probability, any other class. A Markdown table is written beside the JSON file.
 """
 

@@ -132,7 +132,7 @@ def written() -> Iterator[None]:
     standard error that takes no more ends no work."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            number = os.open(os.devnull, os.O_RDWR)  # that of the stream, else the next file's
+            number = os.open(os.devnull, os.O_RDWR)  # the stream's own number
             os.set_inheritable(number, True)
             setattr(sys, name, os.fdopen(number, mode, errors="replace"))
     stderr = sys.__stderr__

@@ -50,7 +50,7 @@ class Backend(abc.ABC):
 
     def recorder(self) -> Any:
         """Another backend of this kind, for one recording; called if there are `recordings`."""
-        raise NotImplementedError
+        raise TypeError(f"backend {self.name}: makes no recordings")
 
     @property
     def versions(self) -> dict[str, str]:
