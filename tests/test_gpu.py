@@ -26,6 +26,7 @@ from chainer_jo.data import digits
 from chainer_jo.engine.backend import EPS, Unavailable
 from chainer_jo.engine.choice import choose_backend
 from chainer_jo.engine.cuda import cudnn_library, kernels
+from chainer_jo.engine.cuda.candidates import TOLERANCE
 from chainer_jo.engine.cuda.cudnn import FUSIONS, load
 from chainer_jo.engine.cuda.graph_step import GraphStep
 from chainer_jo.method import augmentation, extensions
@@ -59,8 +60,6 @@ if OBSTACLE and os.environ.get("CHAINER_JO_NEEDS_GPU"):  # where nothing else is
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(OBSTACLE), reason=OBSTACLE)]
 
 cupy = chainer.backends.cuda.cupy
-#: Relative norm of the difference from float64.
-TOLERANCE = {"fp32": 1e-4, "tf32": 3e-3, "mixed": 2e-2}
 #: The paper's network on 16 images; float64 NumPy takes a second or two for each step on them. At
 #: the eighth step a class has a mean probability of 3e-41, zero on a GPU.
 IMAGES, STEPS = 16, 5

@@ -8,8 +8,9 @@ and gradients of parameters are float32 at the interface in every precision.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -17,10 +18,11 @@ import numpy
 
 from chainer_jo.engine import batch_norm_arrays
 from chainer_jo.engine.backend import EPS, Backend, Shape
-from chainer_jo.engine.cuda import cudnn_choices, cudnn_library
+from chainer_jo.engine.cuda import candidates, cudnn_choices, cudnn_library
 from chainer_jo.engine.cuda import cudnn_plans as plans
 from chainer_jo.engine.cuda.cudnn_kernels import Kernels, Moved
 from chainer_jo.engine.cuda.cudnn_planner import Plan, Planner
+from chainer_jo.engine.cuda.cudnn_plans import address as _address
 from chainer_jo.errors import UserError
 
 FLOAT32 = numpy.dtype(numpy.float32)
@@ -67,7 +69,9 @@ def load(precision: str) -> CuDNN:
     import cupy
 
     choices = cudnn_choices.of(cudnn_library.machine(library, cupy))
-    return CuDNN(library, handle, precision, cupy, Kernels(), choices)
+    capability = int(cupy.cuda.Device().compute_capability)
+    own = candidates.OWN if capability >= candidates.MIN_CAPABILITY else ()
+    return CuDNN(library, handle, precision, cupy, Kernels(), choices, own)
 
 
 class CuDNN(Backend):
@@ -81,6 +85,7 @@ class CuDNN(Backend):
     xp : CuPy, or its substitute in a test.
     kernels : functions of `cudnn_kernels.SOURCES`.
     choices : plan choices of this GPU and cuDNN.
+    own : own kernels that this GPU can run.
 
     Attributes
     ----------
@@ -97,6 +102,7 @@ class CuDNN(Backend):
         xp: Any,
         kernels: Any,
         choices: cudnn_choices.Choices,
+        own: Sequence[candidates.Candidate] = (),
     ) -> None:
         self.precision = precision
         self.loss_scale = LOSS_SCALE if precision == "mixed" else 1.0
@@ -106,7 +112,7 @@ class CuDNN(Backend):
         weakref.finalize(self, library.destroy_handle, handle)
         self._xp = xp
         self._kernels = kernels
-        self._planner = Planner(library, handle, precision, choices)
+        self._planner = Planner(library, handle, precision, choices, own)
         self._dtype = numpy.dtype(numpy.float16 if precision == "mixed" else numpy.float32)
         self._stream: Any = None
         # cuDNN reads these scalars from host memory whenever a plan runs.
@@ -287,24 +293,23 @@ class CuDNN(Backend):
             self._library.set_stream(handle=self._handle, stream=stream.ptr)
             # Kept alive, so that no other stream gets its address while the handle has it.
             self._stream = stream
-        addresses = {name: _address(a) for name, a in arrays.items()}
         if plan.candidates:
-            self._choose(plan, addresses)
+            self._choose(plan, arrays)
         # Given back when this returns, before the kernels have run: the pool is ordered by stream.
         workspace = self._xp.cuda.alloc(plan.workspace)
-        plan.run(self._handle, workspace.ptr, addresses)
+        plan.run(self._handle, workspace.ptr, arrays)
 
-    def _choose(self, plan: Plan, addresses: dict[str, int]) -> None:
+    def _choose(self, plan: Plan, arrays: dict[str, Any]) -> None:
         """Chooses a graph's plan by timing candidates on the first run's arrays, none of which is
         both read and written, except for averages that nobody reads."""
         times: dict[str, float] = {}
         # While a stream captures, nothing runs that could be timed.
         if not self._stream.is_capturing():
             workspace, idle = self._xp.cuda.alloc(plan.workspace), self._xp.zeros(1, FLOAT32)
+            run = partial(plan.run, self._handle, workspace.ptr, arrays)
+            plan.reject_wrong(run, arrays, candidates.TOLERANCE[self.precision])
             times = plan.times(
-                lambda: plan.run(self._handle, workspace.ptr, addresses),
-                self._xp.cuda,
-                lambda passes: self._kernels.occupy(idle, passes),
+                run, self._xp.cuda, lambda passes: self._kernels.occupy(idle, passes)
             )
         self._planner.settle(plan, times)
 
@@ -379,7 +384,3 @@ def _engine_for(plan: Plan | None, geometry: tuple) -> Plan:
 def _aligned(x: Any) -> Any:
     """A contiguous array, or its copy if the address is not aligned."""
     return x if _address(x) % ALIGNMENT == 0 else x.copy()
-
-
-def _address(x: Any) -> int:
-    return x.ctypes.data if isinstance(x, numpy.ndarray) else x.data.ptr

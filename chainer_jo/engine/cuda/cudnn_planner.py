@@ -9,15 +9,19 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy
+
+from chainer_jo.engine.cuda.candidates import Candidate, Launch, difference
 from chainer_jo.engine.cuda.cudnn_choices import Choices
-from chainer_jo.engine.cuda.cudnn_plans import Graph
+from chainer_jo.engine.cuda.cudnn_plans import Graph, address
 
 #: Numerical notes of refused plans, by precision. Nondeterministic plans are always refused: CUDA
 #: graph and eager run, resumed and uninterrupted run agree bit for bit.
@@ -49,36 +53,76 @@ OCCUPIED = 200_000
 _logger = logging.getLogger(__name__)
 
 
+class _CudnnGraph:
+    """A cuDNN graph, the source of plans that are named by cuDNN."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._nodes, self._uids = graph.nodes, graph.uids
+        count = self._nodes.get_execution_plan_count()
+        self.names = [self._nodes.get_plan_name_at_index(i) for i in range(count)]
+
+    def build(self, name: str) -> int:
+        """Selects a plan, and returns its workspace in bytes."""
+        self._nodes.build_plan_at_index(self.names.index(name))
+        return self._nodes.get_workspace_size()
+
+    def run(self, handle: Any, workspace: int, arrays: Mapping[str, Any]) -> None:
+        named = {uid: address(arrays[name]) for name, uid in self._uids.items()}
+        self._nodes.execute(named, workspace, handle=handle)
+
+
+class _OwnKernel:
+    """An own kernel, the source of one plan."""
+
+    def __init__(self, launch: Launch) -> None:
+        self._launch = launch
+
+    def build(self, name: str) -> int:
+        return 0
+
+    def run(self, handle: Any, workspace: int, arrays: Mapping[str, Any]) -> None:
+        self._launch(arrays)
+
+
 class Plan:
-    """A cuDNN graph and its plans.
+    """An operation and its plans: cuDNN's and own kernels.
 
     Attributes
     ----------
     graph : description of the operation.
-    offered : names of all plans, refused ones included, in cuDNN's order.
-    candidates : workspace in bytes of each plan to choose from; empty after the choice.
+    candidates : workspace in bytes of each plan to choose from, cuDNN's first; empty after the
+        choice.
     name : chosen plan, or None.
     lost : plan that was chosen earlier and no longer exists, or None.
     """
 
-    def __init__(self, text: str, graph: Graph) -> None:
-        self._nodes, self._uids = graph.nodes, graph.uids
+    def __init__(self, text: str, graph: Graph, own: Mapping[str, Launch]) -> None:
         self.graph = text
-        count = self._nodes.get_execution_plan_count()
-        self.offered = [self._nodes.get_plan_name_at_index(i) for i in range(count)]
         self.candidates: dict[str, int] = {}
         self.name: str | None = None
         self.lost: str | None = None
+        self._results = graph.results
+        self._cudnn = _CudnnGraph(graph)
+        self._own = {name: _OwnKernel(launch) for name, launch in own.items()}
+        self._selected: _CudnnGraph | _OwnKernel = self._cudnn
         self._workspace = 0
         self._errors = ValueError, RuntimeError, graph.library.cudnnGraphNotSupportedError
 
+    def find_candidates(self) -> None:
+        """Fills `candidates` with plans that can be built within the limits; own kernels need one
+        of cuDNN's to be compared with."""
+        self.candidates = _candidates(self, self._cudnn.names)
+        if self.candidates:
+            self.candidates |= dict.fromkeys(self._own, 0)
+
     def select(self, name: str) -> bool:
         """Sets the plan of `run`, built if necessary; False if it cannot be built or is refused."""
+        source = self._own.get(name, self._cudnn)
         try:
-            self._nodes.build_plan_at_index(self.offered.index(name))
+            self._workspace = source.build(name)
         except self._errors:
             return False
-        self._workspace = self._nodes.get_workspace_size()
+        self._selected = source
         return True
 
     def choose(self, name: str) -> None:
@@ -88,7 +132,7 @@ class Plan:
         else:
             self.lost = name
             _logger.warning(
-                "cuDNN has no plan %s any more for %s; chosen anew: runs that were begun with it "
+                "there is no plan %s any more for %s; chosen anew: runs that were begun with it "
                 "go on with other rounding", name, self.graph,
             )  # fmt: skip
 
@@ -97,10 +141,44 @@ class Plan:
         """Bytes that `run` needs, the maximum over the candidates."""
         return max(self.candidates.values(), default=self._workspace)
 
-    def run(self, handle: Any, workspace: int, addresses: dict[str, int]) -> None:
-        """Runs on the handle's stream, given the addresses of named tensors and workspace."""
-        named = {uid: addresses[name] for name, uid in self._uids.items()}
-        self._nodes.execute(named, workspace, handle=handle)
+    def run(self, handle: Any, workspace: int, arrays: Mapping[str, Any]) -> None:
+        """Runs on the handle's stream, given the operation's arrays by name, and a workspace."""
+        self._selected.run(handle, workspace, arrays)
+
+    def reject_wrong(
+        self, run: Callable[[], None], arrays: Mapping[str, Any], tolerance: float
+    ) -> None:
+        """Removes own kernels that fail, or whose results differ from cuDNN's.
+
+        Parameters
+        ----------
+        run : queues the graph on `arrays`; has to be idempotent.
+        arrays : the operation's arrays by name.
+        tolerance : maximum relative norm of the difference.
+        """
+        own = [name for name in self.candidates if name in self._own]
+        if not own:
+            return
+        results = [arrays[name] for name in self._results]
+        for name in self.candidates:  # cuDNN's first
+            with suppress(*self._errors):
+                self.select(name)
+                run()
+                break
+        expected = [result.copy() for result in results]
+        for name in own:
+            try:
+                for result in results:
+                    result.fill(numpy.nan)  # not cuDNN's, if the kernel does not write it
+                self.select(name)
+                run()
+                off = difference(results, expected)
+                fault = f"differs from cuDNN by {off:.2g} in relative norm, allowed {tolerance:g}"
+            except Exception as error:  # a kernel's fault ends no run
+                off, fault = math.inf, f"fails: {str(error).strip().splitlines()[0]}"
+            if not off <= tolerance:
+                del self.candidates[name]
+                _logger.warning("own kernel %s for %s %s; not used", name, self.graph, fault)
 
     def times(
         self, run: Callable[[], None], cuda: Any, occupy: Callable[[int], Any]
@@ -145,13 +223,22 @@ class Planner:
     library, handle : module ``cudnn`` and its handle.
     precision : "fp32", "tf32" or "mixed".
     choices : earlier choices.
+    own : own kernels.
     """
 
-    def __init__(self, library: ModuleType, handle: Any, precision: str, choices: Choices) -> None:
+    def __init__(
+        self,
+        library: ModuleType,
+        handle: Any,
+        precision: str,
+        choices: Choices,
+        own: Sequence[Candidate],
+    ) -> None:
         self._library = library
         self._handle = handle
         self._precision = precision
         self._choices = choices
+        self._own = own
         self._plans: dict[tuple, Plan | None] = {}
         self._used: set[tuple] = set()
 
@@ -210,12 +297,14 @@ class Planner:
         except library.cudnnGraphNotSupportedError:
             return None
         words = self._precision, describe.__name__, *arguments
-        plan = Plan(" ".join(map(str, words)), graph)
+        launches = {own.name: own.launch_for(*words) for own in self._own}
+        own = {name: launch for name, launch in launches.items() if launch}
+        plan = Plan(" ".join(map(str, words)), graph, own)
         earlier = self._choices.get(plan.graph)
         if earlier is not None:
             plan.choose(earlier)
         if plan.name is None:
-            plan.candidates = _candidates(plan)
+            plan.find_candidates()
             if not plan.candidates:
                 return None
             if len(plan.candidates) == 1:
@@ -223,11 +312,11 @@ class Planner:
         return plan
 
 
-def _candidates(plan: Plan) -> dict[str, int]:
-    """Workspaces, by name, of the first plans that can be built within the limits."""
+def _candidates(plan: Plan, names: Sequence[str]) -> dict[str, int]:
+    """Workspaces, by name, of the first of the named plans that can be built within the limits."""
     workspaces: dict[str, int] = {}
     spent = last = 0.0
-    for name in plan.offered:
+    for name in names:
         if len(workspaces) == CANDIDATES or (workspaces and spent + last > SECONDS):
             break
         started = time.perf_counter()

@@ -9,6 +9,8 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+import numpy
+
 from chainer_jo.engine.backend import Shape
 
 
@@ -23,6 +25,11 @@ def output_shape(x_shape: Shape, W_shape: Shape, stride: int, pad: int) -> Shape
     n, _, *size = x_shape
     o, _, *kernel = W_shape
     return n, o, *((s + 2 * pad - k) // stride + 1 for s, k in zip(size, kernel, strict=True))
+
+
+def address(x: Any) -> int:
+    """Address of a CuPy or NumPy array."""
+    return x.ctypes.data if isinstance(x, numpy.ndarray) else x.data.ptr
 
 
 class Graph:
@@ -40,6 +47,8 @@ class Graph:
             handle=handle,
         )
         self.uids: dict[str, int] = {}
+        #: Names of the results that own kernels are compared by.
+        self.results: list[str] = []
 
     def _uid(self, name: str) -> int:
         self.uids[name] = len(self.uids) + 1
@@ -68,11 +77,17 @@ class Graph:
 
     def outputs(self, **tensors: Any) -> None:
         """Float32 results, one number per channel."""
+        self.results += tensors
+        self.unread(**tensors)
+
+    def unread(self, **tensors: Any) -> None:
+        """Float32 vectors that cuDNN writes and nobody reads."""
         for name, tensor in tensors.items():
             tensor.set_output(True).set_data_type(self.float).set_uid(self._uid(name))
 
     def result(self, name: str, tensor: Any, shape: Shape) -> None:
         """A result of the activations' type."""
+        self.results.append(name)
         self.shape(tensor, shape).set_output(True).set_uid(self._uid(name))
 
     def shape(self, tensor: Any, shape: Shape) -> Any:
@@ -140,9 +155,8 @@ def batch_norm(graph: Graph, shape: Shape, relu: bool) -> None:
         momentum=graph.scalar("momentum"),
     )
     graph.result("y", graph.nodes.relu(input=y) if relu else y, shape)
-    graph.outputs(
-        mean=mean, inverse=inverse, next_average_mean=next_mean, next_average_var=next_var
-    )
+    graph.outputs(mean=mean, inverse=inverse)
+    graph.unread(next_average_mean=next_mean, next_average_var=next_var)
 
 
 def batch_norm_grad(graph: Graph, shape: Shape, relu: bool) -> None:
