@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from chainer_jo.engine.cuda import batch_norm_kernels, conv32_kernels
+
 #: Launches a kernel on CuPy's current stream, without host synchronisation (a CUDA graph captures
 #: it). Takes the operation's arrays by the names in `cudnn_plans` ("x", "W", "residual", "y"; "gy",
 #: "gx"; "gW"), with logical shape (n, c, h, w), the activations' type and channels-last memory,
@@ -46,8 +48,12 @@ class Candidate(NamedTuple):
 MIN_CAPABILITY = 80
 #: Maximum relative norm of the difference from cuDNN's result, and of cuDNN's from float64.
 TOLERANCE = {"fp32": 1e-4, "tf32": 3e-3, "mixed": 2e-2}
-#: All own kernels.
-OWN: tuple[Candidate, ...] = ()
+#: All own kernels. Part ``own`` of the study's ``first_contact.py`` times them on a GPU; where they
+#: win for every shape, cuDNN's path is for other shapes only, and where they lose they can go.
+OWN: tuple[Candidate, ...] = (
+    Candidate("jo_batch_norm", batch_norm_kernels.launch_for),
+    Candidate("jo_conv32", conv32_kernels.launch_for),
+)
 
 
 def difference(ours: Iterable[Any], expected: Iterable[Any]) -> float:

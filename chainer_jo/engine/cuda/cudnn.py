@@ -236,10 +236,10 @@ class CuDNN(Backend):
         else:
             gx = self._empty(x.shape)
             ggamma, gbeta = self._vectors(gamma.size)
-            self._run(plan, {
+            accumulate = self._run(plan, {
                 "x": x, "gy": gy, "gamma": gamma, "beta": beta, "mean": mean, "inverse": inverse,
                 "gx": gx, "ggamma": ggamma, "gbeta": gbeta,
-            })  # fmt: skip
+            }, accumulate)  # fmt: skip
         return (gx if accumulate is None else self.add(gx, accumulate)), ggamma, gbeta
 
     def move_averages(self, running_mean, running_var, mean, inverse, samples):
@@ -287,7 +287,8 @@ class CuDNN(Backend):
             return plan, True
         return self._planner.plan(describe, shape, False), False
 
-    def _run(self, plan: Plan, arrays: dict[str, Any]) -> None:
+    def _run(self, plan: Plan, arrays: dict[str, Any], residual: Any | None = None) -> Any | None:
+        """Runs a plan. Returns `residual`, or None if the plan, an own kernel, has added it."""
         stream = self._xp.cuda.get_current_stream()
         if self._stream is None or stream.ptr != self._stream.ptr:
             self._library.set_stream(handle=self._handle, stream=stream.ptr)
@@ -297,7 +298,11 @@ class CuDNN(Backend):
             self._choose(plan, arrays)
         # Given back when this returns, before the kernels have run: the pool is ordered by stream.
         workspace = self._xp.cuda.alloc(plan.workspace)
+        if residual is not None and plan.is_own:
+            arrays = {**arrays, "residual": self._activation("residual", residual)}
+            residual = None
         plan.run(self._handle, workspace.ptr, arrays)
+        return residual
 
     def _choose(self, plan: Plan, arrays: dict[str, Any]) -> None:
         """Chooses a graph's plan by timing candidates on the first run's arrays, none of which is
