@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from fake_cudnn import HostArrays, Library, Offer, conv
 
-from chainer_jo.engine.cuda.candidates import TOLERANCE, Candidate, difference
+from chainer_jo.engine.cuda.candidates import OWN, TOLERANCE, Candidate, difference
 from chainer_jo.engine.cuda.cudnn import CuDNN
 from chainer_jo.engine.cuda.cudnn_choices import NAME, Choices
 
@@ -143,3 +143,36 @@ def test_differences_are_relative_and_never_hide_nan():
     assert difference([zero], [zero]) == 0 and difference([a], [zero]) == np.inf
     assert np.isnan(difference([a, a * np.nan], [a, a]))
     assert np.isnan(difference([a * np.nan, a], [a, a]))
+
+
+X32, W32 = (128, 32, 32, 32), (32, 32, 3, 3)
+
+
+@pytest.mark.parametrize(("name", "offered", "not_offered"), [
+    ("jo_batch_norm", [
+        ("mixed", "batch_norm", (128, 32, 32, 32), True),
+        ("fp32", "batch_norm_grad", (128, 4, 7, 5), True),
+    ], [
+        ("mixed", "batch_norm", (128, 32, 32, 32), False),
+        ("mixed", "batch_norm", (128, 4, 32, 32), True),
+        ("fp32", "batch_norm_grad", (128, 12, 32, 32), True),
+        ("mixed", "convolution", X32, W32, 1, 1, False),
+    ]),
+    ("jo_conv32", [
+        ("mixed", "convolution", X32, W32, 1, 1, True),
+        ("mixed", "convolution_grad_input", X32, W32, 1, 1, False),
+        ("mixed", "convolution_grad_weight", (1, 32, 32, 32), W32, 1, 1),
+    ], [
+        ("tf32", "convolution", X32, W32, 1, 1, True),
+        ("mixed", "convolution", (128, 64, 16, 16), (64, 64, 3, 3), 1, 1, True),
+        ("mixed", "convolution", (128, 32, 16, 16), W32, 1, 1, True),
+        ("mixed", "convolution", X32, W32, 2, 1, True),
+        ("mixed", "convolution_grad_weight", X32, W32, 1, 0),
+        ("mixed", "convolution_grad_weight", X32, (32, 32, 1, 1), 1, 1),
+        ("mixed", "batch_norm", X32, True),
+    ]),
+])  # fmt: skip
+def test_own_kernels_are_offered_for_what_they_can_compute(name, offered, not_offered):
+    (launch_for,) = (own.launch_for for own in OWN if own.name == name)
+    assert all(launch_for(*words) for words in offered)
+    assert not any(launch_for(*words) for words in not_offered)

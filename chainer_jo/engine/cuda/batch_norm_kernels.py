@@ -21,7 +21,7 @@ THREADS = 256
 BLOCKS = 264
 #: Bytes that a thread reads at once, some channels of a pixel.
 CHUNK = 16
-#: Arrays of the kernels, by their names in `cudnn_plans`, and sums of blocks.
+#: Fields of ``Arrays``: names in `cudnn_plans`, sums of blocks, number of blocks that have ended.
 ARRAYS = (
     "x", "gy", "residual", "y", "gx", "gamma", "beta", "mean", "inverse", "ggamma", "gbeta",
     "parts", "ended",
@@ -102,10 +102,7 @@ __device__ bool sum_blocks(float (&sums)[2 * WIDTH], const Arrays& a, int chunks
             a.parts[k * count + blockIdx.x * chunks + threadIdx.x] = sums[k];
     __threadfence();
     __syncthreads();
-    if (threadIdx.x == 0) {
-        last = atomicAdd(a.ended, 1) == gridDim.x - 1;
-        if (last) *a.ended = 0;
-    }
+    if (threadIdx.x == 0 && (last = atomicAdd(a.ended, 1) == gridDim.x - 1)) *a.ended = 0;
     __syncthreads();
     if (!last) return false;
     __threadfence();

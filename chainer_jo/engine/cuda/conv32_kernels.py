@@ -27,8 +27,7 @@ GRAD_SHARED = 64 * 2 * ((GRAD_ROWS + 2) * 34 + GRAD_ROWS * 32)
 
 _SOURCE = (
     FLOAT16
-    + f"const int ROWS = {ROWS}, GRAD_ROWS = {GRAD_ROWS};\n"
-    + f"const int THREADS = {THREADS}, GRAD_THREADS = {GRAD_THREADS};\n"
+    + f"const int ROWS = {ROWS}, GRAD_ROWS = {GRAD_ROWS}, THREADS = {THREADS};\n"
     + r"""
 typedef unsigned short float16;
 const int SIDE = 32, CHANNELS = 32, WIDTH = SIDE + 2;  // a tile is wider than an image
@@ -86,13 +85,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) conv32(
         for (int half = 0; half < 2; ++half) {  // of the channels to sum over
             unsigned a[4], b[2][4];
             for (int j = 0; j < 2; ++j) {
-#if TURNED
-                const int o = half * 16 + lane % 16;
-                LOAD(b[j], ".trans", weights + place(o * 9 + 8 - tap, j * 2 + lane / 16));
-#else
-                const int o = j * 16 + lane % 8 + lane / 16 * 8;
-                LOAD(b[j], "", weights + place(o * 9 + tap, half * 2 + lane / 8 % 2));
-#endif
+                const int o = TURNED ? half * 16 + lane % 16 : j * 16 + lane % 8 + lane / 16 * 8;
+                const int chunk = TURNED ? j * 2 + lane / 16 : half * 2 + lane / 8 % 2;
+                const unsigned address = weights + place(o * 9 + (TURNED ? 8 - tap : tap), chunk);
+                if (TURNED) LOAD(b[j], ".trans", address); else LOAD(b[j], "", address);
             }
 #pragma unroll
             for (int m = 0; m < 4; ++m) {
@@ -119,7 +115,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) conv32(
 }
 
 // Each block's gradient of the weights, over its tiles: parts (blocks, o, 9 taps, c).
-extern "C" __global__ void __launch_bounds__(GRAD_THREADS, 1) conv32_grad_weight(
+extern "C" __global__ void __launch_bounds__(384, 1) conv32_grad_weight(
         const float16* x, const float16* gy, float* parts, int images) {
     extern __shared__ __align__(128) unsigned char memory[];
     const unsigned tiles = __cvta_generic_to_shared(memory);
@@ -171,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(GRAD_THREADS, 1) conv32_grad_weight
             }
         __syncthreads();
     }
-    for (int i = threadIdx.x; i < WEIGHTS; i += GRAD_THREADS)
+    for (int i = threadIdx.x; i < WEIGHTS; i += blockDim.x)
         parts[(long long)blockIdx.x * WEIGHTS + i] = all[i];
 }
 """
