@@ -16,7 +16,7 @@ from processes import ROOT
 
 from chainer_jo import files
 from chainer_jo.engine.backend import DECAY, EPS
-from chainer_jo.engine.cuda.cudnn import FUSED, FUSIONS, CuDNN
+from chainer_jo.engine.cuda.cudnn import FUSED, FUSIONS, MIN_CHANNELS, CuDNN
 from chainer_jo.engine.cuda.cudnn_choices import Choices
 from chainer_jo.engine.cuda.cudnn_kernels import SOURCES
 from chainer_jo.engine.cuda.cudnn_planner import Plan
@@ -67,9 +67,13 @@ class NumpyKernels:
         return a @ b
 
     @staticmethod
-    def arrange(weights, dtype):
-        return [np.ascontiguousarray(w.transpose(0, 2, 3, 1), dtype).transpose(0, 3, 1, 2)
-                for w in weights]  # fmt: skip
+    def arrange(weights, dtype, min_channels):
+        copies = []
+        for w in weights:
+            o, c, kh, kw = w.shape
+            copies.append(np.zeros((o, kh, kw, max(c, min_channels)), dtype).transpose(0, 3, 1, 2))
+            copies[-1][:, :c] = w
+        return copies
 
     @staticmethod
     def move_averages(layers):
@@ -86,7 +90,7 @@ def variance(inverse):
 
 
 def make(precision="fp32", fused=ALL, unsupported=()):
-    library = Library(*unsupported)
+    library = Library(*unsupported, {"identity"})
     choices = Choices("GPU, cuDNN 9.20.0")
     arrays = HostArrays(lambda: library.clock)
     backend = CuDNN(library, "handle", precision, arrays, NumpyKernels(), choices)
@@ -204,6 +208,7 @@ def test_what_an_h200_takes_for_the_graphs_of_a_step_is_as_the_docs_say(monkeypa
         compute(plan, *arguments)
 
     monkeypatch.setattr(Plan, "run", run)
+    monkeypatch.setitem(MIN_CHANNELS, "mixed", 1)  # as it was then
     backend, _ = make("mixed", None)
     network = PreActResNet(3, 10, PAPER.network.units, PAPER.network.widths, np.random)
     x = draw(np.random.default_rng(1), 2, 3, 32, 32)
@@ -278,16 +283,16 @@ def test_graphs_are_planned_once_per_shape(rng):
         backend.conv2d(x, W, 1, 1, None)
         backend.conv2d(x, W, 1, 1, draw(rng, 2, 4, 6, 6))
         backend.batch_norm_relu_train(x, *np.ones((2, 3), np.float32))
-    assert [graph.runs for graph in library.graphs] == [3, 3, 3]
+    assert [graph.runs for graph in library.graphs] == [3, 0, 3, 3]  # 0: with an identity node
     backend.conv2d(x[:1], W, 1, 1, None)
-    assert len(library.graphs) == 4
+    assert len(library.graphs) == 6
 
 
 def test_what_has_no_engine_is_not_tried_again(rng):
     backend, library = make(unsupported=({"add"},))
     for _ in range(3):
         backend.conv2d(draw(rng, 2, 3, 6, 6), draw(rng, 4, 3, 3, 3), 1, 1, draw(rng, 2, 4, 6, 6))
-    assert [graph.runs for graph in library.graphs] == [0, 3]
+    assert [graph.runs for graph in library.graphs] == [0, 3, 0]
 
 
 @pytest.mark.parametrize(("precision", "refused", "taken"), [
@@ -298,9 +303,9 @@ def test_what_has_no_engine_is_not_tried_again(rng):
 def test_engines_that_a_precision_refuses(rng, precision, refused, taken):
     backend, library = make(precision)
     backend.conv2d(backend.as_activation(draw(rng, 2, 3, 6, 6)), draw(rng, 4, 3, 3, 3), 1, 1, None)
-    (graph,) = library.graphs
-    assert refused <= set(graph.refused) and not taken & set(graph.refused)
-    assert graph.io_data_type is (data_type.HALF if precision == "mixed" else data_type.FLOAT)
+    for graph in library.graphs:
+        assert refused <= set(graph.refused) and not taken & set(graph.refused)
+        assert graph.io_data_type is (data_type.HALF if precision == "mixed" else data_type.FLOAT)
 
 
 def test_work_follows_cupys_stream_and_pool(rng):
@@ -400,3 +405,31 @@ def test_kernels(rng, tmp_path, name, dtype):
 def test_relu_keeps_nan(tmp_path):
     kernel = elementwise(tmp_path, *SOURCES["relu"], np.dtype(np.float32))
     assert np.isnan(kernel(np.array([np.nan], np.float32)))
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_three_channels_are_eight_with_zeros_in_mixed_precision(rng, whole):
+    """The image is copied once; what lies beyond its channels never counts."""
+    backend, library = make("mixed")
+    x, W = backend.as_activation(draw(rng, 2, 3, 6, 6)), draw(rng, 4, 3, 3, 3)
+    assert x.shape == (2, 3, 6, 6) and x.base.shape[-1] == 8 and not x.base[..., 3:].any()
+    assert np.shares_memory(backend.as_activation(x), x)
+    gy, placeholder = backend.as_activation(draw(rng, 2, 4, 6, 6)), np.full_like(W, np.nan)
+    with backend.step([(W, placeholder)]) if whole else nullcontext():
+        y = backend.conv2d(x, W, 1, 1, None)
+        raw = backend.conv2d_grad_weight(x, gy, W.shape, 1, 1)
+        gx = backend.conv2d_grad_input(gy, W, x.shape, 1, 1, None)
+    as_used = W.astype(np.float16).astype(np.float32)
+    gx64, gW64 = conv2d_gradients(x, as_used, gy, 1, 1)
+    for ours, expected in (y, conv2d64(x, as_used, 1, 1)), (raw, gW64), (gx, gx64):
+        assert ours.shape == expected.shape and relative_error(ours, expected) < 2e-3
+    assert {g.tensors[0].dim[1] for g in library.graphs if g.runs} == {8, 4}
+
+
+def test_channels_of_another_activation_are_copied_where_it_is_not_aligned(rng):
+    backend, _ = make("mixed")
+    whole, W = backend.as_activation(draw(rng, 2, 8, 5, 5)), draw(rng, 4, 3, 1, 1)
+    for first in (0, 5):  # at 5, eight channels would end beyond the array
+        part = whole[:, first : first + 3]
+        expected = conv2d64(part, W.astype(np.float16), 1, 0)
+        assert relative_error(backend.conv2d(part, W, 1, 0, None), expected) < 2e-3

@@ -114,7 +114,6 @@ def test_a_wrong_kernel_is_rejected_in_one_line(tmp_path, caplog, kernel, fault)
 def test_a_kernel_needs_a_result_of_cudnns_to_be_compared_with():
     kernel = Kernel()
     backend, _ = make(kernel, Offer("eng9", builds=False))
-    backend.fused = frozenset({"conv2d"})
     with pytest.raises(Exception, match="no engine"):
         convolution(backend)
     assert not kernel.launches

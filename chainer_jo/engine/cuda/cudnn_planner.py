@@ -2,6 +2,7 @@
 
 A plan is an engine with its knobs, and is identified by cuDNN's name ("eng47_k2=5_k13=1"):
 cudnn-frontend 1.28 lacks some knobs of cuDNN 9.28, so that it cannot always build from knobs.
+Plans of an operation's second graph have its name in front ("identity:eng4_k24=35").
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,7 +23,7 @@ import numpy
 
 from chainer_jo.engine.cuda.candidates import Candidate, Launch, difference
 from chainer_jo.engine.cuda.cudnn_choices import Choices
-from chainer_jo.engine.cuda.cudnn_plans import Graph, address
+from chainer_jo.engine.cuda.cudnn_plans import WITH_IDENTITY, Graph, address
 
 #: Numerical notes of refused plans, by precision. Nondeterministic plans are always refused: CUDA
 #: graph and eager run, resumed and uninterrupted run agree bit for bit.
@@ -33,11 +35,9 @@ _REFUSED = {
     "tf32": ("NONDETERMINISTIC", "DOWN_CONVERT_INPUTS"),
     "mixed": ("NONDETERMINISTIC", "DOWN_CONVERT_INPUTS"),
 }  # fmt: skip
-#: Maximum number of timed plans of a graph, the first that cuDNN offers.
-CANDIDATES = 8
-#: Seconds for building plans after the first. Prebuilt engines take milliseconds; an engine that
-#: cuDNN compiles takes longer than this, so that the first such engine is chosen.
-SECONDS = 0.25
+#: Seconds for building a graph's plans after the first, once per GPU: long enough for all
+#: deterministic plans with prebuilt engines, and for the first of those that cuDNN compiles.
+SECONDS = 1.0
 #: Maximum workspace of plans after the first, in bytes.
 WORKSPACE = 256 << 20
 #: Fraction by which a plan has to be faster than the plans that cuDNN prefers.
@@ -54,12 +54,12 @@ _logger = logging.getLogger(__name__)
 
 
 class _CudnnGraph:
-    """A cuDNN graph, the source of plans that are named by cuDNN."""
+    """A cuDNN graph, the source of plans that are named by cuDNN, with a prefix."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, prefix: str, graph: Graph) -> None:
         self._nodes, self._uids = graph.nodes, graph.uids
         count = self._nodes.get_execution_plan_count()
-        self.names = [self._nodes.get_plan_name_at_index(i) for i in range(count)]
+        self.names = [prefix + self._nodes.get_plan_name_at_index(i) for i in range(count)]
 
     def build(self, name: str) -> int:
         """Selects a plan, and returns its workspace in bytes."""
@@ -74,7 +74,8 @@ class _CudnnGraph:
 class _OwnKernel:
     """An own kernel, the source of one plan."""
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, name: str, launch: Launch) -> None:
+        self.names = [name]
         self._launch = launch
 
     def build(self, name: str) -> int:
@@ -85,45 +86,67 @@ class _OwnKernel:
 
 
 class Plan:
-    """An operation and its plans: cuDNN's and own kernels.
+    """An operation and its plans: those of cuDNN graphs, and own kernels.
 
     Attributes
     ----------
     graph : description of the operation.
-    candidates : workspace in bytes of each plan to choose from, cuDNN's first; empty after the
-        choice.
+    candidates : workspace in bytes of each plan to choose from, the preferred first; empty after
+        the choice.
     name : chosen plan, or None.
     lost : plan that was chosen earlier and no longer exists, or None.
     """
 
-    def __init__(self, text: str, graph: Graph, own: Mapping[str, Launch]) -> None:
+    def __init__(self, text: str, graphs: Mapping[str, Graph], own: Mapping[str, Launch]) -> None:
+        graph = next(iter(graphs.values()))
         self.graph = text
         self.candidates: dict[str, int] = {}
         self.name: str | None = None
         self.lost: str | None = None
         self._results = graph.results
-        self._cudnn = _CudnnGraph(graph)
-        self._own = {name: _OwnKernel(launch) for name, launch in own.items()}
-        self._selected: _CudnnGraph | _OwnKernel = self._cudnn
+        self._own = own.keys()
+        self._sources: list[_CudnnGraph | _OwnKernel] = [
+            *(_CudnnGraph(prefix, graph) for prefix, graph in graphs.items()),
+            *(_OwnKernel(name, launch) for name, launch in own.items()),
+        ]
+        self._selected = self._sources[0]
         self._workspace = 0
         self._errors = ValueError, RuntimeError, graph.library.cudnnGraphNotSupportedError
 
-    def find_candidates(self) -> None:
-        """Fills `candidates` with plans that can be built within the limits; own kernels need one
-        of cuDNN's to be compared with."""
-        self.candidates = _candidates(self, self._cudnn.names)
-        if self.candidates:
-            self.candidates |= dict.fromkeys(self._own, 0)
+    def find_candidates(self, shipped: Mapping[str, Any]) -> None:
+        """Fills `candidates`. The shipped choice comes first, and alone if it was timed with plans
+        of all sources; own kernels need a plan of cuDNN's to be compared with."""
+        if shipped:
+            self._add_candidates([shipped["plan"]])
+            timed = set(shipped["microseconds"])
+            if self.candidates and all(timed & set(source.names) for source in self._sources):
+                return
+        for source in self._sources:
+            if self.candidates or isinstance(source, _CudnnGraph):
+                self._add_candidates(source.names)
+
+    def _add_candidates(self, names: Sequence[str]) -> None:
+        """Adds the first of these plans that can be built within the limits."""
+        spent = last = 0.0
+        for name in names:
+            if self.candidates and spent + last > SECONDS:
+                break
+            started = time.perf_counter()
+            built = self.select(name)
+            last = time.perf_counter() - started
+            spent += last if self.candidates else 0.0
+            if built and (not self.candidates or self._workspace <= WORKSPACE):
+                self.candidates[name] = self._workspace
 
     def select(self, name: str) -> bool:
         """Sets the plan of `run`, built if necessary; False if it cannot be built or is refused."""
-        source = self._own.get(name, self._cudnn)
-        try:
-            self._workspace = source.build(name)
-        except self._errors:
-            return False
-        self._selected = source
-        return True
+        for source in self._sources:
+            if name in source.names:
+                with suppress(*self._errors):
+                    self._workspace = source.build(name)
+                    self._selected = source
+                    return True
+        return False
 
     def choose(self, name: str) -> None:
         """Selects a plan for good; warns if it no longer exists."""
@@ -160,11 +183,12 @@ class Plan:
         if not own:
             return
         results = [arrays[name] for name in self._results]
-        for name in self.candidates:  # cuDNN's first
+        for name in self.candidates:
             with suppress(*self._errors):
-                self.select(name)
-                run()
-                break
+                if name not in own:
+                    self.select(name)
+                    run()
+                    break
         expected = [result.copy() for result in results]
         for name in own:
             try:
@@ -278,12 +302,12 @@ class Planner:
         for name in names:
             if microseconds[name] < (1 - MARGIN) * microseconds[best]:
                 best = name
-        times = [microseconds[name] for name in names]
-        plan.choose(self._choices.settle(plan.graph, best, times, plan.lost))
+        plan.choose(self._choices.settle(plan.graph, best, microseconds, plan.lost))
         if plan.name is None:
             plan.choose(best)
 
-    def _build(self, describe: Callable[..., None], *arguments: Any) -> Plan | None:
+    def _graph(self, describe: Callable[..., None], *arguments: Any) -> Graph | None:
+        """A graph whose deterministic plans can be built; None if cuDNN has no engine."""
         library, graph = self._library, Graph(self._library, self._handle, self._precision)
         describe(graph, *arguments)
         nodes = graph.nodes
@@ -296,33 +320,26 @@ class Planner:
             nodes.check_support()
         except library.cudnnGraphNotSupportedError:
             return None
+        return graph
+
+    def _build(self, describe: Callable[..., None], *arguments: Any) -> Plan | None:
+        graphs = {"": self._graph(describe, *arguments)}
+        if describe in WITH_IDENTITY and not arguments[-1]:
+            graphs["identity:"] = self._graph(partial(describe, identity=True), *arguments)
+        supported = {prefix: graph for prefix, graph in graphs.items() if graph}
+        if not supported:
+            return None
         words = self._precision, describe.__name__, *arguments
         launches = {own.name: own.launch_for(*words) for own in self._own}
         own = {name: launch for name, launch in launches.items() if launch}
-        plan = Plan(" ".join(map(str, words)), graph, own)
+        plan = Plan(" ".join(map(str, words)), supported, own)
         earlier = self._choices.get(plan.graph)
         if earlier is not None:
             plan.choose(earlier)
         if plan.name is None:
-            plan.find_candidates()
+            plan.find_candidates(self._choices.shipped(plan.graph))
             if not plan.candidates:
                 return None
             if len(plan.candidates) == 1:
                 self.settle(plan, {})
         return plan
-
-
-def _candidates(plan: Plan, names: Sequence[str]) -> dict[str, int]:
-    """Workspaces, by name, of the first of the named plans that can be built within the limits."""
-    workspaces: dict[str, int] = {}
-    spent = last = 0.0
-    for name in names:
-        if len(workspaces) == CANDIDATES or (workspaces and spent + last > SECONDS):
-            break
-        started = time.perf_counter()
-        built = plan.select(name)
-        last = time.perf_counter() - started
-        spent += last if workspaces else 0.0
-        if built and (not workspaces or plan.workspace <= WORKSPACE):
-            workspaces[name] = plan.workspace
-    return workspaces
