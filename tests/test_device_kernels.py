@@ -189,6 +189,20 @@ def test_momentum_sgd_is_the_optimizers_bit_for_bit(rng):
     assert np.array_equal(ours[2], start[2])
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_one_launch_finds_what_is_not_finite(rng, monkeypatch, value):
+    launches, launch = [], kernels._launch
+    monkeypatch.setattr(kernels, "_launch", lambda *a: (launches.append(a[0]), launch(*a)))
+    a = array(rng.standard_normal(1000), np.float32)
+    a[:2] = np.finfo(np.float32).max, 1e-42
+    assert kernels.all_finite(a)
+    for place in (0, 999):
+        wrong = array(a.copy())
+        wrong[place] = value
+        assert not kernels.all_finite(wrong)
+    assert launches == ["find_not_finite"] * 3
+
+
 @pytest.mark.parametrize(("m", "k", "n"), [(128, 10, 128), (1, 1, 1), (10, 128, 7)])
 def test_matmul_of_arrays_and_transposed_ones(rng, m, k, n):
     a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))

@@ -250,6 +250,12 @@ def test_the_kernels_of_labels_and_optimizer_are_the_hosts(rng):
     kernels.gather([cupy.asarray(a) for a in arrays], flat, 1 / 1024)
     assert np.array_equal(flat.get(), np.concatenate(arrays) / np.float32(1024))
 
+    for place in (0, flat.size - 1):
+        assert kernels.all_finite(flat)
+        flat[place] = np.inf
+        assert not kernels.all_finite(flat)
+        flat[place] = 0
+
     updated = []
     for xp in (np, cupy):
         optimizer = FlatMomentumSGD(0.1, 0.9, 1e-4)

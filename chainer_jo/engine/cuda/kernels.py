@@ -104,6 +104,12 @@ extern "C" __global__ void momentum_sgd(
     velocity[i] = v;
     parameters[i] = __fadd_rn(parameters[i], v);
 }
+
+// *found = 1 if an element is NaN or infinite.
+extern "C" __global__ void find_not_finite(const float* a, int* found, long long size) {
+    const long long i = position();
+    if (i < size && a[i] - a[i] != 0.0f) *found = 1;
+}
 """
 )
 #: Launch in blocks of 256 threads.
@@ -183,3 +189,12 @@ def momentum_sgd(
     """SGD step with momentum on flat float32 arrays; lr (1,) is read on the device."""
     numbers = np.float32(momentum), np.float32(weight_decay), np.int64(parameters.size)
     _launch("momentum_sgd", parameters.size, (parameters, velocity, gradients, lr, *numbers))
+
+
+def all_finite(a: Any) -> bool:
+    """True if no element of a flat float32 array is NaN or infinite; waits for the device."""
+    import cupy
+
+    found = cupy.zeros(1, np.int32)
+    _launch("find_not_finite", a.size, (a, found, np.int64(a.size)))
+    return not int(found[0])
