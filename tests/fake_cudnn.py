@@ -162,6 +162,9 @@ class Graph:
     def add(self, a, b):
         return self._node("add", lambda v: v(a) + v(b))
 
+    def mul(self, a, b):
+        return self._node("mul", lambda v: v(a) * v(b))
+
     def identity(self, input):
         return self._node("identity", lambda v: v(input))
 

@@ -57,6 +57,11 @@ class NumpyKernels:
         return np.maximum(z, 0).astype(x.dtype)
 
     @staticmethod
+    def scale_and_shift(gamma, beta, mean, var, eps):
+        scale = gamma / np.sqrt(var + np.float32(eps))
+        return scale, beta - mean * scale
+
+    @staticmethod
     def occupy(x, passes):
         for _ in range(min(passes, 50)):  # it has converged by then
             x = np.float32(0.5) * x + np.float32(1)
@@ -268,12 +273,15 @@ def test_each_operation_is_fused_by_itself(rng, precision, fusion):
     backend.conv2d_grad_input(gy, W, x.shape, 1, 1, x)
     y, _, _, saved = backend.batch_norm_relu_train(x, gamma, gamma)
     backend.batch_norm_relu_grad(x, y, gamma, gy, saved, None)
+    backend.conv2d_batch_norm_relu_test(x, W, gamma, gamma, 1, 1, gamma, gamma)
     ran = [set(graph.nodes) for graph in library.graphs if graph.runs]
     together = {"conv2d": {"conv_fprop", "add"}, "conv2d_grad_input": {"conv_dgrad", "add"},
                 "batch_norm_relu": {"batchnorm", "relu"},
-                "batch_norm_relu_grad": {"relu_backward", "batchnorm_backward"}}  # fmt: skip
+                "batch_norm_relu_grad": {"batchnorm_inference", "relu_backward",
+                                         "batchnorm_backward"},
+                "conv2d_batch_norm_relu_test": {"conv_fprop", "mul", "add", "relu"}}  # fmt: skip
     for name, nodes in together.items():
-        assert any(nodes <= graph for graph in ran) == (name in fused), name
+        assert (nodes in ran) == (name in fused), name
 
 
 def test_graphs_are_planned_once_per_shape(rng):
@@ -395,10 +403,14 @@ def test_kernels(rng, tmp_path, name, dtype):
     var = draw(rng, 3) ** 2
     arguments = {"add": (x, y), "relu": (x,), "relu_grad": (x, y),
                  "fixed_batch_norm_relu": (x, *vectors, var, 2e-5),
+                 "scale_and_shift": (*vectors, var, 2e-5),
                  "occupy": (vectors[0], 9)}[name]  # fmt: skip
-    result, expected = kernel(*arguments), twin(*arguments)
-    assert result.dtype == expected.dtype
-    assert relative_error(result, expected) < (1e-3 if dtype != np.float32 else 1e-6)
+    results, expected = kernel(*arguments), twin(*arguments)
+    if not isinstance(results, tuple):
+        results, expected = (results,), (expected,)
+    for ours, theirs in zip(results, expected, strict=True):
+        assert ours.dtype == theirs.dtype
+        assert relative_error(ours, theirs) < (1e-3 if dtype != np.float32 else 1e-6)
 
 
 @needs_compiler
@@ -433,3 +445,41 @@ def test_channels_of_another_activation_are_copied_where_it_is_not_aligned(rng):
         part = whole[:, first : first + 3]
         expected = conv2d64(part, W.astype(np.float16), 1, 0)
         assert relative_error(backend.conv2d(part, W, 1, 0, None), expected) < 2e-3
+
+
+@pytest.mark.parametrize("precision", TOLERANCE)
+@pytest.mark.parametrize(("x_shape", "W_shape", "stride", "pad"), CONVOLUTIONS)
+def test_batch_norm_in_evaluation_is_folded_into_the_convolution(
+    rng, ways, precision, x_shape, W_shape, stride, pad
+):
+    backend, library = make(precision, **ways)
+    x, W = backend.as_activation(draw(rng, *x_shape)), draw(rng, *W_shape)
+    gamma, beta, mean = (draw(rng, W_shape[0]) for _ in range(3))
+    var = draw(rng, W_shape[0]) ** 2 + np.float32(0.01)
+    statistics = gamma, beta, mean, var
+    y = backend.conv2d_batch_norm_relu_test(x, W, gamma, beta, stride, pad, mean, var)
+    folded = any(graph.runs for graph in library.graphs if "mul" in graph.nodes)
+    assert folded == ("conv2d_batch_norm_relu_test" in ways["fused"] and not ways["unsupported"])
+    unfolded = backend.batch_norm_relu_test(backend.conv2d(x, W, stride, pad, None), *statistics)
+    as_used = backend.to_float32(backend.as_activation(W))
+    gamma, beta, mean, var = (v.astype(np.float64)[:, None, None] for v in statistics)
+    z = gamma * (conv2d64(x, as_used, stride, pad) - mean) / np.sqrt(var + EPS) + beta
+    for ours in (y, unfolded):
+        assert relative_error(ours, np.maximum(z, 0)) < 2 * TOLERANCE[precision]
+        assert ours.dtype == x.dtype and is_channels_last(ours)
+
+
+def test_a_networks_evaluation_is_folded_where_nothing_else_reads_the_convolution():
+    backend, library = make("mixed")
+    network = PreActResNet(3, 10, (2, 2), (8, 16), np.random.RandomState(0))
+    x = draw(np.random.default_rng(1), 4, 3, 8, 8)
+    with chainer.using_config("jo_backend", backend), chainer.no_backprop_mode():
+        network(x)
+        trained = sum(graph.runs for graph in library.graphs if "mul" in graph.nodes)
+        with chainer.using_config("train", False):
+            folded = network(x).array
+            backend.fused -= {"conv2d_batch_norm_relu_test"}
+            unfolded = network(x).array
+    runs = sum(graph.runs for graph in library.graphs if "mul" in graph.nodes)
+    assert (trained, runs) == (0, 4), "one for each of the units"
+    assert 0 < relative_error(folded, unfolded) < 2e-3

@@ -136,6 +136,23 @@ def test_convolution_and_gradients(backend, rng, x_shape, W_shape, stride, pad):
     assert gW.dtype == np.float32 and gW.flags.c_contiguous
 
 
+@pytest.mark.parametrize(("x_shape", "W_shape", "stride", "pad"), SHAPES[2:])
+def test_convolution_with_batch_norm_in_evaluation(backend, rng, x_shape, W_shape, stride, pad):
+    tolerance = TOLERANCE[backend.precision]
+    x = activation(backend, rng, *x_shape)
+    W = cupy.asarray(rng.standard_normal(W_shape), np.float32)
+    gamma, beta, mean = (cupy.asarray(rng.standard_normal(W_shape[0]), np.float32) for _ in "123")
+    var = mean**2 + np.float32(20)
+    ours = backend.conv2d_batch_norm_relu_test(x, W, gamma, beta, stride, pad, mean, var)
+    gamma64, beta64, mean64, var64 = (host(v)[:, None, None] for v in (gamma, beta, mean, var))
+    y = conv(host(x), host(W), [pad] * 2, [stride] * 2)
+    expected = np.maximum(gamma64 * (y - mean64) / np.sqrt(var64 + EPS) + beta64, 0)
+    assert_close("folded", ours, expected, tolerance)
+    y = backend.conv2d(x, W, stride, pad, None)
+    unfolded = backend.batch_norm_relu_test(y, gamma, beta, mean, var)
+    assert_close("folded, unfolded", ours, unfolded, tolerance)
+
+
 @pytest.mark.parametrize("shape", [(8, 32, 32, 32), (8, 128, 8, 8), (2, 3, 7, 5), (1, 1, 7, 5)])
 def test_batch_norm_relu_and_gradients(backend, rng, shape):
     tolerance = TOLERANCE[backend.precision]

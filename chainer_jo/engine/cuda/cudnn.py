@@ -37,8 +37,12 @@ LOSS_SCALE = 1024.0
 MIN_CHANNELS = {"fp32": 1, "tf32": 1, "mixed": 8}
 
 #: Operations that one cuDNN graph can fuse: convolution and residual, gradient and existing
-#: gradient, batch normalisation and ReLU, and the gradient of both.
-FUSIONS = ("conv2d", "conv2d_grad_input", "batch_norm_relu", "batch_norm_relu_grad")
+#: gradient, batch normalisation and ReLU, the gradient of both, and, in evaluation, convolution,
+#: batch normalisation and ReLU.
+FUSIONS = (
+    "conv2d", "conv2d_grad_input", "batch_norm_relu", "batch_norm_relu_grad",
+    "conv2d_batch_norm_relu_test",
+)  # fmt: skip
 #: Fused operations by precision, until benchmarks/train_step.py has measured both ways on a GPU. In
 #: fp32, cuDNN's engines with an addition are general, and many engines without one are specialised.
 FUSED = {
@@ -225,6 +229,19 @@ class CuDNN(Backend):
         vectors = (self._vector(v) for v in (gamma, beta, mean, var))
         y = self._kernels.fixed_batch_norm_relu(self._view(x), *vectors, EPS)
         return y.transpose(0, 3, 1, 2)
+
+    def conv2d_batch_norm_relu_test(self, x, W, gamma, beta, stride, pad, mean, var):
+        wide, arranged = self._wide_activation("x", x), self._weights(W)
+        geometry, plan = (wide.shape, arranged.shape, stride, pad), None
+        if "conv2d_batch_norm_relu_test" in self.fused:
+            plan = self._planner.plan(plans.convolution_scale_relu, *geometry)
+        if plan is None:
+            return super().conv2d_batch_norm_relu_test(x, W, gamma, beta, stride, pad, mean, var)
+        vectors = (self._vector(v) for v in (gamma, beta, mean, var))
+        scale, shift = self._kernels.scale_and_shift(*vectors, EPS)
+        y = self._empty(plans.output_shape(*geometry))
+        self._run(plan, {"x": wide, "W": arranged, "scale": scale, "shift": shift, "y": y})
+        return y
 
     def batch_norm_relu_grad(self, x, y, gamma, gy, saved, accumulate):
         mean, inverse, beta = saved

@@ -25,6 +25,12 @@ SOURCES = {
         y = z <= 0.0f ? T(0.0f) : T(z)
         """,
     ),
+    # Batch normalisation with given statistics, as scale x + shift.
+    "scale_and_shift": (
+        "float32 gamma, float32 beta, float32 mean, float32 var, float32 eps",
+        "float32 scale, float32 shift",
+        "scale = gamma / sqrtf(var + eps); shift = beta - mean * scale",
+    ),
     # Sequential work for one thread.
     "occupy": (
         "float32 x, int32 passes",
