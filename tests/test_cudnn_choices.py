@@ -335,6 +335,14 @@ def test_the_graph_with_an_identity_node_has_plans_of_its_own(tmp_path, operatio
     assert list(kept(tmp_path).values()) == [f"identity:{IDENTITY.name}"]
 
 
+def test_the_second_graph_is_not_planned_where_the_choice_is_a_plan_of_the_first(tmp_path):
+    for graphs in (2, 1):
+        backend, library = make(FAST, folder=tmp_path, unsupported=())
+        library.offers_with = {"identity": [SLOW]}
+        convolution(backend)
+        assert len(library.graphs) == graphs
+
+
 def test_where_only_the_graph_with_an_identity_node_has_an_engine_it_computes():
     backend, library = make(unsupported=())
     library.offers_with = {"identity": [IDENTITY]}

@@ -147,7 +147,7 @@ class CuDNN(Backend):
         return x.astype(FLOAT32, copy=False)
 
     def conv2d(self, x, W, stride, pad, residual):
-        x, W = self._wide_activation("x", x), self._weights(W)
+        x, W = self._wide(self._checked("x", x)), self._weights(W)
         geometry = x.shape, W.shape, stride, pad
         y = self._empty(plans.output_shape(*geometry))
         if residual is not None:
@@ -161,14 +161,14 @@ class CuDNN(Backend):
         gy = self._activation("gy", gy, plans.output_shape(*geometry))
         gx = self._empty(geometry[0])
         if accumulate is not None:
-            accumulate = self._wide_activation("accumulate", accumulate, tuple(x_shape))
+            accumulate = self._wide(self._checked("accumulate", accumulate, tuple(x_shape)))
         arrays = {"gy": gy, "W": W, "gx": gx}
         describe = plans.convolution_grad_input
         gx = self._convolve("conv2d_grad_input", describe, geometry, arrays, gx, accumulate)
         return self._nhwc(gx[:, : x_shape[1]], self._dtype)
 
     def conv2d_grad_weight(self, x, gy, W_shape, stride, pad):
-        x = self._wide_activation("x", x)
+        x = self._wide(self._checked("x", x))
         geometry = x.shape, self._wide_shape(W_shape), stride, pad
         gy = self._activation("gy", gy, plans.output_shape(*geometry))
         gW = self._empty(geometry[1])
@@ -231,7 +231,7 @@ class CuDNN(Backend):
         return y.transpose(0, 3, 1, 2)
 
     def conv2d_batch_norm_relu_test(self, x, W, gamma, beta, stride, pad, mean, var):
-        wide, arranged = self._wide_activation("x", x), self._weights(W)
+        wide, arranged = self._wide(self._checked("x", x)), self._weights(W)
         geometry, plan = (wide.shape, arranged.shape, stride, pad), None
         if "conv2d_batch_norm_relu_test" in self.fused:
             plan = self._planner.plan(plans.convolution_scale_relu, *geometry)
@@ -365,19 +365,15 @@ class CuDNN(Backend):
         wide[..., : x.shape[1]] = self._view(x)
         return wide.transpose(0, 3, 1, 2)
 
-    def _wide_activation(self, name: str, x: Any, shape: Shape | None = None) -> Any:
-        self._check(name, x, shape)
-        return self._wide(x)
-
     def _activation(self, name: str, x: Any, shape: Shape | None = None) -> Any:
-        self._check(name, x, shape)
-        return self._nhwc(x, self._dtype)
+        return self._nhwc(self._checked(name, x, shape), self._dtype)
 
-    def _check(self, name: str, x: Any, shape: Shape | None) -> None:
+    def _checked(self, name: str, x: Any, shape: Shape | None = None) -> Any:
         if x.dtype != self._dtype:
             raise TypeError(f"{name}: dtype {x.dtype}, expected {self._dtype}")
         if shape is not None and x.shape != shape:
             raise ValueError(f"{name}: shape {x.shape}, expected {shape}")
+        return x
 
     def _vector(self, v: Any) -> Any:
         if v.dtype != FLOAT32:

@@ -14,7 +14,6 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,7 +22,7 @@ import numpy
 
 from chainer_jo.engine.cuda.candidates import Candidate, Launch, difference
 from chainer_jo.engine.cuda.cudnn_choices import Choices
-from chainer_jo.engine.cuda.cudnn_plans import WITH_IDENTITY, Graph, address
+from chainer_jo.engine.cuda.cudnn_plans import Graph, address, has_identity
 
 #: Numerical notes of refused plans, by precision. Nondeterministic plans are always refused: CUDA
 #: graph and eager run, resumed and uninterrupted run agree bit for bit.
@@ -49,6 +48,9 @@ RUNS = 4
 #: Passes of the kernel that occupies the GPU, for tenths of a millisecond, while runs are queued;
 #: without it Python would be timed.
 OCCUPIED = 200_000
+
+#: Prefix of plans of the graph with an identity node.
+IDENTITY = "identity:"
 
 _logger = logging.getLogger(__name__)
 
@@ -306,9 +308,12 @@ class Planner:
         if plan.name is None:
             plan.choose(best)
 
-    def _graph(self, describe: Callable[..., None], *arguments: Any) -> Graph | None:
+    def _graph(
+        self, identity: bool, describe: Callable[..., None], *arguments: Any
+    ) -> Graph | None:
         """A graph whose deterministic plans can be built; None if cuDNN has no engine."""
-        library, graph = self._library, Graph(self._library, self._handle, self._precision)
+        library = self._library
+        graph = Graph(library, self._handle, self._precision, identity)
         describe(graph, *arguments)
         nodes = graph.nodes
         try:
@@ -323,17 +328,18 @@ class Planner:
         return graph
 
     def _build(self, describe: Callable[..., None], *arguments: Any) -> Plan | None:
-        graphs = {"": self._graph(describe, *arguments)}
-        if describe in WITH_IDENTITY and not arguments[-1]:
-            graphs["identity:"] = self._graph(partial(describe, identity=True), *arguments)
+        words = self._precision, describe.__name__, *arguments
+        text = " ".join(map(str, words))
+        earlier = self._choices.get(text)
+        graphs = {"": self._graph(False, describe, *arguments)}
+        # Planned without need, the second graph would delay every process.
+        if has_identity(describe, *arguments) and (earlier or IDENTITY).startswith(IDENTITY):
+            graphs[IDENTITY] = self._graph(True, describe, *arguments)
         supported = {prefix: graph for prefix, graph in graphs.items() if graph}
         if not supported:
             return None
-        words = self._precision, describe.__name__, *arguments
-        launches = {own.name: own.launch_for(*words) for own in self._own}
-        own = {name: launch for name, launch in launches.items() if launch}
-        plan = Plan(" ".join(map(str, words)), supported, own)
-        earlier = self._choices.get(plan.graph)
+        own = {own.name: launch for own in self._own if (launch := own.launch_for(*words))}
+        plan = Plan(text, supported, own)
         if earlier is not None:
             plan.choose(earlier)
         if plan.name is None:
