@@ -435,7 +435,8 @@ def test_three_channels_are_eight_with_zeros_in_mixed_precision(rng, whole):
     gx64, gW64 = conv2d_gradients(x, as_used, gy, 1, 1)
     for ours, expected in (y, conv2d64(x, as_used, 1, 1)), (raw, gW64), (gx, gx64):
         assert ours.shape == expected.shape and relative_error(ours, expected) < 2e-3
-    assert {g.tensors[0].dim[1] for g in library.graphs if g.runs} == {8, 4}
+    by_image = [g.tensors[0] for g in library.graphs if g.runs and "conv_dgrad" not in g.nodes]
+    assert [tensor.dim[1] for tensor in by_image] == [8, 8]
 
 
 def test_channels_of_another_activation_are_copied_where_it_is_not_aligned(rng):

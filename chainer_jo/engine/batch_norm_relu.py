@@ -46,20 +46,14 @@ def batch_norm_relu(x: Any, gamma: Any, beta: Any, running_mean: Any, running_va
 def conv2d_batch_norm_relu(
     x: Any, W: Any, stride: int, pad: int, gamma: Any, beta: Any, mean: Any, var: Any
 ) -> Variable:
-    """`batch_norm_relu` of `conv2d`, in test mode one operation of the backend.
-
-    Parameters
-    ----------
-    x, W, stride, pad : arguments of `conv2d`.
-    gamma, beta, mean, var : arguments of `batch_norm_relu` after x.
-    """
+    """`batch_norm_relu` of ``conv2d(x, W, stride, pad)``, in test mode one operation."""
     backend = current_backend()
     if backend is None or chainer.config.train:
         return batch_norm_relu(conv2d(x, W, stride, pad), gamma, beta, mean, var)
-    operation = backend.conv2d_batch_norm_relu_test
-    return ByBackend(
-        partial(operation, stride=stride, pad=pad, mean=mean, var=var), [_no_gradient] * 4
-    ).apply((x, W, gamma, beta))[0]
+    function = partial(
+        backend.conv2d_batch_norm_relu_test, stride=stride, pad=pad, mean=mean, var=var
+    )
+    return ByBackend(function, [_no_gradient] * 4).apply((x, W, gamma, beta))[0]
 
 
 class BatchNormReLU(OnceBackward):

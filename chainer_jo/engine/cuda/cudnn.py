@@ -156,16 +156,15 @@ class CuDNN(Backend):
         return self._convolve("conv2d", plans.convolution, geometry, arrays, y, residual)
 
     def conv2d_grad_input(self, gy, W, x_shape, stride, pad, accumulate):
-        W = self._weights(W)
-        geometry = self._wide_shape(x_shape), W.shape, stride, pad
+        geometry = tuple(x_shape), W.shape, stride, pad
         gy = self._activation("gy", gy, plans.output_shape(*geometry))
-        gx = self._empty(geometry[0])
+        gx = self._empty(x_shape)
         if accumulate is not None:
-            accumulate = self._wide(self._checked("accumulate", accumulate, tuple(x_shape)))
+            accumulate = self._activation("accumulate", accumulate, gx.shape)
+        W = self._nhwc(self._weights(W)[:, : x_shape[1]], self._dtype)
         arrays = {"gy": gy, "W": W, "gx": gx}
         describe = plans.convolution_grad_input
-        gx = self._convolve("conv2d_grad_input", describe, geometry, arrays, gx, accumulate)
-        return self._nhwc(gx[:, : x_shape[1]], self._dtype)
+        return self._convolve("conv2d_grad_input", describe, geometry, arrays, gx, accumulate)
 
     def conv2d_grad_weight(self, x, gy, W_shape, stride, pad):
         x = self._wide(self._checked("x", x))

@@ -173,24 +173,15 @@ class Plan:
     def reject_wrong(
         self, run: Callable[[], None], arrays: Mapping[str, Any], tolerance: float
     ) -> None:
-        """Removes own kernels that fail, or whose results differ from cuDNN's.
-
-        Parameters
-        ----------
-        run : queues the graph on `arrays`; has to be idempotent.
-        arrays : the operation's arrays by name.
-        tolerance : maximum relative norm of the difference.
-        """
+        """Removes own kernels that fail, or whose results differ from cuDNN's in relative norm;
+        ``run()`` is idempotent and queues the operation on `arrays`."""
         own = [name for name in self.candidates if name in self._own]
         if not own:
             return
         results = [arrays[name] for name in self._results]
         for name in self.candidates:
-            with suppress(*self._errors):
-                if name not in own:
-                    self.select(name)
-                    run()
-                    break
+            if name not in own and self._runs(name, run):
+                break
         expected = [result.copy() for result in results]
         for name in own:
             try:
@@ -206,6 +197,14 @@ class Plan:
                 del self.candidates[name]
                 _logger.warning("own kernel %s for %s %s; not used", name, self.graph, fault)
 
+    def _runs(self, name: str, run: Callable[[], None]) -> bool:
+        """Loads a plan, and compiles it if need be; False if it does not run."""
+        with suppress(*self._errors):
+            self.select(name)
+            run()
+            return True
+        return False
+
     def times(
         self, run: Callable[[], None], cuda: Any, occupy: Callable[[int], Any]
     ) -> dict[str, float]:
@@ -217,12 +216,9 @@ class Plan:
         cuda : ``cupy.cuda``, or its substitute in a test.
         occupy : queues a number of passes of independent work.
         """
-        spans: dict[str, list[tuple[Any, Any]]] = {}
-        for name in self.candidates:
-            with suppress(*self._errors):
-                self.select(name)
-                run()  # loads and compiles
-                spans[name] = []
+        spans: dict[str, list[tuple[Any, Any]]] = {
+            name: [] for name in self.candidates if self._runs(name, run)
+        }
         for _ in range(ROUNDS):
             for name, measured in spans.items():
                 self.select(name)
@@ -253,13 +249,9 @@ class Planner:
     """
 
     def __init__(
-        self,
-        library: ModuleType,
-        handle: Any,
-        precision: str,
-        choices: Choices,
+        self, library: ModuleType, handle: Any, precision: str, choices: Choices,
         own: Sequence[Candidate],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._library = library
         self._handle = handle
         self._precision = precision
