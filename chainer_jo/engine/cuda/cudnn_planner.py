@@ -161,6 +161,11 @@ class Plan:
             )  # fmt: skip
 
     @property
+    def is_own(self) -> bool:
+        """True if the selected plan is an own kernel."""
+        return isinstance(self._selected, _OwnKernel)
+
+    @property
     def workspace(self) -> int:
         """Bytes that `run` needs, the maximum over the candidates."""
         return max(self.candidates.values(), default=self._workspace)
