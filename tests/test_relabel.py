@@ -33,12 +33,12 @@ from PIL import Image
 from processes import names_in_utf8
 
 from chainer_jo.method.resnet50 import ResNet50
-from chainer_jo.relabel import by_images, presets, training
-from chainer_jo.relabel.corrected_labels import COLUMNS
 from chainer_jo.relabel.flags import parse
-from chainer_jo.relabel.folds import folds
-from chainer_jo.relabel.label_errors import find_label_errors
-from chainer_jo.relabel.trained_network import TrainedNetwork
+from chainer_jo.relabel.judge import by_images, presets, training
+from chainer_jo.relabel.judge.folds import folds
+from chainer_jo.relabel.judge.label_errors import find_label_errors
+from chainer_jo.relabel.write.corrected_labels import COLUMNS
+from chainer_jo.relabel.write.trained_network import TrainedNetwork
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.store import RunStore
 
@@ -226,7 +226,7 @@ def test_features_of_two_sets_with_one_path_are_refused(use, data, tmp_path, cap
 
 @pytest.mark.parametrize("way", ["images", "features"])
 def test_a_network_on_the_labels_as_given_is_asked_for(way, data, tmp_path, capsys, monkeypatch):
-    module, compared = importlib.import_module(f"chainer_jo.relabel.by_{way}"), []
+    module, compared = importlib.import_module(f"chainer_jo.relabel.judge.by_{way}"), []
     usual = module.accuracies_of
 
     def accuracies_of(networks, right, predict):

@@ -6,7 +6,7 @@ import io
 import numpy as np
 from PIL import Image
 
-from chainer_jo.relabel import report
+from chainer_jo.relabel.show import report
 
 
 def opened(uri):

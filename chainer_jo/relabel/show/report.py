@@ -18,9 +18,8 @@ from PIL import Image
 from chainer_jo import files
 from chainer_jo.cores import usable_cores
 from chainer_jo.data import decoding
-from chainer_jo.relabel.corrected_labels import CorrectedLabels
-from chainer_jo.relabel.labelled_images import LabelledImages
-from chainer_jo.relabel.outcome import (
+from chainer_jo.relabel.read.labelled_images import LabelledImages
+from chainer_jo.relabel.show.outcome import (
     Outcome,
     accuracy_rows,
     class_rows,
@@ -28,7 +27,8 @@ from chainer_jo.relabel.outcome import (
     score_rows,
     transition_rows,
 )
-from chainer_jo.relabel.results_folder import REPORT
+from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
+from chainer_jo.relabel.write.results_folder import REPORT
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.template import filled
 from chainer_jo.runs.experiment import Experiment
@@ -75,7 +75,7 @@ def write(outcome: Outcome, name: str, store: RunStore, usual_size: int) -> Path
         about += f" {audited.in_words(labels.errors.share_wrong)}"
     doubt = f'<p class="doubt">{html.escape(outcome.doubt)}</p>\n' if outcome.doubt else ""
     page = filled(
-        "chainer_jo.relabel",
+        __package__,
         "report.html",
         content,
         title=html.escape(f"Corrected labels: {Path(name).absolute().name}"),
