@@ -1,12 +1,14 @@
 """Own kernels among cuDNN's plans: compared with cuDNN, timed, stored by name, used if fastest."""
 
 import json
+import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from fake_cudnn import HostArrays, Library, Offer, conv
 
+from chainer_jo.engine.cuda import candidates, cudnn, cudnn_library
 from chainer_jo.engine.cuda.candidates import TOLERANCE, Candidate, difference
 from chainer_jo.engine.cuda.cudnn import CuDNN
 from chainer_jo.engine.cuda.cudnn_choices import NAME, Choices
@@ -136,6 +138,22 @@ def test_a_run_that_was_begun_with_a_kernel_goes_on_without_it_after_one_line(tm
     (record,) = caplog.records
     assert "no plan jo_test any more" in record.getMessage()
     assert kept(tmp_path)["plan"] == CUDNN.name
+
+
+@pytest.mark.parametrize(("capability", "used"), [("75", False), ("80", True), ("120", True)])
+def test_own_kernels_need_a_compute_capability(monkeypatch, capability, used):
+    kernel = Kernel()
+    backend, library = make(kernel)
+    arrays = HostArrays(lambda: library.clock)
+    arrays.cuda.Device = lambda: SimpleNamespace(compute_capability=capability)
+    monkeypatch.setitem(sys.modules, "cupy", arrays)
+    monkeypatch.setattr(cudnn_library, "load", lambda precision: (library, "handle"))
+    monkeypatch.setattr(cudnn_library, "machine", lambda library, cupy: f"GPU of {capability}")
+    monkeypatch.setattr(candidates, "OWN", (kernel.candidate,))
+    loaded = cudnn.load("fp32")
+    loaded._kernels, loaded.fused = backend._kernels, backend.fused
+    convolution(loaded)
+    assert bool(kernel.launches) == used
 
 
 def test_differences_are_relative_and_never_hide_nan():
