@@ -226,6 +226,7 @@ def cupy(folder: Path) -> SimpleNamespace:
 
     return SimpleNamespace(
         empty=empty,
+        zeros=lambda shape, dtype: array(np.zeros(shape, dtype)),
         ascontiguousarray=np.ascontiguousarray,
         RawModule=lambda code: RawModule(code, folder),
     )

@@ -1,12 +1,14 @@
 """Own kernels among cuDNN's plans: compared with cuDNN, timed, stored by name, used if fastest."""
 
 import json
+import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from fake_cudnn import HostArrays, Library, Offer, conv
 
+from chainer_jo.engine.cuda import candidates, cudnn, cudnn_library
 from chainer_jo.engine.cuda.candidates import OWN, TOLERANCE, Candidate, difference
 from chainer_jo.engine.cuda.cudnn import CuDNN
 from chainer_jo.engine.cuda.cudnn_choices import NAME, Choices
@@ -21,8 +23,9 @@ RESIDUAL = np.ones((2, 4, 6, 6), np.float32)
 class Kernel:
     """A convolution with residual as a kernel that takes some time and whose result may be off."""
 
-    def __init__(self, microseconds=10.0, off=0.0, error=None, writes=True):
+    def __init__(self, microseconds=10.0, off=0.0, error=None, writes=True, varies=0.0):
         self.microseconds, self.off, self.error, self.writes = microseconds, off, error, writes
+        self.varies = varies
         self.launches, self.clock = 0, None
         self.candidate = Candidate("jo_test", self.launch_for)
 
@@ -38,7 +41,7 @@ class Kernel:
             raise self.error
         if self.writes:
             y = conv(arrays["x"], arrays["W"], [1, 1], [1, 1]) + arrays["residual"]
-            arrays["y"][...] = y * (1 + self.off)
+            arrays["y"][...] = y * (1 + self.off + self.launches * self.varies)
 
 
 def make(kernel, *offers, folder=None, precision="fp32", own=True):
@@ -98,6 +101,7 @@ def test_a_kernel_that_is_not_faster_changes_nothing(tmp_path, caplog, microseco
     (Kernel(writes=False), "differs from cuDNN by nan"),
     (Kernel(error=RuntimeError("CUDA_ERROR_INVALID_VALUE\nmore")), "fails: CUDA_ERROR_INVALID_VAL"),
     (Kernel(error=KeyError("gy")), "fails: 'gy'"),
+    (Kernel(varies=1e-6), "has other bits at its second call"),
 ])  # fmt: skip
 def test_a_wrong_kernel_is_rejected_in_one_line(tmp_path, caplog, kernel, fault):
     backend, _ = make(kernel, folder=tmp_path)
@@ -107,14 +111,13 @@ def test_a_wrong_kernel_is_rejected_in_one_line(tmp_path, caplog, kernel, fault)
     (record,) = caplog.records
     line = record.getMessage()
     assert "jo_test" in line and GRAPH in line and fault in line and "\n" not in line
-    assert kernel.launches == 1 and kept(tmp_path)["plan"] == CUDNN.name
+    assert kernel.launches == 1 + bool(kernel.varies) and kept(tmp_path)["plan"] == CUDNN.name
     assert backend.choices == without.choices
 
 
 def test_a_kernel_needs_a_result_of_cudnns_to_be_compared_with():
     kernel = Kernel()
     backend, _ = make(kernel, Offer("eng9", builds=False))
-    backend.fused = frozenset({"conv2d"})
     with pytest.raises(Exception, match="no engine"):
         convolution(backend)
     assert not kernel.launches
@@ -135,6 +138,22 @@ def test_a_run_that_was_begun_with_a_kernel_goes_on_without_it_after_one_line(tm
     (record,) = caplog.records
     assert "no plan jo_test any more" in record.getMessage()
     assert kept(tmp_path)["plan"] == CUDNN.name
+
+
+@pytest.mark.parametrize(("capability", "used"), [("75", False), ("80", True), ("120", True)])
+def test_own_kernels_need_a_compute_capability(monkeypatch, capability, used):
+    kernel = Kernel()
+    backend, library = make(kernel)
+    arrays = HostArrays(lambda: library.clock)
+    arrays.cuda.Device = lambda: SimpleNamespace(compute_capability=capability)
+    monkeypatch.setitem(sys.modules, "cupy", arrays)
+    monkeypatch.setattr(cudnn_library, "load", lambda precision: (library, "handle"))
+    monkeypatch.setattr(cudnn_library, "machine", lambda library, cupy: f"GPU of {capability}")
+    monkeypatch.setattr(candidates, "OWN", (kernel.candidate,))
+    loaded = cudnn.load("fp32")
+    loaded._kernels, loaded.fused = backend._kernels, backend.fused
+    convolution(loaded)
+    assert bool(kernel.launches) == used
 
 
 def test_differences_are_relative_and_never_hide_nan():

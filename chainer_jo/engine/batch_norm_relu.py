@@ -10,6 +10,7 @@ from chainer import Variable
 from chainer import functions as F
 
 from chainer_jo.engine.backend import DECAY, EPS, Backend, current_backend
+from chainer_jo.engine.conv2d import conv2d
 from chainer_jo.engine.function_nodes import ByBackend, OnceBackward
 
 
@@ -40,6 +41,19 @@ def batch_norm_relu(x: Any, gamma: Any, beta: Any, running_mean: Any, running_va
     samples = x.size // x.shape[1]
     backend.move_averages(running_mean, running_var, node.mean, node.var, samples)
     return y
+
+
+def conv2d_batch_norm_relu(
+    x: Any, W: Any, stride: int, pad: int, gamma: Any, beta: Any, mean: Any, var: Any
+) -> Variable:
+    """`batch_norm_relu` of ``conv2d(x, W, stride, pad)``, in test mode one operation."""
+    backend = current_backend()
+    if backend is None or chainer.config.train:
+        return batch_norm_relu(conv2d(x, W, stride, pad), gamma, beta, mean, var)
+    function = partial(
+        backend.conv2d_batch_norm_relu_test, stride=stride, pad=pad, mean=mean, var=var
+    )
+    return ByBackend(function, [_no_gradient] * 4).apply((x, W, gamma, beta))[0]
 
 
 class BatchNormReLU(OnceBackward):

@@ -7,7 +7,7 @@ import chainer.links as L
 import numpy as np
 from chainer import initializers
 
-from chainer_jo.engine.batch_norm_relu import batch_norm_relu
+from chainer_jo.engine.batch_norm_relu import batch_norm_relu, conv2d_batch_norm_relu
 from chainer_jo.engine.conv2d import conv2d
 from chainer_jo.engine.network_ends import as_activation, linear, spatial_mean
 from chainer_jo.engine.replayed import replayed
@@ -61,6 +61,13 @@ class BatchNormReLU(chainer.Link):
     def forward(self, x: chainer.Variable) -> chainer.Variable:
         return batch_norm_relu(x, self.gamma, self.beta, self.avg_mean, self.avg_var)
 
+    def of_convolution(self, convolution: Convolution, x: chainer.Variable) -> chainer.Variable:
+        """This layer on a convolution of x."""
+        return conv2d_batch_norm_relu(
+            x, convolution.W, convolution.stride, convolution.pad,
+            self.gamma, self.beta, self.avg_mean, self.avg_var,
+        )  # fmt: skip
+
 
 class PreActUnit(chainer.Chain):
     """BN-ReLU-conv3x3-BN-ReLU-conv3x3 plus a shortcut; the first unit of a stage projects its first
@@ -87,7 +94,7 @@ class PreActUnit(chainer.Chain):
     def forward(self, x: chainer.Variable) -> chainer.Variable:
         h = self.bn1(x)
         residual = self.shortcut(h) if self.project else x
-        return self.conv2(self.bn2(self.conv1(h)), residual)
+        return self.conv2(self.bn2.of_convolution(self.conv1, h), residual)
 
 
 class PreActResNet(chainer.Chain):

@@ -2,8 +2,8 @@
 
 When an operation first runs on a GPU, each own kernel that can compute it is compared with cuDNN's
 result, then timed in turn with cuDNN's plans. The fastest plan is stored by name in ``plans.json``
-and is part of the digest. A kernel that fails, or differs by more than `TOLERANCE`, is rejected in
-one line; a kernel that is slower changes nothing.
+and is part of the digest. A kernel that fails, differs by more than `TOLERANCE` or does not repeat
+its bits is rejected in one line; a kernel that is slower changes nothing.
 
 To add a kernel, write a module with its source and a ``launch_for``, and list both in `OWN`.
 """

@@ -2,6 +2,7 @@
 
 A plan is an engine with its knobs, and is identified by cuDNN's name ("eng47_k2=5_k13=1"):
 cudnn-frontend 1.28 lacks some knobs of cuDNN 9.28, so that it cannot always build from knobs.
+Plans of an operation's second graph have its name in front ("identity:eng4_k24=35").
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -21,7 +21,7 @@ import numpy
 
 from chainer_jo.engine.cuda.candidates import Candidate, Launch, difference
 from chainer_jo.engine.cuda.cudnn_choices import Choices
-from chainer_jo.engine.cuda.cudnn_plans import Graph, address
+from chainer_jo.engine.cuda.cudnn_plans import Graph, address, has_identity
 
 #: Numerical notes of refused plans, by precision. Nondeterministic plans are always refused: CUDA
 #: graph and eager run, resumed and uninterrupted run agree bit for bit.
@@ -33,11 +33,9 @@ _REFUSED = {
     "tf32": ("NONDETERMINISTIC", "DOWN_CONVERT_INPUTS"),
     "mixed": ("NONDETERMINISTIC", "DOWN_CONVERT_INPUTS"),
 }  # fmt: skip
-#: Maximum number of timed plans of a graph, the first that cuDNN offers.
-CANDIDATES = 8
-#: Seconds for building plans after the first. Prebuilt engines take milliseconds; an engine that
-#: cuDNN compiles takes longer than this, so that the first such engine is chosen.
-SECONDS = 0.25
+#: Seconds for building a graph's plans after the first, once per GPU: long enough for all
+#: deterministic plans with prebuilt engines, and for the first of those that cuDNN compiles.
+SECONDS = 1.0
 #: Maximum workspace of plans after the first, in bytes.
 WORKSPACE = 256 << 20
 #: Fraction by which a plan has to be faster than the plans that cuDNN prefers.
@@ -50,16 +48,19 @@ RUNS = 4
 #: without it Python would be timed.
 OCCUPIED = 200_000
 
+#: Prefix of plans of the graph with an identity node.
+IDENTITY = "identity:"
+
 _logger = logging.getLogger(__name__)
 
 
 class _CudnnGraph:
-    """A cuDNN graph, the source of plans that are named by cuDNN."""
+    """A cuDNN graph, the source of plans that are named by cuDNN, with a prefix."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, prefix: str, graph: Graph) -> None:
         self._nodes, self._uids = graph.nodes, graph.uids
         count = self._nodes.get_execution_plan_count()
-        self.names = [self._nodes.get_plan_name_at_index(i) for i in range(count)]
+        self.names = [prefix + self._nodes.get_plan_name_at_index(i) for i in range(count)]
 
     def build(self, name: str) -> int:
         """Selects a plan, and returns its workspace in bytes."""
@@ -74,7 +75,8 @@ class _CudnnGraph:
 class _OwnKernel:
     """An own kernel, the source of one plan."""
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, name: str, launch: Launch) -> None:
+        self.names = [name]
         self._launch = launch
 
     def build(self, name: str) -> int:
@@ -85,45 +87,67 @@ class _OwnKernel:
 
 
 class Plan:
-    """An operation and its plans: cuDNN's and own kernels.
+    """An operation and its plans: those of cuDNN graphs, and own kernels.
 
     Attributes
     ----------
     graph : description of the operation.
-    candidates : workspace in bytes of each plan to choose from, cuDNN's first; empty after the
-        choice.
+    candidates : workspace in bytes of each plan to choose from, the preferred first; empty after
+        the choice.
     name : chosen plan, or None.
     lost : plan that was chosen earlier and no longer exists, or None.
     """
 
-    def __init__(self, text: str, graph: Graph, own: Mapping[str, Launch]) -> None:
+    def __init__(self, text: str, graphs: Mapping[str, Graph], own: Mapping[str, Launch]) -> None:
+        graph = next(iter(graphs.values()))
         self.graph = text
         self.candidates: dict[str, int] = {}
         self.name: str | None = None
         self.lost: str | None = None
         self._results = graph.results
-        self._cudnn = _CudnnGraph(graph)
-        self._own = {name: _OwnKernel(launch) for name, launch in own.items()}
-        self._selected: _CudnnGraph | _OwnKernel = self._cudnn
+        self._own = own.keys()
+        self._sources: list[_CudnnGraph | _OwnKernel] = [
+            *(_CudnnGraph(prefix, graph) for prefix, graph in graphs.items()),
+            *(_OwnKernel(name, launch) for name, launch in own.items()),
+        ]
+        self._selected = self._sources[0]
         self._workspace = 0
         self._errors = ValueError, RuntimeError, graph.library.cudnnGraphNotSupportedError
 
-    def find_candidates(self) -> None:
-        """Fills `candidates` with plans that can be built within the limits; own kernels need one
-        of cuDNN's to be compared with."""
-        self.candidates = _candidates(self, self._cudnn.names)
-        if self.candidates:
-            self.candidates |= dict.fromkeys(self._own, 0)
+    def find_candidates(self, shipped: Mapping[str, Any]) -> None:
+        """Fills `candidates`. The shipped choice comes first, and alone if it was timed with plans
+        of all sources; own kernels need a plan of cuDNN's to be compared with."""
+        if shipped:
+            self._add_candidates([shipped["plan"]])
+            timed = set(shipped["microseconds"])
+            if self.candidates and all(timed & set(source.names) for source in self._sources):
+                return
+        for source in self._sources:
+            if self.candidates or isinstance(source, _CudnnGraph):
+                self._add_candidates(source.names)
+
+    def _add_candidates(self, names: Sequence[str]) -> None:
+        """Adds the first of these plans that can be built within the limits."""
+        spent = last = 0.0
+        for name in names:
+            if self.candidates and spent + last > SECONDS:
+                break
+            started = time.perf_counter()
+            built = self.select(name)
+            last = time.perf_counter() - started
+            spent += last if self.candidates else 0.0
+            if built and (not self.candidates or self._workspace <= WORKSPACE):
+                self.candidates[name] = self._workspace
 
     def select(self, name: str) -> bool:
         """Sets the plan of `run`, built if necessary; False if it cannot be built or is refused."""
-        source = self._own.get(name, self._cudnn)
-        try:
-            self._workspace = source.build(name)
-        except self._errors:
-            return False
-        self._selected = source
-        return True
+        for source in self._sources:
+            if name in source.names:
+                with suppress(*self._errors):
+                    self._workspace = source.build(name)
+                    self._selected = source
+                    return True
+        return False
 
     def choose(self, name: str) -> None:
         """Selects a plan for good; warns if it no longer exists."""
@@ -139,7 +163,7 @@ class Plan:
     @property
     def is_own(self) -> bool:
         """True if the selected plan is an own kernel."""
-        return self._selected is not self._cudnn
+        return isinstance(self._selected, _OwnKernel)
 
     @property
     def workspace(self) -> int:
@@ -153,37 +177,46 @@ class Plan:
     def reject_wrong(
         self, run: Callable[[], None], arrays: Mapping[str, Any], tolerance: float
     ) -> None:
-        """Removes own kernels that fail, or whose results differ from cuDNN's.
-
-        Parameters
-        ----------
-        run : queues the graph on `arrays`; has to be idempotent.
-        arrays : the operation's arrays by name.
-        tolerance : maximum relative norm of the difference.
-        """
+        """Removes own kernels that fail, or whose results differ from cuDNN's in relative norm;
+        ``run()`` is idempotent and queues the operation on `arrays`."""
         own = [name for name in self.candidates if name in self._own]
         if not own:
             return
         results = [arrays[name] for name in self._results]
-        for name in self.candidates:  # cuDNN's first
-            with suppress(*self._errors):
-                self.select(name)
-                run()
+        for name in self.candidates:
+            if name not in own and self._runs(name, run):
                 break
         expected = [result.copy() for result in results]
         for name in own:
-            try:
-                for result in results:
-                    result.fill(numpy.nan)  # not cuDNN's, if the kernel does not write it
-                self.select(name)
-                run()
-                off = difference(results, expected)
-                fault = f"differs from cuDNN by {off:.2g} in relative norm, allowed {tolerance:g}"
-            except Exception as error:  # a kernel's fault ends no run
-                off, fault = math.inf, f"fails: {str(error).strip().splitlines()[0]}"
-            if not off <= tolerance:
+            fault = self._fault(name, run, results, expected, tolerance)
+            if fault:
                 del self.candidates[name]
                 _logger.warning("own kernel %s for %s %s; not used", name, self.graph, fault)
+
+    def _fault(
+        self, name: str, run: Callable[[], None], results: list, expected: list, tolerance: float
+    ) -> str:
+        """Fault of an own kernel, empty if there is none."""
+        try:
+            for result in results:
+                result.fill(numpy.nan)  # not cuDNN's, if the kernel does not write it
+            self.select(name)
+            run()
+            off, first = difference(results, expected), [result.copy() for result in results]
+            if not off <= tolerance:
+                return f"differs from cuDNN by {off:.2g} in relative norm, allowed {tolerance:g}"
+            run()
+            return "" if difference(results, first) == 0 else "has other bits at its second call"
+        except Exception as error:  # a kernel's fault ends no run
+            return f"fails: {str(error).strip().splitlines()[0]}"
+
+    def _runs(self, name: str, run: Callable[[], None]) -> bool:
+        """Loads a plan, and compiles it if need be; False if it does not run."""
+        with suppress(*self._errors):
+            self.select(name)
+            run()
+            return True
+        return False
 
     def times(
         self, run: Callable[[], None], cuda: Any, occupy: Callable[[int], Any]
@@ -196,12 +229,9 @@ class Plan:
         cuda : ``cupy.cuda``, or its substitute in a test.
         occupy : queues a number of passes of independent work.
         """
-        spans: dict[str, list[tuple[Any, Any]]] = {}
-        for name in self.candidates:
-            with suppress(*self._errors):
-                self.select(name)
-                run()  # loads and compiles
-                spans[name] = []
+        spans: dict[str, list[tuple[Any, Any]]] = {
+            name: [] for name in self.candidates if self._runs(name, run)
+        }
         for _ in range(ROUNDS):
             for name, measured in spans.items():
                 self.select(name)
@@ -232,13 +262,9 @@ class Planner:
     """
 
     def __init__(
-        self,
-        library: ModuleType,
-        handle: Any,
-        precision: str,
-        choices: Choices,
+        self, library: ModuleType, handle: Any, precision: str, choices: Choices,
         own: Sequence[Candidate],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._library = library
         self._handle = handle
         self._precision = precision
@@ -283,13 +309,16 @@ class Planner:
         for name in names:
             if microseconds[name] < (1 - MARGIN) * microseconds[best]:
                 best = name
-        times = [microseconds[name] for name in names]
-        plan.choose(self._choices.settle(plan.graph, best, times, plan.lost))
+        plan.choose(self._choices.settle(plan.graph, best, microseconds, plan.lost))
         if plan.name is None:
             plan.choose(best)
 
-    def _build(self, describe: Callable[..., None], *arguments: Any) -> Plan | None:
-        library, graph = self._library, Graph(self._library, self._handle, self._precision)
+    def _graph(
+        self, identity: bool, describe: Callable[..., None], *arguments: Any
+    ) -> Graph | None:
+        """A graph whose deterministic plans can be built; None if cuDNN has no engine."""
+        library = self._library
+        graph = Graph(library, self._handle, self._precision, identity)
         describe(graph, *arguments)
         nodes = graph.nodes
         try:
@@ -301,33 +330,27 @@ class Planner:
             nodes.check_support()
         except library.cudnnGraphNotSupportedError:
             return None
+        return graph
+
+    def _build(self, describe: Callable[..., None], *arguments: Any) -> Plan | None:
         words = self._precision, describe.__name__, *arguments
-        launches = {own.name: own.launch_for(*words) for own in self._own}
-        own = {name: launch for name, launch in launches.items() if launch}
-        plan = Plan(" ".join(map(str, words)), graph, own)
-        earlier = self._choices.get(plan.graph)
+        text = " ".join(map(str, words))
+        earlier = self._choices.get(text)
+        graphs = {"": self._graph(False, describe, *arguments)}
+        # Planned without need, the second graph would delay every process.
+        if has_identity(describe, *arguments) and (earlier or IDENTITY).startswith(IDENTITY):
+            graphs[IDENTITY] = self._graph(True, describe, *arguments)
+        supported = {prefix: graph for prefix, graph in graphs.items() if graph}
+        if not supported:
+            return None
+        own = {own.name: launch for own in self._own if (launch := own.launch_for(*words))}
+        plan = Plan(text, supported, own)
         if earlier is not None:
             plan.choose(earlier)
         if plan.name is None:
-            plan.find_candidates()
+            plan.find_candidates(self._choices.shipped(plan.graph))
             if not plan.candidates:
                 return None
             if len(plan.candidates) == 1:
                 self.settle(plan, {})
         return plan
-
-
-def _candidates(plan: Plan, names: Sequence[str]) -> dict[str, int]:
-    """Workspaces, by name, of the first of the named plans that can be built within the limits."""
-    workspaces: dict[str, int] = {}
-    spent = last = 0.0
-    for name in names:
-        if len(workspaces) == CANDIDATES or (workspaces and spent + last > SECONDS):
-            break
-        started = time.perf_counter()
-        built = plan.select(name)
-        last = time.perf_counter() - started
-        spent += last if workspaces else 0.0
-        if built and (not workspaces or plan.workspace <= WORKSPACE):
-            workspaces[name] = plan.workspace
-    return workspaces
