@@ -177,7 +177,7 @@ SOURCES = [f"#define TURNED {turned}\n{_SOURCE}" for turned in (0, 1)]
 
 def launch_for(precision: str, operation: str, *arguments: Any) -> Callable[..., None] | None:
     """Launch of a convolution or a gradient of it in mixed precision, of 32 channels and pixels."""
-    launches = {
+    launches: dict[str, Callable[..., None]] = {
         "convolution": partial(_convolve, 0, "x", "y"),
         "convolution_grad_input": partial(_convolve, 1, "gy", "gx"),
         "convolution_grad_weight": _grad_weight,
