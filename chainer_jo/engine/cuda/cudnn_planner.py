@@ -207,7 +207,7 @@ class Plan:
             run()
             return "" if difference(results, first) == 0 else "has other bits at its second call"
         except Exception as error:  # a kernel's fault ends no run
-            return f"fails: {str(error).strip().splitlines()[0]}"
+            return f"fails: {(str(error).strip() or type(error).__name__).splitlines()[0]}"
 
     def _runs(self, name: str, run: Callable[[], None]) -> bool:
         """Loads a plan, and compiles it if need be; False if it does not run."""
