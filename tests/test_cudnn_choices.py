@@ -404,7 +404,7 @@ def test_a_shipped_plan_that_does_not_exist_here_changes_nothing(tmp_path, caplo
 def test_shipped_plans_are_those_of_the_committed_results(results):
     committed = ROOT / "results" / "reference" / results / NAME
     assert files.read_json(cudnn_choices.SHIPPED) == files.read_json(committed)
-    entry = cudnn_choices.of("NVIDIA H200, cuDNN 9.19.0").shipped(
+    entry = cudnn_choices.of("NVIDIA H200, cuDNN 9.19.0").shipped[
         "mixed convolution_grad_weight (128, 32, 32, 32) (32, 32, 3, 3) 1 1"
-    )
+    ]
     assert entry["plan"].startswith("eng65_")

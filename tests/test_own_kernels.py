@@ -101,6 +101,7 @@ def test_a_kernel_that_is_not_faster_changes_nothing(tmp_path, caplog, microseco
     (Kernel(writes=False), "differs from cuDNN by nan"),
     (Kernel(error=RuntimeError("CUDA_ERROR_INVALID_VALUE\nmore")), "fails: CUDA_ERROR_INVALID_VAL"),
     (Kernel(error=KeyError("gy")), "fails: 'gy'"),
+    (Kernel(error=MemoryError()), "fails: MemoryError"),
     (Kernel(varies=1e-6), "has other bits at its second call"),
 ])  # fmt: skip
 def test_a_wrong_kernel_is_rejected_in_one_line(tmp_path, caplog, kernel, fault):

@@ -30,12 +30,12 @@ class Choices:
     Parameters
     ----------
     machine : name of the GPU and version of cuDNN.
-    shipped : entries of the file that comes with the package for this machine.
+    shipped : entries for this machine in the file that comes with the package.
     """
 
     def __init__(self, machine: str, shipped: Mapping[str, dict] | None = None) -> None:
         self.machine = machine
-        self._shipped = shipped or {}
+        self.shipped = shipped or {}
         self._path: Path | None = None
         self._chosen: dict[str, dict] = {}
 
@@ -50,10 +50,6 @@ class Choices:
         """Name of a graph's chosen plan, or None."""
         choice = self._chosen.get(graph)
         return None if choice is None else choice["plan"]
-
-    def shipped(self, graph: str) -> dict:
-        """Entry of a graph that comes with the package, empty if there is none."""
-        return self._shipped.get(graph, {})
 
     def settle(
         self,

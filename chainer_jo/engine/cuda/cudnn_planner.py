@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -72,18 +72,17 @@ class _CudnnGraph:
         self._nodes.execute(named, workspace, handle=handle)
 
 
-class _OwnKernel:
+class _OwnKernel(NamedTuple):
     """An own kernel, the source of one plan."""
 
-    def __init__(self, name: str, launch: Launch) -> None:
-        self.names = [name]
-        self._launch = launch
+    names: list[str]
+    launch: Launch
 
     def build(self, name: str) -> int:
         return 0
 
     def run(self, handle: Any, workspace: int, arrays: Mapping[str, Any]) -> None:
-        self._launch(arrays)
+        self.launch(arrays)
 
 
 class Plan:
@@ -108,13 +107,13 @@ class Plan:
         self._own = own.keys()
         self._sources: list[_CudnnGraph | _OwnKernel] = [
             *(_CudnnGraph(prefix, graph) for prefix, graph in graphs.items()),
-            *(_OwnKernel(name, launch) for name, launch in own.items()),
+            *(_OwnKernel([name], launch) for name, launch in own.items()),
         ]
         self._selected = self._sources[0]
         self._workspace = 0
         self._errors = ValueError, RuntimeError, graph.library.cudnnGraphNotSupportedError
 
-    def find_candidates(self, shipped: Mapping[str, Any]) -> None:
+    def find_candidates(self, shipped: Mapping[str, Any] | None) -> None:
         """Fills `candidates`. The shipped choice comes first, and alone if it was timed with plans
         of all sources; own kernels need a plan of cuDNN's to be compared with."""
         if shipped:
@@ -208,7 +207,7 @@ class Plan:
             run()
             return "" if difference(results, first) == 0 else "has other bits at its second call"
         except Exception as error:  # a kernel's fault ends no run
-            return f"fails: {str(error).strip().splitlines()[0]}"
+            return f"fails: {(str(error).strip() or type(error).__name__).splitlines()[0]}"
 
     def _runs(self, name: str, run: Callable[[], None]) -> bool:
         """Loads a plan, and compiles it if need be; False if it does not run."""
@@ -348,7 +347,7 @@ class Planner:
         if earlier is not None:
             plan.choose(earlier)
         if plan.name is None:
-            plan.find_candidates(self._choices.shipped(plan.graph))
+            plan.find_candidates(self._choices.shipped.get(text))
             if not plan.candidates:
                 return None
             if len(plan.candidates) == 1:
