@@ -48,8 +48,8 @@ class Candidate(NamedTuple):
 MIN_CAPABILITY = 80
 #: Maximum relative norm of the difference from cuDNN's result, and of cuDNN's from float64.
 TOLERANCE = {"fp32": 1e-4, "tf32": 3e-3, "mixed": 2e-2}
-#: All own kernels. No GPU has timed them yet: ``plans.json`` of the first run on one decides. A kernel
-#: that wins for every shape replaces cuDNN's path; a kernel that wins for none is removed.
+#: All own kernels. No GPU has timed them yet: ``plans.json`` of the first run on one decides. What
+#: wins for every shape replaces cuDNN's path; what wins for none is removed.
 OWN: tuple[Candidate, ...] = (
     Candidate("jo_batch_norm", batch_norm_kernels.launch_for),
     Candidate("jo_conv32", conv32_kernels.launch_for),
