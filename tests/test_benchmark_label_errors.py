@@ -62,14 +62,6 @@ def test_scores_are_those_of_the_verdict(task, monkeypatch):
     assert found["broken"] == 5
 
 
-def test_where_nothing_is_wrong_there_is_no_f1(task):
-    right = benchmark.Task(
-        "right", task.features, task.true, lambda seed: (np.arange(240), task.true)
-    )
-    found = benchmark.measure(right, benchmark.RELABEL, 0)
-    assert found["f1"] is None and found["right_before"] == 1
-
-
 def test_goes_on_where_it_stopped_and_prints_all(task, tmp_path, monkeypatch):
     monkeypatch.setattr(benchmark, "digits_tasks", lambda: [task])
     file = tmp_path / "found.json"
@@ -90,11 +82,3 @@ def test_goes_on_where_it_stopped_and_prints_all(task, tmp_path, monkeypatch):
     assert "## blobs (" in text and f"| **{ours} ± " in text
     assert benchmark.main([*words, "--threads", "2"]) == 0
     assert len(json.loads(file.read_text())["records"]) == 2, "others were of one thread"
-
-
-def test_a_file_of_other_features_is_refused(tmp_path, capsys):
-    file = tmp_path / "few.npz"
-    np.savez(file, features=np.zeros((7, 2)))
-    assert benchmark.main(["--features", str(file)]) == 2
-    assert "expected 50000 rows" in capsys.readouterr().err
-    assert benchmark.main(["--features", str(tmp_path / "none.npz")]) == 2

@@ -11,14 +11,12 @@ from dataclasses import replace
 import committed
 import pytest
 import readme_regions
-import results_page
 from processes import ROOT, run
 
 from chainer_jo import files
 from chainer_jo.commands import flags
 from chainer_jo.commands.image_sources import InMemory
 from chainer_jo.data import clothing1m, clothing1m_standin
-from chainer_jo.paper.tables import TABLE1
 from chainer_jo.report import plot
 from chainer_jo.report.clothing1m import table3
 from chainer_jo.report.headline import headline
@@ -28,7 +26,6 @@ from chainer_jo.runs.provenance import collect
 from chainer_jo.runs.store import RunStore
 
 REFERENCE = ROOT / "results" / "reference"
-RATES = TABLE1.keys("noise_rate")
 FOLDERS = [path.parent.name for path in REFERENCE.glob("*/table1.json")]
 
 
@@ -129,37 +126,6 @@ def test_the_first_sentence_is_of_the_nearest_noise_rate_that_is_whole():
     )
 
 
-def test_curves_without_epochs_are_not_named():
-    half = committed.Reference("half", ROOT, ROOT)
-    vars(half)["preset"], vars(half)["data"] = "half", "cifar10"
-    vars(half)["curves"] = [{"label": name, "epochs": n} for name, n in (("a", 2), ("b", 0))]
-    assert readme_regions._curves(half).endswith('half of its resolution: a">')
-
-
-def cells(filled, planned=5):
-    """Of a table over noise rates: how many of the planned trials of each have finished."""
-    return [
-        {
-            "column": {"noise_rate": rate},
-            "trials": [50.0] * n,
-            "runs": [f"{rate}-{k}" for k in range(planned)],
-        }
-        for rate, n in filled.items()
-    ]
-
-
-@pytest.mark.parametrize("filled, flags, counted", [
-    (dict.fromkeys(RATES, 3), "", " (3)"),
-    ({0.5: 3}, " --noise-rates 0.5", " (3)"),
-    ({0.1: 0, 0.5: 3}, " --noise-rates 0.5", " (3; 1 of 2 settings)"),
-    ({0.1: 1, 0.5: 1, 0.7: 0}, " --noise-rates 0.1 0.5 --trials 1", " (1; 2 of 3 settings)"),
-    (dict.fromkeys(RATES, 1) | {0.5: 4}, " --trials 4", " (1 to 4)"),
-])  # fmt: skip
-def test_what_part_of_a_table_there_is_and_which_command_makes_it(filled, flags, counted):
-    assert readme_regions._part(cells(filled), "half") == flags
-    assert results_page._filled({"cells": cells(filled)}) == counted
-
-
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_what_is_committed_follows_from_the_runs_that_are(folder, tmp_path, monkeypatch):
     """Byte for byte, but for drawings, which another matplotlib makes otherwise."""
@@ -251,30 +217,6 @@ def test_links_of_all_pages_lead_somewhere():
             if anchor:
                 headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
                 assert anchor in map(slug, headings), f"{page}: {target}#{anchor}"
-
-
-def test_a_region_that_is_not_there_is_an_error():
-    text = "a\n<!-- x: by a script -->\nold\n<!-- end of x -->\nb\n"
-    assert readme_regions.fill(text, "x", "new").split("\n")[2:5] == ["", "new", ""]
-    with pytest.raises(ValueError, match="0 regions 'y'"):
-        readme_regions.fill(text, "y", "new")
-
-
-@pytest.mark.parametrize("label, findings, expected", [
-    ("a tie within 0.6 points", [("ties", 0.1), ("supports", 2.0)],
-     "[a tie within 0.6 points](reference/half/claims.md#a-tie-within-06-points-x), 1 of 2, "
-     "+0.1 to +2 points"),
-    ("does not hold (1 diverged)", [("refutes", -3.0), ("undecided", None)],
-     "[does not hold (1 diverged)](reference/half/claims.md#does-not-hold-1-diverged-x), 0 of 2, "
-     "-3 points"),
-])  # fmt: skip
-def test_a_verdict_is_shown_with_its_comparisons_and_differences(label, findings, expected):
-    claim = {"id": "x", "verdict": label.split(" (")[0], "label": label,
-             "findings": [{"outcome": o, "difference": d, "unit": "points", "premise": False}
-                          for o, d in findings]}  # fmt: skip
-    claim["findings"].append({"outcome": "supports", "difference": 99.0, "premise": True})
-    half = committed.Reference("half", ROOT, ROOT)
-    assert results_page._verdict(half, claim) == expected
 
 
 def slug(heading):
