@@ -85,19 +85,16 @@ class TestEstimate:
         assert 97.2 - 96.1 != 13.2 - 12.1
         assert str(difference) == "1.10 ± 0.00"
 
-    @pytest.mark.parametrize(
-        ("shown", "text"),
-        [
-            (Trials({0: 89.4, 1: 90.2}), "89.8 ± 0.6"),
-            (Trials({0: 0.0234, 1: 0.0244}), "0.024 ± 0.001"),
-            (Trials.of_all(0.0234), "0.023"),
-            (Trials.of_all(1500.0), "1500.0"),
-            (Trials({0: 90.0}), "90.0 (1 trial)"),
-            (Trials({}), "not run"),
-            (Trials({0: 90.0, 1: None, 2: 92.0}), "91.0 ± 1.4 (1 of 3 diverged)"),
-            (Trials({0: None}), "1 of 1 diverged"),
-        ],
-    )
+    @pytest.mark.parametrize(("shown", "text"), [
+        (Trials({0: 89.4, 1: 90.2}), "89.8 ± 0.6"),
+        (Trials({0: 0.0234, 1: 0.0244}), "0.024 ± 0.001"),
+        (Trials.of_all(0.0234), "0.023"),
+        (Trials.of_all(1500.0), "1500.0"),
+        (Trials({0: 90.0}), "90.0 (1 trial)"),
+        (Trials({}), "not run"),
+        (Trials({0: 90.0, 1: None, 2: 92.0}), "91.0 ± 1.4 (1 of 3 diverged)"),
+        (Trials({0: None}), "1 of 1 diverged"),
+    ])  # fmt: skip
     def test_numbers_are_short(self, shown, text):
         assert str(shown) == text
 

@@ -198,20 +198,17 @@ def test_the_paper_setting():
     assert base.objective == second.objective == "cross_entropy"
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (["--preset", "half"], "--preset half: expected auto, paper, digits"),
-        (["--data", "/nowhere/at/all"], "no such folder"),
-        (["--noise-rates", "0.5"], "unrecognized arguments: --noise-rates"),
-        (["--workers", "-1"], "--workers -1: expected at least 0"),
-        (["--batch-size", "many"], "invalid int value: 'many'"),
-        (["--classes", "Hat", "Dress"], "class 'Hat': expected one of T-shirt"),
-        (["--preset", "paper"], "ResNet-50 weights"),
-        (["--preset", "paper", "--data", "cifar10"], "no such folder, expected Clothing1M's"),
-        (["--shards", "2"], "unrecognized arguments: --shards 2"),
-    ],
-)
+@pytest.mark.parametrize(("more", "words"), [
+    (["--preset", "half"], "--preset half: expected auto, paper, digits"),
+    (["--data", "/nowhere/at/all"], "no such folder"),
+    (["--noise-rates", "0.5"], "unrecognized arguments: --noise-rates"),
+    (["--workers", "-1"], "--workers -1: expected at least 0"),
+    (["--batch-size", "many"], "invalid int value: 'many'"),
+    (["--classes", "Hat", "Dress"], "class 'Hat': expected one of T-shirt"),
+    (["--preset", "paper"], "ResNet-50 weights"),
+    (["--preset", "paper", "--data", "cifar10"], "no such folder, expected Clothing1M's"),
+    (["--shards", "2"], "unrecognized arguments: --shards 2"),
+])  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(more, words, data, tmp_path, capsys):
     line = refused(capsys, figure7, *flags(data, tmp_path, "--workers", "0", *more))
     assert line.startswith("error: ") and words in line

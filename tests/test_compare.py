@@ -116,17 +116,6 @@ def test_labels_that_are_never_updated_differ(run, trials, rates):
     assert "cross entropy" not in out
 
 
-def test_labels_of_another_noise_differ(run):
-    """Numbers of r = 0.7 where r = 0.5 was asked for."""
-    wrong = part(TABLE1, (0, 1, 2), (0.5,))
-    for cell in wrong["cells"]:
-        if cell["trials"]:
-            keys = {**cell["row"], **cell["column"], "noise_rate": 0.7}
-            cell["trials"] = find(part(TABLE1, (0, 1, 2)), **keys)["trials"]
-    code, out = run(wrong)
-    assert code == 1 and "Table 1, cross entropy last test noise rate 0.5" in out
-
-
 def test_a_small_shift_of_everything_shows_in_the_mean(run):
     """Less than what is noticed in any one cell, but in all of them."""
     shifted = part(TABLE1, range(TRIALS))

@@ -10,8 +10,6 @@ import numpy as np
 import processes
 import pytest
 
-from chainer_jo import _compat
-
 HIDE = """
     import sys
 
@@ -182,10 +180,3 @@ def test_resize_images_which_reads_float():
     x = np.arange(4, dtype="f").reshape(1, 1, 2, 2)
     expected = [[0, 0.5, 1], [1, 1.5, 2], [2, 2.5, 3]]
     np.testing.assert_array_equal(F.resize_images(x, (3, 3)).array[0, 0], expected)
-
-
-def test_an_empty_module_says_why():
-    module = _compat.empty_module("pkg_resources", "it is not installed")
-    with pytest.raises(AttributeError, match="no pkg_resources.require: it is not installed"):
-        module.require("numpy")
-    assert not hasattr(module, "__file__")

@@ -23,32 +23,22 @@ def small(**changes):
     return ImageData(**(fields | changes))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (dict(train_images=np.zeros((12, 4, 5, 3), np.float32)), "train part: images are float32"),
-        (
-            dict(train_images=np.zeros((12, 4, 5), np.uint8)),
-            r"train part: images are uint8 \(12, 4, 5\)",
-        ),
-        (dict(test_labels=np.zeros(6, np.int64)), r"test part: labels are int64 \(6,\)"),
-        (
-            dict(test_labels=np.zeros(5, np.int32)),
-            r"labels are int32 \(5,\), expected int32 \(6,\)",
-        ),
-        (dict(train_labels=np.full(12, 3, np.int32)), "from 3 to 3, expected int32 .* from 0 to 2"),
-        (dict(train_labels=np.full(12, -1, np.int32)), "from -1 to -1, expected .* from 0 to 2"),
-        (dict(train_labels=[0] * 12), r"train part: labels are list, expected int32 \(12,\)"),
-        (dict(train_images=None), "train part: images are NoneType, expected uint8"),
-        (dict(class_names=(0, 1, 2)), r"'small': class names \[0, 1, 2\], expected different str"),
-        (dict(class_names=("a", "b", "b")), r"class names \['a', 'b', 'b'\], expected different"),
-        (dict(test_images=np.zeros((6, 5, 4, 3), np.uint8)), "test images .* expected one"),
-        (
-            dict(test_images=np.zeros((0, 4, 5, 3), np.uint8), test_labels=np.zeros(0, np.int32)),
-            "test part: no images",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    (dict(train_images=np.zeros((12, 4, 5, 3), np.float32)), "train part: images are float32"),
+    (dict(train_images=np.zeros((12, 4, 5), np.uint8)),
+     r"train part: images are uint8 \(12, 4, 5\)"),
+    (dict(test_labels=np.zeros(6, np.int64)), r"test part: labels are int64 \(6,\)"),
+    (dict(test_labels=np.zeros(5, np.int32)), r"labels are int32 \(5,\), expected int32 \(6,\)"),
+    (dict(train_labels=np.full(12, 3, np.int32)), "from 3 to 3, expected int32 .* from 0 to 2"),
+    (dict(train_labels=np.full(12, -1, np.int32)), "from -1 to -1, expected .* from 0 to 2"),
+    (dict(train_labels=[0] * 12), r"train part: labels are list, expected int32 \(12,\)"),
+    (dict(train_images=None), "train part: images are NoneType, expected uint8"),
+    (dict(class_names=(0, 1, 2)), r"'small': class names \[0, 1, 2\], expected different str"),
+    (dict(class_names=("a", "b", "b")), r"class names \['a', 'b', 'b'\], expected different"),
+    (dict(test_images=np.zeros((6, 5, 4, 3), np.uint8)), "test images .* expected one"),
+    (dict(test_images=np.zeros((0, 4, 5, 3), np.uint8), test_labels=np.zeros(0, np.int32)),
+     "test part: no images"),
+])  # fmt: skip
 def test_arrays_that_do_not_fit(changes, message):
     with pytest.raises(UserError, match=message):
         small(**changes)

@@ -36,15 +36,12 @@ def test_file_that_is_no_tar(tmp_path, content):
         source.find(str(tmp_path / "file")).load()
 
 
-@pytest.mark.parametrize(
-    ("folder", "name"),
-    [
-        ("pets", "pets"),
-        ("pets.v2", "pets.v2"),
-        ("cifar10", "cifar10-images"),
-        ("digits", "digits-images"),
-    ],
-)
+@pytest.mark.parametrize(("folder", "name"), [
+    ("pets", "pets"),
+    ("pets.v2", "pets.v2"),
+    ("cifar10", "cifar10-images"),
+    ("digits", "digits-images"),
+])  # fmt: skip
 def test_images_never_pass_for_the_official_data(tmp_path, folder, name):
     (tmp_path / folder / "train").mkdir(parents=True)
     assert data_name(str(tmp_path / folder)) == name

@@ -70,15 +70,12 @@ def test_damaged_description_is_refused(description):
         Experiment.from_dict(description)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Noise("symmetric", 1.5),
-        lambda: Noise("pink", 0.1),
-        lambda: Optimization(0, 0.1),
-        lambda: Optimization(1, 0.0),
-    ],
-)
+@pytest.mark.parametrize("make", [
+    lambda: Noise("symmetric", 1.5),
+    lambda: Noise("pink", 0.1),
+    lambda: Optimization(0, 0.1),
+    lambda: Optimization(1, 0.0),
+])  # fmt: skip
 def test_impossible_values_are_refused(make):
     with pytest.raises(UserError, match="expected"):
         make()
@@ -254,18 +251,15 @@ def own_noise(monkeypatch, study, draw, matrix=lambda rate, names: np.eye(len(na
     return make_task(study.baseline("forward", "mine", 0.3, 0), digits.load())
 
 
-@pytest.mark.parametrize(
-    ("drawn", "found"),
-    [
-        (lambda labels: np.full_like(labels, -1), r"int32 \(1348,\) from -1 to -1"),
-        (lambda labels: labels + np.int32(1), r"int32 \(1348,\) from 1 to 10"),
-        (lambda labels: labels.astype(np.int64), r"int64 \(1348,\)"),
-        (lambda labels: np.eye(10, dtype=np.int32)[labels], r"int32 \(1348, 10\)"),
-        (lambda labels: labels[:5], r"int32 \(5,\)"),
-        (lambda labels: labels.tolist(), "list"),
-        (lambda labels: None, "NoneType"),
-    ],
-)
+@pytest.mark.parametrize(("drawn", "found"), [
+    (lambda labels: np.full_like(labels, -1), r"int32 \(1348,\) from -1 to -1"),
+    (lambda labels: labels + np.int32(1), r"int32 \(1348,\) from 1 to 10"),
+    (lambda labels: labels.astype(np.int64), r"int64 \(1348,\)"),
+    (lambda labels: np.eye(10, dtype=np.int32)[labels], r"int32 \(1348, 10\)"),
+    (lambda labels: labels[:5], r"int32 \(5,\)"),
+    (lambda labels: labels.tolist(), "list"),
+    (lambda labels: None, "NoneType"),
+])  # fmt: skip
 def test_labels_that_a_noise_should_not_draw_are_refused(monkeypatch, study, drawn, found):
     expected = rf"noise 'mine': labels are {found}, expected int32 \(1348,\) from 0 to 9$"
     with pytest.raises(UserError, match=expected):

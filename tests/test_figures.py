@@ -8,7 +8,7 @@ import pytest
 from tiny import STUDY
 
 from chainer_jo import files
-from chainer_jo.report import figure_style, plot
+from chainer_jo.report import plot
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
 from chainer_jo.runs.presets import HALF, PAPER, Study
@@ -69,16 +69,13 @@ def test_means_spread_and_csv(store, runs, monkeypatch):
     assert "means of at most 3 trials, shaded" in uneven.text(store, ORIGIN)
 
 
-@pytest.mark.parametrize(
-    ("lengths", "state", "expected"),
-    [
-        ((3, 3, 3), "finished", ""),
-        ((3, 3, 1), "finished", "2 of 3 trials"),
-        ((2, 1, 0), "finished", "2 of 3 epochs"),
-        ((0, 0, 0), "finished", "no epochs yet"),
-        ((3, 1, 1), "diverged", "1 of 3 diverged"),
-    ],
-)
+@pytest.mark.parametrize(("lengths", "state", "expected"), [
+    ((3, 3, 3), "finished", ""),
+    ((3, 3, 1), "finished", "2 of 3 trials"),
+    ((2, 1, 0), "finished", "2 of 3 epochs"),
+    ((0, 0, 0), "finished", "no epochs yet"),
+    ((3, 1, 1), "diverged", "1 of 3 diverged"),
+])  # fmt: skip
 def test_legend_says_what_is_not_there_yet(store, runs, lengths, state, expected):
     for run, length in zip(runs, lengths, strict=True):
         if length:
@@ -186,12 +183,6 @@ def test_figure4_counts_labels_and_names_the_papers_numbers(store):
     assert "25.0 ± 0.0 [85.9]" in text
 
 
-def test_what_happens_at_an_epoch_is_marked():
-    assert figure_of(3).marks == dict.fromkeys([STUDY.epochs(200), STUDY.epochs(400)], "lr / 10")
-    assert figure_of(4).marks == {STUDY.epochs(70): "updates start"}
-    assert figure_of(2).marks == {}
-
-
 def drawn(figure, store, monkeypatch):
     """The axes of a figure, and what is inside and above them."""
     kept = []
@@ -236,19 +227,3 @@ def test_a_window_that_would_not_magnify_is_left_out(store, monkeypatch):
             log(store, run, [0.3] * start + [end] * (curve.length - start), key="recovery")
     axes, _ = drawn(figure, store, monkeypatch)
     assert axes.lines and not axes.child_axes[1:]
-
-
-def test_the_legend_is_read_row_by_row(store, monkeypatch):
-    axes, _ = drawn(figure_of(3), store, monkeypatch)
-    (legend,) = axes.figure.legends
-    assert [text.get_text().split(" ")[0] for text in legend.get_texts()] == [
-        "r=0", "r=0.3", "r=0.7", "r=0.1", "r=0.5", "r=0.9",  # column by column
-    ]  # fmt: skip
-
-
-def test_curves_differ_without_colour():
-    alone = figure_style.line_styles([""] * 7)
-    assert len({style["marker"] for style in alone}) == 7
-    pair = figure_style.line_styles(["a", "b", "a"])
-    assert pair[0]["color"] == pair[2]["color"] != pair[1]["color"]
-    assert pair[0]["linestyle"] != pair[2]["linestyle"]

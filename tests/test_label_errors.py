@@ -118,16 +118,13 @@ def test_errors_are_found_and_mended(kind, rate):
     np.testing.assert_allclose(errors.transition, expected, atol=0.12)
 
 
-@pytest.mark.parametrize(
-    "images,spread,rate,expected",
-    [
-        (100, 0.6, 0.3, "^The new labels may .* 100 images of 4 classes are few, expected 160"),
-        (800, 1e3, 0.3, "^The new labels may .* seen by hardly tells their labels"),
-        (800, 3.0, 0.3, "^The new labels may .* expects to be right in [345]. % of them, expected"),
-        (800, 1.2, 0.0, r"^The new labels may .* [0-4]\.. % are estimated to be wrong, less than"),
-        (800, 0.6, 0.3, "^$"),
-    ],
-)
+@pytest.mark.parametrize("images,spread,rate,expected", [
+    (100, 0.6, 0.3, "^The new labels may .* 100 images of 4 classes are few, expected 160"),
+    (800, 1e3, 0.3, "^The new labels may .* seen by hardly tells their labels"),
+    (800, 3.0, 0.3, "^The new labels may .* expects to be right in [345]. % of them, expected"),
+    (800, 1.2, 0.0, r"^The new labels may .* [0-4]\.. % are estimated to be wrong, less than"),
+    (800, 0.6, 0.3, "^$"),
+])  # fmt: skip
 def test_doubt(images, spread, rate, expected):
     features, true = blobs(images, spread=spread)
     given = given_labels(true, "symmetric", rate)

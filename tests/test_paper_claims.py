@@ -310,15 +310,11 @@ class TestVerdicts:
         assert " refute it" in verdict.reason
 
     @every_claim
-    @pytest.mark.parametrize(
-        ("results", "expected", "label"),
-        [
-            (MadeUp(trials=0), NOT_RUN, "not run"),
-            (MadeUp(trials=1), TOO_FEW_TRIALS, "too few trials"),
-            (MadeUp(scatter=1e6), UNDECIDED, "undecided after 3 trials"),
-        ],
-        ids=["no runs", "one trial", "wide scatter"],
-    )
+    @pytest.mark.parametrize(("results", "expected", "label"), [
+        (MadeUp(trials=0), NOT_RUN, "not run"),
+        (MadeUp(trials=1), TOO_FEW_TRIALS, "too few trials"),
+        (MadeUp(scatter=1e6), UNDECIDED, "undecided after 3 trials"),
+    ], ids=["no runs", "one trial", "wide scatter"])  # fmt: skip
     def test_cannot_decide(self, claim, results, expected, label):
         verdict = claim.decide(results)
         assert verdict.verdict == expected, verdict
@@ -358,14 +354,11 @@ class TestVerdicts:
             other = changed("figure4", recovery, rule="top500", accuracy="recovery")
             assert claim.decide(MadeUp(other)).verdict == NO_PREMISE
 
-    @pytest.mark.parametrize(
-        "name, right",
-        [
-            ("pseudo-loss-is-lower", 80.0),
-            ("pseudo-accuracy-is-lower", 50.0),
-            ("pseudo-accuracy-stays-lower", 50.0),
-        ],
-    )
+    @pytest.mark.parametrize("name, right", [
+        ("pseudo-loss-is-lower", 80.0),
+        ("pseudo-accuracy-is-lower", 50.0),
+        ("pseudo-accuracy-stays-lower", 50.0),
+    ])  # fmt: skip
     def test_a_claim_whose_premise_is_not_met_is_not_refuted(self, name, right):
         """Pseudo labels of which more, or fewer, are right than the paper's say nothing of it."""
         other = changed("label_accuracy", right, labels="pseudo", stage="initial")

@@ -94,17 +94,14 @@ def test_a_file_of_features_goes_class_by_class(tmp_path):
     assert features.dtype == np.float32
 
 
-@pytest.mark.parametrize(
-    "arrays, words",
-    [
-        ({"features": np.zeros((3, 2))}, "expected 2 rows"),
-        ({"features": np.zeros(2)}, "expected 2 rows"),
-        ({"features": np.zeros((2, 0))}, "expected 2 rows"),
-        ({"features": np.full((2, 2), np.nan)}, "finite"),
-        ({"other": np.zeros((2, 2))}, "array 'features'"),
-        ({"features": np.zeros((2, 2)), "paths": np.array(["b", "a"])}, "class by class"),
-    ],
-)
+@pytest.mark.parametrize("arrays, words", [
+    ({"features": np.zeros((3, 2))}, "expected 2 rows"),
+    ({"features": np.zeros(2)}, "expected 2 rows"),
+    ({"features": np.zeros((2, 0))}, "expected 2 rows"),
+    ({"features": np.full((2, 2), np.nan)}, "finite"),
+    ({"other": np.zeros((2, 2))}, "array 'features'"),
+    ({"features": np.zeros((2, 2)), "paths": np.array(["b", "a"])}, "class by class"),
+])  # fmt: skip
 def test_files_that_do_not_fit_are_refused(arrays, words, tmp_path):
     np.savez(tmp_path / "f.npz", **arrays)
     with pytest.raises(UserError, match=words):
@@ -146,16 +143,11 @@ def weights(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize(
-    "variant, expected",
-    [
-        ("original", [30 - 103.063, 20 - 115.903, 10 - 123.152]),
-        (
-            "torchvision",
-            [(10 / 255 - 0.485) / 0.229, (20 / 255 - 0.456) / 0.224, (30 / 255 - 0.406) / 0.225],
-        ),
-    ],
-)
+@pytest.mark.parametrize("variant, expected", [
+    ("original", [30 - 103.063, 20 - 115.903, 10 - 123.152]),
+    ("torchvision",
+     [(10 / 255 - 0.485) / 0.229, (20 / 255 - 0.456) / 0.224, (30 / 255 - 0.406) / 0.225]),
+])  # fmt: skip
 def test_preparation_is_that_of_the_weights(variant, expected):
     image = np.tile(np.array([10, 20, 30], np.uint8), (2, 8, 8, 1))
     x = prepare(image, VARIANTS[variant], size=12)

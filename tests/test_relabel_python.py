@@ -62,22 +62,19 @@ def test_a_seed_that_cannot_be(seed, blobs):
             call(*blobs[::2])
 
 
-@pytest.mark.parametrize(
-    "name, values",
-    [
-        ("epochs", (0, 2.5, "3", None)),
-        ("average", (0, 1.5)),
-        ("quiet", (-1, 0.5)),
-        ("seeds", (-1, 0, 1.5)),
-        ("folds", (1, 2.5)),
-        ("learning_rate", (0, -1, np.nan, np.inf, "0.3", None)),
-        ("weight_decay", (-1, np.nan)),
-        ("alpha", (-1, np.inf)),
-        ("beta", (-1, "1")),
-        ("prior", ("mean", None)),
-        ("rule", ("hard", ["soft"])),
-    ],
-)
+@pytest.mark.parametrize("name, values", [
+    ("epochs", (0, 2.5, "3", None)),
+    ("average", (0, 1.5)),
+    ("quiet", (-1, 0.5)),
+    ("seeds", (-1, 0, 1.5)),
+    ("folds", (1, 2.5)),
+    ("learning_rate", (0, -1, np.nan, np.inf, "0.3", None)),
+    ("weight_decay", (-1, np.nan)),
+    ("alpha", (-1, np.inf)),
+    ("beta", (-1, "1")),
+    ("prior", ("mean", None)),
+    ("rule", ("hard", ["soft"])),
+])  # fmt: skip
 def test_a_setting_that_cannot_be(name, values, blobs):
     for value in values:
         with pytest.raises(UserError, match=f"^{name} {re.escape(repr(value))}: expected"):
@@ -237,23 +234,14 @@ class Pet(enum.Enum):
     CAT, DOG, OWL, ANT = range(4)
 
 
-@pytest.mark.parametrize(
-    "labels, message",
-    [
-        ([[0], [0, 1]] + [[1]] * 398, "^labels: .*inhomogeneous"),
-        (
-            np.fromiter([(0, 1)] * 400, object),
-            r"^labels: row 0 has \(0, 1\), expected numbers, text",
-        ),
-        ([frozenset([1])] * 400, "^labels: row 0 has frozenset"),
-        (
-            [Pet.CAT, Pet.DOG] * 200,
-            "^labels: '<' not supported .*, expected numbers, text or dates",
-        ),
-        (Raises(), r"^labels: use detach\(\) first, expected an array"),
-        ("label", "^labels 'label': expected one column"),
-    ],
-)
+@pytest.mark.parametrize("labels, message", [
+    ([[0], [0, 1]] + [[1]] * 398, "^labels: .*inhomogeneous"),
+    (np.fromiter([(0, 1)] * 400, object), r"^labels: row 0 has \(0, 1\), expected numbers, text"),
+    ([frozenset([1])] * 400, "^labels: row 0 has frozenset"),
+    ([Pet.CAT, Pet.DOG] * 200, "^labels: '<' not supported .*, expected numbers, text or dates"),
+    (Raises(), r"^labels: use detach\(\) first, expected an array"),
+    ("label", "^labels 'label': expected one column"),
+])  # fmt: skip
 def test_labels_that_are_no_scalars_are_refused(labels, message, blobs):
     with pytest.raises(UserError, match=message):
         relabel(blobs[0], labels)
@@ -266,19 +254,13 @@ def test_class_names_without_an_order_are_refused(names, blobs):
         find_label_errors(p, NAMES[blobs[2]], class_names=names)
 
 
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        (scipy.sparse.csr_array, r"^features: object \(\) of a csr_array, expected dense numbers"),
-        (lambda x: x + 1j, "^features: complex128 .*, expected dense numbers"),
-        (lambda x: x.astype("M8[s]"), r"^features: datetime64\[s\] .*, expected dense numbers"),
-        (lambda x: Raises(), r"^features: use detach\(\) first, expected an array"),
-        (
-            lambda x: x.tolist()[:7] + [[*x[7][:5], "?"]] + x.tolist()[8:],
-            "^features: row 7 has '[?]'",
-        ),
-    ],
-)
+@pytest.mark.parametrize("change, message", [
+    (scipy.sparse.csr_array, r"^features: object \(\) of a csr_array, expected dense numbers"),
+    (lambda x: x + 1j, "^features: complex128 .*, expected dense numbers"),
+    (lambda x: x.astype("M8[s]"), r"^features: datetime64\[s\] .*, expected dense numbers"),
+    (lambda x: Raises(), r"^features: use detach\(\) first, expected an array"),
+    (lambda x: x.tolist()[:7] + [[*x[7][:5], "?"]] + x.tolist()[8:], "^features: row 7 has '[?]'"),
+])  # fmt: skip
 def test_features_that_are_no_numbers_are_refused(change, message, blobs):
     with pytest.raises(UserError, match=message):
         relabel(change(blobs[0]), blobs[2])
@@ -309,24 +291,19 @@ def test_scikit_learns_own_checks():
     assert all(f"`{name}`" in text for name in FAILS)
 
 
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        (
-            lambda p, y: (p[:, 0], y),
-            "float64 .400,. of a ndarray, expected dense numbers .rows, one column or more.",
-        ),
-        (lambda p, y: (p, y[:7]), "labels: shape .7,., expected .400,., one for each row"),
-        (lambda p, y: (p * np.where(np.arange(400) == 3, np.nan, 1)[:, None], y), "row 3 has"),
-        (lambda p, y: (-p, y), "expected no negative ones"),
-        (lambda p, y: (0 * p, y), "in each row one that is not"),
-        (lambda p, y: (p[:, :3], NAMES[y]), "3 columns for 4 classes, expected class_names"),
-        (lambda p, y: (p, NAMES[y], NAMES[[0, 1, 2, 2]]), "columns .*, expected each class once"),
-        (lambda p, y: (p, [None, *NAMES[y][1:]]), "labels: row 0 has none"),
-        (lambda p, y: (p, [*NAMES[y][:399], np.nan]), "labels: row 399 has none"),
-        (lambda p, y: ([["a", "b"]] * 400, y), "row 0 has 'a', expected finite numbers"),
-    ],
-)
+@pytest.mark.parametrize("change, message", [
+    (lambda p, y: (p[:, 0], y),
+     "float64 .400,. of a ndarray, expected dense numbers .rows, one column or more."),
+    (lambda p, y: (p, y[:7]), "labels: shape .7,., expected .400,., one for each row"),
+    (lambda p, y: (p * np.where(np.arange(400) == 3, np.nan, 1)[:, None], y), "row 3 has"),
+    (lambda p, y: (-p, y), "expected no negative ones"),
+    (lambda p, y: (0 * p, y), "in each row one that is not"),
+    (lambda p, y: (p[:, :3], NAMES[y]), "3 columns for 4 classes, expected class_names"),
+    (lambda p, y: (p, NAMES[y], NAMES[[0, 1, 2, 2]]), "columns .*, expected each class once"),
+    (lambda p, y: (p, [None, *NAMES[y][1:]]), "labels: row 0 has none"),
+    (lambda p, y: (p, [*NAMES[y][:399], np.nan]), "labels: row 399 has none"),
+    (lambda p, y: ([["a", "b"]] * 400, y), "row 0 has 'a', expected finite numbers"),
+])  # fmt: skip
 def test_what_does_not_fit_is_said(change, message, blobs):
     _, true, given = blobs
     with pytest.raises(ValueError, match=message):

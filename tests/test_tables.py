@@ -242,15 +242,12 @@ def test_scaled_schedules_are_said_where_epochs_are_columns():
     assert "epochs are" not in build(6).note
 
 
-@pytest.mark.parametrize(
-    ("data", "accuracy", "verdict"),
-    [
-        ("clothing1m", 0.72, HOLDS),
-        ("clothing1m", 0.68, DOES_NOT_HOLD),
-        ("clothing1m", None, NOT_RUN),
-        ("clothing1m-standin", 0.72, None),
-    ],
-)
+@pytest.mark.parametrize(("data", "accuracy", "verdict"), [
+    ("clothing1m", 0.72, HOLDS),
+    ("clothing1m", 0.68, DOES_NOT_HOLD),
+    ("clothing1m", None, NOT_RUN),
+    ("clothing1m-standin", 0.72, None),
+])  # fmt: skip
 def test_only_clothing1m_decides_whether_forward_is_beaten(tmp_path, data, accuracy, verdict):
     """The paper quotes 69.84 % for Forward; of other images that says nothing."""
     study, store = Study(CLOTHING1M_DIGITS, data, trials=3), RunStore(tmp_path)
