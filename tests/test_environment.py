@@ -107,13 +107,6 @@ def test_a_working_folder_that_was_removed_is_one_line(data, tmp_path):
     assert said == "error: working folder: No such file or directory, expected one that is there\n"
 
 
-@pytest.mark.parametrize("module", ["prepare_clothing1m", "cifar10_jpeg"])
-def test_help_without_docstrings(module):
-    """As python -OO leaves them out."""
-    command = [sys.executable, "-OO", "-m", f"chainer_jo.data.{module}", "--help"]
-    assert "--help" in processes.run(command).stdout
-
-
 def test_no_program_needs_its_docstring():
     for folder in ("chainer_jo", "benchmarks", "reproduce", "examples"):
         for path in (processes.ROOT / folder).rglob("*.py"):

@@ -35,95 +35,48 @@ def in_print(parameters: settings.HyperParameters) -> list[float]:
 #: Numbers of the running text: where the paper has them, the few words that tell them, and ours.
 IN_THE_SOURCE = (
     ("Section 5.2", r"random crops .*? with (\d+) pixels", [settings.CIFAR_PADDING]),
-    (
-        "Section 5.2",
-        r"momentum of ([\d.]+), a weight decay of \$(10\^{-4})\$, and batch size of (\d+)",
-        settings.CIFAR_SGD,
-    ),
-    (
-        "Section 5.2",
-        r"for (\d+) epochs and began .*? (\d+)th epoch.*? the past (\d+) epochs",
-        settings.CIFAR_FIRST_STEP,
-    ),
-    (
-        "Section 5.2",
-        r"for (120) epochs on the labels .*? learning rate of ([\d.]+) and divided it by (\d+) "
-        r"after (\d+) and (\d+) epochs",
-        settings.CIFAR_SECOND_STEP,
-    ),
+    ("Section 5.2",
+     r"momentum of ([\d.]+), a weight decay of \$(10\^{-4})\$, and batch size of (\d+)",
+     settings.CIFAR_SGD),
+    ("Section 5.2", r"for (\d+) epochs and began .*? (\d+)th epoch.*? the past (\d+) epochs",
+     settings.CIFAR_FIRST_STEP),
+    ("Section 5.2",
+     r"for (120) epochs on the labels .*? learning rate of ([\d.]+) and divided it by (\d+) "
+     r"after (\d+) and (\d+) epochs", settings.CIFAR_SECOND_STEP),
     ("Table 1", r"(\d+) trials", [settings.COMPARISON_TRIALS]),
     ("Section 5.6", PARAMETERS, in_print(settings.ASYMMETRIC_PARAMETERS)),
     ("Section 5.7", PARAMETERS, in_print(settings.PSEUDO_PARAMETERS)),
-    (
-        "Section 5.2",
-        r"to \$(\d+)\\times\1\$, .*? \$(\d+)\\times\2\$",
-        [settings.CLOTHING1M_SIDE, settings.CLOTHING1M_CROP],
-    ),
-    (
-        "Section 5.2",
-        r"momentum of ([\d.]+), a weight decay of \$(10\^{-3})\$, and batch size of (\d+)",
-        settings.CLOTHING1M_SGD,
-    ),
-    (
-        "Section 5.2",
-        r"for (\d+) epochs and began updating labels from the (\d+)st epoch",
-        [settings.CLOTHING1M_FIRST_STEP.epochs, settings.CLOTHING1M_FIRST_STEP.start_epoch],
-    ),
-    (
-        "Section 5.2",
-        r"1st epoch. We used a " + PARAMETERS,
-        in_print(settings.CLOTHING1M_PARAMETERS),
-    ),
-    (
-        "Section 5.2",
-        r"for (10) epochs on the labels .*? learning rate of \$([^$]+)\$ and divided it by (\d+) "
-        r"after (\d+) epochs",
-        settings.CLOTHING1M_SECOND_STEP,
-    ),
-    (
-        "Section 5.3",
-        r"for (\d+) epochs with a learning rates of ([\d.]+) or ([\d.]+)\.",
-        [settings.FIGURE2_EPOCHS, *settings.FIGURE2_LEARNING_RATES],
-    ),
-    (
-        "Section 5.3",
-        r"for (\d+) epochs. We commenced .*? learning rate of ([\d.]+) and divided it by (\d+) "
-        r"after (\d+) and (\d+) epochs",
-        settings.FIGURE3_SCHEDULE,
-    ),
-    (
-        "Section 5.4",
-        r"noise rate \$r=([\d.]+)\$\) for (\d+) epochs",
-        [settings.FIGURE4_NOISE_RATE, settings.FIGURE4_EPOCHS],
-    ),
+    ("Section 5.2", r"to \$(\d+)\\times\1\$, .*? \$(\d+)\\times\2\$",
+     [settings.CLOTHING1M_SIDE, settings.CLOTHING1M_CROP]),
+    ("Section 5.2",
+     r"momentum of ([\d.]+), a weight decay of \$(10\^{-3})\$, and batch size of (\d+)",
+     settings.CLOTHING1M_SGD),
+    ("Section 5.2", r"for (\d+) epochs and began updating labels from the (\d+)st epoch",
+     [settings.CLOTHING1M_FIRST_STEP.epochs, settings.CLOTHING1M_FIRST_STEP.start_epoch]),
+    ("Section 5.2", r"1st epoch. We used a " + PARAMETERS,
+     in_print(settings.CLOTHING1M_PARAMETERS)),
+    ("Section 5.2",
+     r"for (10) epochs on the labels .*? learning rate of \$([^$]+)\$ and divided it by (\d+) "
+     r"after (\d+) epochs", settings.CLOTHING1M_SECOND_STEP),
+    ("Section 5.3", r"for (\d+) epochs with a learning rates of ([\d.]+) or ([\d.]+)\.",
+     [settings.FIGURE2_EPOCHS, *settings.FIGURE2_LEARNING_RATES]),
+    ("Section 5.3",
+     r"for (\d+) epochs. We commenced .*? learning rate of ([\d.]+) and divided it by (\d+) "
+     r"after (\d+) and (\d+) epochs", settings.FIGURE3_SCHEDULE),
+    ("Section 5.4", r"noise rate \$r=([\d.]+)\$\) for (\d+) epochs",
+     [settings.FIGURE4_NOISE_RATE, settings.FIGURE4_EPOCHS]),
     ("Section 5.4", r"top (\d+), (\d+), (\d+), or all", settings.FIGURE4_TOPS),
-    (
-        "Section 5.4",
-        r"updating (\d+) labels .*? is ([\d.]+)\\%",
-        [settings.FIGURE4_BEST_TOP, settings.FIGURE4_BEST_HARD["test"]],
-    ),
-    (
-        "Section 5.4",
-        r"test accuracy of the soft-label method is ([\d.]+)\\%",
-        [settings.FIGURE4_SOFT["test"]],
-    ),
-    (
-        "Section 5.4",
-        r"first step is ([\d.]+)\\%, .*? equal to ([\d.]+)\\%",
-        [settings.FIGURE4_SOFT["recovery"], settings.FIGURE4_BEST_HARD["recovery"]],
-    ),
+    ("Section 5.4", r"updating (\d+) labels .*? is ([\d.]+)\\%",
+     [settings.FIGURE4_BEST_TOP, settings.FIGURE4_BEST_HARD["test"]]),
+    ("Section 5.4", r"test accuracy of the soft-label method is ([\d.]+)\\%",
+     [settings.FIGURE4_SOFT["test"]]),
+    ("Section 5.4", r"first step is ([\d.]+)\\%, .*? equal to ([\d.]+)\\%",
+     [settings.FIGURE4_SOFT["recovery"], settings.FIGURE4_BEST_HARD["recovery"]]),
     ("Section 5.5", r"the (\d+)th epoch", [settings.CROSS_ENTROPY_DROP_EPOCH]),
-    (
-        "Section 5.6",
-        r"only when the noise rate is (\d+)\\%",
-        [100 * settings.LEAST_GAIN_NOISE_RATE],
-    ),
-    (
-        "Section 5.7",
-        r"the noise rate \$r=([\d.]+),([\d.]+)\$",
-        settings.FIGURES_5_6_NOISE_RATES,
-    ),
-)
+    ("Section 5.6", r"only when the noise rate is (\d+)\\%",
+     [100 * settings.LEAST_GAIN_NOISE_RATE]),
+    ("Section 5.7", r"the noise rate \$r=([\d.]+),([\d.]+)\$", settings.FIGURES_5_6_NOISE_RATES),
+)  # fmt: skip
 
 
 def flat(fields: dict) -> list[float]:

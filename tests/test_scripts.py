@@ -91,14 +91,6 @@ def computed(tiny, tmp_path, capsys):
     return tmp_path
 
 
-def test_help_says_the_defaults_of_values_alone(capsys):
-    with pytest.raises(SystemExit):
-        flags.parse("What it is for.", ["--help"], InMemory())
-    said = " ".join(capsys.readouterr().out.split())
-    assert "(default: results)" in said
-    assert not any(f"default: {value})" in said for value in (None, True, False))
-
-
 def test_table_from_nothing_and_again(preset, tmp_path, capsys):
     """In processes of their own, as whoever calls a script has it."""
     assert run(table1, tmp_path, "--noise-rates", "0.5") == 0
@@ -499,12 +491,6 @@ def test_results_folder_that_is_a_file(tiny, tmp_path, capsys):
     assert run(table1, tmp_path) == 2
     assert "cannot write" in refused(capsys)
     assert (tmp_path / "results").read_text() == "in the way"
-
-
-def test_a_script_that_draws_starts_in_a_notebook():
-    """Whose backend, in the environment of what it starts, may not be installed there."""
-    backend = processes.environment(MPLBACKEND="module://matplotlib_inline.backend_inline")
-    processes.run([sys.executable, ROOT / "reproduce" / "figure7.py", "--help"], env=backend)
 
 
 @NEEDS_A_FULL_DISK
