@@ -31,15 +31,6 @@ def test_every_method_finds_wrong_labels(task):
         assert not found["doubt"] and found["processor_seconds"] > 0
 
 
-def test_the_order_of_the_rows_decides_nothing():
-    """Each writer has three columns of the features: who is in no training fold is not known."""
-    true, writer = np.arange(300) % 3, np.repeat(np.arange(5), 60)
-    features = np.zeros((300, 15), np.float32)
-    features[np.arange(300), 3 * writer + true] = 4
-    found = benchmark._crossed(benchmark.LogisticRegression(), features, true, 0)
-    assert (found.argmax(axis=1) == true).all()
-
-
 def test_scores_are_those_of_the_verdict(task, monkeypatch):
     _, given = task.draw(0)
     bad = np.flatnonzero(given != task.true)

@@ -40,17 +40,7 @@ def test_a_run(tmp_path, capsys):
         measured["chainer"]["median_s"] / measured["chainer_jo/stock"]["median_s"]
     )
     text = capsys.readouterr().out
-    for name in names:
-        assert name in text
-    if "chainer_jo/fp32" in measured:
-        profile = measured["chainer_jo/fp32"]["profile"]
-        # Of the six convolutions the first has no gradient of its input.
-        calls = {name: o["calls"] for name, o in profile["operations"].items()}
-        convolutions = calls["conv2d"]
-        assert calls["conv2d_grad_weight"] == convolutions
-        assert calls["conv2d_grad_input"] == convolutions - 1
-        assert sum(o["seconds"] for o in profile["operations"].values()) < profile["seconds"]
-        assert "of a matrix product" in text
+    assert all(name in text for name in names)
 
 
 def test_seconds_per_epoch(tmp_path, capsys):

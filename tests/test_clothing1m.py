@@ -109,7 +109,7 @@ def more(name, line):
     (more(clothing1m.NOISY_LABELS, "images/0/x.jpg 14"),
      "noisy_label_kv.txt: not 'key label' with a label from 0 to 13: line 141, 'images/0/x"),
     (more(clothing1m.CLEAN_LABELS, "images/0/x.jpg Dress"),
-     "clean_label_kv.txt: not 'key label' with a label from 0 to 13: line 85, 'images/0/x.jpg Dr"),
+     "clean_label_kv.txt: not 'key label' with a label from 0 to 13: line 141, 'images/0/x.jpg D"),
     (more(clothing1m.CLEAN_TEST, "images/3/none.jpg"),
      "clean_test_key_list.txt: key without a label in clean_label_kv.txt: 'images/3/none.jpg'"),
     (more(clothing1m.CLEAN_TEST, "images/0/00002.jpg"),

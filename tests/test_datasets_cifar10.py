@@ -137,15 +137,6 @@ def test_folder_as_python_3_writes_it(folder, protocol, keys):
     check(load(str(folder)))
 
 
-@pytest.mark.parametrize("core", ["core", "_core"])
-def test_folder_as_either_numpy_writes_it(folder, core):
-    for name, content in BATCHES.items():
-        for known in (b"numpy.core.multiarray", b"numpy._core.multiarray"):
-            raw = pickle.dumps(content, 3).replace(known, f"numpy.{core}.multiarray".encode())
-        (folder / name).write_bytes(raw)
-    check(load(str(folder)))
-
-
 @pytest.mark.parametrize("file, change", [
     ("data_batch_2", lambda b: b["data"].__setitem__((3, 5), b["data"][3, 5] ^ 1)),
     ("test_batch", lambda b: b["labels"].__setitem__(7, (b["labels"][7] + 1) % 10)),

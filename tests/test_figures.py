@@ -11,7 +11,7 @@ from chainer_jo import files
 from chainer_jo.report import plot
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
-from chainer_jo.runs.presets import HALF, PAPER, Study
+from chainer_jo.runs.presets import HALF, Study
 from chainer_jo.runs.store import RunStore
 
 ORIGIN = {"preset": "tiny", "data": "digits", "precision": "fp32"}
@@ -97,14 +97,6 @@ def test_a_second_step_whose_first_diverged_is_not_waited_for(store):
     log(store, second.first_step, [0.1], state="diverged")
     series = Curve("joint", [second]).read(store, "test")
     assert series.complete and series.state == "1 of 1 diverged"
-
-
-def test_the_footnote_counts_the_trials_that_are_drawn(store, runs):
-    figure = Figure(2, "", "test", [Curve("lr=0.2", runs)], "")
-    log(store, runs[0], [0.5], state="diverged")
-    for done, said in ((1, "one trial."), (2, "of 2 trials, shaded their standard deviation.")):
-        log(store, runs[done], [0.5])
-        assert figure.footnote(store, ORIGIN).endswith(said)
 
 
 @pytest.mark.parametrize("number", range(1, 7))
@@ -198,13 +190,6 @@ def test_notes_of_epochs_that_are_close_are_below_each_other(store, monkeypatch)
     places = {text.get_position()[0]: text.get_position()[1] for text in axes.texts[:3]}
     assert [*places] == [*figure.marks] == [10, 18, 20]
     assert places[10] == places[18] > places[20]
-
-
-def test_shorter_schedules_show_the_papers_epochs_too(store, monkeypatch):
-    for preset, above in ((HALF, ["epoch of the paper's schedule"]), (PAPER, [])):
-        figure = figure_of(2, Study(preset, "cifar10-jpeg"))
-        _, further = drawn(figure, store, monkeypatch)
-        assert [axes.get_xlabel() for axes in further] == above
 
 
 def test_curves_that_lie_on_each_other_are_magnified(store, monkeypatch):

@@ -381,13 +381,3 @@ def test_prior_is_the_mean_label_once_labels_are_updated():
         prior = updater.model.objective.prior
         np.testing.assert_allclose(prior, expected, atol=2e-3)
         assert prior.min() > 0 and prior.sum() == pytest.approx(1)
-
-
-def test_features_are_centred_and_divided_by_one_number():
-    features, true = blobs(100)
-    seen = FeatureSet(features, true).inputs(np.arange(10))
-    deviations = features - features.mean(axis=0)
-    scale = np.sqrt((deviations**2).mean())
-    np.testing.assert_allclose(seen.plain(slice(None)), deviations[:10] / scale, atol=1e-5)
-    same = FeatureSet(np.full((6, 2), 7.0), np.arange(6) % 2).inputs(np.arange(6))
-    np.testing.assert_array_equal(same.plain(slice(None)), 0)

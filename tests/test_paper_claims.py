@@ -372,12 +372,6 @@ class TestVerdicts:
         assert verdict.reason.startswith(said)
         assert claim.decide(MadeUp(ours, scatter=20)).verdict == UNDECIDED
 
-    def test_losses_and_epochs_do_not_tie(self):
-        """A point is a small difference of accuracies, not of losses."""
-        for name in ("loss-rises-with-noise", "soft-converges-faster"):
-            findings = BY_ID[name].decide(MadeUp()).findings
-            assert not any(finding.ties for finding in findings)
-
     def test_diverged_trials_are_counted(self):
         class Diverging(MadeUp):
             def __init__(self, trials):
@@ -411,24 +405,6 @@ class TestVerdicts:
             verdict = BY_ID[name].decide(Diverging(trials=5))
             assert verdict.verdict == HOLDS
             assert verdict.diverged == 1
-
-    def test_trials_that_are_hard_for_every_method_decide_all_the_same(self):
-        class HardAndEasy(MadeUp):
-            def numbers(self, kind, **keys):
-                return {t: number - 10 * t for t, number in super().numbers(kind, **keys).items()}
-
-        verdict = BY_ID["symmetric-test-is-better"].decide(HardAndEasy())
-        assert verdict.verdict == HOLDS, verdict
-
-    def test_trials_without_a_counterpart_decide_nothing(self):
-        class Apart(MadeUp):
-            def numbers(self, kind, **keys):
-                first = 0 if keys["method"] == "joint" else 2  # of three, the trial 2 in common
-                return {first + t: n for t, n in super().numbers(kind, **keys).items()}
-
-        verdict = BY_ID["labels-are-corrected"].decide(Apart())
-        assert verdict.verdict == TOO_FEW_TRIALS
-        assert "10 with fewer than two common trials" in verdict.reason
 
     def test_the_best_other_method_is_unknown_until_all_have_run(self):
         class Unfinished(MadeUp):

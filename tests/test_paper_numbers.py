@@ -114,10 +114,7 @@ class TestLookUp:
         with pytest.raises(KeyError, match="'rate'"):
             tables.TABLE1.keys("method", rate=0.1)
 
-    @pytest.mark.parametrize(
-        ("printed", "value"),
-        [("128", 128), ("0.9", 0.9), ("50k", 50000)],
-    )
+    @pytest.mark.parametrize(("printed", "value"), [("128", 128), ("0.9", 0.9), ("50k", 50000)])
     def test_number(self, printed, value):
         assert number(printed) == value
         assert type(number(printed)) is type(value)
@@ -145,19 +142,6 @@ class TestSettings:
 
 class TestAgainstTheSource:
     """Cell by cell: what the LaTeX prints, laid out anew from the data."""
-
-    @pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: f"Table {table.number}")
-    def test_captions_name_the_same_noise(self, table):
-        printed = paper_source.caption(table.number)
-        words = {
-            "symmetric noise": r"[^a]symmetric noise|SN-CIFAR",
-            "asymmetric noise": "asymm|AN-",
-        }
-        for ours, theirs in words.items():
-            named = re.search(rf"\b{ours}", table.caption)
-            assert bool(named) == bool(re.search(theirs, printed)), ours
-        for rate in re.findall(r"r = ([\d.]+)", table.caption):
-            assert f"noise rate ={rate}" in printed
 
     @pytest.mark.parametrize("table", [tables.TABLE1, tables.TABLE2], ids=["Table 1", "Table 2"])
     def test_comparisons(self, table):

@@ -8,9 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
-import committed
 import pytest
-import readme_regions
 from processes import ROOT, run
 
 from chainer_jo import files
@@ -97,24 +95,6 @@ FILLED = {
 }
 
 
-def test_the_readme_has_table_1_in_short_where_there_are_runs(tmp_path):
-    folder = tmp_path / "half"
-    folder.mkdir()
-    unrun = {(*key[:-1], 0.7): None for key in FILLED}
-    alone = {(*key[:-1], 0.9): None if key[0] == "joint" else n for key, n in FILLED.items()}
-    (folder / "table1.json").write_text(json.dumps(table1_of(FILLED | unrun | alone)))
-    found = committed.Reference("half", folder, tmp_path)
-    rows = readme_regions.table1([found]).splitlines()
-    assert rows[2].replace("\N{NO-BREAK SPACE}", " ") == (
-        "| 50 % | 55.0 → 54.0 | 69.0 → 48.4 | 72.9 | 50.0 | 50.0 → 50.0 | 50.0 |"
-    )
-    assert rows[3].replace("\N{NO-BREAK SPACE}", " ") == (
-        "| 90 % | 55.0 → - | 69.0 → 48.4 | - | 50.0 | 50.0 → 50.0 | 50.0 |"
-    )
-    assert not rows[4]
-    assert "At noise rates of 50 % fewer labels are right afterwards." in " ".join(rows)
-
-
 def test_the_first_sentence_is_of_the_nearest_noise_rate_that_is_whole():
     alone = FILLED | {("joint", "last", "test", 0.5): None}
     assert headline(table1_of(alone), "these images") == ""
@@ -165,45 +145,20 @@ def test_the_status_and_the_page_of_all_results_are_up_to_date():
         assert path.read_text() == text, f"{path}: stale, expected reproduce/overview.py to be run"
 
 
-@pytest.fixture
-def overview(monkeypatch, capsys):
-    """Runs the script that writes them, which is to end early; gives its exit code and output."""
-
-    def call(script, *flags):
-        monkeypatch.setattr(sys, "argv", [str(script), *flags])
-        with pytest.raises(SystemExit) as end:
-            runpy.run_path(str(script), run_name="__main__")
-        return end.value.code, "".join(capsys.readouterr())
-
-    return call
-
-
-def test_a_flag_of_the_script_that_writes_them_writes_nothing(overview):
+@pytest.mark.parametrize("flag, code, said", [
+    ("--help", 0, "Writes results/README.md"),
+    ("--prset", 2, "error: unrecognized arguments: --prset (--help lists the flags)\n"),
+])  # fmt: skip
+def test_a_flag_of_the_script_that_writes_them_writes_nothing(
+    flag, code, said, monkeypatch, capsys
+):
     page, script = ROOT / "results" / "README.md", ROOT / "reproduce" / "overview.py"
     before = page.stat().st_mtime_ns
-    code, said = overview(script, "--help")
-    assert code == 0 and "Writes results/README.md" in said
-    said = "error: unrecognized arguments: --prset (--help lists the flags)\n"
-    assert overview(script, "--prset") == (2, said)
+    monkeypatch.setattr(sys, "argv", [str(script), flag])
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(str(script), run_name="__main__")
+    assert end.value.code == code and said in "".join(capsys.readouterr())
     assert page.stat().st_mtime_ns == before
-
-
-@pytest.mark.parametrize("folder, origin, said", [
-    ("", None, "no results; expected a folder for each preset"),
-    ("half", None, "no runs; expected them packed by reproduce/pack.py"),
-    ("half", {"runs": 0}, "no runs; expected them packed by reproduce/pack.py"),
-    ("whole", None, "no preset; expected one of paper, half, digits"),
-])  # fmt: skip
-def test_a_folder_of_results_without_runs_is_named_in_one_line(
-    overview, tmp_path, folder, origin, said
-):
-    (tmp_path / "reproduce").mkdir()
-    script = shutil.copy(ROOT / "reproduce" / "overview.py", tmp_path / "reproduce")
-    results = tmp_path / "results" / "reference" / folder
-    results.mkdir(parents=True)
-    if origin:
-        (results / "provenance.json").write_text(json.dumps(origin))
-    assert overview(script) == (2, f"error: {results}: {said}\n")
 
 
 def test_links_of_all_pages_lead_somewhere():

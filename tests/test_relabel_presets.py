@@ -23,8 +23,7 @@ def steps(study, left_out):
 
 
 @pytest.mark.parametrize(
-    "preset, side, number",
-    [(PAPER, 32, 45_000), (HALF, 32, 10_000), (DIGITS, 8, 1348)],
+    "preset, side, number", [(PAPER, 32, 45_000), (HALF, 32, 10_000), (DIGITS, 8, 1348)]
 )
 def test_networks_are_those_of_the_presets(preset, side, number):
     assert small_images(side, number).network == preset.network

@@ -170,16 +170,12 @@ def test_number_of_parameters():
     assert ResNet50().count_params() == 25_557_032
 
 
-@pytest.mark.parametrize(
-    "name, array, words",
-    [
-        ("res3/b2/conv2/W", None, r"no array 'res3/b2/conv2/W'.*\(128, 128, 3, 3\)"),
-        ("bn1/avg_var", np.ones(3), r"'bn1/avg_var' has shape \(3,\), expected \(64,\)"),
-        ("res4/b6/bn1/gamma", np.ones(256), "'res4/b6/bn1/gamma' belongs to another network"),
-        ("conv1/b", np.ones(3), "'conv1/b' belongs to another network"),
-    ],
-    ids=["missing", "another shape", "a deeper network", "a bias that does not fit"],
-)
+@pytest.mark.parametrize("name, array, words", [
+    ("res3/b2/conv2/W", None, r"no array 'res3/b2/conv2/W'.*\(128, 128, 3, 3\)"),
+    ("bn1/avg_var", np.ones(3), r"'bn1/avg_var' has shape \(3,\), expected \(64,\)"),
+    ("res4/b6/bn1/gamma", np.ones(256), "'res4/b6/bn1/gamma' belongs to another network"),
+    ("conv1/b", np.ones(3), "'conv1/b' belongs to another network"),
+], ids=["missing", "another shape", "a deeper network", "a bias that does not fit"])  # fmt: skip
 def test_what_is_no_resnet50_is_named(name, array, words, npz, tmp_path):
     with np.load(npz) as file:
         arrays = {key: file[key] for key in file.files} | {name: array}

@@ -46,21 +46,6 @@ def test_time_left_by_epochs(now, capsys):
     assert "left" not in capsys.readouterr().out
 
 
-def test_time_left_by_epochs_that_are_seen_now_and_then(now, capsys):
-    """Epochs pass faster than they are looked at, a run is over between two looks."""
-    seen, unseen, last = runs(20, 30, 10)
-    names = {seen: "a", unseen: "b", last: "c"}
-    shown = Status({seen: 20, unseen: 30, last: 10}, False, names.__getitem__)
-    for epoch in (7, 19):
-        shown.show(Event(seen, epoch))
-    now[0] = 20.0
-    shown.show(Event(seen, "finished", RESULT))
-    assert "about 40 s left" in capsys.readouterr().out
-    now[0] = 50.0
-    shown.show(Event(unseen, "finished", RESULT))
-    assert "about 10 s left" in capsys.readouterr().out
-
-
 def test_a_second_step_that_will_not_run_is_not_left(now, capsys):
     second = STUDY.joint("symmetric", 0.5, 0)
     (baseline,) = runs(10)

@@ -11,7 +11,6 @@ from chainer_jo.paper.claims.claim import DOES_NOT_HOLD, HOLDS, NOT_RUN
 from chainer_jo.report.cells import Cell, best_of
 from chainer_jo.report.claims import Claims
 from chainer_jo.report.clothing1m import table3
-from chainer_jo.report.grid import Grid, Number
 from chainer_jo.report.results import OutputResults
 from chainer_jo.report.table import Block
 from chainer_jo.runs.presets import CLOTHING1M_DIGITS, PAPER, REAL, Study
@@ -124,12 +123,6 @@ def test_a_second_step_whose_first_diverged_has_diverged(store):
     assert results.curve("table1", **keys)[1] is None
 
 
-def test_rows_without_runs_are_left_out_of_latex_unless_the_paper_has_numbers():
-    rows = [("quoted", [Number(paper="68.9")]), ("before", [Number()])]
-    text = "\n".join(Grid(["test"], rows).latex())
-    assert "quoted" in text and "68.9" in text and "before" not in text
-
-
 def test_a_range_without_labels_is_left_out(store):
     """No label is neither all right nor all wrong."""
     study = replace(STUDY, trials=3)
@@ -234,12 +227,6 @@ def test_nothing_is_the_best_while_another_has_fewer_trials(finished):
     assert best_of([a, waits], finished) == []
     assert best_of([a, of_trials(70)], finished) == [a]
     assert best_of([a, of_trials(70, 70)], finished) == []
-
-
-def test_scaled_schedules_are_said_where_epochs_are_columns():
-    assert "epochs are the paper's: schedules are 0.05 times as long" in build(10).note
-    assert "epochs are" not in build(10, Study(PAPER, "cifar10")).note
-    assert "epochs are" not in build(6).note
 
 
 @pytest.mark.parametrize(("data", "accuracy", "verdict"), [
