@@ -2,7 +2,6 @@
 
 import json
 
-import full_epoch
 import pytest
 import train_step
 import workload
@@ -41,15 +40,3 @@ def test_a_run(tmp_path, capsys):
     )
     text = capsys.readouterr().out
     assert all(name in text for name in names)
-
-
-def test_seconds_per_epoch(tmp_path, capsys):
-    path = tmp_path / "epoch.json"
-    arguments = ["--data", "digits", "--precision", "fp32", "--threads", "1", "--epochs", "2"]
-    assert full_epoch.main([*arguments, "--json", str(path)]) == 0
-    result = json.loads(path.read_text())
-    assert len(result["seconds"]) == 2 and min(result["seconds"]) > 0
-    assert len(result["processor_s"]) == 2 and min(result["processor_s"]) > 0
-    assert result["iterations_per_epoch"] == pytest.approx(1348 / 128, abs=0.5)
-    assert full_epoch.main(["--data", "nowhere"]) == 2
-    assert "nowhere" in capsys.readouterr().err

@@ -332,40 +332,39 @@ def test_a_rule_of_ones_own_runs_where_its_script_was_imported(tmp_path, monkeyp
         assert store.result(run)["state"] == "finished"
 
 
-def test_other_code_is_refused():
-    rest = (None, b"", "", Settings(), "fp32", None, None)
-    assert cluster.prepare("place", "chainer_jo 0", *rest) == (
-        f"it has {provenance.code()}, expected chainer_jo 0"
-    )
-    ours = "place", provenance.code()
-    against = cluster.prepare(*ours, *rest[:3], Settings(device="cuda:0"), *rest[4:])
-    assert "no CUDA GPU" in against
+@pytest.fixture
+def verdict(tmp_path):
+    """What a worker that is asked whether it can take runs has against it."""
+
+    def call(load_data=digits.load, code=None, fingerprint="", **settings):
+        with open(tmp_path / "probe", "w") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            data = tmp_path / "probe", pickle.dumps(load_data), fingerprint
+            settings = Settings(**settings)
+            return cluster.prepare(
+                "place", code or provenance.code(), *data, settings, "fp32", None, None
+            )
+
+    return call
+
+
+def test_other_code_and_a_worker_without_a_gpu_are_refused(verdict):
+    assert verdict(code="chainer_jo 0") == f"it has {provenance.code()}, expected chainer_jo 0"
+    assert "no CUDA GPU" in verdict(device="cuda:0")
 
 
 @pytest.mark.parametrize("error", [UserError, FileNotFoundError, PermissionError])
-def test_a_worker_that_lacks_the_file_of_the_data_is_sent_them(error, tmp_path):
+def test_a_worker_that_lacks_the_file_of_the_data_is_sent_them(error, verdict):
     """Its verdict has them sent; another would refuse it for good."""
-    fails = pickle.dumps(Fails(error))
-    with open(tmp_path / "probe", "w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        verdict = cluster.prepare(
-            "place", provenance.code(), tmp_path / "probe", fails, "", Settings(), "fp32",
-            None, None,
-        )  # fmt: skip
-    assert verdict == cluster.NO_DATA
+    assert verdict(Fails(error)) == cluster.NO_DATA
 
 
-def test_a_worker_that_may_start_no_processes_decodes_no_images(tmp_path, monkeypatch):
+def test_a_worker_that_may_start_no_processes_decodes_no_images(verdict, monkeypatch):
     """As dask worker is without its own setting."""
     monkeypatch.setattr(cluster, "_on_disk", lambda data: True)
     daemon = SimpleNamespace(daemon=True)
     monkeypatch.setattr(cluster.multiprocessing, "current_process", lambda: daemon)
-    ours = "place", provenance.code(), tmp_path / "probe", pickle.dumps(digits.load)
-    with open(tmp_path / "probe", "w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        against = cluster.prepare(
-            *ours, digits.load().fingerprint(), Settings(), "fp32", None, None
-        )
+    against = verdict(fingerprint=digits.load().fingerprint())
     assert "expected DASK_DISTRIBUTED__WORKER__DAEMON=False" in against
 
 

@@ -1,10 +1,7 @@
 """What is installed: pyproject's ranges, pip's pins, conda's file, and the set-up commands."""
 
 import ast
-import os
 import re
-import shutil
-import subprocess
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, packages_distributions
@@ -14,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from processes import ROOT, run
+from processes import ROOT
 
 import chainer_jo
 
@@ -123,22 +120,6 @@ def test_every_folder_of_the_package_is_installed():
     folders = {path.parent for path in (ROOT / "chainer_jo").rglob("*.py")}
     names = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
     assert names == set(find(str(ROOT), include=["chainer_jo*"]))
-
-
-needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
-
-
-def make(*arguments: str, code: int = 0) -> subprocess.CompletedProcess:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
-    return run(["make", *arguments], code, cwd=ROOT, env=environment)
-
-
-@needs_make
-def test_make_passes_flags_on(tmp_path):
-    printed = make("-n", "table1", "ARGS=--preset digits --trials 1", f"VENV={tmp_path}").stdout
-    assert printed.splitlines()[-1].endswith("reproduce/table1.py --preset digits --trials 1")
-    assert "requirements.txt" in printed
-    assert "requirements-gpu12.txt" in make("-n", "test", "GPU=12", f"VENV={tmp_path}").stdout
 
 
 def test_make_takes_the_pythons_that_the_package_names():

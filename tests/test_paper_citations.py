@@ -39,13 +39,6 @@ def all_of(first: str, more: str) -> list[int]:
     return found
 
 
-def test_lists_and_ranges_of_numbers():
-    match = EQUATION.search("L = ... (eqs. 5 to 7 and 10 to 12); (13)")
-    assert all_of(*match.groups()) == [5, 6, 7, 10, 11, 12]
-    assert all_of(*EQUATION.search("(eqs. 6 and 7)").groups()) == [6, 7]
-    assert all_of(*FLOAT.search("Tables 1, 2 and 13").groups()[1:]) == [1, 2, 13]
-
-
 def test_what_is_cited_is_in_the_paper():
     labels = set(re.findall(r"\\label{(\w+:\w+)}", paper_source.source()))
     assert {kind: LAST[kind] for kind in ("eq.", "Table", "Figure")} == {

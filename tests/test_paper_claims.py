@@ -166,6 +166,18 @@ class MadeUp:
         return SECOND_STEP[keys["method"]]
 
 
+class Partly(MadeUp):
+    """Of these, the numbers of which `has_run(keys, trial)` is true."""
+
+    def __init__(self, has_run, change=None):
+        super().__init__(change)
+        self.has_run = has_run
+
+    def numbers(self, kind, **keys):
+        numbers = super().numbers(kind, **keys)
+        return {trial: n for trial, n in numbers.items() if self.has_run(keys, trial)}
+
+
 def changed(of, to, **where):
     """Another number of the kind `of` where the keys are as given; or curve, if `to` is a shape."""
 
@@ -297,12 +309,9 @@ class TestVerdicts:
         assert verdict.label == label
 
     def test_one_refuting_cell_is_enough_where_others_lack_runs(self):
-        class OneCell(MadeUp):
-            def numbers(self, kind, **keys):
-                return super().numbers(kind, **keys) if keys["noise_rate"] == 0.1 else {}
-
         fewer = changed("table1", 60.0, noise_rate=0.1, method="joint", accuracy="recovery")
-        verdict = BY_ID["labels-are-corrected"].decide(OneCell(fewer))
+        results = Partly(lambda keys, trial: keys["noise_rate"] == 0.1, fewer)
+        verdict = BY_ID["labels-are-corrected"].decide(results)
         assert verdict.verdict == DOES_NOT_HOLD
         assert "1 refute it: symmetric, r = 0.1, right" in verdict.reason
         assert verdict.reason.startswith("1 of 10 comparisons support it")
@@ -344,15 +353,12 @@ class TestVerdicts:
         assert "; 1 is its premise and not met: right labels, " in verdict.reason
 
     def test_what_is_missing_most_names_the_verdict(self):
-        class Partly(MadeUp):
-            def numbers(self, kind, **keys):
-                kept = {0.1: 3, 0.3: 3, 0.5: 1}.get(keys["noise_rate"], 0)
-                return {t: n for t, n in super().numbers(kind, **keys).items() if t < kept}
-
-        verdict = BY_ID["labels-are-corrected"].decide(Partly())
+        trials = {0.1: 3, 0.3: 3, 0.5: 1}
+        results = Partly(lambda keys, trial: trial < trials.get(keys["noise_rate"], 0))
+        verdict = BY_ID["labels-are-corrected"].decide(results)
         assert (verdict.verdict, verdict.label) == (NOT_ALL_RUN, "not all run")
         assert verdict.counts == {"supports": 4, "too few trials": 2, "not run": 4}
-        verdict = BY_ID["symmetric-test-is-better"].decide(Partly())
+        verdict = BY_ID["symmetric-test-is-better"].decide(results)
         assert (verdict.verdict, verdict.counts) == (NOT_ALL_RUN, {"not all run": 1})
         assert "mean over r = 0.1, 0.3, 0.5 alone of 6 rates" in verdict.findings[0].compared
 
@@ -407,9 +413,5 @@ class TestVerdicts:
             assert verdict.diverged == 1
 
     def test_the_best_other_method_is_unknown_until_all_have_run(self):
-        class Unfinished(MadeUp):
-            def numbers(self, kind, **keys):
-                return {} if keys["method"] == "cnn_crf" else super().numbers(kind, **keys)
-
-        verdict = BY_ID["half-asymmetric-gains-least"].decide(Unfinished())
-        assert verdict.verdict == NOT_RUN
+        results = Partly(lambda keys, trial: keys["method"] != "cnn_crf")
+        assert BY_ID["half-asymmetric-gains-least"].decide(results).verdict == NOT_RUN

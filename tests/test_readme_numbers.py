@@ -33,7 +33,8 @@ def test_the_readme_says_how_close_it_is_at_the_papers_scale():
     assert len(apart) == 6 and costs
     assert (
         f"test accuracies are between {-min(apart):.1f} points below the paper's and "
-        f"{max(apart):.1f} above. On JPEG files they are {min(costs):.1f} to {max(costs):.1f} points lower"
+        f"{max(apart):.1f} above. On JPEG files they are {min(costs):.1f} to {max(costs):.1f} "
+        "points lower"
     ) in words("README.md")
 
 

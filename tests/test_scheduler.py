@@ -84,6 +84,12 @@ def test_memory_that_is_spent_is_one_line_that_says_what_would_fit(tmp_path, mon
         worker.execute(BASELINE, RunStore(tmp_path), pickle.dumps(digits.load), Settings())
 
 
+def refuse_lock(store, why):
+    said = re.escape(f"cannot lock {store.folder(BASELINE) / 'lock'}: {why}; expected")
+    with pytest.raises(UserError, match=said), store.lock(BASELINE):
+        pytest.fail("it holds nothing")
+
+
 def test_a_file_system_without_locks_is_an_error_and_nobody_at_the_run(tmp_path, monkeypatch):
     """Whoever waited for that would wait for ever."""
 
@@ -91,22 +97,13 @@ def test_a_file_system_without_locks_is_an_error_and_nobody_at_the_run(tmp_path,
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    path = RunStore(tmp_path).folder(BASELINE) / "lock"
-    said = pytest.raises(
-        UserError, match=re.escape(f"cannot lock {path}: No locks available; expected")
-    )
-    with said, RunStore(tmp_path).lock(BASELINE):
-        pytest.fail("it holds nothing")
+    refuse_lock(RunStore(tmp_path), "No locks available")
 
 
 def test_a_lock_that_cannot_be_written_is_one_line(tmp_path):
-    path = RunStore(tmp_path).open(BASELINE) / "lock"
-    path.mkdir()  # another user's file, say, which root could write
-    said = pytest.raises(
-        UserError, match=re.escape(f"cannot lock {path}: Is a directory; expected")
-    )
-    with said, RunStore(tmp_path).lock(BASELINE):
-        pytest.fail("it holds nothing")
+    store = RunStore(tmp_path)
+    (store.open(BASELINE) / "lock").mkdir()  # another user's file, say, which root could write
+    refuse_lock(store, "Is a directory")
 
 
 def of(epochs, seed=0, first_step=None):

@@ -178,13 +178,10 @@ def test_a_table_says_how_many_trials_it_rests_on(tmp_path):
                 if (done := done + 1) == 9:
                     partly = table.text(store, origin)
                     assert "fp32; one trial of 2, …: still to be run," in partly
-        shown = (
-            "fp32; one trial of 2," if trial == 0 else "mean ± standard deviation over 2 trials,"
-        )
+        shown = ("fp32; one trial of 2,", "mean ± standard deviation over 2 trials,")[trial]
         assert shown in table.text(store, origin)
-        assert shown.replace("±", r"$\pm$") in table.further(store, origin)[".tex"].replace(
-            "±", r"$\pm$"
-        )
+        tex = table.further(store, origin)[".tex"]
+        assert shown.replace("±", r"$\pm$") in tex.replace("±", r"$\pm$")
     assert "…" not in table.text(store, origin)
     (store.folder(experiment) / "result.json").unlink()
     text = table.text(store, origin)
