@@ -184,47 +184,49 @@ def test_prepare_reports_images_and_lists_together(folder, tmp_path):
     assert not (tmp_path / "small" / clothing1m.CATEGORY_FILE).exists(), "not whole, not loadable"
 
 
-def refused(*words):
-    with pytest.raises(SystemExit) as end:
-        main(list(words))
-    assert end.value.code == 2
+@pytest.fixture
+def refused(capsys):
+    """The line that the command ends with."""
+
+    def call(*words):
+        with pytest.raises(SystemExit) as end:
+            main([str(word) for word in words])
+        assert end.value.code == 2
+        return capsys.readouterr().err.splitlines()[-1]
+
+    return call
 
 
-def test_prepare_from_the_command_line(whole, tmp_path, capsys):
+def test_prepare_from_the_command_line(whole, tmp_path, capsys, refused):
     small = tmp_path / "small"
     main([str(whole), "--write", str(small), "--processes", "1"])  # a subset is sound
     said = capsys.readouterr()
     assert "56 noisy_train_key_list.txt" in said.out
     assert "note: noisy_train_key_list.txt: 56 keys, published are about 1000000" in said.err
     assert load(small).fingerprint() == load(whole).fingerprint()
-    refused(str(whole), "--write", str(whole))
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert "expected another folder" in error
+    assert "expected another folder" in refused(whole, "--write", whole)
 
 
-def test_prepare_says_what_it_cannot_write_in_one_line(whole, tmp_path, capsys, monkeypatch):
+def test_prepare_says_what_it_cannot_write_in_one_line(whole, tmp_path, refused, monkeypatch):
     (tmp_path / "file").touch()
-    for processes in ("1", "2"):
-        words = [str(whole), "--write", str(tmp_path / "file" / "small"), "--processes", processes]
-        refused(*words)
-        error = capsys.readouterr().err.splitlines()[-1]
+    for processes in (1, 2):
+        below_a_file = "--write", tmp_path / "file" / "small", "--processes", processes
+        error = refused(whole, *below_a_file)
         assert error.startswith(f"error: cannot write {tmp_path}/file/small/images")
         assert error.endswith("Not a directory")
-    refused(str(whole), "--processes", "0")
-    assert capsys.readouterr().err == "error: --processes 0: expected at least 1\n"
+    assert refused(whole, "--processes", 0) == "error: --processes 0: expected at least 1"
+    small = "--write", tmp_path / "small", "--processes", 1
 
     def full(*arguments, **more):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Image.Image, "save", full)
-    refused(str(whole), "--write", str(tmp_path / "small"), "--processes", "1")
-    assert "No space left on device" in capsys.readouterr().err.splitlines()[-1]
-    monkeypatch.undo()
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)  # the lists are written last
-        refused(str(whole), "--write", str(tmp_path / "small"), "--processes", "1")
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert error.startswith(f"error: cannot write {tmp_path}/small/{clothing1m.LAYOUT[0]}: No sp")
+        patch.setattr(Image.Image, "save", full)
+        assert "No space left on device" in refused(whole, *small)
+    monkeypatch.setattr(os, "fsync", full)  # the lists are written last
+    assert refused(whole, *small).startswith(
+        f"error: cannot write {tmp_path}/small/{clothing1m.LAYOUT[0]}: No sp"
+    )
 
 
 SLOW = """

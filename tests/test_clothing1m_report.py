@@ -22,6 +22,7 @@ from chainer_jo.runs.presets import REAL, Network, Study, pretrained
 from chainer_jo.runs.store import RunStore
 
 NAMES = list(clothing1m.CLASS_NAMES)
+ORIGIN = {"preset": "digits", "data": "tiny", "precision": "fp32"}
 
 
 @pytest.fixture(scope="module")
@@ -143,9 +144,9 @@ def test_without_the_labels_what_was_drawn_of_them_stays(data, tmp_path):
     loaded = clothing1m.load(data)
     study = Study(DIGITS, "tiny", load=lambda: loaded)
     ended(RunStore(tmp_path), study.first_step(*REAL, 0), loaded)
-    drawn, origin = figure7(study), {"preset": "digits", "data": "tiny"}
-    assert drawn.write(RunStore(tmp_path), origin, tmp_path, tmp_path) == []
-    assert "labels that the first step ended with are not" in drawn.text(RunStore(tmp_path), origin)
+    drawn, store = figure7(study), RunStore(tmp_path)
+    assert drawn.write(store, ORIGIN, tmp_path, tmp_path) == []
+    assert "labels that the first step ended with are not" in drawn.text(store, ORIGIN)
 
 
 def test_top_and_bottom_of_a_pair(data, tmp_path):
@@ -160,7 +161,7 @@ def test_top_and_bottom_of_a_pair(data, tmp_path):
         labels[i, [shirt, hoodie]] = probability, 1 - probability
     store = first_step_ended(study, tmp_path, labels)
     figure = figure7(study)
-    content = figure.data(store, {"preset": "digits", "data": "tiny", "precision": "fp32"})
+    content = figure.data(store, ORIGIN)
     rows = content["images"]
     assert content["complete"] and content["moved"] == len(members)
     expected = [members[-1], members[-2], members[0]]
@@ -171,13 +172,12 @@ def test_top_and_bottom_of_a_pair(data, tmp_path):
 
 def test_before_the_first_step_has_finished(data, tmp_path):
     study = Study(DIGITS, "tiny", load=lambda: clothing1m.load(data))
-    origin = {"preset": "digits", "data": "tiny", "precision": "fp32"}
     store = RunStore(tmp_path)
-    paths = figure7(study).write(store, origin, tmp_path, tmp_path)
+    paths = figure7(study).write(store, ORIGIN, tmp_path, tmp_path)
     assert {path.suffix for path in paths} == {".png", ".pdf", ".csv", ".md", ".json"}
     assert all(path.stat().st_size for path in paths)
-    assert "not finished" in figure7(study).text(store, origin)
-    text = table3(study).text(store, origin)
+    assert "not finished" in figure7(study).text(store, ORIGIN)
+    text = table3(study).text(store, ORIGIN)
     assert text.count("…") == 4
 
 

@@ -79,11 +79,8 @@ def test_a_file_that_was_readable_by_all_is_not_once_it_is_written_again(tmp_pat
     """Neither the file before nor a name that is taken decides."""
     path = tmp_path / "file"
     for mode in (0o644, 0o600):
-        words = (
-            "import sys, pathlib; from chainer_jo import files",
-            "path = pathlib.Path(sys.argv[1])",
-        )
-        program = "; ".join((*words, "files.write_text(path, 'x')"))
+        words = "import sys, pathlib; from chainer_jo import files; "
+        program = f"{words} files.write_text(pathlib.Path(sys.argv[1]), 'x')"
         under([sys.executable, "-c", program, path], f"umask {0o666 ^ mode:03o}")
         assert path.stat().st_mode & 0o777 == mode
     with contextlib.suppress(ZeroDivisionError):

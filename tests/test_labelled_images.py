@@ -109,23 +109,16 @@ def test_parts_of_a_folder(folders, tmp_path, name):
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
 @pytest.mark.parametrize("top", [".", "pets"])
 def test_tar_of_class_folders(folders, tmp_path, mode, top):
+    """With folders of a system beside them."""
     path = tmp_path / "pets.tar"
     with tarfile.open(path, mode) as tar:
-        tar.add(folders, top)
+        for name in (top, "__MACOSX", "@eaDir"):
+            tar.add(folders, name)
     sets = read_sets(str(path))
     expected = read_sets(str(folders)).train
     assert list(sets.train.paths) == list(expected.paths)
     assert sets.train.labels.tolist() == expected.labels.tolist()
     assert all(map(os.path.isfile, sets.train.files()))
-
-
-def test_a_tar_of_one_folder_with_those_of_a_system_beside_it(folders, tmp_path):
-    with tarfile.open(tmp_path / "pets.tar", "w") as tar:
-        tar.add(folders, "pets")
-        for name in ("__MACOSX", "@eaDir"):
-            tar.add(folders, name)
-    expected = read_sets(str(folders)).train
-    assert list(read_sets(str(tmp_path / "pets.tar")).train.paths) == list(expected.paths)
 
 
 def test_a_tar_is_unpacked_once_and_again_when_files_are_taken_away(folders, tmp_path):

@@ -17,7 +17,7 @@ from chainer_jo.commands.image_sources import InMemory
 from chainer_jo.data import clothing1m, clothing1m_standin
 from chainer_jo.report import plot
 from chainer_jo.report.clothing1m import table3
-from chainer_jo.report.headline import headline
+from chainer_jo.report.headline import SHOWN, headline
 from chainer_jo.runs.presets import CLOTHING1M_DIGITS, PRESETS, Study
 from chainer_jo.runs.presets import CLOTHING1M_STANDIN as STANDIN
 from chainer_jo.runs.provenance import collect
@@ -70,36 +70,20 @@ def of_the_rates(study, part, store):
     return replace(study, noise_rates=tuple(sorted(shown)) or None)
 
 
-def table1_of(numbers):
-    """The JSON of a Table 1: means by method, score, accuracy and noise rate."""
-    return {
-        "table": 1,
-        "preset": "half",
-        "data": "cifar10",
-        "precision": "mixed",
-        "cells": [
-            {"row": {"method": method, "score": score},
-             "column": {"accuracy": accuracy, "noise_rate": rate},
-             "mean": mean, "paper": 50.0, "trials": [mean] * 2, "runs": []}
-            for (method, score, accuracy, rate), mean in numbers.items()
-        ],
-    }  # fmt: skip
-
-
-FILLED = {
-    ("noisy_labels", "initial", "recovery", 0.5): 55.04,
-    ("cross_entropy", "best", "test", 0.5): 69.0,
-    ("cross_entropy", "last", "test", 0.5): 48.4,
-    ("joint", "last", "test", 0.5): 72.9,
-    ("joint", "last", "recovery", 0.5): 54.0,
-}
-
-
 def test_the_first_sentence_is_of_the_nearest_noise_rate_that_is_whole():
-    alone = FILLED | {("joint", "last", "test", 0.5): None}
-    assert headline(table1_of(alone), "these images") == ""
-    noisier = {(*key[:-1], rate): n + 1 for key, n in FILLED.items() for rate in (0.7, 0.9)}
-    assert headline(table1_of(alone | noisier), "these images") == (
+    def said(*rows):
+        """Of a Table 1 with the means that the sentence shows, by noise rate."""
+        cells = [
+            {"row": {"method": method, "score": score},
+             "column": {"accuracy": "test", "noise_rate": rate}, "mean": mean}
+            for rate, *means in rows
+            for (method, score), mean in zip(SHOWN, means, strict=True)
+        ]  # fmt: skip
+        return headline({"preset": "half", "data": "cifar10", "cells": cells}, "these images")
+
+    unfinished = 0.5, 69.0, 48.4, None
+    assert said(unfinished) == ""
+    assert said(unfinished, (0.7, 70.0, 49.4, 73.9), (0.9, 71.0, 50.4, 74.9)) == (
         "On these images, with 70 % of the labels redrawn at random, cross entropy reaches a test "
         "accuracy of 70.0 % at its best epoch and 49.4 % at its last. The joint method ends at "
         "73.9 %. The paper has 78.4, 36.6 and 86.0 %, at its own scale."

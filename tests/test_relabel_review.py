@@ -11,6 +11,7 @@ from own_images import (
     LIGHT,
     content,
     files_below,
+    make,
     one_line,
     read,
     read_only,
@@ -71,14 +72,11 @@ def test_estimates_are_in_the_terminal_the_report_and_the_arrays(relabel, tmp_pa
 
 def test_images_that_nobody_can_open_are_grey_in_the_report(data, tmp_path):
     """By features they need not be opened."""
-    root = tmp_path / "set"
-    (root / "images").mkdir(parents=True)
-    for image in (data / "images").iterdir():
-        (root / "images" / image.name).write_bytes(b"of another kind")
-    features, out = data / "features.npz", tmp_path / "out"
-    table = root / "labels.csv"
-    table.write_bytes((data / "labels.csv").read_bytes())
-    assert run("relabel", table, "--features", features, "--out", out, *BY_FEATURES) == 0
+    root, out = make(tmp_path / "set"), tmp_path / "out"
+    for image in (root / "images").iterdir():
+        image.write_bytes(b"of another kind")
+    features = "--features", root / "features.npz", *BY_FEATURES
+    assert run("relabel", root / "labels.csv", *features, "--out", out) == 0
     assert (out / "report.html").exists() and len(read(out / "labels.csv")) == 60
 
 

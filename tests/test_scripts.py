@@ -65,6 +65,9 @@ def table1(study):
     return comparison_table(study, tables.TABLE1, "symmetric")
 
 
+figure5 = partial(label_figure, number=5, what="Test accuracy", key="test")
+
+
 def run(build, folder, *flags):
     """The script in this process; returns its exit code."""
     argv = ["--preset", "tiny", "--results", str(folder / "results"),
@@ -223,7 +226,6 @@ def test_without_runs_results_of_fewer_trials_replace_nothing(tiny, tmp_path, ca
 def test_features_that_do_not_fit_are_refused_before_anything_runs(tiny, tmp_path, capsys):
     path = tmp_path / "embeddings.npz"
     np.savez(path, features=np.zeros((1499, 2)))
-    figure5 = partial(label_figure, number=5, what="Test accuracy", key="test")
     assert run(figure5, tmp_path, "--features", str(path)) == 2
     assert "expected 1498 rows" in capsys.readouterr().err
     assert not RunStore(tmp_path / "results" / "tiny").results()
@@ -232,7 +234,6 @@ def test_features_that_do_not_fit_are_refused_before_anything_runs(tiny, tmp_pat
 def test_no_runs_shows_pseudo_labels_without_their_features(tiny, tmp_path):
     path = tmp_path / "embeddings.npz"
     np.savez(path, features=np.random.default_rng(0).normal(size=(1498, 2)))
-    figure5 = partial(label_figure, number=5, what="Test accuracy", key="test")
     assert run(figure5, tmp_path, "--features", str(path)) == 0
     path.unlink()
     written = tmp_path / "results" / "tiny" / "figure5.md"
