@@ -171,21 +171,17 @@ def paused_under_other_code(store, monkeypatch):
 
 def test_a_run_that_other_code_began_is_noted(tmp_path, monkeypatch):
     """However often this code pauses it, and whichever of the two ends it."""
-    store = RunStore(tmp_path)
+    store, alone = RunStore(tmp_path / "mixed"), RunStore(tmp_path / "alone")
+    paused(alone)
+    assert other_code([finish(alone)]) == ""
     paused_under_other_code(store, monkeypatch)
     paused(store)
     mixed = finish(store)
     assert "1 of 1" in other_code([mixed]) and "(commit c1)" in other_code([mixed])
-    assert collect(tmp_path)["sources"] == sorted([provenance.sources_digest(), "another"])
-    assert "c1" in collect(tmp_path)["commits"]
+    assert collect(store.root)["sources"] == sorted([provenance.sources_digest(), "another"])
+    assert "c1" in collect(store.root)["commits"]
     monkeypatch.setattr(provenance, "sources_digest", lambda: "another")
     assert "1 of 1" in other_code([mixed])
-
-
-def test_a_run_that_this_code_alone_computed_is_not_noted(tmp_path):
-    store = RunStore(tmp_path)
-    paused(store)
-    assert other_code([finish(store)]) == ""
 
 
 def test_a_run_says_all_devices_that_computed_it(tmp_path, monkeypatch):

@@ -87,16 +87,12 @@ def test_the_page_is_whole_and_can_be_read_without_seeing(html):
     assert all(attributes["alt"] for attributes in page.all("img"))
 
 
-@pytest.mark.parametrize(
-    ("preset", "data", "said"),
-    [
-        (presets.PAPER, "cifar10", "These are the paper’s own data and schedules."),
-        (presets.PAPER, "cifar10-jpeg",
-         "The paper’s network and schedules, on CIFAR-10 (as JPEG)."),
-        (presets.DIGITS, "digits", "Not the paper’s setting , but scikit-learn’s 8x8 digits"),
-        (presets.DIGITS, "photos", "Not the paper’s setting , but preset digits, on photos."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("preset, data, said", [
+    (presets.PAPER, "cifar10", "These are the paper’s own data and schedules."),
+    (presets.PAPER, "cifar10-jpeg", "The paper’s network and schedules, on CIFAR-10 (as JPEG)."),
+    (presets.DIGITS, "digits", "Not the paper’s setting , but scikit-learn’s 8x8 digits"),
+    (presets.DIGITS, "photos", "Not the paper’s setting , but preset digits, on photos."),
+])  # fmt: skip
 def test_scope_is_of_the_preset_and_the_data(tmp_path, preset, data, said):
     origin = {**ORIGIN, "preset": preset.name, "data": data}
     report = Report(presets.Study(preset, data), [])

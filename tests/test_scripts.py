@@ -43,9 +43,6 @@ from chainer_jo.runs.store import RunStore
 
 #: The smallest table: three runs.
 SMALL = ("--noise-rates", "0.5", "--trials", "1")
-NEEDS_A_FULL_DISK = pytest.mark.skipif(
-    not Path("/dev/full").exists(), reason="no /dev/full on this system"
-)
 
 
 @pytest.fixture
@@ -494,7 +491,7 @@ def test_results_folder_that_is_a_file(tiny, tmp_path, capsys):
     assert (tmp_path / "results").read_text() == "in the way"
 
 
-@NEEDS_A_FULL_DISK
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
 def test_output_that_finds_no_room_ends_with_one_line(tmp_path):
     here = "--results", tmp_path, "--figures", tmp_path, "--device", "cpu"
     with open("/dev/full", "wb") as full:
