@@ -28,12 +28,10 @@ def test_a_run(tmp_path, capsys):
     result = json.loads(path.read_text())
     measured = {entry["name"]: entry for entry in result["entries"]}
     assert set(measured) | set(result["missing"]) == set(names)
-    assert {"chainer", "chainer_jo/stock"} <= set(measured)
     for entry in measured.values():
         assert 0 < entry["fastest_s"] <= entry["median_s"] < 60
         assert entry["processor_s"] > 0
         assert 20 < entry["peak_mb"] < 4000
-    assert result["machine"]["threads"] == 1
     ratio = next(r for r in result["ratios"] if r["name"].startswith("without a backend"))
     assert ratio["ratio"] == pytest.approx(
         measured["chainer"]["median_s"] / measured["chainer_jo/stock"]["median_s"]

@@ -8,7 +8,6 @@ from copy import deepcopy
 import pytest
 from processes import ROOT
 
-from chainer_jo import files
 from chainer_jo.commands import compare
 from chainer_jo.report import agreement
 from chainer_jo.report.agreement import DIFFERS, MEAN
@@ -196,6 +195,7 @@ def test_what_cannot_be_compared_is_one_line(run, here, reference, words):
 
 def test_an_origin_of_another_form_is_one_line(run, tmp_path):
     origin = tmp_path / "results" / "digits" / "provenance.json"
-    files.write_json(origin, {"devices": 3})
+    origin.parent.mkdir(parents=True)
+    origin.write_text('{"devices": 3}')
     code, out = run(part(TABLE1, (0,)))
     assert code == 2 and out.count("\n") == 1 and f"{origin}: damaged (" in out

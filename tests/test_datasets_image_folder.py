@@ -265,6 +265,14 @@ def test_tar_cut_short(folder, tmp_path, cache, mode, part):
     refuse(path, "toys.tar'.* damaged", cache)
 
 
+def test_tar_whose_checksum_is_wrong(folder, tmp_path, cache):
+    path = pack(folder, tmp_path / "toys.tar", "w:gz")
+    content = bytearray(path.read_bytes())
+    content[-6] ^= 255
+    path.write_bytes(content)
+    refuse(path, "toys.tar' is damaged .CRC check failed", cache)
+
+
 def link(tar, name, target, kind=tarfile.SYMTYPE):
     member = tarfile.TarInfo(name)
     member.type, member.linkname = kind, target

@@ -115,17 +115,13 @@ def test_no_program_needs_its_docstring():
 def test_a_file_that_may_have_no_end_is_not_read(flag, data, tmp_path, capsys):
     """Of a device all of the memory would be filled; a pipe that nobody writes to is no better."""
     os.mkfifo(tmp_path / "pipe")
+    assert not label_table.is_metadata(tmp_path / "pipe")
     for path in ("/dev/zero", str(tmp_path / "pipe")):
         named = {"DATA": data / "labels.csv", "--out": tmp_path / "out", flag: path}
         words = [word for pair in named.items() for word in pair if word != "DATA"]
         assert run("relabel", *words, *BY_FEATURES) == 2
         line = one_line(capsys)
         assert path in line and "not a regular file" in line
-
-
-def test_a_table_of_a_folder_that_is_a_pipe_is_none(tmp_path):
-    os.mkfifo(tmp_path / "metadata.csv")
-    assert not label_table.is_metadata(tmp_path / "metadata.csv")
 
 
 ORDERS = "\x1b]0;owned\x07\x9b2J\r"

@@ -43,6 +43,5 @@ def test_the_readme_says_how_right_the_digits_labels_become():
     cells = [row.split(" | ") for row in rows if re.match(r"\| digits, symmetric 0.[24] ", row)]
     found = sorted(tuple(round(float(row[column])) for column in (1, 3)) for row in cells)
     (low, low_after), (high, high_after) = found
-    assert (f"{low} and {high} % right labels became {low_after} and {high_after} %") in words(
-        "README.md"
-    )
+    said = f"{low} and {high} % right labels became {low_after} and {high_after} %"
+    assert said in words("README.md")

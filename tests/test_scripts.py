@@ -366,7 +366,7 @@ def test_fresh_that_is_refused_forgets_nothing(computed, capsys):
     with RunStore(computed / "results" / "tiny").lock(baseline):
         assert run(table1, computed, *SMALL, "--fresh") == 2
     assert f"run {baseline.id}: another process is at it" in refused(capsys)
-    (bound,) = computed.rglob("data.json")
+    bound = computed / "results" / "tiny" / "data.json"
     bound.write_text('{"data": "digits", "fingerprint": "others"}')
     assert run(table1, computed, *SMALL, "--fresh") == 2
     assert "expected the same data" in refused(capsys)
