@@ -175,6 +175,12 @@ def test_figure4_counts_labels_and_names_the_papers_numbers(store):
     assert "25.0 ± 0.0 [85.9]" in text
 
 
+def test_what_happens_at_an_epoch_is_marked():
+    assert figure_of(3).marks == dict.fromkeys([STUDY.epochs(200), STUDY.epochs(400)], "lr / 10")
+    assert figure_of(4).marks == {STUDY.epochs(70): "updates start"}
+    assert figure_of(2).marks == {}
+
+
 def drawn(figure, store, monkeypatch):
     """The axes of a figure, and what is inside and above them."""
     kept = []
