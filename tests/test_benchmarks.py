@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 import train_step
 import workload
 
@@ -29,12 +28,7 @@ def test_a_run(tmp_path, capsys):
     measured = {entry["name"]: entry for entry in result["entries"]}
     assert set(measured) | set(result["missing"]) == set(names)
     for entry in measured.values():
-        assert 0 < entry["fastest_s"] <= entry["median_s"] < 60
-        assert entry["processor_s"] > 0
+        assert 0 < entry["fastest_s"] <= entry["median_s"] < 60 and entry["processor_s"] > 0
         assert 20 < entry["peak_mb"] < 4000
-    ratio = next(r for r in result["ratios"] if r["name"].startswith("without a backend"))
-    assert ratio["ratio"] == pytest.approx(
-        measured["chainer"]["median_s"] / measured["chainer_jo/stock"]["median_s"]
-    )
     text = capsys.readouterr().out
     assert all(name in text for name in names)
