@@ -29,6 +29,5 @@ def test_a_run(tmp_path, capsys):
     assert set(measured) | set(result["missing"]) == set(names)
     for entry in measured.values():
         assert 0 < entry["fastest_s"] <= entry["median_s"] < 60 and entry["processor_s"] > 0
-        assert 20 < entry["peak_mb"] < 4000
     text = capsys.readouterr().out
     assert all(name in text for name in names)
