@@ -108,6 +108,7 @@ def test_other_columns_are_kept_as_they_are(file):
 
 
 DAMAGE = {
+    "no file": (None, "labels.csv': No such file"),
     "empty": (b"", "empty, expected a header with columns 'path'"),
     "only spaces": (b" \n\n", "empty, expected a header"),
     "no rows": (b"path,label\n", "no rows below the header"),
@@ -141,7 +142,8 @@ DAMAGE = {
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_damage_is_named_in_one_line(file, kind):
     content, words = DAMAGE[kind]
-    file.write_bytes(content)
+    if content is not None:
+        file.write_bytes(content)
     with pytest.raises(UserError, match=words) as caught:
         label_table.read(file)
     assert "\n" not in str(caught.value) and str(file) in str(caught.value)

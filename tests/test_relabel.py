@@ -6,7 +6,6 @@ import importlib
 import itertools
 import json
 import os
-import re
 import shutil
 from dataclasses import replace
 from importlib import metadata
@@ -262,6 +261,10 @@ def test_a_network_on_the_labels_as_given_is_asked_for(way, data, tmp_path, caps
         compared[:] = [each and predict(each, "test") for each in networks]
         return usual(networks, right, predict)
 
+    def row_of_the_test_set():
+        (row,) = [x for x in capsys.readouterr().out.splitlines() if x.startswith("| test")]
+        return [cell.strip() for cell in row.split("|")]
+
     monkeypatch.setattr(module, "accuracies_of", accuracies_of)
     other, words = make(tmp_path / "other", wrong=0, prefix="other "), SHORT
     if way == "features":
@@ -271,10 +274,9 @@ def test_a_network_on_the_labels_as_given_is_asked_for(way, data, tmp_path, caps
         words = ("--features", tmp_path / "both.npz", *BY_FEATURES)
     words = ("--test", other / "labels.csv", *words)
     assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *words) == 0
-    assert re.search(r"^\| test +\| 60 \| +\|", capsys.readouterr().out, re.M)
+    assert row_of_the_test_set()[2:4] == ["60", ""]
     assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", "--baseline", *words) == 0
-    both = r"^\| test +\| 60 \| +\d+\.\d \| +\d+\.\d \|"
-    assert re.search(both, capsys.readouterr().out, re.M)
+    assert all(0 <= float(cell) <= 100 for cell in row_of_the_test_set()[3:5])
     assert (compared[0] != compared[1]).any()
     assert run("relabel", data / "labels.csv", "--out", tmp_path / "no", "--baseline") == 2
     assert "--baseline: expected with --validation or --test" in one_line(capsys)
