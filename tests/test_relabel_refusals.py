@@ -176,3 +176,23 @@ def test_rows_without_paths_are_of_one_set(data, tmp_path, capsys):
     assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *words) == 2
     assert "features.npy': an .npy has no paths" in (line := one_line(capsys)), line
     assert "beside a test set" in line
+
+
+def test_columns_of_numbered_classes_are_named(tmp_path, capsys):
+    """Some sort 10 before 2, others 2 before 10."""
+    root = make(tmp_path / "set")
+    rows = [(row["path"], str(i % 11)) for i, row in enumerate(read(root / "labels.csv"))]
+    write(root / "labels.csv", [("path", "label"), *rows])
+    names, given = sorted({label for _, label in rows}), [label for _, label in rows]
+    arrays = {
+        "probabilities": np.equal.outer(given, names) + 0.01,
+        "paths": [path for path, _ in rows],
+    }
+    file = tmp_path / "p.npz"
+    command = ("relabel", root / "labels.csv", "--out", tmp_path / "out", "--probabilities", file)
+    np.savez(file, **arrays)
+    assert run(*command) == 2
+    assert "such as '10' have more than one order, expected an array 'class" in one_line(capsys)
+    np.savez(file, **arrays, class_names=names)
+    assert run(*command) == 0
+    assert {row["changed"] for row in read(tmp_path / "out" / "labels.csv")} == {"no"}
