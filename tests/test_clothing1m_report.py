@@ -15,9 +15,9 @@ from chainer_jo.commands import clothing1m_main as main
 from chainer_jo.data import clothing1m
 from chainer_jo.errors import UserError
 from chainer_jo.paper import tables
-from chainer_jo.report.clothing1m import figure7, table3
-from chainer_jo.runs.presets import CLOTHING1M_DIGITS as DIGITS
-from chainer_jo.runs.presets import CLOTHING1M_PAPER as PAPER
+from chainer_jo.report.clothing1m_outputs import figure7, table3
+from chainer_jo.runs.clothing1m_presets import CLOTHING1M_DIGITS as DIGITS
+from chainer_jo.runs.clothing1m_presets import CLOTHING1M_PAPER as PAPER
 from chainer_jo.runs.presets import REAL, Network, Study, pretrained
 from chainer_jo.runs.store import RunStore
 

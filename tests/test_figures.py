@@ -47,7 +47,7 @@ def write(figure, store, tmp_path):
 def rows_of(figure, store, monkeypatch):
     """The data behind a figure, whose drawing is made into no files."""
     monkeypatch.setattr(plot, "png_and_pdf", lambda canvas: {})
-    return list(csv.DictReader(figure.further(store, ORIGIN)[".csv"].splitlines()))
+    return list(csv.DictReader(figure.extra_files(store, ORIGIN)[".csv"].splitlines()))
 
 
 def test_means_spread_and_csv(store, runs, monkeypatch):
@@ -196,7 +196,7 @@ def drawn(figure, store, monkeypatch):
     """The axes of a figure, and what is inside and above them."""
     kept = []
     monkeypatch.setattr(plot, "png_and_pdf", lambda canvas: kept.append(canvas) or {})
-    figure.further(store, ORIGIN)
+    figure.extra_files(store, ORIGIN)
     axes, *further = kept[0].axes[0], *kept[0].axes[0].child_axes
     return axes, further
 

@@ -15,15 +15,16 @@ import results_page
 from processes import ROOT, run
 
 from chainer_jo import files
-from chainer_jo.commands import flags
-from chainer_jo.commands.image_sources import InMemory
+from chainer_jo.commands import script_flags
+from chainer_jo.commands.script_flags import InMemory
 from chainer_jo.data import clothing1m, clothing1m_standin
 from chainer_jo.paper.tables import TABLE1
 from chainer_jo.report import plot
-from chainer_jo.report.clothing1m import table3
+from chainer_jo.report.clothing1m_outputs import table3
 from chainer_jo.report.headline import headline
-from chainer_jo.runs.presets import CLOTHING1M_DIGITS, PRESETS, Study
-from chainer_jo.runs.presets import CLOTHING1M_STANDIN as STANDIN
+from chainer_jo.runs.clothing1m_presets import CLOTHING1M_DIGITS
+from chainer_jo.runs.clothing1m_presets import CLOTHING1M_STANDIN as STANDIN
+from chainer_jo.runs.presets import PRESETS, Study
 from chainer_jo.runs.provenance import collect
 from chainer_jo.runs.store import RunStore
 
@@ -42,7 +43,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def test_what_scripts_compute_and_what_is_committed_share_no_place():
-    computed = flags.parse("test", ["--device", "cpu"], InMemory())
+    computed = script_flags.parse("test", ["--device", "cpu"], InMemory())
     for folder in (computed.results, computed.figures):
         for preset in PRESETS:
             assert git("check-ignore", f"{folder}/{preset}/table1.md").returncode == 0

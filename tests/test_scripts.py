@@ -24,8 +24,8 @@ from tiny import TINY
 
 from chainer_jo import command_line, files
 from chainer_jo.command_line import ending
-from chainer_jo.commands import app, flags, main
-from chainer_jo.commands.image_sources import InMemory
+from chainer_jo.commands import app, main, script_flags
+from chainer_jo.commands.script_flags import InMemory
 from chainer_jo.data import source
 from chainer_jo.engine.choice import choose_backend
 from chainer_jo.errors import Unfinished
@@ -77,7 +77,7 @@ def run(build, folder, *flags):
 
 def test_help_says_the_defaults_of_values_alone(capsys):
     with pytest.raises(SystemExit):
-        flags.parse("What it is for.", ["--help"], InMemory())
+        script_flags.parse("What it is for.", ["--help"], InMemory())
     said = " ".join(capsys.readouterr().out.split())
     assert "(default: results)" in said
     assert not any(f"default: {value})" in said for value in (None, True, False))
@@ -129,14 +129,14 @@ def test_jobs_times_threads_are_never_more_than_the_cores(
     given, preset, jobs, threads, monkeypatch
 ):
     monkeypatch.setattr("chainer_jo.runs.computing_flags.usable_cores", lambda: 4)
-    found = flags.parse("", ["--device", "cpu", *given.split()], InMemory())
+    found = script_flags.parse("", ["--device", "cpu", *given.split()], InMemory())
     assert (found.preset.name, found.jobs, found.threads) == (preset, jobs, threads)
 
 
 @pytest.mark.parametrize(("device", "preset"), [("cpu", "digits"), ("cuda:0", "paper")])
 def test_the_preset_follows_the_device(device, preset, monkeypatch):
     monkeypatch.setattr("chainer_jo.runs.computing_flags._device", lambda name, here: device)
-    assert flags.parse("", [], InMemory()).preset.name == preset
+    assert script_flags.parse("", [], InMemory()).preset.name == preset
 
 
 @pytest.mark.parametrize("share, least, most", [(math.inf, 4, 1000), (1e-9, 2, 2)])
@@ -326,9 +326,7 @@ def test_stopped_after_fresh_the_command_without_it_goes_on(
     """The same command would forget what there is by now."""
     flags = ("--noise-rates", "0", "--trials", "1")
     if end == "kill":
-        monkeypatch.setattr(
-            app.App, "_run_pending", lambda self: signal.raise_signal(signal.SIGTERM)
-        )
+        monkeypatch.setattr(app, "_run", lambda *_: signal.raise_signal(signal.SIGTERM))
         assert run(table1, tmp_path, *flags, "--fresh") == 130
     else:
         assert run(table1, tmp_path, *flags, "--fresh", "--time-budget", "1e-9") == 0

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from tiny import STUDY
 
-from chainer_jo.runs import status
+from chainer_jo.runs import runner
+from chainer_jo.runs.runner import Status
 from chainer_jo.runs.scheduler import Event
-from chainer_jo.runs.status import Status
 
 RESULT = {"best": {"validation": 0.7}, "last": {"validation": 0.65}, "seconds": 10}
 
@@ -19,7 +19,7 @@ def runs(*epochs):
 def test_time_left_by_epochs(monkeypatch, capsys):
     """A short run says how long a long one takes; epochs that were there before took no time."""
     now = [0.0]
-    monkeypatch.setattr(status.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(runner.time, "monotonic", lambda: now[0])
     short, long, begun = runs(10, 30, 20)
     names = {short: "a", long: "b", begun: "c"}
     shown = Status({short: 10, long: 30, begun: 6}, False, names.__getitem__)
@@ -42,7 +42,7 @@ def test_time_left_by_epochs(monkeypatch, capsys):
 def test_time_left_by_epochs_that_are_seen_now_and_then(monkeypatch, capsys):
     """Epochs pass faster than they are looked at, a run is over between two looks."""
     now = [0.0]
-    monkeypatch.setattr(status.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(runner.time, "monotonic", lambda: now[0])
     seen, unseen, last = runs(20, 30, 10)
     names = {seen: "a", unseen: "b", last: "c"}
     shown = Status({seen: 20, unseen: 30, last: 10}, False, names.__getitem__)
@@ -58,7 +58,7 @@ def test_time_left_by_epochs_that_are_seen_now_and_then(monkeypatch, capsys):
 
 def test_a_second_step_that_will_not_run_is_not_left(monkeypatch, capsys):
     now = [0.0]
-    monkeypatch.setattr(status.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(runner.time, "monotonic", lambda: now[0])
     second = STUDY.joint("symmetric", 0.5, 0)
     (baseline,) = runs(10)
     joint = (second.first_step, second)
@@ -72,7 +72,7 @@ def test_a_second_step_that_will_not_run_is_not_left(monkeypatch, capsys):
 
 
 def test_the_moving_line_fits_the_terminal(monkeypatch, capsys):
-    monkeypatch.setattr(status.sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(runner.sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "30")
     (run,) = runs(100)
     Status({run: 100}, True, lambda _: "a name of more than thirty letters").show(Event(run, 1))
@@ -81,7 +81,7 @@ def test_the_moving_line_fits_the_terminal(monkeypatch, capsys):
 
 def test_without_a_terminal_a_line_every_minute(monkeypatch, capsys):
     now = [0.0]
-    monkeypatch.setattr(status.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(runner.time, "monotonic", lambda: now[0])
     (run,) = runs(100)
     shown = Status({run: 100}, True, {run: "a"}.__getitem__)
     for epoch in range(1, 16):

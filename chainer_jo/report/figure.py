@@ -10,7 +10,7 @@ from chainer_jo.report.cells import Cell
 from chainer_jo.report.claims import judged
 from chainer_jo.report.curves import QUANTITIES, Curve, Inset, Series
 from chainer_jo.report.grid import Entry, Grid, Number
-from chainer_jo.report.output import Output, Page, as_csv
+from chainer_jo.report.output import Page, TableOrFigure, as_csv
 from chainer_jo.report.results import OutputResults
 from chainer_jo.report.table import Block
 from chainer_jo.runs.experiment import Experiment
@@ -19,7 +19,7 @@ from chainer_jo.runs.store import RunStore
 
 
 @dataclass(frozen=True)
-class Figure(Output):
+class Figure(TableOrFigure):
     """A figure of the paper, to be drawn from a store.
 
     Parameters
@@ -143,7 +143,7 @@ class Figure(Output):
             "claims": {v["id"]: v["label"] for v in self.verdicts(store)},
         }
 
-    def further(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
+    def extra_files(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
         """The drawing from the epochs there are, and every epoch of every trial as CSV."""
         from chainer_jo.report.plot import plot
 

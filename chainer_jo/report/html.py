@@ -15,7 +15,7 @@ from chainer_jo.report.claims import RULE, one_image
 from chainer_jo.report.grid import prose
 from chainer_jo.report.headline import headline
 from chainer_jo.report.html_claims import claims_html, folded
-from chainer_jo.report.output import Output, Page, write_all
+from chainer_jo.report.output import Output, Page, TableOrFigure, write_all
 from chainer_jo.report.template import policy
 from chainer_jo.report.words import images, of_the_paper
 from chainer_jo.runs.presets import Study
@@ -26,7 +26,7 @@ TITLE = "Joint Optimization Framework for Learning with Noisy Labels"
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Output):
     """Writes ``report.html`` from the tables, figures and verdicts there are; needs no run.
 
     Parameters
@@ -35,9 +35,9 @@ class Report:
     """
 
     study: Study
-    builds: Sequence[Callable[[Study], Output]]
+    builds: Sequence[Callable[[Study], TableOrFigure]]
 
-    name, experiments, missing = "report", (), ""
+    name = "report"
 
     def text(self, store: RunStore, origin: dict) -> str:
         """The contents of the page, in one line."""
@@ -52,16 +52,16 @@ class Report:
         written = self._written(store, origin, folder)
         return write_all(folder / self.name, {".html": _page(self.study, origin, written, figures)})
 
-    def shown(self, folder: Path) -> list[Output]:
+    def repeated(self, folder: Path) -> Sequence[TableOrFigure]:
         """The tables and figures that are in a results folder."""
         outputs = (build(self.study) for build in self.builds)
         return [output for output in outputs if (folder / f"{output.name}.md").exists()]
 
     def _written(self, store: RunStore, origin: dict, folder: Path) -> _Written:
         """The tables, figures and claims in a results folder so far."""
-        shown: dict[str, list[tuple[int, _Part]]] = {"table": [], "figure": []}
-        for output in self.shown(folder):
-            part = _Part(output.name, output.data(store, origin), output.page(store, origin))
+        shown: dict[str, list[tuple[int, _Shown]]] = {"table": [], "figure": []}
+        for output in self.repeated(folder):
+            part = _Shown(output.name, output.data(store, origin), output.page(store, origin))
             shown[output.kind].append((output.number, part))
         tables, figures = ([part for _, part in sorted(s)] for s in shown.values())
         claims, path = "", folder / "claims.json"
@@ -71,7 +71,7 @@ class Report:
         return _Written(tables, figures, claims, len(verdicts), known(folder))
 
 
-class _Part(NamedTuple):
+class _Shown(NamedTuple):
     """A table or figure."""
 
     anchor: str
@@ -80,8 +80,8 @@ class _Part(NamedTuple):
 
 
 class _Written(NamedTuple):
-    tables: list[_Part]
-    figures: list[_Part]
+    tables: list[_Shown]
+    figures: list[_Shown]
     claims: str
     number_of_claims: int
     provenance: dict
@@ -148,12 +148,12 @@ on data set <b>{escape(origin["data"])}</b>, precision {escape(origin["precision
 _NOTHING = "<p>Nothing yet.</p>"
 
 
-def _title(part: _Part) -> str:
+def _title(part: _Shown) -> str:
     badge = "" if part.data["complete"] else ' <span class="badge">unfinished</span>'
     return f"{escape(part.page.name)}: {escape(part.page.caption)}{badge}"
 
 
-def _contents(parts: Sequence[_Part]) -> str:
+def _contents(parts: Sequence[_Shown]) -> str:
     links = "".join(f'<li><a href="#{p.anchor}">{escape(p.page.name)}</a></li>' for p in parts)
     return f'<nav aria-label="Tables"><ol class="short">{links}</ol></nav>\n' * bool(links)
 
@@ -185,7 +185,7 @@ def _result(study: Study, written: _Written) -> str:
     return f'<p class="lead">{prose(lead)}</p>\n<p class="scope">{scope}</p>\n'
 
 
-def _table(part: _Part) -> str:
+def _table(part: _Shown) -> str:
     grids = "\n".join(
         f'<div class="scroll" tabindex="0" role="region" aria-labelledby="{part.anchor}-title">'
         f"{grid.html()}</div>"
@@ -194,7 +194,7 @@ def _table(part: _Part) -> str:
     return f'<article id="{part.anchor}" class="table">{_caption(part)}{grids}</article>\n'
 
 
-def _figure(part: _Part, figures: Path) -> str:
+def _figure(part: _Shown, figures: Path) -> str:
     anchor, page = part.anchor, part.page
     image = figures / f"{anchor}.png"
     if not image.exists():
@@ -208,7 +208,7 @@ def _figure(part: _Part, figures: Path) -> str:
 """
 
 
-def _caption(part: _Part) -> str:
+def _caption(part: _Shown) -> str:
     anchor, data, page = part
     badge = "" if data["complete"] else ' <span class="badge">unfinished</span>'
     notes = "".join(f'<p class="note">{prose(note)}</p>' for note in page.notes)

@@ -15,11 +15,11 @@ from chainer_jo.data.decoding import open_rgb
 from chainer_jo.data.labelled_data import ImageFiles, LabelledData, class_index
 from chainer_jo.report import figure_style as style
 from chainer_jo.report.grid import Grid
-from chainer_jo.report.output import Output, Page, as_csv
+from chainer_jo.report.output import Page, TableOrFigure, as_csv
 from chainer_jo.report.plot import note_under, png_and_pdf
-from chainer_jo.runs.earlier_results import check_results
+from chainer_jo.runs.clothing1m_presets import CLOTHING1M_STANDIN
 from chainer_jo.runs.experiment import Experiment
-from chainer_jo.runs.presets import CLOTHING1M_STANDIN
+from chainer_jo.runs.starting_labels import check_results
 from chainer_jo.runs.store import RunStore
 
 #: Images that a figure shows from either end.
@@ -84,7 +84,7 @@ def drawn_for(names: Sequence[str], origin: dict) -> str:
 
 
 @dataclass(frozen=True)
-class RelabelledFigure(Output):
+class RelabelledFigure(TableOrFigure):
     """Figures 7 and 8: images with the top-2 and bottom-2 probabilities of the class they moved to.
 
     Parameters
@@ -147,7 +147,7 @@ class RelabelledFigure(Output):
             "images": rows,
         }
 
-    def further(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
+    def extra_files(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
         """The drawing, and the images shown as CSV."""
         rows, total = self._rows(store)
         table = [["preset", "data", "end", "key", "before", "after", "probability"]]

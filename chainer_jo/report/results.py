@@ -8,7 +8,7 @@ from chainer_jo.paper.claims.claim import Claim
 from chainer_jo.paper.trials import Trials
 from chainer_jo.report import cells
 from chainer_jo.report.curves import QUANTITIES
-from chainer_jo.report.output import Output
+from chainer_jo.report.output import TableOrFigure
 from chainer_jo.report.words import of_the_paper
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import Study
@@ -22,7 +22,7 @@ class OutputResults:
     """The runs of some tables and figures as `chainer_jo.paper.claims.claim.Results`, which lists
     kinds and keys; of other tables nothing has run."""
 
-    def __init__(self, study: Study, outputs: Sequence[Output], store: RunStore) -> None:
+    def __init__(self, study: Study, outputs: Sequence[TableOrFigure], store: RunStore) -> None:
         self.study = study
         self.outputs = {output.name: output for output in outputs}
         self.store = store

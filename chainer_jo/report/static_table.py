@@ -11,7 +11,7 @@ import numpy as np
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.paper import tables
 from chainer_jo.report.grid import Grid, escape_latex
-from chainer_jo.report.output import Output, Page, as_csv
+from chainer_jo.report.output import Page, TableOrFigure, as_csv
 from chainer_jo.report.words import images
 from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore
@@ -21,7 +21,7 @@ CLASSES = 10
 
 
 @dataclass(frozen=True)
-class StaticTable(Output):
+class StaticTable(TableOrFigure):
     """A header and rows of text and numbers, written in the same formats as `Table`."""
 
     number: int
@@ -50,7 +50,7 @@ class StaticTable(Output):
             "rows": [list(row) for row in self.rows],
         }
 
-    def further(self, store: RunStore, origin: dict) -> dict[str, str]:
+    def extra_files(self, store: RunStore, origin: dict) -> dict[str, str]:
         """The rows as CSV, and LaTeX."""
         latex = self.page(store, origin).latex(escape_latex(self.caption))
         return {".csv": as_csv([self.header, *self.rows]), ".tex": latex}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from chainer_jo.paper.trials import Trials
 from chainer_jo.report.cells import Cell, best_of
 from chainer_jo.report.grid import Grid, Number, escape_latex
-from chainer_jo.report.output import Output, Page, as_csv
+from chainer_jo.report.output import Page, TableOrFigure, as_csv
 from chainer_jo.report.words import of_the_paper
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.store import RunStore
@@ -58,7 +58,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Table(Output):
+class Table(TableOrFigure):
     """A table of the paper, to be filled from a store.
 
     Parameters
@@ -85,7 +85,7 @@ class Table(Output):
         """Every run it needs, each once, in reading order."""
         return list(dict.fromkeys(e for cell in self.cells for e in cell.experiments))
 
-    def has_a_line(self, store: RunStore) -> bool:
+    def is_worth_showing(self, store: RunStore) -> bool:
         """True if a row or column of several cells has all of its numbers; others are quoted."""
         lines = [
             [cell for cell in line if cell.experiments]
@@ -129,7 +129,7 @@ class Table(Output):
             "cells": cells,
         }
 
-    def further(self, store: RunStore, origin: dict) -> dict[str, str]:
+    def extra_files(self, store: RunStore, origin: dict) -> dict[str, str]:
         """One row of CSV per cell, and LaTeX."""
         page = self.page(store, origin)
         words = " ".join([page.caption, *page.notes])
