@@ -8,7 +8,7 @@ import pytest
 from tiny import STUDY
 
 from chainer_jo import files
-from chainer_jo.report import figure_style, plot
+from chainer_jo.report import plot
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
 from chainer_jo.runs.presets import HALF, PAPER, Study
@@ -247,8 +247,8 @@ def test_the_legend_is_read_row_by_row(store, monkeypatch):
 
 
 def test_curves_differ_without_colour():
-    alone = figure_style.line_styles([""] * 7)
+    alone = plot.line_styles([""] * 7)
     assert len({style["marker"] for style in alone}) == 7
-    pair = figure_style.line_styles(["a", "b", "a"])
+    pair = plot.line_styles(["a", "b", "a"])
     assert pair[0]["color"] == pair[2]["color"] != pair[1]["color"]
     assert pair[0]["linestyle"] != pair[2]["linestyle"]

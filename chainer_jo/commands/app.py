@@ -16,7 +16,7 @@ from chainer_jo.command_line import resume_hint, say, start
 from chainer_jo.commands.script_flags import ImageSource, parse
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
-from chainer_jo.engine.choice import choose_backend
+from chainer_jo.engine.backend import choose_backend
 from chainer_jo.errors import UserError
 from chainer_jo.report.dry_run import machines_line, run_lines, script_lines
 from chainer_jo.report.output import Output, trials_by_number

@@ -17,7 +17,7 @@ from chainer_jo.data import clothing1m, clothing1m_standin
 from chainer_jo.data.array_cache import made_once
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.data.source import Source, find
-from chainer_jo.engine.choice import ENGINES
+from chainer_jo.engine.backend import ENGINES
 from chainer_jo.errors import UserError
 from chainer_jo.runs.clothing1m_presets import (
     CLOTHING1M_PRESETS,

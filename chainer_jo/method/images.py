@@ -14,7 +14,8 @@ from chainer import backend
 
 from chainer_jo.data.image_stream import ImageStream
 from chainer_jo.data.labelled_data import ImageFiles, Labelled
-from chainer_jo.engine.cuda import is_on_gpu, kernels
+from chainer_jo.engine.backend import is_on_gpu
+from chainer_jo.engine.cuda import kernels
 from chainer_jo.method import augmentation
 from chainer_jo.method.iterator import Batch, BatchIterator
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from chainer_jo.paper.claims.methods import MEMORISED
 from chainer_jo.paper.printed import Key, PrintedTable
 from chainer_jo.paper.tables import METHODS
-from chainer_jo.report.cells import Cell, noisy_labels_right, score
-from chainer_jo.report.table import Block, Table
+from chainer_jo.report.table import Block, Cell, Table, noisy_labels_right, score
 from chainer_jo.report.words import images
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import Study

@@ -2,8 +2,7 @@
 
 from chainer_jo.paper.printed import PrintedTable
 from chainer_jo.paper.tables import probability_range
-from chainer_jo.report.cells import Cell, Quantity, result
-from chainer_jo.report.table import Block, Table
+from chainer_jo.report.table import Block, Cell, Quantity, Table, result
 from chainer_jo.report.words import images, of_the_paper
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import Study

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from chainer_jo.paper.trials import Trials
-from chainer_jo.report.cells import DIVERGED, FINISHED, state
+from chainer_jo.report.table import DIVERGED, FINISHED, state
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.store import RunStore
 

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from chainer_jo.paper.trials import Trials
-from chainer_jo.report.cells import Cell
 from chainer_jo.report.claims import judged
 from chainer_jo.report.curves import QUANTITIES, Curve, Inset, Series
 from chainer_jo.report.grid import Entry, Grid, Number
 from chainer_jo.report.output import Page, TableOrFigure, as_csv
 from chainer_jo.report.results import OutputResults
-from chainer_jo.report.table import Block
+from chainer_jo.report.table import Block, Cell
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore

@@ -13,10 +13,9 @@ from matplotlib.figure import Figure as Canvas
 from chainer_jo.data.clothing1m_standin import glyph
 from chainer_jo.data.decoding import open_rgb
 from chainer_jo.data.labelled_data import ImageFiles, LabelledData, class_index
-from chainer_jo.report import figure_style as style
 from chainer_jo.report.grid import Grid
 from chainer_jo.report.output import Page, TableOrFigure, as_csv
-from chainer_jo.report.plot import note_under, png_and_pdf
+from chainer_jo.report.plot import INK, RC, note_under, png_and_pdf
 from chainer_jo.runs.clothing1m_presets import CLOTHING1M_STANDIN
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.starting_labels import check_results
@@ -183,7 +182,7 @@ class RelabelledFigure(TableOrFigure):
         return f"Preset {origin['preset']}, data {origin['data']}; {progress}.{key}"
 
     def _draw(self, rows: list[dict], footnote: str) -> dict[str, bytes]:
-        with matplotlib.rc_context(style.RC):
+        with matplotlib.rc_context(RC):
             canvas = Canvas((5.2, 2.6), layout="constrained")
             for column, axes in enumerate(canvas.subplots(1, 2 * IMAGES_PER_END)):
                 axes.set(xticks=[], yticks=[], anchor="N")
@@ -194,6 +193,6 @@ class RelabelledFigure(TableOrFigure):
                     axes.set_xlabel(
                         f"{SURE[row['end']]}\n{self.after}:\n{100 * row['probability']:.1f} %"
                     )
-            canvas.suptitle(f"{self.before} → {self.after}", fontsize=10, color=style.INK)
+            canvas.suptitle(f"{self.before} → {self.after}", fontsize=10, color=INK)
             note_under(canvas, footnote)
             return png_and_pdf(canvas)

@@ -2,8 +2,7 @@
 stay."""
 
 from chainer_jo.paper.printed import SensitivityTable
-from chainer_jo.report.cells import Cell, score
-from chainer_jo.report.table import Block, Table
+from chainer_jo.report.table import Block, Cell, Table, score
 from chainer_jo.report.words import images
 from chainer_jo.runs.presets import Study
 

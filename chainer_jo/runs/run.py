@@ -14,8 +14,7 @@ from chainer.serializers import save_npz
 from chainer_jo import files, seeds
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import ImageFiles, LabelledData
-from chainer_jo.engine.backend import use_backend
-from chainer_jo.engine.choice import choose_backend
+from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.errors import UserError
 from chainer_jo.method import extensions
 from chainer_jo.method.cnn_crf import CNNCRF
@@ -45,7 +44,7 @@ class Settings:
     Parameters
     ----------
     device : "cpu" or "cuda" or "cuda:N".
-    engine : the backend of convolutions; see `chainer_jo.engine.choice.choose_backend`.
+    engine : the backend of convolutions; see `chainer_jo.engine.backend.choose_backend`.
     graph : True to run steps on a GPU as CUDA graphs, where the engine supports it.
     deadline : value of ``time.monotonic()`` after which the run stops, saved; None: never.
     snapshot_seconds : least time between two checkpoints.

@@ -15,8 +15,7 @@ from chainer import serializers
 
 from chainer_jo import files
 from chainer_jo.cores import usable_cores
-from chainer_jo.engine.backend import use_backend
-from chainer_jo.engine.choice import choose_backend
+from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.errors import UserError
 from chainer_jo.method import augmentation
 from chainer_jo.method.objectives import Classifier, JointObjective
