@@ -7,7 +7,7 @@ from chainer_jo.paper.claims.methods import MEMORISED
 from chainer_jo.paper.printed import Key, PrintedTable
 from chainer_jo.paper.tables import METHODS
 from chainer_jo.report.table import Block, Cell, Table, noisy_labels_right, score
-from chainer_jo.report.words import images
+from chainer_jo.report.words import trained_on
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import Study
 
@@ -39,7 +39,7 @@ def comparison_table(study: Study, printed: PrintedTable, noise: str) -> Table:
             rows.append((f"{METHODS[method]}, {which}", list(cells)))
     headers = [f"{100 * rate:g} %" for _ in ACCURACIES for rate in rates]
     groups = [(name, len(rates)) for name in ACCURACIES.values()]
-    caption = f"{printed.caption}; {images(study)}."
+    caption = f"{printed.caption}; {trained_on(study)}."
     block = Block(headers, rows, groups=groups, best="column")
     return Table(printed.number, caption, [block], f"{NOTE} {_premise(study)}".strip())
 

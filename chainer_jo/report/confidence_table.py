@@ -3,7 +3,7 @@
 from chainer_jo.paper.printed import PrintedTable
 from chainer_jo.paper.tables import probability_range
 from chainer_jo.report.table import Block, Cell, Quantity, Table, result
-from chainer_jo.report.words import images, of_the_paper
+from chainer_jo.report.words import of_the_paper, trained_on
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore
@@ -47,5 +47,5 @@ def confidence_table(study: Study, printed: PrintedTable, noise: str, rate: floa
         ]  # fmt: skip
         rows.append((label, cells))
     note = "A dash stands for the accuracy of a range that no label is in."
-    caption = f"{printed.caption}; {images(study)}."
+    caption = f"{printed.caption}; {trained_on(study)}."
     return Table(printed.number, caption, [Block(ranges, rows)], note)

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
-from chainer_jo.report.curves import QUANTITIES, Inset, Series
+from chainer_jo.report.curves import LOG_ENTRIES, Inset, Series
 
 INK = "#222222"
 MUTED = "#6b6b6b"
@@ -91,7 +91,7 @@ MIN_MAGNIFICATION = 1.5
 """Least factor by which a window of their own has to raise curves, to be worth it."""
 NOTE_CHARACTERS = 74
 LETTER, NOTE_ROW = 0.015, 0.05
-"""Width of a note's character, and height of its line, in parts of the axes."""
+"""Width of a note's character, and height of its line, in fractions of the axes."""
 
 
 def plot(
@@ -105,7 +105,7 @@ def plot(
     secondary : series without markers or bands, by the number of the curve that they go with.
     footnote : printed under the axes.
     """
-    curves, marks = figure.curves, figure.marks
+    curves, events = figure.curves, figure.vertical_lines
     with matplotlib.rc_context(RC):
         labels = [
             f"{curve.label} ({series.state})" if series.state else curve.label
@@ -117,13 +117,13 @@ def plot(
         axes = canvas.add_subplot()
         families = [curve.family for curve in curves]
         styles = line_styles(families)
-        focus = min(marks, default=0) if figure.focus_after_mark else 0
+        focus = min(events, default=0) if figure.focus_after_line else 0
         for number, series in enumerate(all_series):
             first_marker = number / len(all_series)
             _draw(axes, series, styles[number], labels[number], first_marker, focus)
         _draw_secondary(axes, secondary, styles)
         axes.set_xlabel("epoch")
-        axes.set_ylabel(QUANTITIES[figure.key].axis)
+        axes.set_ylabel(LOG_ENTRIES[figure.key].axis)
         axes.set_xlim(0, 1.01 * max((curve.length for curve in curves), default=1))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.margins(y=0.1)
@@ -131,7 +131,7 @@ def plot(
             axes.set_ylim(bottom=0)
         elif lower := [t.mean for s in all_series for t in s.by_epoch[focus // 2 :] if focus]:
             axes.set_ylim(bottom=10 * (min(lower) // 10))
-        _mark(axes, marks, figure.study.preset.time_scale if figure.study else 1.0)
+        _draw_vertical_lines(axes, events, figure.study.preset.time_scale if figure.study else 1.0)
         if any(series.trials for series in all_series):
             if figure.inset:
                 _magnify(axes, figure.inset, all_series, secondary, styles)
@@ -160,8 +160,8 @@ def _draw(
 ) -> None:
     """A line through the means, and after epoch ``focus`` a band of one standard deviation, if any.
 
-    Markers are as far apart on every curve; the first is after the part ``first_marker`` of that,
-    so that no curve's markers lie under another's.
+    Markers are as far apart on every curve; the first is after the fraction ``first_marker`` of
+    that, so that no curve's markers lie under another's.
     """
     means = [trials.mean for trials in series.by_epoch]
     epochs = range(1, len(means) + 1)
@@ -178,10 +178,10 @@ def _draw(
         axes.fill_between(n, lower, upper, color=line_style["color"], alpha=0.18, linewidth=0)
 
 
-def _mark(axes: Axes, marks: Mapping[int, str], scale: float) -> None:
+def _draw_vertical_lines(axes: Axes, events: Mapping[int, str], scale: float) -> None:
     """Dotted lines with the events there, and above the axes the paper's epochs."""
     row, rows, end = 0, 0, 0.0
-    for epoch, event in marks.items():
+    for epoch, event in events.items():
         axes.axvline(epoch, color=MUTED, linestyle=":", linewidth=1.1, zorder=1)
         across = axes.get_xaxis_transform()
         row = row + 1 if epoch < end else 0  # below a note that reaches as far as here

@@ -151,8 +151,8 @@ class RelabelledFigure(TableOrFigure):
         rows, total = self._rows(store)
         table = [["preset", "data", "end", "key", "before", "after", "probability"]]
         table += [[origin["preset"], origin["data"], *row.values()] for row in rows]
-        images = self._draw(rows, self._footnote(origin, total))
-        return {**images, ".csv": as_csv(table)}
+        drawing = self._draw(rows, self._footnote(origin, total))
+        return {**drawing, ".csv": as_csv(table)}
 
     def _rows(self, store: RunStore) -> tuple[list[dict], int | None]:
         """The images shown, from left to right, and the number moved; None before the run."""
@@ -171,8 +171,8 @@ class RelabelledFigure(TableOrFigure):
                 "after": self.after,
                 "probability": float(relabelled.probability[i]),
             }
-            for end, part in (("top", top), ("bottom", bottom))
-            for i in part
+            for end, chosen in (("top", top), ("bottom", bottom))
+            for i in chosen
         ], len(moved)
 
     def _footnote(self, origin: dict, total: int | None) -> str:

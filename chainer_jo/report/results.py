@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from chainer_jo.paper.claims.claim import Claim
 from chainer_jo.paper.trials import Trials
 from chainer_jo.report import table
-from chainer_jo.report.curves import QUANTITIES
+from chainer_jo.report.curves import LOG_ENTRIES
 from chainer_jo.report.output import TableOrFigure
 from chainer_jo.report.words import of_the_paper
 from chainer_jo.runs.experiment import Experiment
@@ -59,7 +59,7 @@ class OutputResults:
         name = logged or name
 
         def read(run: Experiment) -> list[float]:
-            return [QUANTITIES[name].factor * epoch[name] for epoch in self.store.log(run)]
+            return [LOG_ENTRIES[name].factor * epoch[name] for epoch in self.store.log(run)]
 
         ended = [(run, end) for run in runs if (end := table.state(self.store, run))]
         return {run.seed: None if end == table.DIVERGED else read(run) for run, end in ended}

@@ -3,7 +3,7 @@ stay."""
 
 from chainer_jo.paper.printed import SensitivityTable
 from chainer_jo.report.table import Block, Cell, Table, score
-from chainer_jo.report.words import images
+from chainer_jo.report.words import trained_on
 from chainer_jo.runs.presets import Study
 
 NAMES = {
@@ -50,4 +50,4 @@ def sensitivity_table(study: Study, printed: SensitivityTable) -> Table:
     scale = study.preset.time_scale
     if "start_epoch" in printed.chosen and scale != 1:
         note += f" Here epochs are the paper's: schedules are {scale:g} times as long."
-    return Table(printed.number, f"{printed.caption}; {images(study)}.", blocks, note)
+    return Table(printed.number, f"{printed.caption}; {trained_on(study)}.", blocks, note)

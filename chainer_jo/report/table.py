@@ -272,17 +272,17 @@ class Table(TableOrFigure):
         """The note below the caption: preset, data, trials, and the meaning of the signs."""
         cells = [cell for cell in self.cells if cell.experiments]
         computed = [cell.trials(store) for cell in cells]
-        parts = [_over_trials(computed)]
+        clauses = [_over_trials(computed)]
         unfinished = any("…" in cell.number(store).state for cell in cells)
         if unfinished and any(ended.done for ended in computed):
-            parts.append("…: still to be run")
+            clauses.append("…: still to be run")
         if of_the_paper(origin["data"]) and any(cell.paper is not None for cell in self.cells):
-            parts.append("[the paper's number]")
+            clauses.append("[the paper's number]")
         best = next((block.best for block in self.blocks if block.best_cells(store)), "")
         if best:
-            parts.append(f"bold: the highest of its {best}")
+            clauses.append(f"bold: the highest of its {best}")
         line = f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}"
-        return f"{line}; {', '.join(parts)}."
+        return f"{line}; {', '.join(clauses)}."
 
 
 def _over_trials(computed: Sequence[Trials]) -> str:

@@ -338,9 +338,9 @@ class Study:
     def folder(self) -> str:
         """Name of the folder for results and figures, which tells data sets and precisions
         apart."""
-        preset, parts = self.preset, [self.preset.name]
+        preset, names = self.preset, [self.preset.name]
         if self.data != preset.reference_data:
-            parts.append(self.data)
+            names.append(self.data)
         if self.precision not in (None, preset.precision):
-            parts.append(self.precision)
-        return "-".join(parts)
+            names.append(self.precision)
+        return "-".join(names)

@@ -184,12 +184,12 @@ class Status:
         due = time.monotonic() >= self._next
         if not self._epochs or not (self._live or due):
             return
-        parts = [
+        clauses = [
             f"{self._short(e)} {epoch}/{e.optimization.epochs}" for e, epoch in self._epochs.items()
         ]
         if left := self._left():
-            parts.append(left)
-        line = f"{self.done}/{self.total} | " + " | ".join(parts)
+            clauses.append(left)
+        line = f"{self.done}/{self.total} | " + " | ".join(clauses)
         if self._live:
             # Cut to one row: only the last row of a longer line would be cleared.
             shown = line[: shutil.get_terminal_size().columns - 1]
