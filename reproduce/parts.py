@@ -5,8 +5,8 @@ The paper says it in words, without numbers; so this is none of its tables.
 
 from chainer_jo.commands import main
 from chainer_jo.paper.claims.parts import NOISES
-from chainer_jo.report.confidence_table import confidence
 from chainer_jo.report.table import Block, Cell, Quantity, Table
+from chainer_jo.report.table_layouts import confidence
 from chainer_jo.report.words import trained_on
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import Study

@@ -31,12 +31,11 @@ from chainer_jo.engine.backend import choose_backend
 from chainer_jo.errors import Unfinished
 from chainer_jo.paper import tables
 from chainer_jo.report.claims import Claims
-from chainer_jo.report.comparison_table import comparison_table
 from chainer_jo.report.html import Report
 from chainer_jo.report.label_curves import label_figure
 from chainer_jo.report.output import trials_by_number
-from chainer_jo.report.sensitivity_table import sensitivity_table, validation
 from chainer_jo.report.table import Block, Cell, Table
+from chainer_jo.report.table_layouts import comparison_table, sensitivity_table, validation
 from chainer_jo.runs import presets, provenance
 from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore

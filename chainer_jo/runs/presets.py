@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
-from chainer_jo.method.resnet50_weights import variant_of
+from chainer_jo.method.resnet50 import variant_of
 from chainer_jo.paper import settings as paper
 from chainer_jo.runs.experiment import Data, Experiment, Network, Noise, Optimization, Relabelling
 

@@ -23,7 +23,7 @@ from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.objectives import Classifier, ForwardCorrection, JointObjective, Objective
 from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.preact_resnet import PreActResNet
-from chainer_jo.method.resnet50_weights import load_resnet50
+from chainer_jo.method.resnet50 import load_resnet50
 from chainer_jo.method.soft_labels import LabelStore
 from chainer_jo.method.task import Task
 from chainer_jo.method.updater import JointUpdater
