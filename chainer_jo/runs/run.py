@@ -122,16 +122,11 @@ class Run:
         self.model = Classifier(network, objective)
         self.model.to_device(self.device)
         first_step = experiment.first_step
-        labels = LabelStore(
-            labels_of(first_step, self.store, task.fingerprint)
-            if first_step
-            else task.train.noisy_labels,
-            task.num_classes,
-            rule=relabelling.rule if relabelling else None,
-            top=relabelling.top if relabelling else None,
-            average=relabelling.average if relabelling else None,
-            xp=self.device.xp,
-        )
+        initial_labels = task.train.noisy_labels
+        if first_step:
+            initial_labels = labels_of(first_step, self.store, task.fingerprint)
+        updates = (relabelling.rule, relabelling.top, relabelling.average) if relabelling else ()
+        labels = LabelStore(initial_labels, task.num_classes, *updates, xp=self.device.xp)
         iterator = BatchIterator(
             len(task.train),
             optimization.batch_size,
@@ -144,14 +139,8 @@ class Run:
         optimizer = FlatMomentumSGD(
             optimization.learning_rate, optimization.momentum, optimization.weight_decay
         )
-        self.task_images = TaskImages(
-            task,
-            network,
-            self.device,
-            optimization.batch_size,
-            optimization.pad,
-            self.settings.workers,
-        )
+        sizes = optimization.batch_size, optimization.pad
+        self.task_images = TaskImages(task, network, self.device, *sizes, self.settings.workers)
         self.train_images = self.task_images.of(task.train, iterator)
         self.updater = JointUpdater(
             iterator,
@@ -325,13 +314,8 @@ def make_network(
     rng: np.random.RandomState,
     weights: str | None = None,
 ) -> chainer.Link:
-    """The untrained network of ``experiment.network``.
-
-    Parameters
-    ----------
-    heads : outputs per class.
-    weights : file of the pretrained weights that the description names.
-    """
+    """The untrained network of ``experiment.network``, with ``heads`` outputs per class;
+    ``weights`` is the file of the pretrained weights that the description names."""
     outputs, description = heads * task.num_classes, experiment.network
     if description.weights:
         if (given := pretrained(weights).weights) != description.weights:
