@@ -125,8 +125,11 @@ class Run:
         initial_labels = task.train.noisy_labels
         if first_step:
             initial_labels = labels_of(first_step, self.store, task.fingerprint)
-        updates = (relabelling.rule, relabelling.top, relabelling.average) if relabelling else ()
-        labels = LabelStore(initial_labels, task.num_classes, *updates, xp=self.device.xp)
+        rule = top = average = None
+        if relabelling:
+            rule, top, average = relabelling.rule, relabelling.top, relabelling.average
+        xp = self.device.xp
+        labels = LabelStore(initial_labels, task.num_classes, rule, top, average, xp)
         iterator = BatchIterator(
             len(task.train),
             optimization.batch_size,
