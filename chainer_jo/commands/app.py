@@ -91,8 +91,7 @@ def main(
 def make_script(flags: argparse.Namespace, builds: Sequence[Build], images: ImageSource) -> Script:
     """The script that the flags ask for. Raises UserError for files and noise rates that do not
     fit."""
-    source = images.find(flags)
-    study = images.study(flags, source)
+    study, load_data = images.study(flags)
     store = RunStore(flags.results / study.folder)
     if not (flags.runs or flags.weights or getattr(flags, "features", None)):
         # To show finished runs with pseudo labels does not take the file of their features.
@@ -113,8 +112,8 @@ def make_script(flags: argparse.Namespace, builds: Sequence[Build], images: Imag
     guess = _seconds_per_epoch(study) if flags.device == "cpu" else None
     here = flags.cluster is None
     runner = Runner(store, experiments, settings, flags.jobs, guess, here)
-    origin = {"preset": study.preset.name, "data": source.name, "precision": flags.precision}
-    return Script(flags, study, source.load, outputs, runner, origin)
+    origin = {"preset": study.preset.name, "data": study.data, "precision": flags.precision}
+    return Script(flags, study, load_data, outputs, runner, origin)
 
 
 def _epochs(output: Output) -> float:

@@ -7,7 +7,7 @@ import argparse
 import functools
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,8 +15,9 @@ from chainer_jo.command_line import Parser, at_least
 from chainer_jo.cores import usable_cores
 from chainer_jo.data import clothing1m, clothing1m_standin
 from chainer_jo.data.array_cache import made_once
+from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
-from chainer_jo.data.source import Source, find
+from chainer_jo.data.source import find
 from chainer_jo.engine.backend import ENGINES
 from chainer_jo.errors import UserError
 from chainer_jo.runs.clothing1m_presets import (
@@ -34,18 +35,10 @@ from chainer_jo.runs.presets import PRESETS, Preset, Study, pretrained
 from chainer_jo.runs.starting_labels import PseudoSource
 
 
-@dataclass(frozen=True)
-class OnDisk:
-    """A `Source` whose images stay on disk."""
-
-    name: str
-    load: Callable[[], LabelledData]
-
-
 class ImageSource(Protocol):
-    """The images of a family of scripts. ``add`` is argparse's ``add_argument``; ``find``,
-    ``study`` and ``settings`` (fields of `chainer_jo.runs.run.Settings`) are given the checked
-    flags. ``check``, ``find`` and ``study`` raise UserError."""
+    """The images of a family of scripts. ``add`` is argparse's ``add_argument``; ``study``, which
+    also gives the loader of the data, and ``settings`` (fields of `chainer_jo.runs.run.Settings`)
+    are given the checked flags. ``check`` and ``study`` raise UserError."""
 
     presets: dict[str, Preset]
     data_help: str
@@ -53,8 +46,9 @@ class ImageSource(Protocol):
 
     def add_flags(self, add: Callable[..., Any]) -> None: ...
     def check(self, flags: argparse.Namespace) -> None: ...
-    def find(self, flags: argparse.Namespace) -> Source | OnDisk: ...
-    def study(self, flags: argparse.Namespace, source: Source | OnDisk) -> Study: ...
+    def study(
+        self, flags: argparse.Namespace
+    ) -> tuple[Study, Callable[[], ImageData | LabelledData]]: ...
     def settings(self, flags: argparse.Namespace) -> dict[str, Any]: ...
 
 
@@ -210,14 +204,12 @@ class InMemory:
             if not 0 <= rate <= 1:
                 raise UserError(f"--noise-rates {rate:g}: expected numbers in [0, 1]")
 
-    def find(self, flags: argparse.Namespace) -> Source:
-        return find(flags.data)
-
-    def study(self, flags: argparse.Namespace, source: Source | OnDisk) -> Study:
+    def study(self, flags: argparse.Namespace) -> tuple[Study, Callable[[], ImageData]]:
+        source = find(flags.data)
         rates = flags.noise_rates and tuple(dict.fromkeys(flags.noise_rates))
         features = self._pseudo(flags).name(source.name)
-        given = _given(flags, source)
-        return Study(flags.preset, **given, noise_rates=rates, features=features)
+        given = _given(flags, source.name)
+        return Study(flags.preset, **given, noise_rates=rates, features=features), source.load
 
     def settings(self, flags: argparse.Namespace) -> dict[str, Any]:
         return {"pseudo": self._pseudo(flags)}
@@ -252,11 +244,23 @@ class Clothing1M:
                 f"--precision {flags.precision}: ResNet-50 is computed in float32, expected fp32"
             )
 
-    def find(self, flags: argparse.Namespace) -> OnDisk:
+    def study(self, flags: argparse.Namespace) -> tuple[Study, Callable[[], LabelledData]]:
+        load = self._loader(flags)
+        data = load()
+        preset = replace(
+            flags.preset,
+            network=flags.preset.network or pretrained(flags.weights),
+            train_images=len(data.train),
+            batch_size=flags.batch_size or flags.preset.batch_size,
+        )
+        given, classes = _given(flags, data.name), flags.classes and tuple(flags.classes)
+        return Clothing1MStudy(preset, **given, load=load, classes=classes), load
+
+    def _loader(self, flags: argparse.Namespace) -> Callable[[], LabelledData]:
         if flags.data == CLOTHING1M_STANDIN:
             name = f"{CLOTHING1M_STANDIN}-{clothing1m_standin.VERSION}"
             folder = made_once(name, clothing1m_standin.write, lambda f: f.resolve(strict=True))
-            return OnDisk(flags.data, functools.partial(_load, folder, flags.data))
+            return functools.partial(_load, folder, flags.data)
         if flags.data is None:
             raise UserError(
                 "--data: expected the folder of Clothing1M, which its authors give out on "
@@ -265,20 +269,7 @@ class Clothing1M:
         folder = Path(os.path.abspath(os.path.expanduser(flags.data)))
         if not folder.is_dir():
             raise UserError(f"--data {flags.data!r}: no such folder, expected Clothing1M's")
-        load = functools.partial(_load, folder)
-        return OnDisk(load().name, load)
-
-    def study(self, flags: argparse.Namespace, source: Source | OnDisk) -> Study:
-        assert isinstance(source, OnDisk)  # as `find` says
-        preset = replace(
-            flags.preset,
-            network=flags.preset.network or pretrained(flags.weights),
-            train_images=len(source.load().train),
-            batch_size=flags.batch_size or flags.preset.batch_size,
-        )
-        classes = flags.classes and tuple(flags.classes)
-        given = _given(flags, source)
-        return Clothing1MStudy(preset, **given, load=source.load, classes=classes)
+        return functools.partial(_load, folder)
 
     def settings(self, flags: argparse.Namespace) -> dict[str, Any]:
         workers = flags.workers
@@ -292,7 +283,9 @@ def _load(folder: Path, name: str | None = None) -> LabelledData:
     return clothing1m.load(folder, name)
 
 
-def _given(flags: argparse.Namespace, source: Source | OnDisk) -> dict[str, Any]:
-    """Fields of every `Study`."""
-    of_flags = {name: getattr(flags, name) for name in ("trials", "seed", "precision")}
-    return {"data": source.name, **of_flags}
+def _given(flags: argparse.Namespace, data: str) -> dict[str, Any]:
+    """Fields of every `Study` on this data set."""
+    return {
+        "data": data,
+        **{name: getattr(flags, name) for name in ("trials", "seed", "precision")},
+    }
