@@ -285,7 +285,4 @@ def _load(folder: Path, name: str | None = None) -> LabelledData:
 
 def _given(flags: argparse.Namespace, data: str) -> dict[str, Any]:
     """Fields of every `Study` on this data set."""
-    return {
-        "data": data,
-        **{name: getattr(flags, name) for name in ("trials", "seed", "precision")},
-    }
+    return {"data": data, "trials": flags.trials, "seed": flags.seed, "precision": flags.precision}
