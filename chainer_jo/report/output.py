@@ -58,12 +58,15 @@ class Output(abc.ABC):
 
     Attributes
     ----------
-    name : of its files, without endings.
     missing : one line if a part cannot be shown because an input is missing; otherwise empty.
     """
 
-    name: str
     missing: str = ""
+
+    @property
+    @abc.abstractmethod
+    def name(self) -> str:
+        """Name of its files, without endings."""
 
     @property
     def experiments(self) -> Sequence[Experiment]:
@@ -112,7 +115,7 @@ class TableOrFigure(Output):
         return (), ""
 
     @property
-    def name(self) -> str:  # type: ignore[override]  # subclasses set a string, too
+    def name(self) -> str:
         return f"{self.kind}{self.number}"
 
     @property
