@@ -22,7 +22,7 @@ from chainer_jo.paper.tables import TABLE1
 from chainer_jo.report import plot
 from chainer_jo.report.clothing1m_outputs import table3
 from chainer_jo.report.headline import headline
-from chainer_jo.runs.clothing1m_presets import CLOTHING1M_DIGITS
+from chainer_jo.runs.clothing1m_presets import CLOTHING1M_DIGITS, Clothing1MStudy
 from chainer_jo.runs.clothing1m_presets import CLOTHING1M_STANDIN as STANDIN
 from chainer_jo.runs.presets import PRESETS, Study
 from chainer_jo.runs.provenance import collect
@@ -190,7 +190,7 @@ def test_table_3_follows_from_the_runs_that_are_committed(tmp_path):
     data = clothing1m.load(tmp_path, STANDIN)
     preset = replace(CLOTHING1M_DIGITS, train_images=len(data.train))
     origin = {key: table[key] for key in ("preset", "data", "precision")}
-    part = table3(Study(preset, STANDIN, load=lambda: data))
+    part = table3(Clothing1MStudy(preset, STANDIN, load=lambda: data))
     for made in part.write(store, origin, tmp_path, tmp_path):
         assert made.read_bytes() == (store.root / made.name).read_bytes(), made.name
 
