@@ -11,8 +11,7 @@ from chainer import training
 from chainer.training.extensions import LogReport, PrintReport
 
 from chainer_jo.data import digits
-from chainer_jo.engine.backend import use_backend
-from chainer_jo.engine.choice import choose_backend
+from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.method import augmentation, extensions, noise
 from chainer_jo.method.images import NetworkInput
 from chainer_jo.method.iterator import BatchIterator

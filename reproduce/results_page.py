@@ -44,14 +44,14 @@ def _section(r: Reference) -> list[str]:
     ]
     tables = [
         f"[{number}]({here}/table{number}.md){_filled(table)}"
-        for number, table in r.parts("table").items()
+        for number, table in r.outputs("table").items()
     ]
-    if parts := r.first_step_parts:
-        tables.append(f"[parts of the first step]({here}/parts.md){_filled(parts)}")
+    if ablations := r.ablations:
+        tables.append(f"[parts of the first step]({here}/parts.md){_filled(ablations)}")
     figures = [
         f"[{number}]({here}/figure{number}.md){_filled(figure)} "
         f"([image]({drawn}/figure{number}.png))"
-        for number, figure in r.parts("figure").items()
+        for number, figure in r.outputs("figure").items()
     ]
     more = [
         f"[{title}]({here}/{file})"

@@ -19,14 +19,11 @@ from float64_functions import conv2d as conv2d64
 from float64_functions import conv2d_gradients, relative_error
 from processes import environment, run
 
-from chainer_jo.engine import choice
-from chainer_jo.engine.backend import Unavailable
-from chainer_jo.engine.batch_norm_relu import batch_norm_relu
-from chainer_jo.engine.choice import _load, _notice_once, choose_backend
-from chainer_jo.engine.conv2d import conv2d
+from chainer_jo.engine import backend as backends
+from chainer_jo.engine.backend import Unavailable, _load, _notice_once, choose_backend
 from chainer_jo.engine.cpu import dnnl, onednn, onednn_plans
 from chainer_jo.engine.cpu.buffers import ALIGNMENT, Buffers
-from chainer_jo.engine.network_ends import spatial_mean
+from chainer_jo.engine.functions import batch_norm_relu, conv2d, spatial_mean
 from chainer_jo.errors import UserError
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.runs.provenance import computing
@@ -35,7 +32,7 @@ from chainer_jo.runs.provenance import computing
 @pytest.fixture
 def fresh_process(monkeypatch):
     """No backend has been loaded so far, and none of the test's own stays."""
-    monkeypatch.setattr(choice, "_load", functools.cache(_load.__wrapped__))
+    monkeypatch.setattr(backends, "_load", functools.cache(_load.__wrapped__))
 
 
 @pytest.fixture
@@ -516,7 +513,7 @@ def test_a_kernel_without_huge_pages_gives_memory_too(monkeypatch):
 FAULTS = """
 import resource, sys
 import numpy as np
-from chainer_jo.engine.choice import choose_backend
+from chainer_jo.engine.backend import choose_backend
 
 choose_backend("cpu", engine=sys.argv[1])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

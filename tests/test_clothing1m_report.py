@@ -15,9 +15,10 @@ from chainer_jo.commands import clothing1m_main as main
 from chainer_jo.data import clothing1m
 from chainer_jo.errors import UserError
 from chainer_jo.paper import tables
-from chainer_jo.report.clothing1m import figure7, table3
-from chainer_jo.runs.presets import CLOTHING1M_DIGITS as DIGITS
-from chainer_jo.runs.presets import CLOTHING1M_PAPER as PAPER
+from chainer_jo.report.clothing1m_outputs import figure7, table3
+from chainer_jo.runs.clothing1m_presets import CLOTHING1M_DIGITS as DIGITS
+from chainer_jo.runs.clothing1m_presets import CLOTHING1M_PAPER as PAPER
+from chainer_jo.runs.clothing1m_presets import Clothing1MStudy
 from chainer_jo.runs.presets import REAL, Network, Study, pretrained
 from chainer_jo.runs.store import RunStore
 
@@ -142,7 +143,7 @@ def ended(store, experiment, data):
 def test_without_the_labels_what_was_drawn_of_them_stays(data, tmp_path):
     """As over committed results, which have runs and pictures but no labels."""
     loaded = clothing1m.load(data)
-    study = Study(DIGITS, "tiny", load=lambda: loaded)
+    study = Clothing1MStudy(DIGITS, "tiny", load=lambda: loaded)
     ended(RunStore(tmp_path), study.first_step(*REAL, 0), loaded)
     drawn, store = figure7(study), RunStore(tmp_path)
     assert drawn.write(store, ORIGIN, tmp_path, tmp_path) == []
@@ -152,7 +153,7 @@ def test_without_the_labels_what_was_drawn_of_them_stays(data, tmp_path):
 def test_top_and_bottom_of_a_pair(data, tmp_path):
     """Labels made up: which four images are shown, in which order."""
     loaded = clothing1m.load(data)
-    study = Study(DIGITS, "tiny", load=lambda: loaded)
+    study = Clothing1MStudy(DIGITS, "tiny", load=lambda: loaded)
     hoodie, shirt = NAMES.index("Hoodie"), NAMES.index("T-shirt")
     members = np.flatnonzero(loaded.train.noisy_labels == hoodie)
     labels = np.eye(len(NAMES), dtype=np.float32)[loaded.train.noisy_labels]
@@ -171,7 +172,7 @@ def test_top_and_bottom_of_a_pair(data, tmp_path):
 
 
 def test_before_the_first_step_has_finished(data, tmp_path):
-    study = Study(DIGITS, "tiny", load=lambda: clothing1m.load(data))
+    study = Clothing1MStudy(DIGITS, "tiny", load=lambda: clothing1m.load(data))
     store = RunStore(tmp_path)
     paths = figure7(study).write(store, ORIGIN, tmp_path, tmp_path)
     assert {path.suffix for path in paths} == {".png", ".pdf", ".csv", ".md", ".json"}

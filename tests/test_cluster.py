@@ -23,7 +23,7 @@ from chainer_jo.data import digits
 from chainer_jo.errors import UserError
 from chainer_jo.method.soft_labels import RULES
 from chainer_jo.paper import tables
-from chainer_jo.report.comparison_table import comparison_table
+from chainer_jo.report.table_layouts import comparison_table
 from chainer_jo.runs import presets, provenance
 from chainer_jo.runs.local_pool import LocalPool
 from chainer_jo.runs.run import Settings

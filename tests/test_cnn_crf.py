@@ -6,8 +6,7 @@ import pytest
 from chainer import gradient_check
 
 from chainer_jo.errors import UserError
-from chainer_jo.method.cnn_crf import CNNCRF
-from chainer_jo.method.crf import CRFLoss, auxiliary_log_posterior, e_step
+from chainer_jo.method.cnn_crf import CNNCRF, CRFLoss, auxiliary_log_posterior, e_step
 
 pytestmark = pytest.mark.usefixtures("arithmetic")
 

@@ -124,17 +124,17 @@ def test_why_no_gpu_is_used_though_there_is_a_driver(tmp_path, module, reason):
     script = """
         import logging
         from chainer_jo import _compat
-        from chainer_jo.commands import flags
-        from chainer_jo.commands.image_sources import InMemory
+        from chainer_jo.commands import script_flags
+        from chainer_jo.commands.script_flags import InMemory
         from chainer_jo.errors import UserError
 
         logging.basicConfig(format="note: %(message)s", stream=sys.stdout)
-        assert flags.parse("", ["--dry-run"], InMemory()).device == "cpu"
+        assert script_flags.parse("", ["--dry-run"], InMemory()).device == "cpu"
         try:
-            flags.parse("", ["--device", "cuda"], InMemory())
+            script_flags.parse("", ["--device", "cuda"], InMemory())
         except UserError as error:
             print(error)
-        assert flags.parse("", ["--device", "cpu"], InMemory()).device == "cpu"
+        assert script_flags.parse("", ["--device", "cpu"], InMemory()).device == "cpu"
     """
     hidden = "import sys" if module else HIDE.replace("numpy.distutils", "cupy")
     printed = run(hidden, DRIVER, script, argument="", path=str(tmp_path))

@@ -26,9 +26,9 @@ from chainer_jo.data import digits
 from chainer_jo.errors import UserError
 from chainer_jo.method.extensions import Paused
 from chainer_jo.runs import provenance, worker
-from chainer_jo.runs.cost import UNKNOWN, Cost
 from chainer_jo.runs.provenance import collect, other_code
 from chainer_jo.runs.run import Run, Settings
+from chainer_jo.runs.runner import UNKNOWN, Cost
 from chainer_jo.runs.scheduler import pending, tidy, with_first_steps
 from chainer_jo.runs.store import RunStore
 

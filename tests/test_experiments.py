@@ -16,8 +16,7 @@ from chainer_jo.method.cnn_crf import CNNCRF, K_END
 from chainer_jo.method.extensions import BestEpoch
 from chainer_jo.runs.experiment import Data, Experiment, Network, Noise, Optimization, Relabelling
 from chainer_jo.runs.presets import DIGITS, HALF, PAPER, PRESETS, Study
-from chainer_jo.runs.run import Run, Settings
-from chainer_jo.runs.run_parts import make_task
+from chainer_jo.runs.run import Run, Settings, make_task
 from chainer_jo.runs.scheduler import pending, with_first_steps
 from chainer_jo.runs.store import RunStore
 

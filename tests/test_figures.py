@@ -47,7 +47,7 @@ def write(figure, store, tmp_path):
 def rows_of(figure, store, monkeypatch):
     """The data behind a figure, whose drawing is made into no files."""
     monkeypatch.setattr(plot, "png_and_pdf", lambda canvas: {})
-    return list(csv.DictReader(figure.further(store, ORIGIN)[".csv"].splitlines()))
+    return list(csv.DictReader(figure.extra_files(store, ORIGIN)[".csv"].splitlines()))
 
 
 def test_means_spread_and_csv(store, runs, monkeypatch):
@@ -161,7 +161,7 @@ def test_figure4_counts_labels_and_names_the_papers_numbers(store):
     assert STUDY.labels(500) == 40
     second_steps = {e for e in figure.experiments if e.first_step}
     assert {e.first_step for e in second_steps} <= set(figure.experiments)
-    printed = {(c.row["rule"], c.column["accuracy"]): c.paper for c in figure.beside.cells}
+    printed = {(c.row["rule"], c.column["accuracy"]): c.paper for c in figure.side_table.cells}
     assert {key: value for key, value in printed.items() if value} == {
         ("soft", "test"): 86.0, ("soft", "recovery"): 86.0,
         ("top500", "test"): 85.7, ("top500", "recovery"): 85.9,
@@ -176,16 +176,18 @@ def test_figure4_counts_labels_and_names_the_papers_numbers(store):
 
 
 def test_what_happens_at_an_epoch_is_marked():
-    assert figure_of(3).marks == dict.fromkeys([STUDY.epochs(200), STUDY.epochs(400)], "lr / 10")
-    assert figure_of(4).marks == {STUDY.epochs(70): "updates start"}
-    assert figure_of(2).marks == {}
+    assert figure_of(3).vertical_lines == dict.fromkeys(
+        [STUDY.epochs(200), STUDY.epochs(400)], "lr / 10"
+    )
+    assert figure_of(4).vertical_lines == {STUDY.epochs(70): "updates start"}
+    assert figure_of(2).vertical_lines == {}
 
 
 def drawn(figure, store, monkeypatch):
     """The axes of a figure, and what is inside and above them."""
     kept = []
     monkeypatch.setattr(plot, "png_and_pdf", lambda canvas: kept.append(canvas) or {})
-    figure.further(store, ORIGIN)
+    figure.extra_files(store, ORIGIN)
     axes, *further = kept[0].axes[0], *kept[0].axes[0].child_axes
     return axes, further
 
@@ -194,7 +196,7 @@ def test_notes_of_epochs_that_are_close_are_below_each_other(store, monkeypatch)
     figure = importlib.import_module("learning_curves").figure(Study(HALF, "cifar10-jpeg"))
     axes, _ = drawn(figure, store, monkeypatch)
     places = {text.get_position()[0]: text.get_position()[1] for text in axes.texts[:3]}
-    assert [*places] == [*figure.marks] == [10, 18, 20]
+    assert [*places] == [*figure.vertical_lines] == [10, 18, 20]
     assert places[10] == places[18] > places[20]
 
 

@@ -7,8 +7,7 @@ from engines import TOLERANCE, backend
 from float64_functions import batch_norm_relu as batch_norm_relu64
 from float64_functions import batch_norm_relu_gradients, relative_error
 
-from chainer_jo.engine.batch_norm_relu import batch_norm_relu
-from chainer_jo.engine.network_ends import as_activation, spatial_mean
+from chainer_jo.engine.functions import as_activation, batch_norm_relu, spatial_mean
 
 EPS = 2e-5
 SHAPES = [(8, 32, 4, 4), (1, 1, 7, 5), (3, 5, 7, 5), (2, 16, 1, 1), (4, 17, 3, 2), (1, 48, 6, 6)]

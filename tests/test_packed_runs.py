@@ -37,7 +37,7 @@ def packed(tmp_path, capsys):
         if experiment.relabelling:
             result["labels_sha256"] = store.save_labels(experiment, LABELS)
         store.save_result(experiment, result)
-    for name in pack.BESIDE:
+    for name in pack.OTHER_FILES:
         (store.root / name).parent.mkdir(exist_ok=True)
         (store.root / name).write_text("{}")
     pack.pack("test", ["--preset", "tiny", "--results", str(tmp_path / "results"),

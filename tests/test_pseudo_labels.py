@@ -15,12 +15,11 @@ from chainer_jo.method.pseudo_labels import (
     pseudo_labels,
     read_features,
 )
-from chainer_jo.method.resnet50 import VARIANTS, ResNet50
-from chainer_jo.method.resnet50_weights import load_resnet50
+from chainer_jo.method.resnet50 import VARIANTS, ResNet50, load_resnet50
 from chainer_jo.runs import resnet50_features
 from chainer_jo.runs.presets import DIGITS, Study
-from chainer_jo.runs.pseudo import PseudoSource
 from chainer_jo.runs.resnet50_features import pool5_features, prepare
+from chainer_jo.runs.starting_labels import PseudoSource
 from chainer_jo.runs.store import RunStore
 
 STAND_IN = Path(__file__).parents[2] / "shared" / "data" / "cifar10-effnetlite0-pca128.npz"

@@ -12,14 +12,15 @@ import pytest
 from processes import ROOT, run
 
 from chainer_jo import files
-from chainer_jo.commands import flags
-from chainer_jo.commands.image_sources import InMemory
+from chainer_jo.commands import script_flags
+from chainer_jo.commands.script_flags import InMemory
 from chainer_jo.data import clothing1m, clothing1m_standin
 from chainer_jo.report import plot
-from chainer_jo.report.clothing1m import table3
+from chainer_jo.report.clothing1m_outputs import table3
 from chainer_jo.report.headline import SHOWN, headline
-from chainer_jo.runs.presets import CLOTHING1M_DIGITS, PRESETS, Study
-from chainer_jo.runs.presets import CLOTHING1M_STANDIN as STANDIN
+from chainer_jo.runs.clothing1m_presets import CLOTHING1M_DIGITS, Clothing1MStudy
+from chainer_jo.runs.clothing1m_presets import CLOTHING1M_STANDIN as STANDIN
+from chainer_jo.runs.presets import PRESETS, Study
 from chainer_jo.runs.provenance import collect
 from chainer_jo.runs.store import RunStore
 
@@ -37,7 +38,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def test_what_scripts_compute_and_what_is_committed_share_no_place():
-    computed = flags.parse("test", ["--device", "cpu"], InMemory())
+    computed = script_flags.parse("test", ["--device", "cpu"], InMemory())
     for folder in (computed.results, computed.figures):
         for preset in PRESETS:
             assert git("check-ignore", f"{folder}/{preset}/table1.md").returncode == 0
@@ -119,7 +120,7 @@ def test_table_3_follows_from_the_runs_that_are_committed(tmp_path):
     data = clothing1m.load(tmp_path, STANDIN)
     preset = replace(CLOTHING1M_DIGITS, train_images=len(data.train))
     origin = {key: table[key] for key in ("preset", "data", "precision")}
-    part = table3(Study(preset, STANDIN, load=lambda: data))
+    part = table3(Clothing1MStudy(preset, STANDIN, load=lambda: data))
     for made in part.write(store, origin, tmp_path, tmp_path):
         assert made.read_bytes() == (store.root / made.name).read_bytes(), made.name
 

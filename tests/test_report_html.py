@@ -12,10 +12,10 @@ from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.paper import tables
 from chainer_jo.paper.claims.claim import NOT_ALL_RUN
-from chainer_jo.report.comparison_table import comparison_table
 from chainer_jo.report.grid import Grid
 from chainer_jo.report.html import Report
 from chainer_jo.report.html_claims import claims_html
+from chainer_jo.report.table_layouts import comparison_table
 from chainer_jo.runs import presets
 from chainer_jo.runs.store import RunStore
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from chainer_jo.errors import UserError
-from chainer_jo.method.resnet50 import ResNet50
-from chainer_jo.method.resnet50_weights import load_resnet50
+from chainer_jo.method.resnet50 import ResNet50, load_resnet50
 
 UNITS = (3, 4, 6, 3)
 WIDTHS = (64, 128, 256, 512)

@@ -21,9 +21,9 @@ from tiny import STUDY
 from chainer_jo.data import digits
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.runs import scheduler, worker
-from chainer_jo.runs.cost import longest_chain, makespan
 from chainer_jo.runs.local_pool import LocalPool
 from chainer_jo.runs.run import Settings
+from chainer_jo.runs.runner import longest_chain, makespan
 from chainer_jo.runs.scheduler import Queue, Scheduler, with_first_steps
 from chainer_jo.runs.store import RunStore
 

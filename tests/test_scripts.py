@@ -23,20 +23,18 @@ from tiny import TINY
 
 from chainer_jo import files
 from chainer_jo.command_line import ending
-from chainer_jo.commands import app, flags, main
-from chainer_jo.commands.image_sources import InMemory
+from chainer_jo.commands import app, main, script_flags
+from chainer_jo.commands.script_flags import InMemory
 from chainer_jo.data import source
-from chainer_jo.engine.choice import choose_backend
+from chainer_jo.engine.backend import choose_backend
 from chainer_jo.errors import Unfinished
 from chainer_jo.paper import tables
-from chainer_jo.report.cells import Cell
 from chainer_jo.report.claims import Claims
-from chainer_jo.report.comparison_table import comparison_table
 from chainer_jo.report.html import Report
 from chainer_jo.report.label_curves import label_figure
 from chainer_jo.report.output import trials_by_number
-from chainer_jo.report.sensitivity_table import sensitivity_table, validation
-from chainer_jo.report.table import Block, Table
+from chainer_jo.report.table import Block, Cell, Table
+from chainer_jo.report.table_layouts import comparison_table, sensitivity_table, validation
 from chainer_jo.runs import presets, provenance
 from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore
@@ -91,6 +89,14 @@ def computed(tiny, tmp_path, capsys):
     return tmp_path
 
 
+def test_help_says_the_defaults_of_values_alone(capsys):
+    with pytest.raises(SystemExit):
+        script_flags.parse("What it is for.", ["--help"], InMemory())
+    said = " ".join(capsys.readouterr().out.split())
+    assert "(default: results)" in said
+    assert not any(f"default: {value})" in said for value in (None, True, False))
+
+
 def test_table_from_nothing_and_again(preset, tmp_path, capsys):
     """In processes of their own, as whoever calls a script has it."""
     assert run(table1, tmp_path, "--noise-rates", "0.5") == 0
@@ -132,14 +138,14 @@ def test_jobs_times_threads_are_never_more_than_the_cores(
     given, preset, jobs, threads, monkeypatch
 ):
     monkeypatch.setattr("chainer_jo.runs.computing_flags.usable_cores", lambda: 4)
-    found = flags.parse("", ["--device", "cpu", *given.split()], InMemory())
+    found = script_flags.parse("", ["--device", "cpu", *given.split()], InMemory())
     assert (found.preset.name, found.jobs, found.threads) == (preset, jobs, threads)
 
 
 @pytest.mark.parametrize(("device", "preset"), [("cpu", "digits"), ("cuda:0", "paper")])
 def test_the_preset_follows_the_device(device, preset, monkeypatch):
     monkeypatch.setattr("chainer_jo.runs.computing_flags._device", lambda name, here: device)
-    assert flags.parse("", [], InMemory()).preset.name == preset
+    assert script_flags.parse("", [], InMemory()).preset.name == preset
 
 
 @pytest.mark.parametrize("share, least, most", [(math.inf, 4, 1000), (1e-9, 2, 2)])

@@ -8,12 +8,12 @@ from tiny import STUDY
 
 from chainer_jo.paper import tables
 from chainer_jo.paper.claims.claim import DOES_NOT_HOLD, HOLDS, NOT_RUN
-from chainer_jo.report.cells import Cell, best_of
 from chainer_jo.report.claims import Claims
-from chainer_jo.report.clothing1m import table3
+from chainer_jo.report.clothing1m_outputs import table3
 from chainer_jo.report.results import OutputResults
-from chainer_jo.report.table import Block
-from chainer_jo.runs.presets import CLOTHING1M_DIGITS, PAPER, REAL, Study
+from chainer_jo.report.table import Block, Cell, best_of
+from chainer_jo.runs.clothing1m_presets import CLOTHING1M_DIGITS
+from chainer_jo.runs.presets import PAPER, REAL, Study
 from chainer_jo.runs.scheduler import with_first_steps
 from chainer_jo.runs.store import RunStore
 
@@ -180,7 +180,7 @@ def test_a_table_says_how_many_trials_it_rests_on(tmp_path):
                     assert "fp32; one trial of 2, …: still to be run," in partly
         shown = ("fp32; one trial of 2,", "mean ± standard deviation over 2 trials,")[trial]
         assert shown in table.text(store, origin)
-        tex = table.further(store, origin)[".tex"]
+        tex = table.extra_files(store, origin)[".tex"]
         assert shown.replace("±", r"$\pm$") in tex.replace("±", r"$\pm$")
     assert "…" not in table.text(store, origin)
     (store.folder(experiment) / "result.json").unlink()

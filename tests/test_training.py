@@ -11,7 +11,7 @@ from chainer import serializers, training
 from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.method import extensions, optimizers
-from chainer_jo.method.extensions import log_report
+from chainer_jo.method.extensions import epoch_end
 from chainer_jo.method.images import NetworkInput
 from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.objectives import Classifier, JointObjective
@@ -393,7 +393,7 @@ def test_updater_and_label_update_against_a_loop_by_hand(tmp_path):
 
 @pytest.mark.parametrize("interval, in_file", [(1000, [1, 1, 1, 1, 5]), (0, [1, 2, 3, 4, 5])])
 def test_log_is_written_now_and_then_and_at_the_end(tmp_path, monkeypatch, interval, in_file):
-    monkeypatch.setattr(log_report, "INTERVAL", interval)
+    monkeypatch.setattr(epoch_end, "INTERVAL", interval)
     optimizer = FlatMomentumSGD(lr=0.1).setup(chainer.links.Linear(1, 1))
     optimizer.update = lambda *args: None
     batches = chainer.iterators.SerialIterator(np.zeros((2, 1), np.float32), 1)

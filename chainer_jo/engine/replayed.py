@@ -16,7 +16,7 @@ import numpy
 from chainer import Variable
 
 from chainer_jo.engine.backend import current_backend
-from chainer_jo.engine.function_nodes import OnceBackward
+from chainer_jo.engine.functions import OnceBackward
 
 
 def replayed(function: Callable[[Any], Variable], link: chainer.Link, x: Any) -> Variable:

@@ -7,8 +7,8 @@ from typing import Any
 import chainer
 import numpy as np
 
-from chainer_jo.engine.backend import current_backend
-from chainer_jo.engine.cuda import is_on_gpu, kernels
+from chainer_jo.engine.backend import current_backend, is_on_gpu
+from chainer_jo.engine.cuda import kernels
 from chainer_jo.errors import UserError
 
 #: Number of elements updated at a time on a CPU, so that all operands stay in a core's cache.

@@ -7,9 +7,7 @@ import chainer.links as L
 import numpy as np
 from chainer import initializers
 
-from chainer_jo.engine.batch_norm_relu import batch_norm_relu
-from chainer_jo.engine.conv2d import conv2d
-from chainer_jo.engine.network_ends import as_activation, linear, spatial_mean
+from chainer_jo.engine.functions import as_activation, batch_norm_relu, conv2d, linear, spatial_mean
 from chainer_jo.engine.replayed import replayed
 from chainer_jo.errors import UserError
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from chainer import backend
 
-from chainer_jo.engine.cuda import is_on_gpu, kernels
+from chainer_jo.engine.backend import is_on_gpu
+from chainer_jo.engine.cuda import kernels
 from chainer_jo.errors import UserError
 
 

@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 from chainer_jo.command_line import Parser, ending, say
-from chainer_jo.engine.backend import use_backend
-from chainer_jo.engine.choice import choose_backend
+from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.read import class_folders, label_table
 from chainer_jo.relabel.read.feature_table import read_arrays, usable

@@ -13,7 +13,7 @@ from chainer_jo.paper.claims import claim as paper
 from chainer_jo.paper.claims.claim import DOES_NOT_HOLD, HOLDS, NOT_RUN, PREMISE, UNDECIDED
 from chainer_jo.paper.claims.decision import Finding
 from chainer_jo.paper.trials import Trials
-from chainer_jo.report.output import Output, write_all
+from chainer_jo.report.output import Output, TableOrFigure, write_all
 from chainer_jo.report.results import OutputResults
 from chainer_jo.report.words import clusters, in_words, slug
 from chainer_jo.runs.presets import Study
@@ -37,7 +37,7 @@ OVERVIEW = {
 
 
 @dataclass(frozen=True)
-class Claims:
+class Claims(Output):
     """Writes ``claims.md`` and ``claims.json`` from whatever runs there are; needs none itself.
     Nothing where the paper claims nothing of such images.
 
@@ -47,9 +47,9 @@ class Claims:
     """
 
     study: Study
-    builds: Sequence[Callable[[Study], Output]]
+    builds: Sequence[Callable[[Study], TableOrFigure]]
 
-    name, experiments, missing = "claims", (), ""
+    name = "claims"
 
     def data(self, store: RunStore, origin: dict) -> list[dict]:
         """Every claim as ``claims.json`` has it."""

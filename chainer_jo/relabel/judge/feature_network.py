@@ -14,7 +14,7 @@ import numpy as np
 from chainer import Variable, initializers
 
 from chainer_jo.engine.backend import DECAY, EPS
-from chainer_jo.engine.function_nodes import OnceBackward
+from chainer_jo.engine.functions import OnceBackward
 from chainer_jo.method.preact_resnet import BatchNormReLU
 
 
