@@ -160,7 +160,8 @@ class Scheduler:
         Raises
         ------
         UserError
-            raised by a run, after the end of those beside it; `Unfinished` if a worker process died.
+            raised by a run, after the end of the runs beside it; `Unfinished` if a worker process
+            died.
         """
         tidy(experiments, self.store)
         queue = Queue(pending(experiments, self.store))

@@ -96,9 +96,9 @@ def _place_on(settings: Settings) -> Iterator[bool]:
         return
     device = device_of(settings.device)
     device.use()
-    with _room(settings.device).place(settings.deadline) as has_place:
-        with sharing.own_stream(device.xp):
-            yield has_place
+    place = _room(settings.device).place(settings.deadline)
+    with place as has_place, sharing.own_stream(device.xp):
+        yield has_place
 
 
 @functools.cache

@@ -54,7 +54,8 @@ class GraphStep:
     def __init__(self, step: Callable[..., None], cupy: Any) -> None:
         self._step = step
         self._cupy = cupy
-        # Outside `sharing.own_stream` a blocking one: it and the default stream wait for each other.
+        # Outside `sharing.own_stream` a blocking one: it and the default stream wait for each
+        # other.
         current = cupy.cuda.get_current_stream()
         self._stream = current if current.ptr else cupy.cuda.Stream()
         self._pool = cupy.cuda.MemoryPool()
