@@ -2,7 +2,8 @@
 # Uses a CUDA machine for so many minutes (30 unless told), results first. In this order:
 #
 #     smoke      one real epoch in every precision, that of the results first, held against a CPU's
-#                (two and a half minutes at most; the next call goes on if that one has not passed)
+#                (two and a half minutes at most; the next call goes on if that one has not passed, and
+#                repeats nothing that has passed with this code on this kind of GPU)
 #     results    pending runs of the paper preset, the cheapest and most telling first, in the
 #                precision asked for or the best one that passed; they stop between two epochs
 #     benchmark  a training step of every engine, group by group
@@ -27,7 +28,8 @@
 #     OUT        where everything goes                                (gpu-session/out)
 #     PACK       seconds before they are written again                (30)
 #     RESERVE    seconds of MINUTES that are kept for packing         (40)
-#     TESTS      the files of the tests            (tests/test_gpu.py tests/test_compat.py)
+#     TESTS      the files of the tests    (tests/test_gpu.py tests/test_gpu_runs.py
+#                tests/test_compat.py)
 #     CHAINER_JO_COMMIT   what results name as their commit where there is no git
 set -euo pipefail
 
@@ -79,6 +81,8 @@ trap finish EXIT
 export PYTHONUNBUFFERED=1 PYTHONFAULTHANDLER=1
 # CUB takes longer to compile for the two sums of an epoch's report than all other kernels together.
 export CUPY_ACCELERATORS=
+# Compiled kernels go along with what is packed: a later call does not compile them again.
+export CUPY_CACHE_DIR=${CUPY_CACHE_DIR:-$PWD/$work/kernels}
 # Without an installation: scripts find the package here.
 export PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH}
 if [[ -n ${WHEELS:-} ]]; then
@@ -167,7 +171,7 @@ benchmark() { # seconds
 
 tests() { # seconds
     # shellcheck disable=SC2086  # several paths
-    CHAINER_JO_NEEDS_GPU=1 run tests "$1" "$python" -m pytest -m gpu -rs -q ${TESTS:-tests/test_gpu.py tests/test_compat.py} || true
+    CHAINER_JO_NEEDS_GPU=1 run tests "$1" "$python" -m pytest -m gpu -rs -q ${TESTS:-tests/test_gpu.py tests/test_gpu_runs.py tests/test_compat.py} || true
 }
 
 for i in "${!steps[@]}"; do

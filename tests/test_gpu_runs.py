@@ -9,7 +9,7 @@ import chainer
 import numpy as np
 import pytest
 import turns
-from test_gpu import cupy, pytestmark  # noqa: F401
+from test_gpu import OBSTACLE, cupy
 from tiny import STUDY
 
 from chainer_jo.data import digits
@@ -26,6 +26,8 @@ from chainer_jo.method.updater import JointUpdater
 from chainer_jo.runs import worker
 from chainer_jo.runs.run import Settings
 from chainer_jo.runs.store import RunStore
+
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(OBSTACLE), reason=OBSTACLE)]
 
 SETTINGS = Settings("cuda", snapshot_seconds=0)
 DATA = pickle.dumps(digits.load)
