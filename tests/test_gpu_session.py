@@ -274,8 +274,8 @@ def test_what_there_is_no_room_for_is_left_out_by_kind(tmp_path, monkeypatch):
         path.write_text("{}")
     monkeypatch.setattr(gpu_state, "PART", 9000)
     assert [p.name for p in gpu_state.pack(root, back, 40_000)] == ["snapshot_iter_30"]
-    left_out = ["snapshot_iter_30", "model.npz", "step.cubin"]
-    assert [p.name for p in gpu_state.pack(root, back, 20_000)] == left_out
+    left_out = ["labels.npz", "snapshot_iter_30", "model.npz", "step.cubin"]
+    assert [p.name for p in gpu_state.pack(root, back, 16_200)] == left_out
     assert gpu_state.pack(root, back, 1 << 20) == []
     assert max(p.stat().st_size for p in back.iterdir()) <= 9000 and len(list(back.iterdir())) > 5
     assert gpu_state.unpack(tmp_path / "there", back) == 5
