@@ -21,6 +21,7 @@
 #     STEPS      which of the above                                   (smoke results benchmark tests)
 #     SMOKE      seconds that the smoke test has at most              (150)
 #     RUNS       scripts and their flags, one a line                  (below)
+#     JOBS       runs at a time                                       (the scripts' default)
 #     BENCHMARK  more flags for benchmarks/train_step.py
 #     WHEELS     a folder of wheels to install first, into a place of their own, for a machine
 #                without network: chainer and nvidia-cudnn-frontend, say
@@ -46,13 +47,22 @@ python=${PYTHON:-python3}
 data=${DATA:-cifar10}
 precision=${PRECISION:-mixed}
 runs=${RUNS:-"
-reproduce/table1.py --noise-rates 0.5 0.7 --trials 1
-reproduce/table2.py --noise-rates 0.4 --trials 1
+reproduce/table1.py --trials 1 --noise-rates 0
+reproduce/table1.py --trials 1 --noise-rates 0.7
+reproduce/table1.py --trials 1 --noise-rates 0.3
+reproduce/table1.py --trials 1 --noise-rates 0.9
+reproduce/table1.py --trials 1 --noise-rates 0.1
+reproduce/table2.py --trials 1 --noise-rates 0.4
+reproduce/table2.py --trials 1 --noise-rates 0.2
+reproduce/table2.py --trials 1 --noise-rates 0.3
+reproduce/table2.py --trials 1 --noise-rates 0.1
+reproduce/table2.py --trials 1 --noise-rates 0.5
 reproduce/figure2.py --trials 1
-reproduce/table1.py --noise-rates 0.5 0.7
-reproduce/table2.py --noise-rates 0.4
-reproduce/table1.py
+reproduce/table13.py --trials 1
+reproduce/table1.py --trials 2
+reproduce/table2.py --trials 2
 reproduce/all.py"}
+jobs=${JOBS:+--jobs $JOBS}
 work=gpu-session
 out=${OUT:-$work/out}
 mkdir -p "$work" "$out"
@@ -152,7 +162,7 @@ results() { # seconds
         ((budget > 5)) || return 0
         # shellcheck disable=SC2086  # flags are words
         run "$(basename "$script" .py)" "$seconds" "$python" "$script" --preset paper \
-            --device cuda --data "$data" $flags \
+            --device cuda --data "$data" $flags $jobs \
             --time-budget "$(awk "BEGIN { print $budget / 60 }")" "$@" || true
     }
     local line

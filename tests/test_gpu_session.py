@@ -3,15 +3,19 @@ takes up. The whole of it runs in test_gpu.py."""
 
 import json
 import os
+import pickle
 import shutil
 import sys
 from pathlib import Path
 
+import carry_cifar10
 import gpu_smoke
 import gpu_state
+import numpy as np
 import pytest
 from processes import ROOT, run
 
+from chainer_jo.data import cifar10
 from chainer_jo.errors import UserError
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.runs.presets import PAPER
@@ -223,6 +227,26 @@ def test_a_snapshot_of_the_papers_first_step_comes_back(tmp_path, monkeypatch, c
     # 64 MiB go with a call: this, CIFAR-10 as JPEG, two wheels and the project without its results.
     assert sum(sizes) + (27 << 20) <= 64 << 20
     assert gpu_state.unpack(tmp_path / "there", tmp_path / "back") == 1
+
+
+def test_cifar10_comes_in_three_parts_and_is_whole_again(tmp_path):
+    rng, official, carried = np.random.default_rng(0), tmp_path / "official", tmp_path / "images"
+    official.mkdir()
+    names = [f"class {i}" for i in range(10)]
+    (official / "batches.meta").write_bytes(pickle.dumps({"label_names": names}))
+    for name in carry_cifar10.BATCHES:
+        pixels, labels = rng.integers(256, size=(4, 3072), dtype=np.uint8), rng.integers(10, size=4)
+        batch = {"data": pixels, "labels": labels.tolist()}
+        (official / name).write_bytes(pickle.dumps(batch))
+    carry_cifar10.main(["pack", str(official), str(carried)])
+    parts = sorted(path for path in tmp_path.iterdir() if path.name.startswith("images."))
+    assert [len(list(path.iterdir())) for path in parts] == [4, 4, 4]
+    carry_cifar10.main(["unpack", str(carried), str(tmp_path / "there")])
+    ours, theirs = cifar10.load_folder(tmp_path / "there"), cifar10.load_folder(official)
+    assert ours.fingerprint() == theirs.fingerprint() and ours.name == theirs.name
+    shutil.rmtree(parts[1])
+    with pytest.raises(SystemExit):
+        carry_cifar10.main(["unpack", str(carried), str(tmp_path / "there")])
 
 
 def test_labels_are_packed_before_snapshots_and_the_newest_of_these(tmp_path):
