@@ -194,7 +194,8 @@ class Scheduler:
                 experiment = running.pop(future)
                 error = future.exception()
                 if error is None:
-                    self._settle(experiment, *future.result(), queue)
+                    state, result = future.result()
+                    self._settle(experiment, state, result, queue)
                 elif isinstance(error, BrokenExecutor) or not isinstance(error, Exception):
                     raise error
                 else:
