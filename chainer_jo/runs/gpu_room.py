@@ -38,11 +38,8 @@ class Room:
         with self._changed:
             if self._measured and self._runs >= self._fitting and not self._said:
                 self._said = True
-                _logger.warning(
-                    "%s: memory for %d runs at a time; further runs wait",
-                    self._device,
-                    self._fitting,
-                )
+                room = f"{self._device}: memory for {self._fitting} runs at a time"
+                _logger.warning("%s; further runs wait", room)
             left = None if deadline is None else deadline - time.monotonic()
             has_place = self._changed.wait_for(lambda: self._runs < self._fitting, left)
             if has_place:
