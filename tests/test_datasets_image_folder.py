@@ -218,6 +218,26 @@ def refuse(path, message, cache):
     assert not cache.exists() or not [p for p in cache.iterdir() if p.suffix != ".lock"]
 
 
+@pytest.fixture
+def cores(monkeypatch):
+    """Two other processes decode, and this one nothing."""
+    monkeypatch.setattr(image_folder, "PER_PROCESS", 2)
+    monkeypatch.setattr(image_folder, "CHUNK", 1)
+    monkeypatch.setattr(image_folder, "usable_cores", lambda: 2)
+    monkeypatch.setattr(image_folder, "_decode", None)
+
+
+@pytest.mark.usefixtures("cores")
+def test_many_images_are_decoded_by_all_cores(folder):
+    check(load(folder))
+
+
+@pytest.mark.usefixtures("cores")
+def test_an_image_that_another_process_cannot_decode_is_named(folder, cache):
+    (folder / "train" / "10" / "2.png").write_bytes(b"no image")
+    refuse(folder, "image 'train/10/2.png' in .*: content of another kind", cache)
+
+
 def cut(path):
     path.write_bytes(path.read_bytes()[:80])
 

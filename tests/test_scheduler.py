@@ -8,6 +8,7 @@ import pickle
 import re
 import signal
 import sys
+import threading
 import time
 from concurrent.futures import Future
 from contextlib import ExitStack
@@ -217,3 +218,23 @@ def test_workers_do_not_repeat_what_is_noted_of_the_data(monkeypatch, caplog):
     monkeypatch.setattr(worker, "loaded", {})
     assert worker.loaded_by(pickle.dumps(noted)) == "images" and not caplog.messages
     assert noted() == "images" and caplog.messages == ["1 left out"]
+
+
+def test_a_run_that_fails_ends_no_other_and_none_begins_after_it(tmp_path, caplog):
+    runs, beside = [of(1, seed) for seed in range(3)], Future()
+
+    def run(experiment):
+        if experiment == runs[0]:
+            return beside
+        failed = Future()
+        failed.set_exception(UserError("this one alone"))
+        threading.Timer(0.3, beside.set_result, [("finished", {})]).start()
+        return failed
+
+    pool, events = Instant(run), []
+    pool.places = 2
+    with pytest.raises(UserError, match="this one alone"):
+        Scheduler(RunStore(tmp_path), pool, events.append).work(runs)
+    assert pool.handed_out == runs[:2]
+    assert [(event.experiment, event.state) for event in events] == [(runs[0], "finished")]
+    assert caplog.messages == ["this one alone; runs beside it that go on: 1"]
