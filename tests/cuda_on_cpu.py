@@ -183,7 +183,10 @@ class RawModule:
         parameters = self._signatures[name]
         driver = getattr(self._library, f"run_{name}")
 
-        def launch(grid: tuple[int], block: tuple[int], arguments: tuple) -> None:
+        def launch(
+            grid: tuple[int], block: tuple[int], arguments: tuple, shared_mem: int = 0
+        ) -> None:
+            assert not shared_mem
             cells = [cell(a, *p) for a, p in zip(arguments, parameters, strict=True)]
             addresses = (ctypes.c_void_p * len(cells))(*(c.ctypes.data for c in cells))
             driver(grid[0], block[0], addresses)
@@ -223,6 +226,7 @@ def cupy(folder: Path) -> SimpleNamespace:
 
     return SimpleNamespace(
         empty=empty,
+        zeros=lambda shape, dtype: array(np.zeros(shape, dtype)),
         ascontiguousarray=np.ascontiguousarray,
         RawModule=lambda code: RawModule(code, folder),
     )

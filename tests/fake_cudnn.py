@@ -49,13 +49,14 @@ class Library(SimpleNamespace):
     """What ``import cudnn`` gives; ``graphs`` are those made so far.
 
     ``unsupported`` is a set of node names: a graph that has all of them has no engine. Every other
-    one has the plans ``offers``. What these take is on a clock of the library's own.
+    one has the plans ``offers``, or those ``offers_with`` a node of its. What these take is on a
+    clock of the library's own.
     """
 
     def __init__(self, *unsupported: set[str]) -> None:
         super().__init__(
             data_type=data_type, heur_mode=heur_mode, numerical_note=numerical_note,
-            offers=[Offer("eng1_k2=5")], clock=0.0, built=[],
+            offers=[Offer("eng1_k2=5")], offers_with={}, clock=0.0, built=[],
             cudnnGraphNotSupportedError=cudnnGraphNotSupportedError,
             graphs=[], streams=[], destroyed=[], unsupported=unsupported,
         )  # fmt: skip
@@ -161,6 +162,12 @@ class Graph:
     def add(self, a, b):
         return self._node("add", lambda v: v(a) + v(b))
 
+    def mul(self, a, b):
+        return self._node("mul", lambda v: v(a) * v(b))
+
+    def identity(self, input):
+        return self._node("identity", lambda v: v(input))
+
     def relu(self, input):
         return self._node("relu", lambda v: np.maximum(v(input), 0))
 
@@ -237,6 +244,8 @@ class Graph:
         self._step("check_support")
         if any(nodes <= set(self.nodes) for nodes in self.library.unsupported):
             raise cudnnGraphNotSupportedError("no engine")
+        for node in self.library.offers_with.keys() & set(self.nodes):
+            self.offers = list(self.library.offers_with[node])
 
     def get_execution_plan_count(self):
         return len(self.offers)

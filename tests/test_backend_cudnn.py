@@ -17,7 +17,7 @@ from processes import ROOT
 
 from chainer_jo import files
 from chainer_jo.engine.backend import DECAY, EPS
-from chainer_jo.engine.cuda.cudnn import FUSED, FUSIONS, CuDNN
+from chainer_jo.engine.cuda.cudnn import FUSED, FUSIONS, MIN_CHANNELS, CuDNN
 from chainer_jo.engine.cuda.cudnn_choices import Choices
 from chainer_jo.engine.cuda.cudnn_kernels import SOURCES
 from chainer_jo.engine.cuda.cudnn_planner import Plan
@@ -58,6 +58,11 @@ class NumpyKernels:
         return np.maximum(z, 0).astype(x.dtype)
 
     @staticmethod
+    def scale_and_shift(gamma, beta, mean, var, eps):
+        scale = gamma / np.sqrt(var + np.float32(eps))
+        return scale, beta - mean * scale
+
+    @staticmethod
     def occupy(x, passes):
         for _ in range(min(passes, 50)):  # it has converged by then
             x = np.float32(0.5) * x + np.float32(1)
@@ -68,9 +73,13 @@ class NumpyKernels:
         return a @ b
 
     @staticmethod
-    def arrange(weights, dtype):
-        return [np.ascontiguousarray(w.transpose(0, 2, 3, 1), dtype).transpose(0, 3, 1, 2)
-                for w in weights]  # fmt: skip
+    def arrange(weights, dtype, min_channels):
+        copies = []
+        for w in weights:
+            o, c, kh, kw = w.shape
+            copies.append(np.zeros((o, kh, kw, max(c, min_channels)), dtype).transpose(0, 3, 1, 2))
+            copies[-1][:, :c] = w
+        return copies
 
     @staticmethod
     def move_averages(layers):
@@ -87,7 +96,7 @@ def variance(inverse):
 
 
 def make(precision="fp32", fused=ALL, unsupported=()):
-    library = Library(*unsupported)
+    library = Library(*unsupported, {"identity"})
     choices = Choices("GPU, cuDNN 9.20.0")
     arrays = HostArrays(lambda: library.clock)
     backend = CuDNN(library, "handle", precision, arrays, NumpyKernels(), choices)
@@ -205,6 +214,7 @@ def test_what_an_h200_takes_for_the_graphs_of_a_step_is_as_the_docs_say(monkeypa
         compute(plan, *arguments)
 
     monkeypatch.setattr(Plan, "run", run)
+    monkeypatch.setitem(MIN_CHANNELS, "mixed", 1)  # as it was then
     backend, _ = make("mixed", None)
     network = PreActResNet(3, 10, PAPER.network.units, PAPER.network.widths, np.random)
     x = draw(np.random.default_rng(1), 2, 3, 32, 32)
@@ -284,12 +294,15 @@ def test_each_operation_is_fused_by_itself(rng, precision, fusion):
     backend.conv2d_grad_input(gy, W, x.shape, 1, 1, x)
     y, _, _, saved = backend.batch_norm_relu_train(x, gamma, gamma)
     backend.batch_norm_relu_grad(x, y, gamma, gy, saved, None)
+    backend.conv2d_batch_norm_relu_test(x, W, gamma, gamma, 1, 1, gamma, gamma)
     ran = [set(graph.nodes) for graph in library.graphs if graph.runs]
     together = {"conv2d": {"conv_fprop", "add"}, "conv2d_grad_input": {"conv_dgrad", "add"},
                 "batch_norm_relu": {"batchnorm", "relu"},
-                "batch_norm_relu_grad": {"relu_backward", "batchnorm_backward"}}  # fmt: skip
+                "batch_norm_relu_grad": {"batchnorm_inference", "relu_backward",
+                                         "batchnorm_backward"},
+                "conv2d_batch_norm_relu_test": {"conv_fprop", "mul", "add", "relu"}}  # fmt: skip
     for name, nodes in together.items():
-        assert any(nodes <= graph for graph in ran) == (name in fused), name
+        assert (nodes in ran) == (name in fused), name
 
 
 def test_graphs_are_planned_once_per_shape(rng):
@@ -299,16 +312,16 @@ def test_graphs_are_planned_once_per_shape(rng):
         backend.conv2d(x, W, 1, 1, None)
         backend.conv2d(x, W, 1, 1, draw(rng, 2, 4, 6, 6))
         backend.batch_norm_relu_train(x, *np.ones((2, 3), np.float32))
-    assert [graph.runs for graph in library.graphs] == [3, 3, 3]
+    assert [graph.runs for graph in library.graphs] == [3, 0, 3, 3]  # 0: with an identity node
     backend.conv2d(x[:1], W, 1, 1, None)
-    assert len(library.graphs) == 4
+    assert len(library.graphs) == 6
 
 
 def test_what_has_no_engine_is_not_tried_again(rng):
     backend, library = make(unsupported=({"add"},))
     for _ in range(3):
         backend.conv2d(draw(rng, 2, 3, 6, 6), draw(rng, 4, 3, 3, 3), 1, 1, draw(rng, 2, 4, 6, 6))
-    assert [graph.runs for graph in library.graphs] == [0, 3]
+    assert [graph.runs for graph in library.graphs] == [0, 3, 0]
 
 
 @pytest.mark.parametrize(("precision", "refused", "taken"), [
@@ -319,9 +332,9 @@ def test_what_has_no_engine_is_not_tried_again(rng):
 def test_engines_that_a_precision_refuses(rng, precision, refused, taken):
     backend, library = make(precision)
     backend.conv2d(backend.as_activation(draw(rng, 2, 3, 6, 6)), draw(rng, 4, 3, 3, 3), 1, 1, None)
-    (graph,) = library.graphs
-    assert refused <= set(graph.refused) and not taken & set(graph.refused)
-    assert graph.io_data_type is (data_type.HALF if precision == "mixed" else data_type.FLOAT)
+    for graph in library.graphs:
+        assert refused <= set(graph.refused) and not taken & set(graph.refused)
+        assert graph.io_data_type is (data_type.HALF if precision == "mixed" else data_type.FLOAT)
 
 
 def test_work_follows_cupys_stream_and_pool(rng):
@@ -411,13 +424,84 @@ def test_kernels(rng, tmp_path, name, dtype):
     var = draw(rng, 3) ** 2
     arguments = {"add": (x, y), "relu": (x,), "relu_grad": (x, y),
                  "fixed_batch_norm_relu": (x, *vectors, var, 2e-5),
+                 "scale_and_shift": (*vectors, var, 2e-5),
                  "occupy": (vectors[0], 9)}[name]  # fmt: skip
-    result, expected = kernel(*arguments), twin(*arguments)
-    assert result.dtype == expected.dtype
-    assert relative_error(result, expected) < (1e-3 if dtype != np.float32 else 1e-6)
+    results, expected = kernel(*arguments), twin(*arguments)
+    if not isinstance(results, tuple):
+        results, expected = (results,), (expected,)
+    for ours, theirs in zip(results, expected, strict=True):
+        assert ours.dtype == theirs.dtype
+        assert relative_error(ours, theirs) < (1e-3 if dtype != np.float32 else 1e-6)
 
 
 @needs_compiler
 def test_relu_keeps_nan(tmp_path):
     kernel = elementwise(tmp_path, *SOURCES["relu"], np.dtype(np.float32))
     assert np.isnan(kernel(np.array([np.nan], np.float32)))
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_three_channels_are_eight_with_zeros_in_mixed_precision(rng, whole):
+    """The image is copied once; what lies beyond its channels never counts."""
+    backend, library = make("mixed")
+    x, W = backend.as_activation(draw(rng, 2, 3, 6, 6)), draw(rng, 4, 3, 3, 3)
+    assert x.shape == (2, 3, 6, 6) and x.base.shape[-1] == 8 and not x.base[..., 3:].any()
+    assert np.shares_memory(backend.as_activation(x), x)
+    gy, placeholder = backend.as_activation(draw(rng, 2, 4, 6, 6)), np.full_like(W, np.nan)
+    with backend.step([(W, placeholder)]) if whole else nullcontext():
+        y = backend.conv2d(x, W, 1, 1, None)
+        raw = backend.conv2d_grad_weight(x, gy, W.shape, 1, 1)
+        gx = backend.conv2d_grad_input(gy, W, x.shape, 1, 1, None)
+    as_used = W.astype(np.float16).astype(np.float32)
+    gx64, gW64 = conv2d_gradients(x, as_used, gy, 1, 1)
+    for ours, expected in (y, conv2d64(x, as_used, 1, 1)), (raw, gW64), (gx, gx64):
+        assert ours.shape == expected.shape and relative_error(ours, expected) < 2e-3
+    by_image = [g.tensors[0] for g in library.graphs if g.runs and "conv_dgrad" not in g.nodes]
+    assert [tensor.dim[1] for tensor in by_image] == [8, 8]
+
+
+def test_channels_of_another_activation_are_copied_where_it_is_not_aligned(rng):
+    backend, _ = make("mixed")
+    whole, W = backend.as_activation(draw(rng, 2, 8, 5, 5)), draw(rng, 4, 3, 1, 1)
+    for first in (0, 5):  # at 5, eight channels would end beyond the array
+        part = whole[:, first : first + 3]
+        expected = conv2d64(part, W.astype(np.float16), 1, 0)
+        assert relative_error(backend.conv2d(part, W, 1, 0, None), expected) < 2e-3
+
+
+@pytest.mark.parametrize("precision", TOLERANCE)
+@pytest.mark.parametrize(("x_shape", "W_shape", "stride", "pad"), CONVOLUTIONS)
+def test_batch_norm_in_evaluation_is_folded_into_the_convolution(
+    rng, ways, precision, x_shape, W_shape, stride, pad
+):
+    backend, library = make(precision, **ways)
+    x, W = backend.as_activation(draw(rng, *x_shape)), draw(rng, *W_shape)
+    gamma, beta, mean = (draw(rng, W_shape[0]) for _ in range(3))
+    var = draw(rng, W_shape[0]) ** 2 + np.float32(0.01)
+    statistics = gamma, beta, mean, var
+    y = backend.conv2d_batch_norm_relu_test(x, W, gamma, beta, stride, pad, mean, var)
+    folded = any(graph.runs for graph in library.graphs if "mul" in graph.nodes)
+    assert folded == ("conv2d_batch_norm_relu_test" in ways["fused"] and not ways["unsupported"])
+    unfolded = backend.batch_norm_relu_test(backend.conv2d(x, W, stride, pad, None), *statistics)
+    as_used = backend.to_float32(backend.as_activation(W))
+    gamma, beta, mean, var = (v.astype(np.float64)[:, None, None] for v in statistics)
+    z = gamma * (conv2d64(x, as_used, stride, pad) - mean) / np.sqrt(var + EPS) + beta
+    for ours in (y, unfolded):
+        assert relative_error(ours, np.maximum(z, 0)) < 2 * TOLERANCE[precision]
+        assert ours.dtype == x.dtype and is_channels_last(ours)
+
+
+def test_a_networks_evaluation_is_folded_where_nothing_else_reads_the_convolution():
+    backend, library = make("mixed")
+    network = PreActResNet(3, 10, (2, 2), (8, 16), np.random.RandomState(0))
+    x = draw(np.random.default_rng(1), 4, 3, 8, 8)
+    with chainer.using_config("jo_backend", backend), chainer.no_backprop_mode():
+        network(x)
+        trained = sum(graph.runs for graph in library.graphs if "mul" in graph.nodes)
+        with chainer.using_config("train", False):
+            folded = network(x).array
+            backend.fused -= {"conv2d_batch_norm_relu_test"}
+            unfolded = network(x).array
+    runs = sum(graph.runs for graph in library.graphs if "mul" in graph.nodes)
+    assert (trained, runs) == (0, 4), "one for each of the units"
+    assert 0 < relative_error(folded, unfolded) < 2e-3

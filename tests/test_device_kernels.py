@@ -81,11 +81,15 @@ def channels_last(a):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 @pytest.mark.parametrize("shape", [(5, 4, 3, 3), (7, 1, 3, 3), (8, 6, 1, 1), (1, 3, 5, 1)])
-def test_gather_takes_what_cudnn_writes(rng, shape, dtype):
-    """Gradients with channels-last memory, among others; float16 down to its smallest numbers."""
+@pytest.mark.parametrize("wide", [0, 8])
+def test_gather_takes_what_cudnn_writes(rng, shape, dtype, wide):
+    """Gradients with channels-last memory, or the first channels of eight, among others; float16
+    down to its smallest numbers."""
     arrays = [array(rng.standard_normal(size), np.float32) for size in (3, 40)]
     gradient = rng.standard_normal(shape) * 10.0 ** rng.integers(-8, 5, shape)
-    arrays.insert(1, channels_last(array(gradient, dtype)))
+    widened = np.full((shape[0], max(wide, shape[1]), *shape[2:]), np.nan)
+    widened[:, : shape[1]] = gradient
+    arrays.insert(1, channels_last(array(widened, dtype))[:, : shape[1]])
     out = array(np.full(sum(a.size for a in arrays), np.nan, np.float32))
     kernels.gather(arrays, out, 1 / 1024)
     expected = np.concatenate([a.astype(np.float32).ravel() for a in arrays]) / np.float32(1024)
@@ -100,15 +104,17 @@ def test_gather_refuses_other_memory(rng):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 @pytest.mark.parametrize("count", [1, cudnn_kernels.WEIGHTS, cudnn_kernels.WEIGHTS + 2])
-def test_weights_are_arranged_as_numpy_would(rng, count, dtype):
+@pytest.mark.parametrize("least", [1, 4])
+def test_weights_are_arranged_as_numpy_would(rng, count, dtype, least):
     shapes = [(int(o), int(c), int(k), int(k)) for o, c, k in
               zip(rng.integers(1, 9, count), rng.integers(1, 9, count), rng.integers(1, 4, count),
                   strict=True)]  # fmt: skip
     weights = [array(rng.standard_normal(shape), np.float32) for shape in shapes]
-    arranged = cudnn_kernels.Kernels.arrange(weights, np.dtype(dtype))
+    arranged = cudnn_kernels.Kernels.arrange(weights, np.dtype(dtype), least)
     for ours, w in zip(arranged, weights, strict=True):
         assert ours.dtype == dtype and ours.transpose(0, 2, 3, 1).flags.c_contiguous
-        assert np.array_equal(ours, w.astype(dtype))
+        assert np.array_equal(ours[:, : w.shape[1]], w.astype(dtype))
+        assert ours.shape[1] == max(least, w.shape[1]) and not ours[:, w.shape[1] :].any()
 
 
 @pytest.mark.parametrize("layers", [1, cudnn_kernels.LAYERS + 3])
@@ -157,9 +163,9 @@ def test_the_joint_loss_is_that_of_array_operations(rng, n, c, alpha, beta, labe
 
 def test_tables_fit_into_a_kernels_arguments():
     for table, bytes_of_c in (
-        (kernels.CHUNKS_DTYPE, 8 * (2 * kernels.CHUNKS + 1) + 9 * kernels.CHUNKS),
+        (kernels.CHUNKS_DTYPE, 8 * (2 * kernels.CHUNKS + 1) + 13 * kernels.CHUNKS),
         (cudnn_kernels.WEIGHTS_DTYPE, 8 * (3 * cudnn_kernels.WEIGHTS + 1)
-         + 8 * cudnn_kernels.WEIGHTS),
+         + 12 * cudnn_kernels.WEIGHTS),
         (cudnn_kernels.LAYERS_DTYPE, 8 * (5 * cudnn_kernels.LAYERS + 1)
          + 4 * cudnn_kernels.LAYERS),
     ):  # fmt: skip
@@ -181,6 +187,20 @@ def test_momentum_sgd_is_the_optimizers_bit_for_bit(rng):
     assert np.array_equal(ours[0], optimizer.parameters)
     assert np.array_equal(ours[1], optimizer.velocity)
     assert np.array_equal(ours[2], start[2])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_one_launch_finds_what_is_not_finite(rng, monkeypatch, value):
+    launches, launch = [], kernels._launch
+    monkeypatch.setattr(kernels, "_launch", lambda *a: (launches.append(a[0]), launch(*a)))
+    a = array(rng.standard_normal(1000), np.float32)
+    a[:2] = np.finfo(np.float32).max, 1e-42
+    assert kernels.all_finite(a)
+    for place in (0, 999):
+        wrong = array(a.copy())
+        wrong[place] = value
+        assert not kernels.all_finite(wrong)
+    assert launches == ["find_not_finite"] * 3
 
 
 @pytest.mark.parametrize(("m", "k", "n"), [(128, 10, 128), (1, 1, 1), (10, 128, 7)])

@@ -24,7 +24,8 @@ from tiny import STUDY
 
 from chainer_jo.data import digits
 from chainer_jo.engine.backend import EPS, Unavailable, choose_backend
-from chainer_jo.engine.cuda import cudnn_library, kernels
+from chainer_jo.engine.cuda import candidates, cudnn_library, kernels
+from chainer_jo.engine.cuda.candidates import TOLERANCE
 from chainer_jo.engine.cuda.cudnn import FUSIONS, load
 from chainer_jo.engine.cuda.graph_step import GraphStep
 from chainer_jo.method import augmentation, extensions
@@ -58,8 +59,6 @@ if OBSTACLE and os.environ.get("CHAINER_JO_NEEDS_GPU"):  # where nothing else is
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(OBSTACLE), reason=OBSTACLE)]
 
 cupy = chainer.backends.cuda.cupy
-#: Relative norm of the difference from float64.
-TOLERANCE = {"fp32": 1e-4, "tf32": 3e-3, "mixed": 2e-2}
 #: The paper's network on 16 images; float64 NumPy takes a second or two for each step on them. At
 #: the eighth step a class has a mean probability of 3e-41, zero on a GPU.
 IMAGES, STEPS = 16, 5
@@ -136,6 +135,23 @@ def test_convolution_and_gradients(backend, rng, x_shape, W_shape, stride, pad):
     assert gW.dtype == np.float32 and gW.flags.c_contiguous
 
 
+@pytest.mark.parametrize(("x_shape", "W_shape", "stride", "pad"), SHAPES[2:])
+def test_convolution_with_batch_norm_in_evaluation(backend, rng, x_shape, W_shape, stride, pad):
+    tolerance = TOLERANCE[backend.precision]
+    x = activation(backend, rng, *x_shape)
+    W = cupy.asarray(rng.standard_normal(W_shape), np.float32)
+    gamma, beta, mean = (cupy.asarray(rng.standard_normal(W_shape[0]), np.float32) for _ in "123")
+    var = mean**2 + np.float32(20)
+    ours = backend.conv2d_batch_norm_relu_test(x, W, gamma, beta, stride, pad, mean, var)
+    gamma64, beta64, mean64, var64 = (host(v)[:, None, None] for v in (gamma, beta, mean, var))
+    y = conv(host(x), host(W), [pad] * 2, [stride] * 2)
+    expected = np.maximum(gamma64 * (y - mean64) / np.sqrt(var64 + EPS) + beta64, 0)
+    assert_close("folded", ours, expected, tolerance)
+    y = backend.conv2d(x, W, stride, pad, None)
+    unfolded = backend.batch_norm_relu_test(y, gamma, beta, mean, var)
+    assert_close("folded, unfolded", ours, unfolded, tolerance)
+
+
 @pytest.mark.parametrize("shape", [(8, 32, 32, 32), (8, 128, 8, 8), (2, 3, 7, 5), (1, 1, 7, 5)])
 def test_batch_norm_relu_and_gradients(backend, rng, shape):
     tolerance = TOLERANCE[backend.precision]
@@ -155,6 +171,28 @@ def test_batch_norm_relu_and_gradients(backend, rng, shape):
     )  # fmt: skip
     for name, ours, reference in expected:
         assert_close(name, ours, reference, tolerance)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.1])
+def test_an_own_kernel_is_compared_with_cudnn(monkeypatch, caplog, rng, factor):
+    """Right or wrong, the result is right: a wrong kernel is rejected in one line."""
+
+    def launch(arrays):
+        x, W = arrays["x"][:, None], arrays["W"][None, :, :, 0, 0, None, None]
+        arrays["y"][...] = (x * W).sum(axis=2) * np.float32(factor)
+
+    def launch_for(precision, operation, *arguments):
+        return launch if operation == "convolution" else None
+
+    monkeypatch.setattr(candidates, "OWN", (candidates.Candidate("jo_test", launch_for),))
+    backend, n = load("fp32"), 3 if factor == 1 else 5  # shapes of no other test
+    x, W = activation(backend, rng, n, 8, 3, 5), cupy.asarray(rng.random((8, 8, 1, 1)), np.float32)
+    for _ in range(2):
+        y = backend.conv2d(x, W, 1, 0, None)
+        assert_close("y", y, conv(host(x), host(W), [0, 0], [1, 1]), TOLERANCE["fp32"])
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == (factor != 1)
+    assert all("jo_test" in line and "differs from cuDNN by 0.1" in line for line in lines)
 
 
 def paper_model(dtype=np.float32):
@@ -249,6 +287,12 @@ def test_the_kernels_of_labels_and_optimizer_are_the_hosts(rng):
     flat = cupy.empty(sum(a.size for a in arrays), np.float32)
     kernels.gather([cupy.asarray(a) for a in arrays], flat, 1 / 1024)
     assert np.array_equal(flat.get(), np.concatenate(arrays) / np.float32(1024))
+
+    for place in (0, flat.size - 1):
+        assert kernels.all_finite(flat)
+        flat[place] = np.inf
+        assert not kernels.all_finite(flat)
+        flat[place] = 0
 
     updated = []
     for xp in (np, cupy):

@@ -172,13 +172,23 @@ def test_learning_rates_drop_as_chainer_has_it_when_a_trainer_is_loaded(tmp_path
 def test_what_is_not_finite_ends_training(parameter, loss):
     """Not every engine passes a NaN on to the loss."""
     chain = small_chain()
-    updater = SimpleNamespace(epoch=3, get_optimizer=lambda name: SimpleNamespace(target=chain))
+    optimizer = FlatMomentumSGD(0.1).setup(chain)
+    updater = SimpleNamespace(epoch=3, get_optimizer=lambda name: optimizer)
     trainer = SimpleNamespace(updater=updater, observation={"loss": 1.0})
     stop = extensions.StopWhenDiverged()
     stop(trainer)
     chain.b.array[1], trainer.observation["loss"] = parameter, loss
     with pytest.raises(extensions.Diverged, match="in epoch 3"):
         stop(trainer)
+
+
+def test_a_parameter_whose_array_was_replaced_is_looked_at():
+    chain = small_chain()
+    optimizer = FlatMomentumSGD(0.1).setup(chain)
+    chain.b.array = np.full_like(chain.b.array, np.nan)
+    assert not optimizer.is_finite()
+    chain.b.array = np.zeros_like(chain.b.array)
+    assert optimizer.is_finite()
 
 
 def test_the_best_epoch_is_the_first_of_the_highest_validation():

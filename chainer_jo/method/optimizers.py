@@ -117,12 +117,23 @@ class FlatMomentumSGD(chainer.Optimizer):
         with backend.step(self._weights) as self._step_gradients:
             yield
 
-    def _gather(self) -> None:
-        """Fills ``gradients`` from the parameters and from `Backend.step`."""
+    def is_finite(self) -> bool:
+        """True if no parameter is NaN or infinite; one kernel and one transfer on a GPU."""
+        self._take_replaced()
+        if is_on_gpu(self.parameters):
+            return kernels.all_finite(self.parameters)
+        return bool(np.isfinite(self.parameters).all())
+
+    def _take_replaced(self) -> None:
+        """Takes over arrays that replaced a parameter's since `setup`."""
         for param, view in zip(self._params, self._views, strict=True):
-            if param.array is not view:  # the array was replaced since `setup`
+            if param.array is not view:
                 view[...] = param.array
                 param.array = view
+
+    def _gather(self) -> None:
+        """Fills ``gradients`` from the parameters and from `Backend.step`."""
+        self._take_replaced()
         step_gradients, self._step_gradients = self._step_gradients, {}
         factor, self._scale = 1 / self._scale, 1.0
         grads = [param.grad for param in self._params]

@@ -62,11 +62,17 @@ def module(source: str) -> Any:
     return cupy.RawModule(code=source)
 
 
-def launch(source: str, threads: int, kernel: str, size: int, arguments: tuple) -> None:
-    """Runs a kernel of `source` with at least `size` threads, in blocks of `threads`."""
+def launch(
+    source: str, threads: int, kernel: str, size: int, arguments: tuple, shared: int = 0
+) -> None:
+    """Runs a kernel of `source` with at least `size` threads, in blocks of `threads` with `shared`
+    bytes of dynamic shared memory."""
     if size:
         blocks = (size + threads - 1) // threads
-        module(source).get_function(kernel)((blocks,), (threads,), arguments)
+        function = module(source).get_function(kernel)
+        if shared:
+            function.max_dynamic_shared_size_bytes = shared  # the default limit is 48 KiB
+        function((blocks,), (threads,), arguments, shared_mem=shared)
 
 
 def table_of(dtype: np.dtype, sizes: Sequence[int]) -> np.ndarray:

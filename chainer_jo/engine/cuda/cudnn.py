@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -18,10 +19,11 @@ import numpy
 
 from chainer_jo.engine import batch_norm_arrays
 from chainer_jo.engine.backend import EPS, Backend, Shape
-from chainer_jo.engine.cuda import cudnn_choices, cudnn_library, sharing
+from chainer_jo.engine.cuda import candidates, cudnn_choices, cudnn_library, sharing
 from chainer_jo.engine.cuda import cudnn_plans as plans
 from chainer_jo.engine.cuda.cudnn_kernels import Kernels, Moved
 from chainer_jo.engine.cuda.cudnn_planner import Plan, Planner
+from chainer_jo.engine.cuda.cudnn_plans import address as _address
 from chainer_jo.errors import UserError
 
 FLOAT32 = numpy.dtype(numpy.float32)
@@ -31,11 +33,17 @@ ALIGNMENT = 16
 #: Loss scale in "mixed", a power of two for exact division. Gradients of a mean over a batch and an
 #: image are far below float16's smallest normal number, 6e-5; scaled, they are in its range.
 LOSS_SCALE = 1024.0
-
+#: Minimum channels of a convolution's input, by precision; zeros are added up to it. cuDNN's fast
+#: float16 engines need multiples of eight.
+MIN_CHANNELS = {"fp32": 1, "tf32": 1, "mixed": 8}
 
 #: Operations that one cuDNN graph can fuse: convolution and residual, gradient and existing
-#: gradient, batch normalisation and ReLU, and the gradient of both.
-FUSIONS = ("conv2d", "conv2d_grad_input", "batch_norm_relu", "batch_norm_relu_grad")
+#: gradient, batch normalisation and ReLU, the gradient of both, and, in evaluation, convolution,
+#: batch normalisation and ReLU.
+FUSIONS = (
+    "conv2d", "conv2d_grad_input", "batch_norm_relu", "batch_norm_relu_grad",
+    "conv2d_batch_norm_relu_test",
+)  # fmt: skip
 #: Fused operations by precision, until benchmarks/train_step.py has measured both ways on a GPU. In
 #: fp32, cuDNN's engines with an addition are general, and many engines without one are specialised.
 FUSED = {
@@ -68,7 +76,9 @@ def load(precision: str) -> CuDNN:
     import cupy
 
     choices = cudnn_choices.of(cudnn_library.machine(library, cupy))
-    return CuDNN(library, handle, precision, cupy, Kernels(), choices)
+    capability = int(cupy.cuda.Device().compute_capability)
+    own = candidates.OWN if capability >= candidates.MIN_CAPABILITY else ()
+    return CuDNN(library, handle, precision, cupy, Kernels(), choices, own)
 
 
 class CuDNN(Backend):
@@ -82,6 +92,7 @@ class CuDNN(Backend):
     xp : CuPy, or its substitute in a test.
     kernels : functions of `cudnn_kernels.SOURCES`.
     choices : plan choices of this GPU and cuDNN.
+    own : own kernels that this GPU can run.
 
     Attributes
     ----------
@@ -98,6 +109,7 @@ class CuDNN(Backend):
         xp: Any,
         kernels: Any,
         choices: cudnn_choices.Choices,
+        own: Sequence[candidates.Candidate] = (),
     ) -> None:
         self.precision = precision
         self.loss_scale = LOSS_SCALE if precision == "mixed" else 1.0
@@ -107,7 +119,8 @@ class CuDNN(Backend):
         weakref.finalize(self, library.destroy_handle, handle)
         self._xp = xp
         self._kernels = kernels
-        self._planner = Planner(library, handle, precision, choices)
+        self._planner = Planner(library, handle, precision, choices, own)
+        self._min_channels = MIN_CHANNELS[precision]
         self._dtype = numpy.dtype(numpy.float16 if precision == "mixed" else numpy.float32)
         self._stream: Any = None
         # cuDNN reads these scalars from host memory whenever a plan runs.
@@ -138,18 +151,18 @@ class CuDNN(Backend):
     def as_activation(self, x):
         if x.dtype.kind != "f":
             raise TypeError(f"activation: dtype {x.dtype}, expected {self._dtype}")
-        return self._nhwc(x, self._dtype)
+        return self._wide(x)[:, : x.shape[1]]
 
     def to_float32(self, x):
         return x.astype(FLOAT32, copy=False)
 
     def conv2d(self, x, W, stride, pad, residual):
-        x = self._activation("x", x)
+        x, W = self._wide(self._checked("x", x)), self._weights(W)
         geometry = x.shape, W.shape, stride, pad
         y = self._empty(plans.output_shape(*geometry))
         if residual is not None:
             residual = self._activation("residual", residual, y.shape)
-        arrays = {"x": x, "W": self._weights(W), "y": y}
+        arrays = {"x": x, "W": W, "y": y}
         return self._convolve("conv2d", plans.convolution, geometry, arrays, y, residual)
 
     def conv2d_grad_input(self, gy, W, x_shape, stride, pad, accumulate):
@@ -158,18 +171,19 @@ class CuDNN(Backend):
         gx = self._empty(x_shape)
         if accumulate is not None:
             accumulate = self._activation("accumulate", accumulate, gx.shape)
-        arrays = {"gy": gy, "W": self._weights(W), "gx": gx}
+        W = self._nhwc(self._weights(W)[:, : x_shape[1]], self._dtype)
+        arrays = {"gy": gy, "W": W, "gx": gx}
         describe = plans.convolution_grad_input
         return self._convolve("conv2d_grad_input", describe, geometry, arrays, gx, accumulate)
 
     def conv2d_grad_weight(self, x, gy, W_shape, stride, pad):
-        x = self._activation("x", x)
-        geometry = x.shape, tuple(W_shape), stride, pad
+        x = self._wide(self._checked("x", x))
+        geometry = x.shape, self._wide_shape(W_shape), stride, pad
         gy = self._activation("gy", gy, plans.output_shape(*geometry))
-        gW = self._empty(W_shape)
+        gW = self._empty(geometry[1])
         plan = self._planner.plan(plans.convolution_grad_weight, *geometry)
         self._run(_engine_for(plan, geometry), {"x": x, "gy": gy, "gW": gW})
-        return gW
+        return gW[:, : W_shape[1]]
 
     def gradient_of(self, W, gradient, accumulate):
         step, address = self._step, _address(W)
@@ -184,7 +198,7 @@ class CuDNN(Backend):
 
     @contextmanager
     def step(self, weights):
-        arranged = self._kernels.arrange([W for W, _ in weights], self._dtype)
+        arranged = self._kernels.arrange([W for W, _ in weights], self._dtype, self._min_channels)
         addresses = [_address(W) for W, _ in weights]
         self._step = _Step(
             dict(zip(addresses, arranged, strict=True)),
@@ -225,6 +239,19 @@ class CuDNN(Backend):
         y = self._kernels.fixed_batch_norm_relu(self._view(x), *vectors, EPS)
         return y.transpose(0, 3, 1, 2)
 
+    def conv2d_batch_norm_relu_test(self, x, W, gamma, beta, stride, pad, mean, var):
+        wide, arranged = self._wide(self._checked("x", x)), self._weights(W)
+        geometry, plan = (wide.shape, arranged.shape, stride, pad), None
+        if "conv2d_batch_norm_relu_test" in self.fused:
+            plan = self._planner.plan(plans.convolution_scale_relu, *geometry)
+        if plan is None:
+            return super().conv2d_batch_norm_relu_test(x, W, gamma, beta, stride, pad, mean, var)
+        vectors = (self._vector(v) for v in (gamma, beta, mean, var))
+        scale, shift = self._kernels.scale_and_shift(*vectors, EPS)
+        y = self._empty(plans.output_shape(*geometry))
+        self._run(plan, {"x": wide, "W": arranged, "scale": scale, "shift": shift, "y": y})
+        return y
+
     def batch_norm_relu_grad(self, x, y, gamma, gy, saved, accumulate):
         mean, inverse, beta = saved
         x, gy = self._activation("x", x), self._activation("gy", gy, x.shape)
@@ -240,10 +267,10 @@ class CuDNN(Backend):
         else:
             gx = self._empty(x.shape)
             ggamma, gbeta = self._vectors(gamma.size)
-            self._run(plan, {
+            accumulate = self._run(plan, {
                 "x": x, "gy": gy, "gamma": gamma, "beta": beta, "mean": mean, "inverse": inverse,
                 "gx": gx, "ggamma": ggamma, "gbeta": gbeta,
-            })  # fmt: skip
+            }, accumulate)  # fmt: skip
         return (gx if accumulate is None else self.add(gx, accumulate)), ggamma, gbeta
 
     def move_averages(self, running_mean, running_var, mean, inverse, samples):
@@ -291,50 +318,79 @@ class CuDNN(Backend):
             return plan, True
         return self._planner.plan(describe, shape, False), False
 
-    def _run(self, plan: Plan, arrays: dict[str, Any]) -> None:
+    def _run(self, plan: Plan, arrays: dict[str, Any], residual: Any | None = None) -> Any | None:
+        """Runs a plan. Returns `residual`, or None if the plan, an own kernel, has added it."""
         with sharing.eager:
             stream = self._xp.cuda.get_current_stream()
             if self._stream is None or stream.ptr != self._stream.ptr:
                 self._library.set_stream(handle=self._handle, stream=stream.ptr)
                 # Kept alive, so that no other stream gets its address while the handle has it.
                 self._stream = stream
-            addresses = {name: _address(a) for name, a in arrays.items()}
             if plan.candidates:
-                self._choose(plan, addresses)
+                self._choose(plan, arrays)
             # Given back when this returns, before the kernels have run: the pool is ordered by
             # stream.
             workspace = self._xp.cuda.alloc(plan.workspace)
-            plan.run(self._handle, workspace.ptr, addresses)
+            if residual is not None and plan.is_own:
+                arrays = {**arrays, "residual": self._activation("residual", residual)}
+                residual = None
+            plan.run(self._handle, workspace.ptr, arrays)
+        return residual
 
-    def _choose(self, plan: Plan, addresses: dict[str, int]) -> None:
+    def _choose(self, plan: Plan, arrays: dict[str, Any]) -> None:
         """Chooses a graph's plan by timing candidates on the first run's arrays, none of which is
         both read and written, except for averages that nobody reads."""
         times: dict[str, float] = {}
         # While a stream captures, nothing runs that could be timed.
         if not self._stream.is_capturing():
             workspace, idle = self._xp.cuda.alloc(plan.workspace), self._xp.zeros(1, FLOAT32)
+            run = partial(plan.run, self._handle, workspace.ptr, arrays)
             with sharing.undisturbed(self._xp.cuda):
+                plan.reject_wrong(run, arrays, candidates.TOLERANCE[self.precision])
                 times = plan.times(
-                    lambda: plan.run(self._handle, workspace.ptr, addresses),
-                    self._xp.cuda,
-                    lambda passes: self._kernels.occupy(idle, passes),
+                    run, self._xp.cuda, lambda passes: self._kernels.occupy(idle, passes)
                 )
         self._planner.settle(plan, times)
 
     def _weights(self, W: Any) -> Any:
-        """Weights of shape (o, c, kh, kw) with the activations' type and memory."""
+        """Weights (o, c, kh, kw) with the activations' type and memory, and zeros in channels up to
+        the minimum."""
         if W.dtype != FLOAT32:
             raise TypeError(f"W: dtype {W.dtype}, expected float32")
         if self._step is not None and _address(W) in self._step.arranged:
             return self._step.arranged[_address(W)]
-        return self._nhwc(W, self._dtype)
+        return self._wide(W)
+
+    def _wide_shape(self, shape: Shape) -> Shape:
+        n, c, h, w = shape
+        return n, max(c, self._min_channels), h, w
+
+    def _wide(self, x: Any) -> Any:
+        """x in the activations' type and memory, with zeros in channels up to the minimum.
+
+        The first channels of such an array, which `as_activation` returns, are recognised by their
+        strides and address and not copied.
+        """
+        shape = self._wide_shape(x.shape)
+        if shape == x.shape:
+            return self._nhwc(x, self._dtype)
+        strides = tuple(s * self._dtype.itemsize for s in plans.nhwc_strides(shape))
+        if x.dtype == self._dtype and x.strides == strides and _address(x) % ALIGNMENT == 0:
+            return self._xp.lib.stride_tricks.as_strided(x, shape, strides)
+        n, c, h, w = shape
+        wide = self._xp.zeros((n, h, w, c), self._dtype)
+        wide[..., : x.shape[1]] = self._view(x)
+        return wide.transpose(0, 3, 1, 2)
 
     def _activation(self, name: str, x: Any, shape: Shape | None = None) -> Any:
+        return self._nhwc(self._checked(name, x, shape), self._dtype)
+
+    def _checked(self, name: str, x: Any, shape: Shape | None = None) -> Any:
         if x.dtype != self._dtype:
             raise TypeError(f"{name}: dtype {x.dtype}, expected {self._dtype}")
         if shape is not None and x.shape != shape:
             raise ValueError(f"{name}: shape {x.shape}, expected {shape}")
-        return self._nhwc(x, self._dtype)
+        return x
 
     def _vector(self, v: Any) -> Any:
         if v.dtype != FLOAT32:
@@ -392,7 +448,3 @@ def _engine_for(plan: Plan | None, geometry: tuple) -> Plan:
 def _aligned(x: Any) -> Any:
     """A contiguous array, or its copy if the address is not aligned."""
     return x if _address(x) % ALIGNMENT == 0 else x.copy()
-
-
-def _address(x: Any) -> int:
-    return x.ctypes.data if isinstance(x, numpy.ndarray) else x.data.ptr

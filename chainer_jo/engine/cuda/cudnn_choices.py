@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import functools
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from chainer_jo import files
@@ -14,6 +14,8 @@ from chainer_jo.errors import UserError
 
 #: Path below a results folder.
 NAME = Path("cudnn", "plans.json")
+#: Plans that were timed on GPUs whose results are in the repository.
+SHIPPED = Path(__file__).with_name("plans.json")
 
 _logger = logging.getLogger(__name__)
 
@@ -22,15 +24,18 @@ class Choices:
     """Plans by graph, for one kind of GPU and one version of cuDNN.
 
     The file has an object per machine, with the name of each graph's ``plan`` and the
-    ``microseconds`` of all timed plans in cuDNN's order. Processes can share the file.
+    ``microseconds`` of all timed plans by name; older files have a list, without names, of the
+    first eight. Processes can share the file.
 
     Parameters
     ----------
     machine : name of the GPU and version of cuDNN.
+    shipped : entries for this machine in the file that comes with the package.
     """
 
-    def __init__(self, machine: str) -> None:
+    def __init__(self, machine: str, shipped: Mapping[str, dict] | None = None) -> None:
         self.machine = machine
+        self.shipped = shipped or {}
         self._path: Path | None = None
         self._chosen: dict[str, dict] = {}
 
@@ -50,14 +55,15 @@ class Choices:
         self,
         graph: str,
         plan: str,
-        microseconds: Sequence[float] = (),
+        microseconds: Mapping[str, float] | None = None,
         instead_of: str | None = None,
     ) -> str:
         """Chooses a graph's plan for good, and returns it; a plan that another process has kept
         meanwhile takes precedence, unless it is `instead_of`."""
         with self._merged() as chosen:
             if graph not in chosen or chosen[graph]["plan"] == instead_of:
-                chosen[graph] = {"plan": plan, "microseconds": [round(t, 1) for t in microseconds]}
+                times = {name: round(t, 1) for name, t in (microseconds or {}).items()}
+                chosen[graph] = {"plan": plan, "microseconds": times}
         return self._chosen[graph]["plan"]
 
     @contextlib.contextmanager
@@ -84,7 +90,7 @@ class Choices:
 @functools.cache
 def of(machine: str) -> Choices:
     """Choices of this process, common to all its backends."""
-    return Choices(machine)
+    return Choices(machine, _read(SHIPPED).get(machine))
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 A plan is an engine with its knobs, and is identified by cuDNN's name ("eng47_k2=5_k13=1"):
 cudnn-frontend 1.28 lacks some knobs of cuDNN 9.28, so that it cannot always build from knobs.
+Plans of an operation's second graph have its name in front ("identity:eng4_k24=35").
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy
 
 from chainer_jo.engine.cuda import sharing
+from chainer_jo.engine.cuda.candidates import Candidate, Launch, difference
 from chainer_jo.engine.cuda.cudnn_choices import Choices
-from chainer_jo.engine.cuda.cudnn_plans import Graph
+from chainer_jo.engine.cuda.cudnn_plans import Graph, address, has_identity
 
 #: Numerical notes of refused plans, by precision. Nondeterministic plans are always refused: CUDA
 #: graph and eager run, resumed and uninterrupted run agree bit for bit.
@@ -31,11 +35,9 @@ _REFUSED = {
     "tf32": ("NONDETERMINISTIC", "DOWN_CONVERT_INPUTS"),
     "mixed": ("NONDETERMINISTIC", "DOWN_CONVERT_INPUTS"),
 }  # fmt: skip
-#: Maximum number of timed plans of a graph, the first that cuDNN offers.
-CANDIDATES = 8
-#: Seconds for building plans after the first. Prebuilt engines take milliseconds; an engine that
-#: cuDNN compiles takes longer than this, so that the first such engine is chosen.
-SECONDS = 0.25
+#: Seconds for building a graph's plans after the first, once per GPU: long enough for all
+#: deterministic plans with prebuilt engines, and for the first of those that cuDNN compiles.
+SECONDS = 1.0
 #: Maximum workspace of plans after the first, in bytes.
 WORKSPACE = 256 << 20
 #: Fraction by which a plan has to be faster than the plans that cuDNN prefers.
@@ -48,40 +50,105 @@ RUNS = 4
 #: without it Python would be timed.
 OCCUPIED = 200_000
 
+#: Prefix of plans of the graph with an identity node.
+IDENTITY = "identity:"
+
 _logger = logging.getLogger(__name__)
 
 
+class _CudnnGraph:
+    """A cuDNN graph, the source of plans that are named by cuDNN, with a prefix."""
+
+    def __init__(self, prefix: str, graph: Graph) -> None:
+        self._nodes, self._uids = graph.nodes, graph.uids
+        count = self._nodes.get_execution_plan_count()
+        self.names = [prefix + self._nodes.get_plan_name_at_index(i) for i in range(count)]
+
+    def build(self, name: str) -> int:
+        """Selects a plan, and returns its workspace in bytes."""
+        self._nodes.build_plan_at_index(self.names.index(name))
+        return self._nodes.get_workspace_size()
+
+    def run(self, handle: Any, workspace: int, arrays: Mapping[str, Any]) -> None:
+        named = {uid: address(arrays[name]) for name, uid in self._uids.items()}
+        self._nodes.execute(named, workspace, handle=handle)
+
+
+class _OwnKernel(NamedTuple):
+    """An own kernel, the source of one plan."""
+
+    names: list[str]
+    launch: Launch
+
+    def build(self, name: str) -> int:
+        return 0
+
+    def run(self, handle: Any, workspace: int, arrays: Mapping[str, Any]) -> None:
+        self.launch(arrays)
+
+
 class Plan:
-    """A cuDNN graph and its plans.
+    """An operation and its plans: those of cuDNN graphs, and own kernels.
 
     Attributes
     ----------
     graph : description of the operation.
-    offered : names of all plans, refused ones included, in cuDNN's order.
-    candidates : workspace in bytes of each plan to choose from; empty after the choice.
+    candidates : workspace in bytes of each plan to choose from, the preferred first; empty after
+        the choice.
     name : chosen plan, or None.
     lost : plan that was chosen earlier and no longer exists, or None.
     """
 
-    def __init__(self, text: str, graph: Graph) -> None:
-        self._nodes, self._uids = graph.nodes, graph.uids
+    def __init__(self, text: str, graphs: Mapping[str, Graph], own: Mapping[str, Launch]) -> None:
+        graph = next(iter(graphs.values()))
         self.graph = text
-        count = self._nodes.get_execution_plan_count()
-        self.offered = [self._nodes.get_plan_name_at_index(i) for i in range(count)]
         self.candidates: dict[str, int] = {}
         self.name: str | None = None
         self.lost: str | None = None
+        self._results = graph.results
+        self._own = own.keys()
+        self._sources: list[_CudnnGraph | _OwnKernel] = [
+            *(_CudnnGraph(prefix, graph) for prefix, graph in graphs.items()),
+            *(_OwnKernel([name], launch) for name, launch in own.items()),
+        ]
+        self._selected = self._sources[0]
         self._workspace = 0
         self._errors = ValueError, RuntimeError, graph.library.cudnnGraphNotSupportedError
 
+    def find_candidates(self, shipped: Mapping[str, Any] | None) -> None:
+        """Fills `candidates`. The shipped choice comes first, and alone if it was timed with plans
+        of all sources; own kernels need a plan of cuDNN's to be compared with."""
+        if shipped:
+            self._add_candidates([shipped["plan"]])
+            timed = set(shipped["microseconds"])
+            if self.candidates and all(timed & set(source.names) for source in self._sources):
+                return
+        for source in self._sources:
+            if self.candidates or isinstance(source, _CudnnGraph):
+                self._add_candidates(source.names)
+
+    def _add_candidates(self, names: Sequence[str]) -> None:
+        """Adds the first of these plans that can be built within the limits."""
+        spent = last = 0.0
+        for name in names:
+            if self.candidates and spent + last > SECONDS:
+                break
+            started = time.perf_counter()
+            built = self.select(name)
+            last = time.perf_counter() - started
+            spent += last if self.candidates else 0.0
+            if built and (not self.candidates or self._workspace <= WORKSPACE):
+                self.candidates[name] = self._workspace
+
     def select(self, name: str) -> bool:
         """Sets the plan of `run`, built if necessary; False if it cannot be built or is refused."""
-        try:
-            self._nodes.build_plan_at_index(self.offered.index(name))
-        except self._errors:
-            return False
-        self._workspace = self._nodes.get_workspace_size()
-        return True
+        for source in self._sources:
+            if name in source.names:
+                with suppress(*self._errors):
+                    self._workspace = source.build(name)
+                    self._selected = source
+                    return True
+        return False
 
     def choose(self, name: str) -> None:
         """Selects a plan for good; warns if it no longer exists."""
@@ -90,19 +157,67 @@ class Plan:
         else:
             self.lost = name
             _logger.warning(
-                "cuDNN has no plan %s any more for %s; chosen anew: runs that were begun with it "
+                "there is no plan %s any more for %s; chosen anew: runs that were begun with it "
                 "go on with other rounding", name, self.graph,
             )  # fmt: skip
+
+    @property
+    def is_own(self) -> bool:
+        """True if the selected plan is an own kernel."""
+        return isinstance(self._selected, _OwnKernel)
 
     @property
     def workspace(self) -> int:
         """Bytes that `run` needs, the maximum over the candidates."""
         return max(self.candidates.values(), default=self._workspace)
 
-    def run(self, handle: Any, workspace: int, addresses: dict[str, int]) -> None:
-        """Runs on the handle's stream, given the addresses of named tensors and workspace."""
-        named = {uid: addresses[name] for name, uid in self._uids.items()}
-        self._nodes.execute(named, workspace, handle=handle)
+    def run(self, handle: Any, workspace: int, arrays: Mapping[str, Any]) -> None:
+        """Runs on the handle's stream, given the operation's arrays by name, and a workspace."""
+        self._selected.run(handle, workspace, arrays)
+
+    def reject_wrong(
+        self, run: Callable[[], None], arrays: Mapping[str, Any], tolerance: float
+    ) -> None:
+        """Removes own kernels that fail, or whose results differ from cuDNN's in relative norm;
+        ``run()`` is idempotent and queues the operation on `arrays`."""
+        own = [name for name in self.candidates if name in self._own]
+        if not own:
+            return
+        results = [arrays[name] for name in self._results]
+        for name in self.candidates:
+            if name not in own and self._runs(name, run):
+                break
+        expected = [result.copy() for result in results]
+        for name in own:
+            fault = self._fault(name, run, results, expected, tolerance)
+            if fault:
+                del self.candidates[name]
+                _logger.warning("own kernel %s for %s %s; not used", name, self.graph, fault)
+
+    def _fault(
+        self, name: str, run: Callable[[], None], results: list, expected: list, tolerance: float
+    ) -> str:
+        """Fault of an own kernel, empty if there is none."""
+        try:
+            for result in results:
+                result.fill(numpy.nan)  # not cuDNN's, if the kernel does not write it
+            self.select(name)
+            run()
+            off, first = difference(results, expected), [result.copy() for result in results]
+            if not off <= tolerance:
+                return f"differs from cuDNN by {off:.2g} in relative norm, allowed {tolerance:g}"
+            run()
+            return "" if difference(results, first) == 0 else "has other bits at its second call"
+        except Exception as error:  # a kernel's fault ends no run
+            return f"fails: {(str(error).strip() or type(error).__name__).splitlines()[0]}"
+
+    def _runs(self, name: str, run: Callable[[], None]) -> bool:
+        """Loads a plan, and compiles it if need be; False if it does not run."""
+        with suppress(*self._errors):
+            self.select(name)
+            run()
+            return True
+        return False
 
     def times(
         self, run: Callable[[], None], cuda: Any, occupy: Callable[[int], Any]
@@ -115,12 +230,9 @@ class Plan:
         cuda : ``cupy.cuda``, or its substitute in a test.
         occupy : queues a number of passes of independent work.
         """
-        spans: dict[str, list[tuple[Any, Any]]] = {}
-        for name in self.candidates:
-            with suppress(*self._errors):
-                self.select(name)
-                run()  # loads and compiles
-                spans[name] = []
+        spans: dict[str, list[tuple[Any, Any]]] = {
+            name: [] for name in self.candidates if self._runs(name, run)
+        }
         for _ in range(ROUNDS):
             for name, measured in spans.items():
                 self.select(name)
@@ -147,13 +259,18 @@ class Planner:
     library, handle : module ``cudnn`` and its handle.
     precision : "fp32", "tf32" or "mixed".
     choices : earlier choices.
+    own : own kernels.
     """
 
-    def __init__(self, library: ModuleType, handle: Any, precision: str, choices: Choices) -> None:
+    def __init__(
+        self, library: ModuleType, handle: Any, precision: str, choices: Choices,
+        own: Sequence[Candidate],
+    ) -> None:  # fmt: skip
         self._library = library
         self._handle = handle
         self._precision = precision
         self._choices = choices
+        self._own = own
         self._plans: dict[tuple, Plan | None] = {}
         self._thread = threading.local()
 
@@ -199,13 +316,16 @@ class Planner:
         for name in names:
             if microseconds[name] < (1 - MARGIN) * microseconds[best]:
                 best = name
-        times = [microseconds[name] for name in names]
-        plan.choose(self._choices.settle(plan.graph, best, times, plan.lost))
+        plan.choose(self._choices.settle(plan.graph, best, microseconds, plan.lost))
         if plan.name is None:
             plan.choose(best)
 
-    def _build(self, describe: Callable[..., None], *arguments: Any) -> Plan | None:
-        library, graph = self._library, Graph(self._library, self._handle, self._precision)
+    def _graph(
+        self, identity: bool, describe: Callable[..., None], *arguments: Any
+    ) -> Graph | None:
+        """A graph whose deterministic plans can be built; None if cuDNN has no engine."""
+        library = self._library
+        graph = Graph(library, self._handle, self._precision, identity)
         describe(graph, *arguments)
         nodes = graph.nodes
         try:
@@ -217,31 +337,27 @@ class Planner:
             nodes.check_support()
         except library.cudnnGraphNotSupportedError:
             return None
+        return graph
+
+    def _build(self, describe: Callable[..., None], *arguments: Any) -> Plan | None:
         words = self._precision, describe.__name__, *arguments
-        plan = Plan(" ".join(map(str, words)), graph)
-        earlier = self._choices.get(plan.graph)
+        text = " ".join(map(str, words))
+        earlier = self._choices.get(text)
+        graphs = {"": self._graph(False, describe, *arguments)}
+        # Planned without need, the second graph would delay every process.
+        if has_identity(describe, *arguments) and (earlier or IDENTITY).startswith(IDENTITY):
+            graphs[IDENTITY] = self._graph(True, describe, *arguments)
+        supported = {prefix: graph for prefix, graph in graphs.items() if graph}
+        if not supported:
+            return None
+        own = {own.name: launch for own in self._own if (launch := own.launch_for(*words))}
+        plan = Plan(text, supported, own)
         if earlier is not None:
             plan.choose(earlier)
         if plan.name is None:
-            plan.candidates = _candidates(plan)
+            plan.find_candidates(self._choices.shipped.get(text))
             if not plan.candidates:
                 return None
             if len(plan.candidates) == 1:
                 self.settle(plan, {})
         return plan
-
-
-def _candidates(plan: Plan) -> dict[str, int]:
-    """Workspaces, by name, of the first plans that can be built within the limits."""
-    workspaces: dict[str, int] = {}
-    spent = last = 0.0
-    for name in plan.offered:
-        if len(workspaces) == CANDIDATES or (workspaces and spent + last > SECONDS):
-            break
-        started = time.perf_counter()
-        built = plan.select(name)
-        last = time.perf_counter() - started
-        spent += last if workspaces else 0.0
-        if built and (not workspaces or plan.workspace <= WORKSPACE):
-            workspaces[name] = plan.workspace
-    return workspaces

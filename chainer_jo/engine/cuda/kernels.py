@@ -20,7 +20,7 @@ CHUNKS = 128
 
 CHUNKS_DTYPE = np.dtype([
     ("start", np.int64, CHUNKS + 1), ("source", np.uint64, CHUNKS), ("channels", np.int32, CHUNKS),
-    ("pixels", np.int32, CHUNKS), ("half", np.uint8, CHUNKS),
+    ("wide", np.int32, CHUNKS), ("pixels", np.int32, CHUNKS), ("half", np.uint8, CHUNKS),
 ])  # fmt: skip
 
 SOURCE = (
@@ -70,21 +70,22 @@ struct Chunks {
     long long start[CHUNKS + 1];
     const void* source[CHUNKS];
     int channels[CHUNKS];
+    int wide[CHUNKS];
     int pixels[CHUNKS];
     unsigned char half[CHUNKS];
 };
 
-// The arrays of `chunks`, each times `factor`, one after the other. They are float32 or float16; of
-// more than one channel are gradients of weights (o, c, kh, kw) with the memory of (o, kh, kw, c).
+// The arrays of `chunks`, each times `factor`, one after the other. They are float32 or float16;
+// those with channels are gradients of weights (o, c, kh, kw) in the memory of (o, kh, kw, wide).
 extern "C" __global__ void gather(Chunks chunks, float* out, float factor) {
     const long long i = position();
     if (i >= chunks.start[CHUNKS]) return;
     const int part = part_of(chunks.start, CHUNKS, i);
     long long place = i - chunks.start[part];
     const int c = chunks.channels[part], pixels = chunks.pixels[part];
-    if (c > 1) {
+    if (c) {
         const int r = place % (c * pixels);
-        place += r % pixels * c + r / pixels - r;
+        place = (place / (c * pixels) * pixels + r % pixels) * chunks.wide[part] + r / pixels;
     }
     const void* source = chunks.source[part];
     const float value = chunks.half[part] ? from_half(((const unsigned short*)source)[place])
@@ -102,6 +103,12 @@ extern "C" __global__ void momentum_sgd(
     const float v = __fsub_rn(__fmul_rn(velocity[i], momentum), __fmul_rn(g, *lr));
     velocity[i] = v;
     parameters[i] = __fadd_rn(parameters[i], v);
+}
+
+// *found = 1 if an element is NaN or infinite.
+extern "C" __global__ void find_not_finite(const float* a, int* found, long long size) {
+    const long long i = position();
+    if (i < size && a[i] - a[i] != 0.0f) *found = 1;
 }
 """
 )
@@ -146,7 +153,8 @@ def write_rows(target: Any, indices: Any, rows: Any) -> None:
 def gather(arrays: Sequence[Any], out: Any, factor: float = 1.0) -> None:
     """Concatenates arrays, times a factor, into the flat float32 `out`.
 
-    The arrays are float32 or float16 and contiguous, or have four axes and channels-last memory.
+    The arrays are float32 or float16 and contiguous, or have four axes and channels-last memory, or
+    are the first channels of such an array.
     """
     start = 0
     for first in range(0, len(arrays), CHUNKS):
@@ -164,10 +172,14 @@ def describe_chunks(arrays: Sequence[Any]) -> np.ndarray:
         chunks["source"][0, i] = a.data.ptr
         chunks["half"][0, i] = a.dtype == np.float16
         if not a.flags.c_contiguous:
-            if not a.transpose(0, 2, 3, 1).flags.c_contiguous:
+            _, c, h, w = a.shape
+            whole = a.transpose(0, 2, 3, 1).flags.c_contiguous
+            wide = c if whole else a.strides[0] // (h * w * a.itemsize)
+            expected = (s * a.itemsize for s in (wide * h * w, 1, wide * w, wide))
+            if any(n > 1 and s != e for n, s, e in zip(a.shape, a.strides, expected, strict=True)):
                 raise ValueError(f"shape {a.shape}, strides {a.strides}: no channels-last memory")
-            chunks["channels"][0, i] = a.shape[1]
-            chunks["pixels"][0, i] = a.shape[2] * a.shape[3]
+            chunks["channels"][0, i], chunks["wide"][0, i] = c, wide
+            chunks["pixels"][0, i] = h * w
     return chunks
 
 
@@ -177,3 +189,12 @@ def momentum_sgd(
     """SGD step with momentum on flat float32 arrays; lr (1,) is read on the device."""
     numbers = np.float32(momentum), np.float32(weight_decay), np.int64(parameters.size)
     _launch("momentum_sgd", parameters.size, (parameters, velocity, gradients, lr, *numbers))
+
+
+def all_finite(a: Any) -> bool:
+    """True if no element of a flat float32 array is NaN or infinite; waits for the device."""
+    import cupy
+
+    found = cupy.zeros(1, np.int32)
+    _launch("find_not_finite", a.size, (a, found, np.int64(a.size)))
+    return not int(found[0])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import chainer
 import numpy as np
-from chainer import backend, serializers, training
+from chainer import serializers, training
 from chainer.training import Trainer, extensions
 
 from chainer_jo import files
@@ -118,8 +118,7 @@ class StopWhenDiverged(training.Extension):
     priority = training.PRIORITY_EDITOR
 
     def __call__(self, trainer: training.Trainer) -> None:
-        params = [p.array for p in trainer.updater.get_optimizer("main").target.params()]
-        finite = all(bool(backend.get_array_module(p).isfinite(p).all()) for p in params)
+        finite = trainer.updater.get_optimizer("main").is_finite()
         if not (finite and math.isfinite(trainer.observation["loss"])):
             raise Diverged(trainer.updater.epoch)
 
