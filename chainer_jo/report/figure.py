@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from chainer_jo.paper.trials import Trials
 from chainer_jo.report.cells import Cell
-from chainer_jo.report.claims import judged
+from chainer_jo.report.claims import judged, numbers
 from chainer_jo.report.curves import QUANTITIES, Curve, Inset, Series
 from chainer_jo.report.grid import Entry, Grid, Number
 from chainer_jo.report.output import Output, Page, as_csv
@@ -104,7 +104,7 @@ class Figure(Output):
             grids.append(self.beside.grid(store, origin["data"]))
         points = [
             f"{v['statement']} Here: {v['label']}; "
-            + "; ".join(f"{f['what']}: {f['numbers']}" for f in v["findings"])
+            + "; ".join(f"{f['what']}: {numbers(f)}" for f in v["findings"])
             for v in self.verdicts(store)
         ]
         heading = (

@@ -137,24 +137,27 @@ class Finding:
         return float(stdtr(n - 1, excess / (std / sqrt(n))))
 
     @property
-    def numbers(self) -> str:
-        """Both sides, and their difference with its interval where there is one."""
+    def sides(self) -> str:
+        """Both sides in words: "91.0 ± 9.9 against 90.0 ± 10.0 %"."""
         if not (self.a.has_numbers or self.b.has_numbers):
             return str(self.a)
-        sides, difference = f"{self.a} against {self.b}", self.difference
-        if self.a.finished and self.b.finished:
-            sides += f" {self.unit}"
+        unit = f" {self.unit}" if self.a.finished and self.b.finished else ""
+        return f"{self.a} against {self.b}{unit}"
+
+    @property
+    def difference_in_words(self) -> str:
+        """The mean difference with its interval, where there is one; empty without two common
+        trials."""
+        difference = self.difference
         if len(difference.finished) < 2:
-            return sides
+            return ""
         bound = f"over {self.by:g} asked for" if self.by else ""
         if difference.interval is None:
             each = f"{alike(difference.mean)[0]} {self.difference_unit} in each of"
-            return f"{sides}, difference {each} {len(difference.finished)} trials" + (
-                f" ({bound})" if bound else ""
-            )
+            return f"{each} {len(difference.finished)} trials" + (f" ({bound})" if bound else "")
         mean, low, high = alike(difference.mean, *difference.interval)
         within = "; ".join(filter(None, (f"{low} to {high}", bound)))
-        return f"{sides}, difference {mean} {self.difference_unit} ({within})"
+        return f"{mean} {self.difference_unit} ({within})"
 
 
 def exceeds(
