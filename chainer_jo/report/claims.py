@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
-from chainer_jo.paper.claims import GROUPS, decision
+from chainer_jo.paper.claims import GROUPS
 from chainer_jo.paper.claims import claim as paper
-from chainer_jo.paper.claims.claim import (
-    DOES_NOT_HOLD,
-    HOLDS,
-    IN_PART,
-    NO_PREMISE,
-    NOT_RUN,
-    PREMISE,
-    UNDECIDED,
-)
-from chainer_jo.paper.claims.decision import Finding
-from chainer_jo.paper.claims.own_numbers import contradicting
+from chainer_jo.paper.claims.claim import DOES_NOT_HOLD, HOLDS, IN_PART, NOT_RUN, PREMISE, UNDECIDED
+from chainer_jo.paper.claims.decision import REFUTES, SUPPORTS, Finding
 from chainer_jo.paper.trials import Trials
 from chainer_jo.report.output import Output, write_all
 from chainer_jo.report.results import OutputResults
@@ -102,22 +92,14 @@ class Claims:
 
 
 def read(folder: Path) -> list[dict]:
-    """The claims in a results folder; none where no claims were written.
-
-    Raises
-    ------
-    UserError
-        if a verdict is none of `VERDICTS`, or the file is of another form.
-    """
+    """The claims in a results folder; none where no claims were written. Raises UserError for a
+    verdict that is none of `VERDICTS`, and for a file of another form."""
     path = folder / "claims.json"
     verdicts = files.read_json(path, list, missing=[])
     with files.expected(path, AGAIN):
-        for verdict in verdicts:
-            if verdict["verdict"] not in paper.VERDICTS:
-                raise UserError(
-                    f"{path}: {verdict['id']}: verdict {verdict['verdict']!r}, expected one of "
-                    f"{', '.join(paper.VERDICTS)}; without the file it is written again"
-                )
+        if unknown := {v["verdict"] for v in verdicts} - {*paper.VERDICTS}:
+            known = ", ".join(paper.VERDICTS)
+            raise UserError(f"{path}: verdict {unknown.pop()!r}, expected one of: {known}")
     return verdicts
 
 
@@ -138,7 +120,7 @@ def _link(verdict: dict) -> str:
     decided = verdict["verdict"] in (HOLDS, IN_PART, DOES_NOT_HOLD)
     more = "against" if verdict["against"] else verdict["verdict"]
     note = "" if decided or more == UNDECIDED else f" ({more})"
-    if verdict["verdict"] in (HOLDS, IN_PART) and verdict["rests_on"]:
+    if _on_premise(verdict):
         note = " (on a premise)"
     return f"[{in_words(verdict['id'])}](#{slug(_heading(verdict))}){note}"
 
@@ -194,16 +176,13 @@ def one_image(study: Study) -> str:
 def judged(results: OutputResults, shown_in: str = "") -> list[dict]:
     """Every claim that these results decide, or those whose numbers one table or figure shows."""
     decided = {
-        claim: (group, claim.decide(results))
+        claim.id: (claim, group, claim.decide(results))
         for group, claims in GROUPS.items()
         for claim in claims
         if results.decides(claim) and (not shown_in or shown_in in claim.shown_in)
     }
-    verdicts = {claim.id: verdict.verdict for claim, (_, verdict) in decided.items()}
-    return [
-        as_json(claim, group, verdict, results, verdicts.get(claim.rests_on, HOLDS))
-        for claim, (group, verdict) in decided.items()
-    ]
+    verdicts = {name: verdict.verdict for name, (_, _, verdict) in decided.items()}
+    return [as_json(*each, results, verdicts) for each in decided.values()]
 
 
 def as_json(
@@ -211,23 +190,21 @@ def as_json(
     group: str,
     verdict: paper.Verdict,
     results: OutputResults,
-    verdict_of_premise: str,
+    verdicts: Mapping[str, str],
 ) -> dict:
-    """A claim, its verdict, what each comparison says, and every number behind it.
-
-    ``verdict_of_premise`` is the verdict of the claim that this one rests on, if it rests on one.
-    """
-    rests_on = "" if verdict_of_premise == HOLDS else claim.rests_on
-    against_paper, notes = contradicting(claim), []
+    """A claim, its verdict, what each comparison says, and every number behind it. It rests on a
+    premise if, of all ``verdicts``, the verdict of the claim that it needs is not "holds"."""
+    needed = verdicts.get(claim.rests_on, HOLDS)
+    notes = []
     if verdict.diverged:
         notes.append(f"up to {verdict.diverged} trials of a setting diverged and are left out")
     if claim.id in results.premises:
         preset = results.study.preset.name
         notes.append(f"{preset} was chosen so that this holds: its premise, no finding")
-    if rests_on:
-        notes.append(f"this rests on {in_words(rests_on)}: {verdict_of_premise} here")
-    if against_paper:
-        notes.append(f"the paper's own tables contradict it: {', '.join(against_paper)}")
+    if needed != HOLDS:
+        notes.append(f"this rests on {in_words(claim.rests_on)}: {needed} here")
+    if claim.fails_in_paper:
+        notes.append("the paper's own tables contradict it")
     features = results.study.features
     if features and not {"figure5", "figure6"}.isdisjoint(claim.shown_in):
         notes.append(f"pseudo labels are {clusters(features)}")
@@ -247,8 +224,8 @@ def as_json(
         "against": verdict.against,
         "comparisons": len(verdict.findings),
         "counts": dict(verdict.counts),
-        "rests_on": rests_on,
-        "against_paper": against_paper,
+        "rests_on": "" if needed == HOLDS else claim.rests_on,
+        "fails_in_paper": claim.fails_in_paper,
         "tally": verdict.tally,
         "notes": notes,
         "findings": [_finding(*each) for each in compared],
@@ -285,32 +262,31 @@ def _side(side: Trials) -> dict:
 
 
 def summary(verdicts: Sequence[dict]) -> str:
-    """The number of claims with each verdict, those on a premise and those that the paper's own
-    tables fail counted apart, and the share of comparisons that support the paper: "holds: 17
-    (resting on a premise: 5), does not hold: 7; 91 of 111 comparisons support, 10 refute"."""
+    """The number of claims with each verdict, how many of them rest on a premise or fail in the
+    paper's own tables, and the share of comparisons that support the paper: "holds: 17 (resting on
+    a premise: 5), does not hold: 7; 91 of 111 comparisons support, 10 refute"."""
     parts = []
     for name in paper.VERDICTS:
         those = [verdict for verdict in verdicts if verdict["verdict"] == name]
-        on_premise = sum(bool(v["rests_on"]) for v in those) * (name in (HOLDS, IN_PART))
-        in_paper = sum(bool(v["against_paper"]) for v in those)
-        marks = [f"resting on a premise: {on_premise}"] * bool(on_premise)
-        marks += [f"failed by the paper's own tables: {in_paper}"] * bool(in_paper)
-        if those:
-            parts.append(f"{name}: {len(those)}" + (f" ({', '.join(marks)})" if marks else ""))
-    return "; ".join(filter(None, (", ".join(parts), _share(verdicts))))
-
-
-def _share(verdicts: Sequence[dict]) -> str:
-    """The share of comparisons that support the paper, of those that enough trials have judged.
-    Premises say nothing of it, nor claims that are a premise or lack theirs."""
-    outcomes = Counter(
+        marks = {
+            "resting on a premise": sum(map(_on_premise, those)),
+            "failing in the paper's own tables": sum(v["fails_in_paper"] for v in those),
+        }
+        marked = ", ".join(f"{mark}: {number}" for mark, number in marks.items() if number)
+        parts += [f"{name}: {len(those)}" + f" ({marked})" * bool(marked)] * bool(those)
+    # Premises are no findings. Without a p-value nothing was compared.
+    outcomes = [
         finding["outcome"]
         for verdict in verdicts
         for finding in verdict["findings"]
-        if verdict["verdict"] not in (PREMISE, NO_PREMISE) and not finding["premise"]
-    )
-    unjudged = (decision.NOT_RUN, decision.PARTLY_RUN, decision.TOO_FEW_TRIALS)
-    compared = outcomes.total() - sum(outcomes[each] for each in unjudged)
-    supporting, refuting = outcomes[decision.SUPPORTS], outcomes[decision.REFUTES]
-    share = f"{supporting} of {compared} comparisons support, {refuting} refute"
-    return share if compared else ""
+        if verdict["verdict"] not in (PREMISE, paper.NO_PREMISE)
+        and not finding["premise"]
+        and finding["chance"] is not None
+    ]
+    supporting, refuting = outcomes.count(SUPPORTS), outcomes.count(REFUTES)
+    share = f"; {supporting} of {len(outcomes)} comparisons support, {refuting} refute"
+    return ", ".join(parts) + share * bool(outcomes)
+
+
+def _on_premise(verdict: dict) -> bool:
+    return verdict["verdict"] in (HOLDS, IN_PART) and bool(verdict["rests_on"])

@@ -99,9 +99,8 @@ class Verdict:
     bear it out, and otherwise it is as undecided as the comparison that lacks most.
 
     A refuted claim holds in part if more than half of all its comparisons support it, premises left
-    out, and otherwise does not hold. If one of n comparisons is truly wrong and no other is truly
-    right, chance supports more than half in fewer than 5 % of cases: the other n - 1 do so in 2.5 %
-    each (Markov's inequality), whatever runs they share.
+    out. Where one of n is truly wrong and none truly right, chance brings that about in fewer than
+    5 % of cases, since each of the others supports in 2.5 % (Markov's inequality).
 
     ``chosen``: the preset was chosen so that the claim holds.
     """
@@ -240,7 +239,8 @@ class Claim:
     ``statement`` says in words of our own what stands at ``place``; ``check`` what ``findings``
     compares; ``shown_in`` names the tables and figures that its numbers are in. A claim with
     ``own_images`` is about what a stand-in lacks: classes of CIFAR-10, numbers of Clothing1M.
-    ``rests_on`` is the id of a claim without which this one has nothing to show.
+    ``rests_on`` is the id of a claim without which this one has nothing to show. A claim with
+    ``fails_in_paper`` is contradicted by the numbers that the paper prints.
     """
 
     id: str
@@ -251,6 +251,7 @@ class Claim:
     shown_in: tuple[str, ...]
     own_images: bool = False
     rests_on: str = ""
+    fails_in_paper: bool = False
 
     def decide(self, results: Results) -> Verdict:
         """Holds the claim against `results`."""

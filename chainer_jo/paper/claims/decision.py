@@ -138,11 +138,18 @@ class Finding:
 
     @property
     def sides(self) -> str:
-        """Both sides in words: "91.0 ± 9.9 against 90.0 ± 10.0 %"."""
+        """Both sides in words, over the trials that they share, if any: "91.0 ± 9.9 against 90.0 ±
+        10.0 %"."""
         if not (self.a.has_numbers or self.b.has_numbers):
             return str(self.a)
-        unit = f" {self.unit}" if self.a.finished and self.b.finished else ""
-        return f"{self.a} against {self.b}{unit}"
+        unit, shared = f" {self.unit}" * bool(self.a.finished and self.b.finished), self.difference
+        a, b = (
+            Trials({trial: side.at(trial) for trial in shared.numbers} or side.numbers)
+            if side.constant is None
+            else side
+            for side in (self.a, self.b)
+        )
+        return f"{a} against {b}{unit}"
 
     @property
     def difference_in_words(self) -> str:
