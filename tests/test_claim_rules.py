@@ -276,6 +276,12 @@ class TestRule:
         assert exceeds("", Trials({9: 1.0}), one).sides == "1.00 (1 trial) against 65.0 (1 trial) %"
         assert exceeds("", Trials.of_all(50.0), one).sides == "50.0 against 65.0 (1 trial) %"
 
+    def test_one_trial_has_a_difference_too(self):
+        """Two scales are read by one bound, whatever their trials."""
+        one = keeps_up("", Trials({0: 70.86}), Trials({0: 73.92}))
+        assert one.outcome == TOO_FEW_TRIALS
+        assert one.difference_in_words == "-3.06 points in 1 trial (over -2 asked for)"
+
     def test_missing_trials_show(self):
         finding = exceeds("", Trials({}), Trials({0: 10.0, 1: 11.0}))
         assert (finding.sides, finding.difference_in_words) == ("not run against 10.5 ± 0.7", "")

@@ -37,7 +37,7 @@ def verdict(name, *findings, rests_on="", fails_in_paper=False, **others):
 def test_the_summary_counts_premises_and_failures_of_the_paper_apart():
     holds, refuted = verdict(paper.HOLDS, finding()), finding("refutes")
     found = [
-        holds, replace_in(holds, rests_on="y"),
+        holds, {**holds, "rests_on": "y"},
         verdict(paper.IN_PART, finding(), finding(), refuted),
         verdict(paper.DOES_NOT_HOLD, refuted, finding("undecided"), fails_in_paper=True),
         verdict(paper.DOES_NOT_HOLD, refuted, finding(premise=True), rests_on="y"),
@@ -46,10 +46,6 @@ def test_the_summary_counts_premises_and_failures_of_the_paper_apart():
         "holds: 2 (resting on a premise: 1), in part: 1, does not hold: 2 (failing in the paper's "
         "own tables: 1); 4 of 8 comparisons support, 3 refute"
     )
-
-
-def replace_in(entry, **changes):
-    return {**entry, **changes}
 
 
 def test_the_share_leaves_out_what_says_nothing():

@@ -153,15 +153,15 @@ class Finding:
 
     @property
     def difference_in_words(self) -> str:
-        """The mean difference with its interval, where there is one; empty without two common
-        trials."""
-        difference = self.difference
-        if len(difference.finished) < 2:
+        """The mean difference, with its interval if any; empty without common trials."""
+        difference, n = self.difference, len(self.difference.finished)
+        if not n:
             return ""
         bound = f"over {self.by:g} asked for" if self.by else ""
         if difference.interval is None:
-            each = f"{alike(difference.mean)[0]} {self.difference_unit} in each of"
-            return f"{each} {len(difference.finished)} trials" + (f" ({bound})" if bound else "")
+            trials = f"each of {n} trials" if n > 1 else "1 trial"
+            mean = f"{alike(difference.mean)[0]} {self.difference_unit} in {trials}"
+            return mean + (f" ({bound})" if bound else "")
         mean, low, high = alike(difference.mean, *difference.interval)
         within = "; ".join(filter(None, (f"{low} to {high}", bound)))
         return f"{mean} {self.difference_unit} ({within})"
