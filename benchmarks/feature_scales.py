@@ -27,8 +27,8 @@ import numpy as np  # noqa: E402
 from sklearn import datasets  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
-from chainer_jo.relabel import feature_scaling, training  # noqa: E402
-from chainer_jo.relabel.features import FeatureSet  # noqa: E402
+from chainer_jo.relabel.judge import feature_scaling, training  # noqa: E402
+from chainer_jo.relabel.judge.features import FeatureSet  # noqa: E402
 from chainer_jo.runs.provenance import provenance  # noqa: E402
 
 SETS = "iris", "wine", "breast_cancer", "digits"

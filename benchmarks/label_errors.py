@@ -44,10 +44,10 @@ from threadpoolctl import threadpool_limits  # noqa: E402
 from chainer_jo.data import digits  # noqa: E402
 from chainer_jo.errors import UserError  # noqa: E402
 from chainer_jo.method import noise  # noqa: E402
-from chainer_jo.relabel import training  # noqa: E402
-from chainer_jo.relabel.features import FeatureSet  # noqa: E402
-from chainer_jo.relabel.label_errors import LabelErrors, find_label_errors  # noqa: E402
-from chainer_jo.relabel.training import Recipe  # noqa: E402
+from chainer_jo.relabel.judge import training  # noqa: E402
+from chainer_jo.relabel.judge.features import FeatureSet  # noqa: E402
+from chainer_jo.relabel.judge.label_errors import LabelErrors, find_label_errors  # noqa: E402
+from chainer_jo.relabel.judge.training import Recipe  # noqa: E402
 from chainer_jo.runs.provenance import provenance  # noqa: E402
 
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer")

@@ -10,7 +10,8 @@ import pytest
 from PIL import Image
 
 from chainer_jo.data.array_cache import download
-from chainer_jo.relabel import cli, own_data
+from chainer_jo.relabel import cli
+from chainer_jo.relabel.read import own_data
 
 #: Two that are easily told apart, and one that a single image has.
 DARK, LIGHT, ODD = 'dark, "black"', "hell wie Schnee", "é"

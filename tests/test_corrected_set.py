@@ -11,10 +11,10 @@ import pytest
 from PIL import Image
 
 from chainer_jo.errors import UserError
-from chainer_jo.relabel import corrected_set
-from chainer_jo.relabel.corrected_labels import CorrectedLabels
-from chainer_jo.relabel.label_errors import LabelErrors
-from chainer_jo.relabel.labelled_images import read_sets
+from chainer_jo.relabel.judge.label_errors import LabelErrors
+from chainer_jo.relabel.read.labelled_images import read_sets
+from chainer_jo.relabel.write import corrected_set
+from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
 
 pytestmark = pytest.mark.usefixtures("cache")
 

@@ -6,9 +6,9 @@ from PIL import Image
 
 from chainer_jo.data import decoding
 from chainer_jo.errors import UserError
-from chainer_jo.relabel import own_data
-from chainer_jo.relabel.labelled_images import read_sets
-from chainer_jo.relabel.own_data import check, decoded, usual_size
+from chainer_jo.relabel.read import own_data
+from chainer_jo.relabel.read.labelled_images import read_sets
+from chainer_jo.relabel.read.own_data import check, decoded, usual_size
 
 pytestmark = pytest.mark.usefixtures("cache")
 

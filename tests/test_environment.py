@@ -12,7 +12,7 @@ import pytest
 from own_images import BY_FEATURES, SHORT, make, one_line, run
 
 from chainer_jo import files
-from chainer_jo.relabel import label_table
+from chainer_jo.relabel.read import label_table
 
 RELABEL = [sys.executable, "-c", "from chainer_jo.relabel.cli import main; main()", "relabel"]
 #: A shell's setting that holds for the command after it.

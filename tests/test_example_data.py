@@ -7,8 +7,8 @@ import pytest
 
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import example
-from chainer_jo.relabel.labelled_images import labels_of, read_sets
-from chainer_jo.relabel.own_data import decoded
+from chainer_jo.relabel.read.labelled_images import labels_of, read_sets
+from chainer_jo.relabel.read.own_data import decoded
 
 
 @pytest.mark.usefixtures("cache")

@@ -10,9 +10,9 @@ from own_images import run, write
 from sklearn.datasets import load_wine
 
 from chainer_jo.relabel import RelabelClassifier, relabel
-from chainer_jo.relabel.feature_network import FeatureNetwork
-from chainer_jo.relabel.features import HIDDEN, FeatureInput, FeatureSet
-from chainer_jo.relabel.trained_network import Member, TrainedNetwork
+from chainer_jo.relabel.judge.feature_network import FeatureNetwork
+from chainer_jo.relabel.judge.features import HIDDEN, FeatureInput, FeatureSet
+from chainer_jo.relabel.write.trained_network import Member, TrainedNetwork
 
 
 @pytest.fixture(scope="module")

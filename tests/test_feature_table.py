@@ -9,8 +9,8 @@ import pytest
 from hostile import promise_npz
 
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.feature_table import read_arrays, read_features
-from chainer_jo.relabel.labelled_images import read_sets
+from chainer_jo.relabel.read.feature_table import read_arrays, read_features
+from chainer_jo.relabel.read.labelled_images import read_sets
 
 PATHS = ["a é.png", "b/b.png", "c.png"]
 ROWS = np.arange(6, dtype=np.float64).reshape(3, 2)

@@ -9,7 +9,7 @@ from engines import backend
 from chainer_jo.engine.batch_norm_relu import batch_norm_relu
 from chainer_jo.engine.conv2d import conv2d
 from chainer_jo.engine.network_ends import as_activation
-from chainer_jo.relabel.feature_network import FeatureNetwork
+from chainer_jo.relabel.judge.feature_network import FeatureNetwork
 
 RNG = np.random.default_rng(0)
 W, GAMMA, BETA = (RNG.standard_normal(s, np.float32) for s in ((4, 4, 3, 3), 4, 4))

@@ -9,13 +9,18 @@ import pytest
 from chainer_jo.errors import UserError
 from chainer_jo.method import noise
 from chainer_jo.method.objectives import JointObjective
-from chainer_jo.relabel import label_noise, training
-from chainer_jo.relabel.features import FeatureSet
-from chainer_jo.relabel.folds import folds
-from chainer_jo.relabel.label_errors import COLUMNS, LabelErrors, best_threshold, find_label_errors
-from chainer_jo.relabel.near_duplicates import _near_pairs, near_duplicates, same_files
-from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate
-from chainer_jo.relabel.training import Recipe
+from chainer_jo.relabel.judge import label_noise, training
+from chainer_jo.relabel.judge.features import FeatureSet
+from chainer_jo.relabel.judge.folds import folds
+from chainer_jo.relabel.judge.label_errors import (
+    COLUMNS,
+    LabelErrors,
+    best_threshold,
+    find_label_errors,
+)
+from chainer_jo.relabel.judge.near_duplicates import _near_pairs, near_duplicates, same_files
+from chainer_jo.relabel.judge.posterior_labels import PosteriorLabels, PriorUpdate
+from chainer_jo.relabel.judge.training import Recipe
 
 C = 4
 PAIRS = {0: 1, 2: 3}

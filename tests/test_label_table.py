@@ -6,8 +6,8 @@ import tracemalloc
 import pytest
 
 from chainer_jo.errors import UserError
-from chainer_jo.relabel import label_table
-from chainer_jo.relabel.label_table import TableForm
+from chainer_jo.relabel.read import label_table
+from chainer_jo.relabel.read.label_table import TableForm
 
 PLAIN = "path,label\na.png,cat\nb.png,dog\n"
 

@@ -15,9 +15,9 @@ from processes import names_in_utf8
 
 from chainer_jo.data import source, tar_members
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.class_folders import images_below
-from chainer_jo.relabel.label_table import TableForm
-from chainer_jo.relabel.labelled_images import labels_of, read_sets
+from chainer_jo.relabel.read.class_folders import images_below
+from chainer_jo.relabel.read.label_table import TableForm
+from chainer_jo.relabel.read.labelled_images import labels_of, read_sets
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -61,7 +61,7 @@ def test_class_folders(folders):
     assert list(sets.train.paths) == ["cat 10/a.webp", "cat 9/a é.png", "cat 9/more/b.JPG"]
     assert sets.train.labels.dtype == np.int32 and sets.train.labels.tolist() == [1, 0, 0]
     assert sets.train.columns == {} and sets.train.lines is None
-    assert sets.right == {}
+    assert sets.held_out == {}
     assert all(map(os.path.isfile, sets.train.files()))
     assert sets.train.files([2]) == [str(folders / "cat 9/more/b.JPG")]
 
@@ -100,7 +100,7 @@ def test_parts_of_a_folder(folders, tmp_path, name):
     save(root / "raw" / "1.png")
     sets = read_sets(str(root))
     assert list(sets.train.paths) == ["train/cat 10/1.png", "train/cat 9/1.png"]
-    validation, test = sets.right["validation"], sets.right["test"]
+    validation, test = sets.held_out["validation"], sets.held_out["test"]
     assert list(validation.paths) == [f"{name}/cat 10/1.png", f"{name}/cat 9/1.png"]
     assert list(test.paths) == ["test/cat 10/1.png", "test/cat 9/1.png"]
     assert test.class_names == sets.class_names == ("cat 9", "cat 10")
@@ -322,18 +322,18 @@ def test_images_that_a_tar_compresses_well_are_unpacked(tmp_path):
 
 
 def test_sets_of_right_labels_in_other_forms(folders, table, tmp_path):
-    test = read_sets(str(folders), test=str(table)).right["test"]
+    test = read_sets(str(folders), test=str(table)).held_out["test"]
     assert test.class_names == ("cat 9", "cat 10")
     assert test.labels.tolist() == [0, 0, 1]
     assert list(test.paths) == ["a é.png", "more/b.jpg", "c, d.webp"]
-    (again,) = read_sets(str(table), validation=str(folders)).right.items()
+    (again,) = read_sets(str(table), validation=str(folders)).held_out.items()
     assert again[0] == "validation" and again[1].labels.tolist() == [1, 0, 0]
 
 
 def test_given_sets_take_the_place_of_parts(table, tmp_path):
     for name in ("train/cat 9/1.png", "train/cat 10/1.png", "test/cat 9/1.png"):
         save(tmp_path / "parted" / name)
-    assert len(read_sets(str(tmp_path / "parted"), test=str(table)).right["test"]) == 3
+    assert len(read_sets(str(tmp_path / "parted"), test=str(table)).held_out["test"]) == 3
     refuse("--test .*has parts of its own", table, test=tmp_path / "parted")
 
 
@@ -524,7 +524,7 @@ def test_parts_in_any_case_and_spaces_around_a_class(tmp_path):
     for path in ("Train/cat/1.png", "Train/dog /2.png", "Test/dog/3.png"):
         save(tmp_path / "pets" / path)
     sets = read_sets(str(tmp_path / "pets"))
-    assert sets.class_names == ("cat", "dog") and list(sets.right) == ["test"]
+    assert sets.class_names == ("cat", "dog") and list(sets.held_out) == ["test"]
     assert list(sets.train.paths) == ["Train/cat/1.png", "Train/dog /2.png"]
 
 

@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from chainer_jo.relabel.corrected_labels import (
+from chainer_jo.relabel.judge.label_errors import LabelErrors
+from chainer_jo.relabel.show.outcome import Accuracy, doubt
+from chainer_jo.relabel.write.corrected_labels import (
     AuditResult,
     CorrectedLabels,
     Scores,
     Z,
     drawn_to_judge,
 )
-from chainer_jo.relabel.label_errors import LabelErrors
-from chainer_jo.relabel.outcome import Accuracy, doubt
 
 
 @pytest.fixture

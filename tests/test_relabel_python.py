@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import chainer_jo.relabel
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import RelabelClassifier, find_label_errors, relabel
-from chainer_jo.relabel.label_errors import COLUMNS
+from chainer_jo.relabel.judge.label_errors import COLUMNS
 
 DOCS = ROOT / "docs" / "own-data.md"
 NAMES = np.array(["ant", "bee", "cat", "dog"])

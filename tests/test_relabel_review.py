@@ -21,11 +21,12 @@ from own_images import (
 from chainer_jo import files
 from chainer_jo.data.array_cache import download
 from chainer_jo.errors import UserError
-from chainer_jo.relabel import corrected_set, label_table
-from chainer_jo.relabel.corrected_labels import renamed
 from chainer_jo.relabel.flags import deciding, parse
-from chainer_jo.relabel.label_table import TableForm
-from chainer_jo.relabel.results_folder import MADE, ResultsFolder
+from chainer_jo.relabel.read import label_table
+from chainer_jo.relabel.read.label_table import TableForm
+from chainer_jo.relabel.write import corrected_set
+from chainer_jo.relabel.write.corrected_labels import renamed
+from chainer_jo.relabel.write.results_folder import MADE, ResultsFolder
 
 
 @pytest.fixture(scope="module")

@@ -2,18 +2,15 @@
 
     from chainer_jo.relabel import RelabelClassifier, find_label_errors, relabel
 
-Files, in the order of what a user does; no other subpackage imports them:
+Folders, in the order of what a user does; no other subpackage imports them:
 
-read    class_folders, label_table, labelled_images, own_data (decoded); feature_table (features or
-        probabilities); in Python arrays, classifier
-judge   by_images (presets), by_features (training, features, feature_network, feature_scaling,
-        posterior_labels), both with folds, near_duplicates; label_noise (T), label_errors
-write   corrected_labels, results_folder (labels.csv, soft_labels.npz), corrected_set (--apply),
-        trained_network (model.npz)
-show    outcome (terminal), report (report.html)
+read    images and noisy labels (class folders, tars, tables), features or probabilities
+judge   by images or by features, both out of fold; noise transition matrix T; label errors
+write   labels.csv, soft_labels.npz, data sets with corrected labels, model.npz
+show    the outcome in the terminal, and report.html
 
-`cli` is the entry point; `command`, `predict` and `example` are its commands, `flags` and `limits`
-their settings.
+`arrays` and `classifier` are the Python functions. `cli` is the entry point; `command`, `predict`
+and `example` are its commands, `flags` and `limits` their settings.
 """
 
 import importlib
@@ -21,7 +18,7 @@ from typing import Any
 
 #: Modules of the public names, imported on first use: Chainer takes a second.
 _PUBLIC = {
-    "LabelErrors": "label_errors",
+    "LabelErrors": "judge.label_errors",
     "RelabelClassifier": "classifier",
     "find_label_errors": "arrays",
     "relabel": "arrays",

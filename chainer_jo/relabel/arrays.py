@@ -10,8 +10,8 @@ import numpy as np
 
 from chainer_jo.data.labelled_data import by_value
 from chainer_jo.errors import UserError
-from chainer_jo.relabel import label_errors
-from chainer_jo.relabel.label_errors import ClassNames, LabelErrors
+from chainer_jo.relabel.judge import label_errors
+from chainer_jo.relabel.judge.label_errors import ClassNames, LabelErrors
 
 #: Largest usable magnitude of a number; see `unusable`.
 LARGEST = 1e14
@@ -67,7 +67,7 @@ def relabel(features: Any, labels: Any, seed: int = 0, **settings: Any) -> Label
         classes, too few rows, tables whose rows are not the same, settings that cannot be, or
         training that diverged.
     """
-    from chainer_jo.relabel import training
+    from chainer_jo.relabel.judge import training
 
     index = common_index(features, labels)
     chosen = training.Recipe(**settings)
@@ -78,7 +78,7 @@ def relabel(features: Any, labels: Any, seed: int = 0, **settings: Any) -> Label
 def training_arrays(features: Any, labels: Any) -> tuple[Any, np.ndarray, np.ndarray]:
     """The arguments of `relabel` as training takes them: a `FeatureSet`, labels int32 (n,), and the
     names of the classes."""
-    from chainer_jo.relabel.features import FeatureSet
+    from chainer_jo.relabel.judge.features import FeatureSet
 
     if np.isscalar(labels):
         columns = column_names(features)

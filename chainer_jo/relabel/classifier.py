@@ -9,9 +9,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
-from chainer_jo.relabel import training
 from chainer_jo.relabel.arrays import common_index, matrix, training_arrays
-from chainer_jo.relabel.features import FeatureInput
+from chainer_jo.relabel.judge import training
+from chainer_jo.relabel.judge.features import FeatureInput
 
 
 class RelabelClassifier(ClassifierMixin, BaseEstimator):

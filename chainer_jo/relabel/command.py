@@ -9,15 +9,16 @@ from pathlib import Path
 from chainer_jo.command_line import resume_hint, say, start
 from chainer_jo.data.array_cache import cache
 from chainer_jo.errors import UserError
-from chainer_jo.relabel import corrected_set, report
-from chainer_jo.relabel.by_features import ByFeatures, ByProbabilities
-from chainer_jo.relabel.by_images import ByImages
-from chainer_jo.relabel.corrected_labels import CorrectedLabels, drawn_to_judge
 from chainer_jo.relabel.flags import deciding, parse
-from chainer_jo.relabel.labelled_images import labels_of
-from chainer_jo.relabel.outcome import Outcome, Relabeller, summary
-from chainer_jo.relabel.own_data import usual_size
-from chainer_jo.relabel.results_folder import LABELS, SOFT_LABELS, ResultsFolder
+from chainer_jo.relabel.judge.by_features import ByFeatures, ByProbabilities
+from chainer_jo.relabel.judge.by_images import ByImages
+from chainer_jo.relabel.read.labelled_images import labels_of
+from chainer_jo.relabel.read.own_data import usual_size
+from chainer_jo.relabel.show import report
+from chainer_jo.relabel.show.outcome import Outcome, Relabeller, summary
+from chainer_jo.relabel.write import corrected_set
+from chainer_jo.relabel.write.corrected_labels import CorrectedLabels, drawn_to_judge
+from chainer_jo.relabel.write.results_folder import LABELS, SOFT_LABELS, ResultsFolder
 from chainer_jo.runs.store import RunStore
 
 
@@ -37,7 +38,7 @@ def relabel(flags: argparse.Namespace) -> None:
     """
     sets, form = flags.own.sets, flags.own.form
     images = sets.train
-    if flags.baseline and not sets.right:
+    if flags.baseline and not sets.held_out:
         raise UserError("--baseline: expected with --validation or --test, which it is compared on")
     reviewed = flags.accept and labels_of(flags.accept, images, form)
     true = flags.true_labels and labels_of(flags.true_labels, images, form, others=True)
@@ -84,7 +85,7 @@ def _check_apart(flags: argparse.Namespace) -> None:
 def _check_form(flags: argparse.Namespace) -> None:
     """Raises UserError for flags of a table if there is none."""
     sets = flags.own.sets
-    listed = any(images.lines is not None for images in (sets.train, *sets.right.values()))
+    listed = any(images.lines is not None for images in (sets.train, *sets.held_out.values()))
     if listed or flags.true_labels or flags.accept:
         return
     for flag in ("path_column", "label_column", "images"):

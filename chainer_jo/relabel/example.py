@@ -12,8 +12,8 @@ from chainer_jo import files
 from chainer_jo.command_line import Parser, ending, say
 from chainer_jo.data import digits
 from chainer_jo.method import noise
-from chainer_jo.relabel import label_table
-from chainer_jo.relabel.label_table import LABEL, PATH
+from chainer_jo.relabel.read import label_table
+from chainer_jo.relabel.read.label_table import LABEL, PATH
 
 LABELS, TRUE_LABELS = "labels.csv", "true_labels.csv"
 #: Noise rate of symmetric noise (Section 5.1): a third of the labels is redrawn from all ten

@@ -9,9 +9,9 @@ from chainer_jo import files
 from chainer_jo.command_line import Parser
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import limits
-from chainer_jo.relabel.class_folders import is_utf8
-from chainer_jo.relabel.label_table import TableForm
-from chainer_jo.relabel.own_data import OwnData
+from chainer_jo.relabel.read.class_folders import is_utf8
+from chainer_jo.relabel.read.label_table import TableForm
+from chainer_jo.relabel.read.own_data import OwnData
 from chainer_jo.runs.computing_flags import add_computing_flags, resolve_computing_flags
 
 DESCRIPTION = """\

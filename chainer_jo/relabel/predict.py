@@ -12,9 +12,9 @@ from chainer_jo.command_line import Parser, ending, say
 from chainer_jo.engine.backend import use_backend
 from chainer_jo.engine.choice import choose_backend
 from chainer_jo.errors import UserError
-from chainer_jo.relabel import class_folders, label_table
-from chainer_jo.relabel.feature_table import read_arrays, usable
-from chainer_jo.relabel.trained_network import TrainedNetwork
+from chainer_jo.relabel.read import class_folders, label_table
+from chainer_jo.relabel.read.feature_table import read_arrays, usable
+from chainer_jo.relabel.write.trained_network import TrainedNetwork
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from chainer_jo.data.hidden_names import is_hidden
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.label_table import LabelTable
+from chainer_jo.relabel.read.label_table import LabelTable
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 #: Names of the folders of a divided data set, in any case, and the use of each part.

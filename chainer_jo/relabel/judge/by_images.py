@@ -21,15 +21,15 @@ from chainer_jo.errors import UserError
 from chainer_jo.method import augmentation
 from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.paper.settings import CLOTHING1M_SIDE
-from chainer_jo.relabel import own_data
-from chainer_jo.relabel.corrected_labels import CorrectedLabels
-from chainer_jo.relabel.folds import folds
-from chainer_jo.relabel.label_errors import find_label_errors
-from chainer_jo.relabel.near_duplicates import same_files
-from chainer_jo.relabel.outcome import Outcome, Relabeller, accuracies_of
-from chainer_jo.relabel.own_data import usual_size
-from chainer_jo.relabel.presets import FOLDS, large_images, small_images
-from chainer_jo.relabel.trained_network import Member, TrainedNetwork, untrained
+from chainer_jo.relabel.judge.folds import folds
+from chainer_jo.relabel.judge.label_errors import find_label_errors
+from chainer_jo.relabel.judge.near_duplicates import same_files
+from chainer_jo.relabel.judge.presets import FOLDS, large_images, small_images
+from chainer_jo.relabel.read import own_data
+from chainer_jo.relabel.read.own_data import usual_size
+from chainer_jo.relabel.show.outcome import Outcome, Relabeller, accuracies_of
+from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
+from chainer_jo.relabel.write.trained_network import Member, TrainedNetwork, untrained
 from chainer_jo.report.dry_run import run_lines
 from chainer_jo.runs.computing_flags import spare_threads
 from chainer_jo.runs.cost import Cost, duration, makespan
@@ -159,7 +159,10 @@ class ByImages(Relabeller):
         )
 
     def work(self) -> Outcome | None:
-        seen_later = [*self.sets.right.values(), *([self.sets.train] if self.side is None else [])]
+        seen_later = [
+            *self.sets.held_out.values(),
+            *([self.sets.train] if self.side is None else []),
+        ]
         for images in seen_later:
             own_data.check(images, self.side or CLOTHING1M_SIDE)
         self.data = self.load()
@@ -194,8 +197,8 @@ class ByImages(Relabeller):
             network,
             accuracies_of(
                 (_together(baselines) if baselines else None, network),
-                self.sets.right,
-                lambda each, use: each.of_images(self.sets.right[use].files(), self.device),
+                self.sets.held_out,
+                lambda each, use: each.of_images(self.sets.held_out[use].files(), self.device),
             ),
             self.about,
             {self.names[e]: e for steps in self.steps for e in steps},

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chainer_jo.paper import settings as paper
-from chainer_jo.relabel.own_data import NAME
-from chainer_jo.relabel.training import batch_size
+from chainer_jo.relabel.judge.training import batch_size
+from chainer_jo.relabel.read.own_data import NAME
 from chainer_jo.runs.experiment import Network
 from chainer_jo.runs.presets import CLOTHING1M_PAPER, DIGITS, PAPER, Preset, pretrained
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from chainer_jo.method.images import ImagesInMemory
 from chainer_jo.method.iterator import Batch
-from chainer_jo.relabel.feature_network import FeatureNetwork
-from chainer_jo.relabel.feature_scaling import scaling_of
+from chainer_jo.relabel.judge.feature_network import FeatureNetwork
+from chainer_jo.relabel.judge.feature_scaling import scaling_of
 
 #: Units of a network's hidden layer.
 HIDDEN = 32

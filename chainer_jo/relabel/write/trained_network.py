@@ -22,9 +22,9 @@ from chainer_jo.method import augmentation
 from chainer_jo.method.images import Preparation
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.method.resnet50 import ResNet50
-from chainer_jo.relabel.feature_network import FeatureNetwork
-from chainer_jo.relabel.features import FeatureInput
-from chainer_jo.relabel.results_folder import MODEL
+from chainer_jo.relabel.judge.feature_network import FeatureNetwork
+from chainer_jo.relabel.judge.features import FeatureInput
+from chainer_jo.relabel.write.results_folder import MODEL
 
 #: Images per forward pass.
 IMAGES_PER_PASS = 100

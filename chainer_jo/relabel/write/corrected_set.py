@@ -12,10 +12,10 @@ import numpy as np
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
-from chainer_jo.relabel import label_table
-from chainer_jo.relabel.corrected_labels import CorrectedLabels, renamed
-from chainer_jo.relabel.label_table import LABEL, PATH
-from chainer_jo.relabel.labelled_images import LabelledSets
+from chainer_jo.relabel.read import label_table
+from chainer_jo.relabel.read.label_table import LABEL, PATH
+from chainer_jo.relabel.read.labelled_images import LabelledSets
+from chainer_jo.relabel.write.corrected_labels import CorrectedLabels, renamed
 
 
 def write(

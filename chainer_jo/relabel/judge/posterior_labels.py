@@ -6,7 +6,7 @@ import numpy as np
 from chainer import training
 
 from chainer_jo.method.soft_labels import LabelStore
-from chainer_jo.relabel import label_noise
+from chainer_jo.relabel.judge import label_noise
 
 #: Steps of EM in one update; the next update starts from the T of the last one.
 EM_STEPS = 5

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from chainer_jo.relabel import label_noise
+from chainer_jo.relabel.judge import label_noise
 
 #: The columns of `LabelErrors.table`, which are the first of ``labels.csv`` too.
 COLUMNS = (

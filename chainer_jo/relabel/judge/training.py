@@ -23,11 +23,11 @@ from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.soft_labels import LabelStore
 from chainer_jo.method.updater import JointUpdater
 from chainer_jo.relabel import limits
-from chainer_jo.relabel.features import FeatureInput, FeatureSet
-from chainer_jo.relabel.folds import folds
-from chainer_jo.relabel.label_errors import ClassNames, LabelErrors, find_label_errors
-from chainer_jo.relabel.near_duplicates import near_duplicates
-from chainer_jo.relabel.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
+from chainer_jo.relabel.judge.features import FeatureInput, FeatureSet
+from chainer_jo.relabel.judge.folds import folds
+from chainer_jo.relabel.judge.label_errors import ClassNames, LabelErrors, find_label_errors
+from chainer_jo.relabel.judge.near_duplicates import near_duplicates
+from chainer_jo.relabel.judge.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
 
 #: Images per forward pass in test mode.
 IMAGES_PER_PASS = 1000

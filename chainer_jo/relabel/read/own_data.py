@@ -21,9 +21,9 @@ from chainer_jo.data.input_problems import Problems
 from chainer_jo.data.labelled_data import UNKNOWN, ImageFiles, Labelled, LabelledData
 from chainer_jo.data.progress import Progress
 from chainer_jo.errors import UserError
-from chainer_jo.relabel import labelled_images
-from chainer_jo.relabel.label_table import USUAL, TableForm
-from chainer_jo.relabel.labelled_images import LabelledImages, LabelledSets
+from chainer_jo.relabel.read import labelled_images
+from chainer_jo.relabel.read.label_table import USUAL, TableForm
+from chainer_jo.relabel.read.labelled_images import LabelledImages, LabelledSets
 
 #: Name of the data in descriptions of runs, which does not change when images are moved.
 NAME = "own-images"
@@ -71,7 +71,7 @@ class OwnData:
     @property
     def fingerprints(self) -> dict[str, str]:
         """Fingerprints of the sets, by their use."""
-        sets = {"train": self.sets.train, **self.sets.right}
+        sets = {"train": self.sets.train, **self.sets.held_out}
         return {use: images.fingerprint for use, images in sets.items()}
 
 

@@ -20,10 +20,10 @@ import numpy as np
 
 from chainer_jo import files, seeds
 from chainer_jo.data.labelled_data import UNKNOWN
-from chainer_jo.relabel import label_table
-from chainer_jo.relabel.label_errors import COLUMNS as VERDICT_COLUMNS
-from chainer_jo.relabel.label_errors import LabelErrors
-from chainer_jo.relabel.labelled_images import LabelledImages
+from chainer_jo.relabel.judge.label_errors import COLUMNS as VERDICT_COLUMNS
+from chainer_jo.relabel.judge.label_errors import LabelErrors
+from chainer_jo.relabel.read import label_table
+from chainer_jo.relabel.read.labelled_images import LabelledImages
 
 COLUMNS = ("path", *VERDICT_COLUMNS, "reviewed")
 

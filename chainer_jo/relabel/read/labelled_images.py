@@ -19,8 +19,8 @@ from chainer_jo.data.source import TAR_ENDING
 from chainer_jo.data.tar_members import is_tar
 from chainer_jo.data.unpacked_tar import unpack
 from chainer_jo.errors import UserError
-from chainer_jo.relabel import class_folders, label_table
-from chainer_jo.relabel.label_table import USUAL, LabelTable, TableForm
+from chainer_jo.relabel.read import class_folders, label_table
+from chainer_jo.relabel.read.label_table import USUAL, LabelTable, TableForm
 
 EXPECTED = (
     "a folder or tar of class folders (with or without train/ and test/), or a CSV or TSV with "
@@ -38,7 +38,8 @@ class LabelledImages:
     source : name of the set in the user's command.
     root : folder that the paths are below; of a tar, the folder it was unpacked to.
     paths : of the images below `root`, with "/", each once.
-    labels : int32 (n,), indices into `class_names`, as given.
+    labels : int32 (n,), indices into `class_names`, as given: noisy ones to be corrected, correct
+        ones of a held-out set.
     class_names : at least two; the same for all sets that belong together.
     columns : further columns of the table, n strings by the column's name.
     sizes, times : int64 (n,), of the files in bytes, and of last writing in nanoseconds.
@@ -98,13 +99,13 @@ class LabelledSets:
 
     Attributes
     ----------
-    right : held-out sets with correct labels, by their use, "validation" or "test".
+    held_out : held-out sets with correct labels, by their use, "validation" or "test".
     others : paths below `train.root` of the source's other parts; also of parts that another set
         has replaced.
     """
 
     train: LabelledImages
-    right: dict[str, LabelledImages]
+    held_out: dict[str, LabelledImages]
     others: np.ndarray
 
     @property
@@ -145,8 +146,8 @@ def read_sets(
     _check_apart(sets)
     _note_single_images(sets["train"])
     uses = "validation", "test"
-    right = {use: sets[use] for use in uses if use in sets}
-    return LabelledSets(sets["train"], right, as_keys(others))
+    held_out = {use: sets[use] for use in uses if use in sets}
+    return LabelledSets(sets["train"], held_out, as_keys(others))
 
 
 def labels_of(

@@ -12,15 +12,15 @@ from threadpoolctl import threadpool_limits
 from chainer_jo.data.input_problems import Problems
 from chainer_jo.data.progress import Progress
 from chainer_jo.errors import UserError
-from chainer_jo.relabel import training
-from chainer_jo.relabel.corrected_labels import CorrectedLabels
-from chainer_jo.relabel.feature_table import read_features, read_rows
-from chainer_jo.relabel.features import HIDDEN, FeatureSet
-from chainer_jo.relabel.label_errors import find_label_errors
-from chainer_jo.relabel.labelled_images import LabelledSets
-from chainer_jo.relabel.outcome import Outcome, Relabeller, accuracies_of
-from chainer_jo.relabel.trained_network import Member, TrainedNetwork
-from chainer_jo.relabel.training import Recipe
+from chainer_jo.relabel.judge import training
+from chainer_jo.relabel.judge.features import HIDDEN, FeatureSet
+from chainer_jo.relabel.judge.label_errors import find_label_errors
+from chainer_jo.relabel.judge.training import Recipe
+from chainer_jo.relabel.read.feature_table import read_features, read_rows
+from chainer_jo.relabel.read.labelled_images import LabelledSets
+from chainer_jo.relabel.show.outcome import Outcome, Relabeller, accuracies_of
+from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
+from chainer_jo.relabel.write.trained_network import Member, TrainedNetwork
 
 
 class ByFeatures(Relabeller):
@@ -41,7 +41,7 @@ class ByFeatures(Relabeller):
         with threadpool_limits(flags.threads):
             self.data = FeatureSet(read_features(flags.features, train), train.labels)
         self.others = {
-            use: read_features(flags.features, images) for use, images in self.sets.right.items()
+            use: read_features(flags.features, images) for use, images in self.sets.held_out.items()
         }
 
     @property
@@ -80,7 +80,7 @@ class ByFeatures(Relabeller):
                 baseline = self._network(data, one_hot)
             accuracies = accuracies_of(
                 (baseline, network),
-                self.sets.right,
+                self.sets.held_out,
                 lambda each, use: each.of_features(self.others[use]),
             )
         return Outcome(CorrectedLabels(images, errors), network, accuracies, self.about)
@@ -96,13 +96,13 @@ class ByFeatures(Relabeller):
 
 def _check_paths(file: str, sets: LabelledSets) -> None:
     """Raises UserError if a path names images of two sets: it is relative to the set's folder."""
-    if file.endswith(".npy") and sets.right:
+    if file.endswith(".npy") and sets.held_out:
         raise UserError(
             f"features {file!r}: an .npy has no paths, so its rows are of one set alone; expected "
-            f"an .npz with 'features' and 'paths' beside a {' or '.join(sets.right)} set"
+            f"an .npz with 'features' and 'paths' beside a {' or '.join(sets.held_out)} set"
         )
     owner: dict[str, str] = {}
-    for use, images in {"train": sets.train, **sets.right}.items():
+    for use, images in {"train": sets.train, **sets.held_out}.items():
         for path in images.paths:
             if (other := owner.setdefault(path, use)) != use:
                 raise UserError(

@@ -12,9 +12,9 @@ import numpy as np
 from chainer_jo import files
 from chainer_jo.data.input_problems import Problems
 from chainer_jo.errors import UserError
-from chainer_jo.relabel import label_table
 from chainer_jo.relabel.arrays import UNUSABLE, unusable
-from chainer_jo.relabel.labelled_images import LabelledImages
+from chainer_jo.relabel.read import label_table
+from chainer_jo.relabel.read.labelled_images import LabelledImages
 
 #: Norm from which on a row is noted, relative to the median of all rows.
 FAR_NORM_RATIO = 100

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from chainer_jo.relabel.corrected_labels import AuditResult, CorrectedLabels
-from chainer_jo.relabel.labelled_images import LabelledImages
-from chainer_jo.relabel.trained_network import TrainedNetwork
+from chainer_jo.relabel.read.labelled_images import LabelledImages
+from chainer_jo.relabel.write.corrected_labels import AuditResult, CorrectedLabels
+from chainer_jo.relabel.write.trained_network import TrainedNetwork
 from chainer_jo.report.grid import aligned
 from chainer_jo.report.words import counted
 from chainer_jo.runs.experiment import Experiment

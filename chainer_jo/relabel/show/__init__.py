@@ -1,0 +1,1 @@
+"""Showing: the outcome in the terminal and as a page."""

@@ -1,0 +1,1 @@
+"""Writing: corrected labels, corrected data sets, trained networks."""
