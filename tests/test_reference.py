@@ -267,9 +267,11 @@ def test_a_region_that_is_not_there_is_an_error():
     ("does not hold (1 diverged)", [("refutes", -3.0), ("undecided", None)],
      "[does not hold (1 diverged)](reference/half/claims.md#does-not-hold-1-diverged-x), 0 of 2, "
      "-3 points"),
+    ("holds", [("supports", 3.0)],
+     "[holds](reference/half/claims.md#holds-x), on a premise, +3 points"),
 ])  # fmt: skip
 def test_a_verdict_is_shown_with_its_comparisons_and_differences(label, findings, expected):
-    claim = {"id": "x", "verdict": label.split(" (")[0], "label": label,
+    claim = {"id": "x", "verdict": label.split(" (")[0], "label": label, "rests_on": "y",
              "findings": [{"outcome": o, "difference": d, "unit": "points", "premise": False}
                           for o, d in findings]}  # fmt: skip
     claim["findings"].append({"outcome": "supports", "difference": 99.0, "premise": True})

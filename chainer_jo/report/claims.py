@@ -120,7 +120,7 @@ def _link(verdict: dict) -> str:
     decided = verdict["verdict"] in (HOLDS, IN_PART, DOES_NOT_HOLD)
     more = "against" if verdict["against"] else verdict["verdict"]
     note = "" if decided or more == UNDECIDED else f" ({more})"
-    if _on_premise(verdict):
+    if on_premise(verdict):
         note = " (on a premise)"
     return f"[{in_words(verdict['id'])}](#{slug(_heading(verdict))}){note}"
 
@@ -269,7 +269,7 @@ def summary(verdicts: Sequence[dict]) -> str:
     for name in paper.VERDICTS:
         those = [verdict for verdict in verdicts if verdict["verdict"] == name]
         marks = {
-            "resting on a premise": sum(map(_on_premise, those)),
+            "resting on a premise": sum(map(on_premise, those)),
             "failing in the paper's own tables": sum(v["fails_in_paper"] for v in those),
         }
         marked = ", ".join(f"{mark}: {number}" for mark, number in marks.items() if number)
@@ -288,5 +288,6 @@ def summary(verdicts: Sequence[dict]) -> str:
     return ", ".join(parts) + share * bool(outcomes)
 
 
-def _on_premise(verdict: dict) -> bool:
+def on_premise(verdict: dict) -> bool:
+    """True for a claim that holds, at least in part, and rests on a premise."""
     return verdict["verdict"] in (HOLDS, IN_PART) and bool(verdict["rests_on"])
