@@ -11,6 +11,7 @@ from pathlib import Path
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
+from chainer_jo.report import claims
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import PRESETS
 from chainer_jo.runs.provenance import known
@@ -46,7 +47,7 @@ class Reference:
 
     @cached_property
     def claims(self) -> list[dict]:
-        return files.read_json(self.results / "claims.json", list, missing=[])
+        return claims.read(self.results)
 
     def outputs(self, kind: str) -> dict[int, dict]:
         """The tables or figures that there are, by number."""

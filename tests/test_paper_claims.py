@@ -12,6 +12,7 @@ from chainer_jo.paper.claims import CLAIMS
 from chainer_jo.paper.claims.claim import (
     DOES_NOT_HOLD,
     HOLDS,
+    IN_PART,
     NO_PREMISE,
     NOT_ALL_RUN,
     NOT_RUN,
@@ -292,10 +293,11 @@ class TestVerdicts:
         assert verdict.verdict == HOLDS, verdict
 
     @every_claim
-    def test_does_not_hold(self, claim):
+    def test_is_refuted(self, claim):
+        """Most comparisons of some claims support them all the same."""
         verdict = claim.decide(MadeUp(REFUTED_BY[claim.id]))
-        assert verdict.verdict == DOES_NOT_HOLD, verdict
-        assert " refute it" in verdict.reason
+        assert verdict.verdict in (DOES_NOT_HOLD, IN_PART), verdict
+        assert any(" refute it" in each for each in verdict.tally)
 
     @every_claim
     @pytest.mark.parametrize(("results", "expected", "label"), [
@@ -313,11 +315,11 @@ class TestVerdicts:
         results = Partly(lambda keys, trial: keys["noise_rate"] == 0.1, fewer)
         verdict = BY_ID["labels-are-corrected"].decide(results)
         assert verdict.verdict == DOES_NOT_HOLD
-        assert "1 refute it: symmetric, r = 0.1, right" in verdict.reason
-        assert verdict.reason.startswith("1 of 10 comparisons support it")
-        assert "8 not run: symmetric, r = 0.3" in verdict.reason
-        assert verdict.findings[0].numbers.startswith("60.0 ± ")
-        assert verdict.findings[1].numbers == "not run"
+        assert verdict.tally[0] == "1 of 10 comparisons support it"
+        assert verdict.tally[1].startswith("1 refute it: symmetric, r = 0.1, right")
+        assert verdict.tally[2].startswith("8 not run: symmetric, r = 0.3")
+        assert verdict.findings[0].sides.startswith("60.0 ± ")
+        assert verdict.findings[1].sides == "not run"
         assert verdict.trials == (0, 3)
 
     def test_what_a_preset_was_chosen_for_is_no_finding(self):
@@ -327,7 +329,7 @@ class TestVerdicts:
         claim = BY_ID["symmetric-cross-entropy-falls"]
         verdict = claim.decide(Chosen())
         assert verdict.verdict == verdict.label == PREMISE
-        assert claim.decide(Chosen(REFUTED_BY[claim.id])).verdict == DOES_NOT_HOLD
+        assert claim.decide(Chosen(REFUTED_BY[claim.id])).label == "in part (4 of 5)"
         rests = {other.id for other in CLAIMS if other.rests_on}
         assert {"symmetric-test-is-better", "noise-degrades"} <= rests
         assert {other.rests_on for other in CLAIMS} <= {"", *BY_ID}
@@ -350,7 +352,7 @@ class TestVerdicts:
         verdict = BY_ID[name].decide(MadeUp(other))
         assert verdict.verdict == verdict.label == NO_PREMISE
         assert verdict.counts == {NOT_MET: 1, "supports": 1}
-        assert "; 1 is its premise and not met: right labels, " in verdict.reason
+        assert verdict.tally[1].startswith("1 is its premise and not met: right labels, ")
 
     def test_what_is_missing_most_names_the_verdict(self):
         trials = {0.1: 3, 0.3: 3, 0.5: 1}
@@ -374,8 +376,9 @@ class TestVerdicts:
         assert verdict.label == f"a tie in 1 of 10 within {verdict.within:g} points"
         alone = replace(verdict, findings=verdict.findings[2:3], outcomes=verdict.outcomes[2:3])
         assert alone.label == f"a tie within {verdict.within:g} points"
-        said = "9 of 10 comparisons support it; 1 tie within 1 point: symmetric, r = 0.5"
-        assert verdict.reason.startswith(said)
+        supporting, tying = verdict.tally
+        assert supporting == "9 of 10 comparisons support it"
+        assert tying.startswith("1 tie within 1 point: symmetric, r = 0.5")
         assert claim.decide(MadeUp(ours, scatter=20)).verdict == UNDECIDED
 
     def test_diverged_trials_are_counted(self):
@@ -394,13 +397,13 @@ class TestVerdicts:
         assert claim.decide(Diverging(0)).label == "holds"
         verdict = claim.decide(Diverging(2))
         assert (verdict.verdict, verdict.label) == (HOLDS, "holds (2 diverged)")
-        assert "(2 of 6 diverged)" in verdict.findings[4].numbers
-        assert "up to 2 trials of a setting diverged" in verdict.reason
+        assert "(2 of 6 diverged)" in verdict.findings[4].sides
         for mostly in (3, 6):
             verdict = claim.decide(Diverging(mostly))
             assert verdict.verdict == UNDECIDED
-            assert "1 undecided, as most trials diverged: symmetric, r = 0.9" in verdict.reason
-        assert verdict.findings[4].numbers.startswith("6 of 6 diverged against")
+            said = "1 undecided, as most trials diverged: symmetric, r = 0.9"
+            assert verdict.tally[1].startswith(said)
+        assert verdict.findings[4].sides.startswith("6 of 6 diverged against")
 
     def test_diverged_curves_are_counted(self):
         class Diverging(MadeUp):
@@ -415,3 +418,34 @@ class TestVerdicts:
     def test_the_best_other_method_is_unknown_until_all_have_run(self):
         results = Partly(lambda keys, trial: keys["method"] != "cnn_crf")
         assert BY_ID["half-asymmetric-gains-least"].decide(results).verdict == NOT_RUN
+
+
+class Printed:
+    """The paper's tables as results, each number of one trial. It prints no curves as numbers."""
+
+    premises = ()
+
+    def trials(self, kind, **keys):
+        table = getattr(tables, kind.upper(), None)
+        number = table and table.value(**{name: keys[name] for name in table.names})
+        return Trials({} if number is None else {0: number})
+
+    def curve(self, kind, logged="", **keys):
+        return {}
+
+    def schedule(self, name):
+        return {"second_step": (120, [40, 80]), "figure3": (600, [200, 400])}[name]
+
+
+def test_claims_that_the_papers_own_tables_contradict_say_so():
+    """Appendix C: labels with a low probability tend to be wrong. In Tables 12 and 13 73.1 and
+    53.3 % of them are right."""
+    compared, failed = 0, set()
+    for claim in CLAIMS:
+        for finding in claim.findings(Printed()):
+            if finding.difference.finished:
+                compared += 1
+                failed |= {claim.id} if finding.difference.mean < finding.by else set()
+    assert compared == 114
+    assert failed == {claim.id for claim in CLAIMS if claim.fails_in_paper}
+    assert failed == {"unsure-labels-are-wrong"}

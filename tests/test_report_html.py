@@ -103,9 +103,10 @@ def test_scope_is_of_the_preset_and_the_data(tmp_path, preset, data, said):
 def test_what_has_not_run_is_said_once():
     claim = {
         "id": "x", "group": "", "place": "", "statement": "It's so.", "check": "One <b>.",
-        "verdict": NOT_ALL_RUN, "label": NOT_ALL_RUN, "reason": "0 of 1 comparisons support it",
+        "verdict": NOT_ALL_RUN, "label": NOT_ALL_RUN, "notes": [],
+        "tally": ["0 of 1 comparisons support it"],
         "findings": [{"what": "r = 0.5", "outcome": "not run", "remark": "not run",
-                      "numbers": "not run"}],
+                      "sides": "not run", "difference_in_words": ""}],
     }  # fmt: skip
     text = Page(f"<main>{claims_html([claim], '')}</main>").text
     assert "○ not all run It’s so." in text and "One <b>." in text
@@ -127,7 +128,7 @@ def test_provenance_without_runs(store, tmp_path):
         assert expected in text
 
 
-@pytest.mark.parametrize("claims", [[3], [{}], [{"verdict": "holds"}]])
+@pytest.mark.parametrize("claims", [[3], [{}], [{"verdict": ["holds"]}], [{"verdict": "holds"}]])
 def test_claims_of_another_form_are_one_line(store, tmp_path, claims):
     files.write_json(store.root / "claims.json", claims)
     with pytest.raises(UserError, match=r"claims.json: damaged \(.*expected it removed"):

@@ -258,6 +258,15 @@ def test_trials_are_counted_number_by_number():
     assert before <= trials_by_number(figure(pseudo=2, noisy=3))
 
 
+def test_a_claim_with_another_verdict_keeps_its_trials():
+    """More trials change a verdict, and so the label of the claim."""
+    before, after = (
+        [{"id": "x", "label": label, "findings": [{"what": "a", "trials": trials}]}]
+        for label, trials in (("undecided after 3 trials", 3), ("in part (1 of 2)", 6))
+    )
+    assert trials_by_number(before) <= trials_by_number(after)
+
+
 @pytest.mark.parametrize("content", [{"trials": "nine"}, {"cells": [{"trials": {"a": 3}}]}])
 def test_a_table_of_another_form_is_one_line_before_it_is_replaced(computed, capsys, content):
     files.write_json(computed / "results" / "tiny" / "table1.json", content)

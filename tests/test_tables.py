@@ -223,6 +223,32 @@ def test_nothing_is_the_best_while_another_has_fewer_trials(finished):
     assert best_of([a, of_trials(70, 70)], finished) == []
 
 
+@pytest.mark.parametrize(
+    ("first", "label", "shown"),
+    [
+        ((80, 70, 60), "val, trial 0 alone", ["80.0", "65.0", "…"]),
+        ((80,), None, None),  # no number has more trials than another
+    ],
+)
+def test_a_row_of_different_trials_is_shown_again_over_those_that_it_shares(
+    finished, first, label, shown
+):
+    """65.0 of one trial is 5 points below 70.0 of three, whose trial 0 has 80.0."""
+    later = replace(of_trials(0), experiments=[STUDY.plain("none", 0, 0, 0.1, 9)])
+    block = Block(["a", "b", "c"], [("val", [of_trials(*first), of_trials(65), later])], best="row")
+    rows = block.grid(finished, "cifar10").rows
+    assert [name for name, _ in rows[1:]] == ([label] if label else [])
+    if label:
+        assert [str(number) for number in rows[1][1]] == shown
+    assert len(replace(block, best="column").grid(finished, "cifar10").rows) == 1
+
+
+def test_scaled_schedules_are_said_where_epochs_are_columns():
+    assert "epochs are the paper's: schedules are 0.05 times as long" in build(10).note
+    assert "epochs are" not in build(10, Study(PAPER, "cifar10")).note
+    assert "epochs are" not in build(6).note
+
+
 @pytest.mark.parametrize(("data", "accuracy", "verdict"), [
     ("clothing1m", 0.72, HOLDS),
     ("clothing1m", 0.68, DOES_NOT_HOLD),

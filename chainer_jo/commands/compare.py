@@ -21,7 +21,11 @@ from chainer_jo.report.agreement import (
     in_words,
 )
 from chainer_jo.report.grid import aligned
+from chainer_jo.report.words import counted
 from chainer_jo.runs.experiment import PRECISIONS
+
+#: A cell whose trials are the same numbers as those of the reference.
+SAME = "the same numbers"
 
 
 def main(description: str, argv: list[str] | None = None) -> None:
@@ -91,16 +95,15 @@ def _table(comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def _counts(comparisons: Sequence[Comparison]) -> list[str]:
-    """One line per table."""
-    verdicts = (DIFFERS, TOO_FEW, UNFINISHED, NO_REFERENCE)
-    rows = [["", WITHIN, "the same numbers", *verdicts]]
+    """One line per table: the number of cells with each verdict, each cell in one column."""
+    verdicts = (SAME, WITHIN, DIFFERS, TOO_FEW, UNFINISHED, NO_REFERENCE)
+    rows = [["cells", *verdicts]]
     for table in dict.fromkeys(j.pair.table for j in comparisons):
         cells = [j for j in comparisons if j.pair.table == table and j.pair.unit != agreement.MEAN]
-        counts = Counter(j.verdict for j in cells)
-        same = sum(j.pair.same_numbers for j in cells)
-        rows.append(
-            [table, *(str(n) for n in (counts[WITHIN], same, *(counts[v] for v in verdicts)))]
+        counts = Counter(
+            SAME if j.verdict == WITHIN and j.pair.same_numbers else j.verdict for j in cells
         )
+        rows.append([table, *(str(counts[verdict]) for verdict in verdicts)])
     return aligned(rows)
 
 
@@ -108,19 +111,20 @@ def _verdict(comparisons: Sequence[Comparison]) -> list[str]:
     apart = [j for j in comparisons if j.verdict == DIFFERS]
     compared = [j for j in comparisons if j.verdict in (WITHIN, DIFFERS)]
     limits = sorted(j.limit for j in compared if j.limit is not None and j.pair.unit == "percent")
-    numbers, lines = "numbers (cells, and the mean of each table)", []
+    means, lines = sum(j.pair.unit == agreement.MEAN for j in compared), []
+    of = f"{counted(len(compared) - means, 'cell')}, {counted(means, 'mean')} over a table"
     if apart:
-        lines.append(f"DIFFERS: {len(apart)} of {len(compared)} {numbers} are not within scatter.")
+        lines.append(f"DIFFERS: {len(apart)} of {len(compared)} numbers ({of}) differ.")
         most = max(len(j.pair.here.finished) for j in comparisons)
         if most < max(len(j.pair.reference.finished) for j in comparisons if j.pair.reference):
             lines.append(
                 "A trial can be an outlier: more of them (--trials) tell it from a difference."
             )
     else:
-        lines.append(f"AGREES: all {len(compared)} {numbers} are within scatter.")
+        lines.append(f"AGREES: all {len(compared)} numbers ({of}) are within scatter.")
     if limits:
         lines.append(
-            f"Noticed is a difference from {limits[0]:.1f} to {limits[-1]:.1f} points on, "
+            f"Smallest detectable difference: {limits[0]:.1f} to {limits[-1]:.1f} points, "
             f"{statistics.median(limits):.1f} in the median cell; less with more trials."
         )
     return lines

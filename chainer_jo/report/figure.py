@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from chainer_jo.paper.trials import Trials
-from chainer_jo.report.claims import judged
+from chainer_jo.report.claims import judged, numbers
 from chainer_jo.report.curves import LOG_ENTRIES, Curve, Inset, Series
 from chainer_jo.report.grid import Entry, Grid, Number
 from chainer_jo.report.output import Page, TableOrFigure, as_csv
@@ -104,7 +104,7 @@ class Figure(TableOrFigure):
             grids.append(self.side_table.grid(store, origin["data"]))
         points = [
             f"{v['statement']} Here: {v['label']}; "
-            + "; ".join(f"{f['what']}: {f['numbers']}" for f in v["findings"])
+            + "; ".join(f"{f['what']}: {numbers(f)}" for f in v["findings"])
             for v in self.verdicts(store)
         ]
         heading = (

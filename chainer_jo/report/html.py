@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chainer_jo import files
-from chainer_jo.report.claims import RULE, one_image
+from chainer_jo.report.claims import AGAIN, RULE, one_image, read
 from chainer_jo.report.grid import prose
 from chainer_jo.report.headline import headline
 from chainer_jo.report.html_claims import claims_html, folded
@@ -64,9 +64,9 @@ class Report(Output):
             item = _Item(output.name, output.data(store, origin), output.page(store, origin))
             shown[output.kind].append((output.number, item))
         tables, figures = ([item for _, item in sorted(s)] for s in shown.values())
-        claims, path = "", folder / "claims.json"
-        if verdicts := files.read_json(path, list, missing=[]):
-            with files.expected(path, "it removed, which has it written again"):
+        claims = ""
+        if verdicts := read(folder):
+            with files.expected(folder / "claims.json", AGAIN):
                 claims = claims_html(verdicts, f"{RULE} {one_image(self.study)}".strip())
         return _Written(tables, figures, claims, len(verdicts), known(folder))
 

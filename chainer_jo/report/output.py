@@ -148,8 +148,9 @@ class TableOrFigure(Output):
         ]
 
 
-#: Keys that tell the entries of a list apart: claims, cells of tables, curves, comparisons.
-IDENTIFYING_KEYS = ("id", "row", "column", "label", "what")
+#: Keys that tell the entries of a list apart: cells of tables, curves, comparisons. A claim has an
+#: id, and its label changes with its verdict.
+IDENTIFYING_KEYS = ("row", "column", "label", "what")
 
 
 def trials_by_number(content: Any, where: str = "") -> Counter[str]:
@@ -158,9 +159,9 @@ def trials_by_number(content: Any, where: str = "") -> Counter[str]:
     counted: Counter[str] = Counter()
     if isinstance(content, list):
         for entry in content:
-            names = (
-                [entry.get(key) for key in IDENTIFYING_KEYS] if isinstance(entry, dict) else entry
-            )
+            names = entry
+            if isinstance(entry, dict):
+                names = entry.get("id") or [entry.get(key) for key in IDENTIFYING_KEYS]
             counted += trials_by_number(entry, f"{where}/{json.dumps(names)}")
     elif isinstance(content, dict):
         own = content.get("trials") or 0

@@ -4,7 +4,7 @@ written as Markdown, CSV, LaTeX and JSON."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chainer_jo.paper.trials import Trials
 from chainer_jo.report.grid import Grid, Number, escape_latex
@@ -161,10 +161,12 @@ class Block:
     def grid(self, store: RunStore, data: str) -> Grid:
         """The numbers of its cells, next to the paper's if the data set is the paper's."""
         best, beside = {id(cell) for cell in self.best_cells(store)}, of_the_paper(data)
-        rows = [
-            (label, [c.number(store, id(c) in best, beside) if c else Number() for c in cells])
-            for label, cells in self.rows
-        ]
+        rows = []
+        for label, cells in self.rows:
+            numbers = [c.number(store, id(c) in best, beside) if c else Number() for c in cells]
+            rows.append((label, numbers))
+            if self.best == "row":
+                rows += _in_common(label, [cell for cell in cells if cell], store)
         return Grid(self.headers, rows, self.title, self.groups, self.marked)
 
     def best_cells(self, store: RunStore) -> list[Cell]:
@@ -283,6 +285,17 @@ class Table(TableOrFigure):
             clauses.append(f"bold: the highest of its {best}")
         line = f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}"
         return f"{line}; {', '.join(clauses)}."
+
+
+def _in_common(label: str, cells: list[Cell], store: RunStore) -> list[tuple[str, list[Number]]]:
+    """A row over the trials that all of its numbers share, where some have more trials."""
+    seeds = [set(numbers) for cell in cells if (numbers := cell.trials(store).numbers)]
+    common = set.intersection(*seeds) if seeds else set()
+    if not common or all(each == common for each in seeds):
+        return []
+    trials = f"trial{'s' * (len(common) > 1)} {', '.join(map(str, sorted(common)))} alone"
+    alone = [replace(c, experiments=[e for e in c.experiments if e.seed in common]) for c in cells]
+    return [(f"{label}, {trials}", [cell.number(store, beside_paper=False) for cell in alone])]
 
 
 def _over_trials(computed: Sequence[Trials]) -> str:
