@@ -12,12 +12,10 @@ import numpy as np
 from chainer_jo.data import decoding, tar_members
 from chainer_jo.data.array_cache import decoded_once
 from chainer_jo.data.hidden_names import is_hidden
-from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.image_data import PARTS, ImageData
 from chainer_jo.data.labelled_data import by_value
 from chainer_jo.data.progress import Progress
 from chainer_jo.errors import UserError
-
-PARTS = ("train", "test")
 
 
 def load(path: Path, name: str) -> ImageData:

@@ -33,7 +33,7 @@ def pseudo_labels(
     # On one thread: several would add up in an order, and so give labels, that vary.
     with threadpool_limits(1):
         clusters = kmeans.fit_predict(features)
-    return name_clusters(clusters, data.train_labels, data.num_classes)
+    return name_clusters(clusters, data.true_labels, data.num_classes)
 
 
 def name_clusters(clusters: np.ndarray, true_labels: np.ndarray, num_classes: int) -> np.ndarray:
@@ -77,7 +77,7 @@ def read_features(path: str | Path, data: ImageData) -> np.ndarray:
     if not np.isfinite(values).all():
         raise UserError(f"features {path}: some are not finite, expected numbers")
     in_order = np.empty_like(values)
-    in_order[np.argsort(data.train_labels, kind="stable")] = values
+    in_order[np.argsort(data.true_labels, kind="stable")] = values
     return in_order
 
 
