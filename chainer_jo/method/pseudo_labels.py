@@ -37,7 +37,11 @@ def pseudo_labels(
 
 
 def name_clusters(clusters: np.ndarray, true_labels: np.ndarray, num_classes: int) -> np.ndarray:
-    """Labels (n,) int32: a one-to-one match of clusters and classes with the best agreement."""
+    """Labels (n,) int32: a one-to-one match of clusters and classes with the best agreement.
+
+    >>> name_clusters(np.array([0, 0, 1, 1]), np.array([1, 1, 0, 1]), 2)
+    array([1, 1, 0, 0], dtype=int32)
+    """
     agreement = np.zeros((num_classes, num_classes), np.int64)
     np.add.at(agreement, (clusters, true_labels), 1)
     from scipy.optimize import linear_sum_assignment

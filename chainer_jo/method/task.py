@@ -228,6 +228,10 @@ def split(
     ------
     UserError
         if a class has too few images for one on either side.
+
+    >>> train, validation = split(np.repeat([0, 1], 20), 2, np.random.default_rng(0))
+    >>> len(train), len(validation)
+    (36, 4)
     """
     is_validation = np.zeros(len(labels), dtype=bool)
     for k in range(num_classes):
