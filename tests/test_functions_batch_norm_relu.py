@@ -97,6 +97,20 @@ def test_gradient_that_is_there_is_added_to(engine):
     assert relative_error(images.grad, gx + 2 * gy) < TOLERANCE[engine]
 
 
+def test_gradients_of_shared_parameters_add_up(engine):
+    x, gamma, beta, gy = draw((8, 16, 4, 4))
+    once = run(x, gamma, beta, gy, (np.zeros(16, np.float32), np.ones(16, np.float32)))
+    scale, shift = chainer.Parameter(gamma), chainer.Parameter(beta)
+    images = [as_activation(chainer.Variable(a)) for a in (x, x[::-1].copy())]
+    averages = np.zeros(16, np.float32), np.ones(16, np.float32)
+    y = sum(batch_norm_relu(h, scale, shift, *averages) for h in images)
+    y.grad = gy.astype(y.dtype)
+    y.backward()
+    other = run(x[::-1].copy(), gamma, beta, gy, averages)
+    for found, one, two in zip((scale.grad, shift.grad), once[2:], other[2:], strict=True):
+        assert relative_error(found, np.float64(one) + two) < TOLERANCE[engine]
+
+
 @pytest.mark.parametrize("name", ["fp32", "mixed"])
 def test_wrong_arrays_are_refused(name):
     x, gamma, beta, _ = draw((2, 16, 4, 4))

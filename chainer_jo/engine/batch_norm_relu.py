@@ -50,7 +50,6 @@ class BatchNormReLU(OnceBackward):
         self._backend = backend
 
     def forward(self, inputs: tuple) -> tuple:
-        self.retain_inputs(())
         x, gamma, beta = inputs
         y, self.mean, self.var, saved = self._backend.batch_norm_relu_train(x, gamma, beta)
         self.keep(x, y, gamma, saved)

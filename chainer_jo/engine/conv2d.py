@@ -11,7 +11,7 @@ from chainer_jo.engine.backend import Backend, current_backend
 from chainer_jo.engine.function_nodes import OnceBackward
 
 
-def conv2d(x: Any, W: Any, stride: int = 1, pad: int = 0, residual: Any | None = None) -> Variable:
+def conv2d(x: Any, W: Any, stride: int, pad: int, residual: Any | None = None) -> Variable:
     """Two-dimensional cross-correlation, y = x * W [+ residual].
 
     Parameters
@@ -40,7 +40,6 @@ class Conv2D(OnceBackward):
         self._pad = pad
 
     def forward(self, inputs: tuple) -> tuple:
-        self.retain_inputs(())
         x, W, *residual = inputs
         self.keep(x, W)
         return (self._backend.conv2d(x, W, self._stride, self._pad, *residual or (None,)),)

@@ -55,7 +55,6 @@ class ByBackend(FunctionNode):
         self._gradients = gradients
 
     def forward(self, inputs: tuple) -> tuple:
-        self.retain_inputs(())
         return (self._function(*inputs),)
 
     def backward(self, target_input_indexes, grad_outputs) -> tuple:
