@@ -1,4 +1,4 @@
-"""`batch_norm_relu`, `spatial_mean` and `as_activation` on every engine against float64 NumPy."""
+"""`batch_norm_relu` and the first and last layers on every engine against float64 NumPy."""
 
 import chainer
 import numpy as np
@@ -8,7 +8,7 @@ from float64_functions import batch_norm_relu as batch_norm_relu64
 from float64_functions import batch_norm_relu_gradients, relative_error
 
 from chainer_jo.engine.batch_norm_relu import batch_norm_relu
-from chainer_jo.engine.network_ends import as_activation, spatial_mean
+from chainer_jo.engine.network_ends import as_activation, linear, spatial_mean
 
 EPS = 2e-5
 SHAPES = [(8, 32, 4, 4), (1, 1, 7, 5), (3, 5, 7, 5), (2, 16, 1, 1), (4, 17, 3, 2), (1, 48, 6, 6)]
@@ -136,3 +136,15 @@ def test_spatial_mean(engine, shape):
     n, c, h, w = shape
     expected = np.broadcast_to(gy[:, :, None, None] / (h * w), shape)
     assert relative_error(images.grad, expected) < TOLERANCE[engine]
+
+
+def test_linear(engine):
+    rng = np.random.default_rng(2)
+    x, W, b, gy = (np.float32(rng.standard_normal(s)) for s in ((6, 5), (3, 5), 3, (6, 3)))
+    rows, weights, bias = chainer.Variable(x), chainer.Parameter(W), chainer.Parameter(b)
+    y = linear(rows, weights, bias)
+    y.grad = gy
+    y.backward()
+    expected = x @ np.float64(W).T + b, gy @ np.float64(W), gy.T @ np.float64(x), gy.sum(axis=0)
+    for found, exact in zip((y.array, rows.grad, weights.grad, bias.grad), expected, strict=True):
+        assert relative_error(found, exact) < 1e-6

@@ -314,6 +314,15 @@ def test_every_batch_is_full_and_every_epoch_complete():
         assert (drawn[:10] != drawn[10:]).any()
 
 
+def test_epochs_are_counted_as_by_chainers_iterator():
+    ours = BatchIterator(10, 4, seed=5, step=1, pad=0, flip=False)
+    theirs = chainer.iterators.SerialIterator(range(10), 4)
+    for _ in range(6):
+        for name in ("epoch", "is_new_epoch", "epoch_detail", "previous_epoch_detail"):
+            assert getattr(ours, name) == getattr(theirs, name)
+        next(ours), next(theirs)
+
+
 def test_the_announced_order_is_the_order():
     iterator = BatchIterator(41, 8, 0, 1, 0, False)
     for _ in range(4):
