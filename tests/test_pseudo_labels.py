@@ -102,6 +102,7 @@ def test_a_file_of_features_goes_class_by_class(tmp_path):
         ({"features": np.zeros((2, 0))}, "expected 2 rows"),
         ({"features": np.full((2, 2), np.nan)}, "finite"),
         ({"other": np.zeros((2, 2))}, "array 'features'"),
+        ({"features": np.zeros((2, 2), object)}, "Object arrays"),  # they may run code
         ({"features": np.zeros((2, 2)), "paths": np.array(["b", "a"])}, "class by class"),
     ],
 )
