@@ -39,7 +39,7 @@ def pack(source: Path, target: Path) -> None:
     """Writes the parts of CIFAR-10's folder."""
     data = cifar10.load_folder(source)
     images = np.concatenate([data.train_images, data.test_images])
-    labels = np.concatenate([data.train_labels, data.test_labels])
+    labels = np.concatenate([data.true_labels, data.test_labels])
     size = len(data.test_images)
     for i, name in enumerate(BATCHES):
         folder, batch = part(target, i), slice(i * size, (i + 1) * size)

@@ -185,6 +185,7 @@ def test_batch_norm_relu_and_gradients(rng, ways, precision, shape, no_engine):
 def test_a_network_learns_as_with_stock_chainer(precision):
     def gradients(backend):
         network = PreActResNet(3, 10, (2, 2), (8, 16), np.random.RandomState(0))
+        network.dense.b.array[...] = np.linspace(-1, 1, 10)
         scale = 1.0 if backend is None else backend.loss_scale
         rng = np.random.default_rng(1)
         x = draw(rng, 4, 3, 8, 8)

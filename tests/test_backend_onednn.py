@@ -157,6 +157,7 @@ def test_mixed_is_refused_without_bfloat16_instructions(instructions, monkeypatc
     monkeypatch.setattr(dnnl.Library, "instructions", lambda library: instructions)
     with pytest.raises(UserError, match="'mixed' needs a CPU with bfloat16 instructions"):
         choose_backend("cpu", "mixed")
+    assert choose_backend("cpu", "fp32", "onednn").precision == "fp32"
 
 
 @pytest.mark.parametrize(

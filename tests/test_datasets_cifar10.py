@@ -109,7 +109,7 @@ def check(data):
     for i in range(5):
         source = BATCHES[f"data_batch_{i + 1}"]
         part = slice(i * PER_BATCH, (i + 1) * PER_BATCH)
-        assert data.train_labels[part].tolist() == source["labels"]
+        assert data.true_labels[part].tolist() == source["labels"]
         # The files keep a whole red plane, then green, then blue, row by row.
         red, green, blue = np.split(source["data"], 3, axis=1)
         np.testing.assert_array_equal(

@@ -50,7 +50,7 @@ def pack(folder, path, mode, prefix=""):
 def check(data):
     assert data.name == "toys"
     assert data.class_names == ("9", "10")
-    assert data.train_labels.tolist() == [0, 0, 1, 1]
+    assert data.true_labels.tolist() == [0, 0, 1, 1]
     assert data.test_labels.tolist() == [0, 1]
     np.testing.assert_array_equal(data.train_images, [picture(i) for i in range(4)])
     np.testing.assert_array_equal(data.test_images, [picture(i) for i in (4, 5)])

@@ -214,6 +214,8 @@ def test_the_second_step_trains_on_the_labels_of_the_first(tmp_path):
     right, sure = labels.argmax(axis=1) == first.task.train.true_labels, labels.max(axis=1)
     by_class = [right[first.task.train.true_labels == k].mean() for k in range(10)]
     assert result["last"]["recovery_by_class"] == pytest.approx(by_class)
+    logged = first.store.log(second.first_step)[-1]["recovery"]
+    assert logged == pytest.approx(right.mean())
     bounds = [0.0, 0.9, 0.95, 0.99]
     within = np.searchsorted(bounds, sure, side="right") - 1
     assert [tuple(row.values()) for row in result["confidence"]] == [

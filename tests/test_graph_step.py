@@ -116,6 +116,14 @@ def test_the_step_always_sees_the_same_arrays():
     assert returned[-1][0] == WARM_UP + 2
 
 
+def test_the_garbage_collector_waits_for_the_end_of_a_capture():
+    collecting = []
+    step = GraphStep(lambda x: collecting.append(gc.isenabled()), FakeCuPy())
+    for _ in range(WARM_UP + 2):
+        step(np.zeros(1))
+    assert collecting == [True] * WARM_UP + [False] and gc.isenabled()
+
+
 def test_another_shape_or_type_has_its_own_graph():
     cupy, total, calls = FakeCuPy(), np.zeros(()), []
     graph = GraphStep(summing_step(cupy, total, calls), cupy)

@@ -204,6 +204,12 @@ def test_a_file_of_something_else_is_refused(name, tmp_path):
         load_resnet50(tmp_path / name)
 
 
+def test_pickled_objects_are_refused(tmp_path):
+    np.savez(tmp_path / "objects.npz", objects=np.zeros(1, object))
+    with pytest.raises(UserError, match="Object arrays cannot be loaded"):
+        load_resnet50(tmp_path / "objects.npz")
+
+
 @pytest.mark.parametrize("header", [
     "{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776,)}",
     "{'descr': '<f4', 'fortran_order': False, 'shape': ((64,)",

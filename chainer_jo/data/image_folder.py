@@ -20,7 +20,7 @@ from chainer_jo.cores import usable_cores
 from chainer_jo.data import decoding, tar_members
 from chainer_jo.data.array_cache import decoded_once
 from chainer_jo.data.hidden_names import is_hidden
-from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.image_data import PARTS, ImageData
 from chainer_jo.data.labelled_data import by_value
 from chainer_jo.data.progress import Progress
 from chainer_jo.errors import Unfinished, UserError
@@ -29,8 +29,6 @@ from chainer_jo.errors import Unfinished, UserError
 PER_PROCESS = 5000
 #: Number of images that a process decodes at a time.
 CHUNK = 500
-
-PARTS = ("train", "test")
 
 
 def load(path: Path, name: str) -> ImageData:

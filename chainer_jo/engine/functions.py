@@ -60,7 +60,6 @@ class ByBackend(FunctionNode):
         self._gradients = gradients
 
     def forward(self, inputs: tuple) -> tuple:
-        self.retain_inputs(())
         return (self._function(*inputs),)
 
     def backward(self, target_input_indexes, grad_outputs) -> tuple:
@@ -69,7 +68,7 @@ class ByBackend(FunctionNode):
         return tuple(Variable(gradient, requires_grad=False) for gradient in gradients)
 
 
-def conv2d(x: Any, W: Any, stride: int = 1, pad: int = 0, residual: Any | None = None) -> Variable:
+def conv2d(x: Any, W: Any, stride: int, pad: int, residual: Any | None = None) -> Variable:
     """Two-dimensional cross-correlation, y = x * W [+ residual].
 
     Parameters
@@ -98,7 +97,6 @@ class Conv2D(OnceBackward):
         self._pad = pad
 
     def forward(self, inputs: tuple) -> tuple:
-        self.retain_inputs(())
         x, W, *residual = inputs
         self.keep(x, W)
         return (self._backend.conv2d(x, W, self._stride, self._pad, *residual or (None,)),)
@@ -172,7 +170,6 @@ class BatchNormReLU(OnceBackward):
         self._backend = backend
 
     def forward(self, inputs: tuple) -> tuple:
-        self.retain_inputs(())
         x, gamma, beta = inputs
         y, self.mean, self.var, saved = self._backend.batch_norm_relu_train(x, gamma, beta)
         self.keep(x, y, gamma, saved)

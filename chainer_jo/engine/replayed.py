@@ -141,7 +141,6 @@ class Replay(OnceBackward):
         return self._saved is not None
 
     def forward(self, inputs: tuple) -> tuple:
-        self.retain_inputs(())
         return (self._recording.forward(self, self._function, inputs[0]),)
 
     def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs) -> tuple:

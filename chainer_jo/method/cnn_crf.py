@@ -30,7 +30,12 @@ def normalise(xp, scores, axes):
 
 
 def joint_probabilities(logits, W):
-    """p(z, y | x), (n, c, c), of the two heads' outputs (n, 2c) and W (c, c)."""
+    """p(z, y | x), (n, c, c), of the two heads' outputs (n, 2c) and W (c, c).
+
+    >>> joint_probabilities(np.zeros((1, 4)), np.zeros((2, 2)))
+    array([[[0.25, 0.25],
+            [0.25, 0.25]]])
+    """
     return normalise(backend.get_array_module(logits), pair_scores(logits, W), (1, 2))[0]
 
 
@@ -38,6 +43,11 @@ def auxiliary_log_posterior(transition: np.ndarray, prior: np.ndarray) -> np.nda
     """log p_aux(z | y), (c, c) float32 indexed [z, y], by Bayes from T (c, c) and z's prior (c,).
 
     The column of a label y that T never produces is the prior.
+
+    >>> T = np.array([[0.5, 0.5], [0.0, 1.0]])
+    >>> np.exp(auxiliary_log_posterior(T, np.array([0.5, 0.5]))).round(2)
+    array([[1.  , 0.33],
+           [0.  , 0.67]], dtype=float32)
     """
     joint = prior[:, None] * transition
     evidence = joint.sum(axis=0)
@@ -81,7 +91,6 @@ class CRFLoss(chainer.FunctionNode):
     def forward(self, inputs):
         logits, W = inputs
         xp = backend.get_array_module(logits)
-        self.retain_inputs(())
         scores = pair_scores(logits, W)
         self.joint, log_normaliser = normalise(xp, scores, (1, 2))
         losses = log_normaliser[:, 0, 0] - (self.expected * scores).sum(axis=(1, 2))

@@ -50,7 +50,7 @@ class ImagesInMemory(Images):
     """Images on the device."""
 
     @abstractmethod
-    def plain(self, part: slice) -> Any:
+    def plain(self, rows: slice) -> Any:
         """Images of a slice, not augmented, float32."""
 
     def in_order(self) -> Iterator[Any]:
@@ -87,10 +87,10 @@ class NetworkInput(ImagesInMemory):
             )
         return x.transpose(0, 3, 1, 2)
 
-    def plain(self, part: slice) -> np.ndarray:
+    def plain(self, rows: slice) -> np.ndarray:
         """Images of a slice, neither cropped nor flipped."""
         normalise = kernels.network_input if is_on_gpu(self.images) else augmentation.normalise
-        return normalise(self.images[part], self.mean).transpose(0, 3, 1, 2)
+        return normalise(self.images[rows], self.mean).transpose(0, 3, 1, 2)
 
 
 class Preparation:
@@ -176,8 +176,8 @@ class StreamedImages(Images):
     def in_order(self) -> Iterator[Any]:
         """All images once, in batches of the stream's size; ends any other reading."""
         size = self._stream.batch_size
-        parts = (np.arange(i, min(i + size, len(self))) for i in range(0, len(self), size))
-        yield from map(self._prepare, self._stream.batches(map(self._files.paths, parts)))
+        batches = (np.arange(i, min(i + size, len(self))) for i in range(0, len(self), size))
+        yield from map(self._prepare, self._stream.batches(map(self._files.paths, batches)))
 
 
 class TaskImages:

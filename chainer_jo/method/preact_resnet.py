@@ -106,7 +106,10 @@ class PreActResNet(chainer.Chain):
     """PreAct ResNet of the paper: conv, stages of pre-activation units, BN-ReLU, global average
     pool, dense.
 
-    The defaults are Table 4's: 1,861,162 trainable parameters.
+    The defaults are Table 4's:
+
+    >>> f"{PreActResNet().count_params():,}"
+    '1,861,162'
 
     Parameters
     ----------

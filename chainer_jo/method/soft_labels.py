@@ -33,6 +33,14 @@ class LabelStore:
     ------
     UserError
         for an unknown rule, or the rule ``"top"`` without a positive number.
+
+    >>> store = LabelStore(np.array([0, 1]), num_classes=2, rule="soft")
+    >>> store.write(np.array([0, 1]), np.array([[0.25, 0.75], [0.5, 0.5]]))
+    >>> store.end_epoch()
+    >>> store.update()
+    >>> store.soft_labels
+    array([[0.25, 0.75],
+           [0.5 , 0.5 ]], dtype=float32)
     """
 
     def __init__(
