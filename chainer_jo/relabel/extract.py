@@ -38,17 +38,16 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
 def _compute(flags: argparse.Namespace) -> None:
     if flags.out.exists():
         raise UserError(f"--out {flags.out}: is there already, expected a file to be made")
-    device = resolve_device(flags.device)
-    weights = flags.weights
+    device, weights = resolve_device(flags.device), flags.weights
     extractor = image_features.resnet50(weights) if weights else image_features.builtin()
     sets = labelled_images.read_sets(flags.data)
-    features, paths = [], []
-    for images in (sets.train, *sets.held_out.values()):
-        where = f"data {images.source!r}"
-        features.append(
-            image_features.compute(images.files(), extractor, device, where, images.show)
-        )
-        paths.append(images.paths)
-    arrays = {"features": np.concatenate(features), "paths": np.concatenate(paths)}
-    files.write(flags.out, lambda file: np.savez(file, **arrays))
-    say(f"written: {flags.out}: {len(arrays['paths']):,} images, {extractor.words}")
+    uses = [sets.train, *sets.held_out.values()]
+    where = f"data {flags.data!r}"
+    features = [
+        image_features.compute(images.files(), extractor, device, where, images.show)
+        for images in uses
+    ]
+    paths = np.concatenate([images.paths for images in uses])
+    content = np.concatenate(features)
+    files.write(flags.out, lambda file: np.savez(file, features=content, paths=paths))
+    say(f"written: {flags.out}: {len(paths):,} images, {extractor.words}")

@@ -14,7 +14,7 @@ from chainer_jo.engine.choice import choose_backend
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.read import class_folders, label_table
 from chainer_jo.relabel.read.feature_table import read_arrays, usable
-from chainer_jo.relabel.read.image_features import compute, extractor_of
+from chainer_jo.relabel.read.image_features import BY_NAME, compute
 from chainer_jo.relabel.write.trained_network import TrainedNetwork
 
 
@@ -63,7 +63,9 @@ def _predict(flags: argparse.Namespace) -> None:
             folders, endings = ", ".join(flags.images), ", ".join(class_folders.ENDINGS)
             raise UserError(f"images in {folders!r}: none, expected files that end in {endings}")
         if seen:
-            probabilities = network.of_features(compute(paths, extractor_of(seen)))
+            extractor = BY_NAME[seen["by"]](seen["side"])
+            features = compute(paths, extractor, show=lambda i: repr(paths[i]))
+            probabilities = network.of_features(features)
         else:
             probabilities = network.of_images(paths)
     columns = {

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import chainer
 import numpy as np
@@ -26,7 +25,7 @@ from chainer_jo.data.progress import Progress
 from chainer_jo.engine.backend import use_backend
 from chainer_jo.engine.choice import choose_backend
 from chainer_jo.errors import UserError
-from chainer_jo.method.resnet50_weights import load_resnet50, variant_of
+from chainer_jo.method.resnet50_weights import load_resnet50
 from chainer_jo.relabel.read import lite0_weights
 from chainer_jo.relabel.read.labelled_images import LabelledImages
 from chainer_jo.relabel.read.lite0 import Lite0
@@ -34,24 +33,20 @@ from chainer_jo.relabel.read.own_data import usual_size
 from chainer_jo.runs.resnet50_features import prepare
 from chainer_jo.runs.run import device_of
 
-_log = logging.getLogger(__name__)
-
-#: Images per forward pass. Each pass has as many, so that features are the same bits however a
-#: computation is divided; and images per file of the cache, all that a kill loses.
+#: Images per forward pass, always as many, so that features are the same bits however often a
+#: computation was stopped; and images per file of the cache, all that a kill loses.
 BATCH, BLOCK = 32, 256
-#: Pixels along a side of the images that the built-in network sees, and at most of those whose
-#: pixels are the features; docs/label-errors.md has the measurements.
-BUILTIN_SIDE, PIXELS_SIDE = 96, 16
-#: Number of the way in which features are computed, part of the names of cached files.
+#: Part of the names of cached files: number of the way in which features are computed.
 VERSION = 1
-#: Side of ResNet-50's images.
-RESNET50_SIDE = 224
-
+#: Pixels along a side of the images that networks see, and at most of those whose pixels are the
+#: features.
+LITE0_SIDE, RESNET50_SIDE, PIXELS_SIDE = 96, 224, 16
 #: Largest usual size of images whose pixels are tried without being asked for, in pixels.
 SMALL = 64
 
 #: Maps RGB images uint8 (b, side, side, 3) to features float32 (b, d).
 Compute = Callable[[np.ndarray], np.ndarray]
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -60,25 +55,20 @@ class Extractor:
 
     Attributes
     ----------
-    name : "pixels", "builtin" or "resnet50".
-    words : the same in messages.
+    name, words : short, and in messages.
     side : pixels along a side of the images, which are resized to a square.
-    digest : of the weights; "" without any.
-    load : gives the computation on a device, "cpu" or "cuda:N".
+    weights : digest of the network's; "" without any.
+    load : gives the computation on a device, "cpu" or "cuda:N"; raises UserError for weights that
+        are missing or damaged.
     threads : True if passes may be computed side by side on a CPU.
     """
 
     name: str
     words: str
     side: int
-    digest: str
+    weights: str
     load: Callable[[str], Compute]
     threads: bool = True
-
-    @property
-    def seen(self) -> dict[str, Any]:
-        """Record of the extractor, for `extractor_of`."""
-        return {"by": self.name, "side": self.side, "weights": self.digest}
 
 
 def pixels(side: int) -> Extractor:
@@ -90,20 +80,18 @@ def pixels(side: int) -> Extractor:
     return Extractor("pixels", f"pixels ({side} x {side})", side, "", load)
 
 
-def builtin(side: int = BUILTIN_SIDE) -> Extractor:
-    """Features of EfficientNet-Lite0. Raises UserError on `load` without its weights."""
+def builtin(side: int = LITE0_SIDE) -> Extractor:
+    """Features of EfficientNet-Lite0."""
 
     def load(device: str) -> Compute:
-        xp = device_of(device).xp
-        return Lite0(lite0_weights.load(), side, xp)
+        return Lite0(lite0_weights.load(), side, device_of(device).xp)
 
     words = f"built-in features (EfficientNet-Lite0, {side} x {side} pixels)"
     return Extractor("builtin", words, side, lite0_weights.SHA256, load)
 
 
 def resnet50(weights: str) -> Extractor:
-    """The paper's features of a ResNet-50 from a file of weights. Raises UserError without it."""
-    variant_of(weights)
+    """The paper's features, of a ResNet-50 with a file of weights."""
 
     def load(device: str) -> Compute:
         network = load_resnet50(weights)
@@ -122,33 +110,32 @@ def resnet50(weights: str) -> Extractor:
     return Extractor("resnet50", "ResNet-50's features", RESNET50_SIDE, digest, load, False)
 
 
-def candidates(chosen: str, images: LabelledImages) -> list[Extractor]:
-    """Extractors of ``--features``: "pixels", "builtin", or "auto", which is both of small images.
+#: Extractors by the names that ``--features`` and ``model.npz`` have for them.
+BY_NAME: Mapping[str, Callable[[int], Extractor]] = {"builtin": builtin, "pixels": pixels}
 
-    Raises UserError if no image can be opened, or the built-in network's weights are needed and not
-    installed.
+
+def candidates(chosen: str, images: LabelledImages) -> list[Extractor]:
+    """Extractors of ``--features``: one of `BY_NAME`, or "auto", which is all that suit the images.
+
+    Raises UserError if no image can be opened, or the built-in network is needed and has no
+    weights.
     """
     side = usual_size(images)
-    small, there = side <= SMALL, lite0_weights.installed() is not None
-    if chosen == "auto" and not there:
+    sides = {"builtin": LITE0_SIDE, "pixels": min(side, PIXELS_SIDE)}
+    if chosen == "auto" and not lite0_weights.installed():
         missing = f"no package {lite0_weights.PACKAGE}, which built-in features need"
-        if not small:
+        if side > SMALL:
             raise UserError(
                 f"data {images.source!r}: images of about {side} pixels, and {missing}; expected "
                 "it installed by pip, or --features FILE, --features pixels, --resnet50-weights "
                 f"FILE, or --from-scratch --size {SMALL}"
             )
         _log.warning("%s: pixels alone are tried", missing)
-    if chosen == "builtin" and not there:
+        chosen = "pixels"
+    if chosen != "pixels":
         lite0_weights.load()
-    by_pixels = chosen == "pixels" or (chosen == "auto" and small)
-    by_network = chosen == "builtin" or (chosen == "auto" and there)
-    return [builtin()] * by_network + [pixels(min(side, PIXELS_SIDE))] * by_pixels
-
-
-def extractor_of(seen: Mapping[str, Any]) -> Extractor:
-    """The extractor that a record of `Extractor.seen` names."""
-    return {"pixels": pixels, "builtin": builtin}[seen["by"]](seen["side"])
+    names = [chosen] if chosen in BY_NAME else ["builtin"] + ["pixels"] * (side <= SMALL)
+    return [BY_NAME[name](sides[name]) for name in names]
 
 
 def compute(
@@ -156,45 +143,45 @@ def compute(
     extractor: Extractor,
     device: str = "cpu",
     where: str = "images",
-    show: Callable[[int], str] | None = None,
+    show: Callable[[int], str] = str,
 ) -> np.ndarray:
-    """Features (n, d) float32 of image files, in order. They are cached under a digest of the
-    files' contents, so that an interrupted computation resumes, and ends with the same bits.
+    """Features (n, d) float32 of image files, in order, cached under a digest of the files'
+    contents: an interrupted computation resumes, and ends with the same bits.
 
     Parameters
     ----------
-    where, show : name of the set, and of the image i, in messages.
+    where, show : name of the set, and of image i, in messages.
 
     Raises
     ------
     UserError
-        naming the images that cannot be decoded; for weights that are missing or damaged; or if
-        the cache cannot be written.
+        naming the images that cannot be decoded; as `Extractor.load` does; or if the cache cannot
+        be written.
     """
-    problems, blocks = Problems(), []
+    problems, blocks, network = Problems(), [], None
     bar = Progress(extractor.words.partition(" (")[0].capitalize(), "images", len(paths))
-    network: Compute | None = None
     threads = 1 if extractor.threads else usable_cores()
     with ThreadPoolExecutor(usable_cores()) as pool, threadpool_limits(threads):
         run = pool.map if extractor.threads and device == "cpu" else map
         for start in range(0, len(paths), BLOCK):
             some = paths[start : start + BLOCK]
-            file = _cached(extractor, device, pool.map(_content, some))
+            file = _cache_file(extractor, device, pool.map(_content, some))
             if (block := _read(file, len(some))) is None:
                 images = list(pool.map(partial(_decoded, side=extractor.side), some))
-                for i, image in enumerate(images, start):
-                    if image is None:
-                        problems.add("image cannot be decoded", show(i) if show else repr(paths[i]))
+                for i in (i for i, image in enumerate(images, start) if image is None):
+                    problems.add("image cannot be decoded", show(i))
                 if len(problems):  # all others are tried as well, to be named
-                    bar.update(start + len(some))
                     continue
-                network = network or extractor.load(device)
-                parts = []
+                network, parts = network or extractor.load(device), []
                 for part in run(network, _batches([x for x in images if x is not None])):
                     parts.append(part)
                     bar.update(start + BATCH * len(parts))
                 block = np.concatenate(parts)[: len(some)]
-                _write(file, block)
+                try:
+                    files.write(file, partial(np.save, arr=block))
+                except UserError as error:
+                    hint = "CHAINER_DATASET_ROOT names another place"
+                    raise UserError(f"{error} ({hint})") from None
             blocks.append(block)
     problems.raise_if_any(where)
     if network:
@@ -215,8 +202,7 @@ def _decoded(path: str, side: int) -> np.ndarray | None:
 def _batches(images: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Batches of `BATCH` images; the last one is filled up with images from the start."""
     number = -(-len(images) // BATCH)
-    stacked = np.stack(images)
-    return np.split(np.resize(stacked, (number * BATCH, *stacked.shape[1:])), number)
+    return np.split(np.resize(images, (number * BATCH, *images[0].shape)), number)
 
 
 def _content(path: str) -> bytes:
@@ -228,9 +214,8 @@ def _content(path: str) -> bytes:
         return b""
 
 
-def _cached(extractor: Extractor, device: str, contents: Iterable[bytes]) -> Path:
-    """File in the cache for the features of images with these contents."""
-    computed = device.partition(":")[0], extractor.name, extractor.side, extractor.digest
+def _cache_file(extractor: Extractor, device: str, contents: Iterable[bytes]) -> Path:
+    computed = device.partition(":")[0], extractor.name, extractor.side, extractor.weights
     digest = hashlib.sha256(f"{VERSION} {decoding.VERSION} {computed}".encode())
     digest.update(b"".join(contents))
     return cache() / "features" / f"{extractor.name}-{digest.hexdigest()[:16]}.npy"
@@ -243,10 +228,3 @@ def _read(file: Path, number: int) -> np.ndarray | None:
     except (OSError, ValueError, EOFError):
         return None
     return block if len(block) == number else None
-
-
-def _write(file: Path, block: np.ndarray) -> None:
-    try:
-        files.write(file, partial(np.save, arr=block))
-    except UserError as error:
-        raise UserError(f"{error} (CHAINER_DATASET_ROOT names another place)") from None
