@@ -159,7 +159,7 @@ def test_damage_is_named_in_one_line(kind, tmp_path, capsys):
 @pytest.mark.parametrize(
     "flags, words",
     [
-        (["--size", "100"], ["--size 100", "8 to 64"]),
+        (["--from-scratch", "--size", "100"], ["--size 100", "8 to 64"]),
         (["--size", "4"], ["--size 4"]),
         (["--alpha", "-1"], ["--alpha -1"]),
         (["--beta", "inf"], ["--beta inf"]),
@@ -170,8 +170,17 @@ def test_damage_is_named_in_one_line(kind, tmp_path, capsys):
         (["--audit", "-1"], ["--audit -1: expected at least 0, a whole number"]),
         (["--min-probability", "nan"], ["--min-probability nan: expected 0 to 1"]),
         (["--features", "no.npz"], ["no.npz"]),
-        (["--features", "no.npz", "--flip"], ["--features", "without", "--flip"]),
-        (["--features", "no.npz", "--time-budget", "9"], ["--time-budget", "without"]),
+        (["--features", "no.npz", "--flip"], ["--flip: expected with --from-scratch"]),
+        (["--size", "32"], ["--size: expected with --from-scratch"]),
+        (["--flip"], ["--flip: expected with --from-scratch"]),
+        (["--time-budget", "9"], ["--time-budget: expected with --from-scratch"]),
+        (["--from-scratch", "--features", "pixels"], ["--features", "without --from-scratch"]),
+        (["--from-scratch", "--resnet50-weights", "x"], ["--from-scratch", "without"]),
+        (
+            ["--from-scratch", "--probabilities", "x"],
+            ["--probabilities", "without", "from-scratch"],
+        ),
+        (["--features", "./pixels"], ["./pixels"]),
         (["--copy"], ["--copy", "--apply"]),
         (["--true-labels", "no.csv"], ["no.csv"]),
         (["--validation", "no"], ["no"]),
@@ -187,13 +196,17 @@ def test_wrong_flags_are_one_line(flags, words, data, tmp_path, capsys):
     assert all(word in line for word in words), line
 
 
-def test_large_images_need_something_else(tmp_path, capsys):
+def test_large_images_are_not_learnt_from_scratch_as_they_are(tmp_path, capsys):
     root = make(tmp_path / "set")
     for path in (root / "images").iterdir():
         Image.new("RGB", (65, 20)).save(path)
-    assert run("relabel", root / "labels.csv", "--out", tmp_path / "out") == 2
+    assert run("relabel", root / "labels.csv", "--out", tmp_path / "out", *SHORT) == 2
     line = one_line(capsys)
-    assert all(w in line for w in ("65 pixels", "--resnet50-weights", "--features", "--size 64"))
+    assert all(word in line for word in ("65 pixels", "--from-scratch", "--size 64", "features"))
+    words = ("--resnet50-weights", "x.npz", "--device", "cpu")
+    small = make(tmp_path / "small")
+    assert run("relabel", small / "labels.csv", "--out", tmp_path / "out", *words) == 2
+    assert "images of over 64 pixels, these have 8; --from-scratch" in one_line(capsys)
 
 
 def test_rows_without_paths_are_of_one_set(data, tmp_path, capsys):

@@ -47,7 +47,7 @@ def _compute(flags: argparse.Namespace) -> None:
         image_features.compute(images.files(), extractor, device, where, images.show)
         for images in uses
     ]
-    paths = np.concatenate([images.paths for images in uses])
+    paths = np.array([path for images in uses for path in images.paths.tolist()])
     content = np.concatenate(features)
     files.write(flags.out, lambda file: np.savez(file, features=content, paths=paths))
     say(f"written: {flags.out}: {len(paths):,} images, {extractor.words}")

@@ -123,8 +123,8 @@ class ByImages(Relabeller):
             )
         else:
             others["photographs"] = (
-                "features of them by any model (--features) take seconds, and find far more than a "
-                "network from scratch"
+                "features of them, without --from-scratch, take seconds, and find far more in a "
+                "few thousand than a network from scratch"
             )
             sizes = zip(first.network.units, first.network.widths, strict=True)
             stages = ", ".join(f"{units} of {width}" for units, width in sizes)
