@@ -78,7 +78,7 @@ def _upper_bits(image: Image.Image, tags: Mapping[int, Any]) -> Image.Image:
     return Image.fromarray(pixels)
 
 
-def open_rgb(path: str | Path, enough: int | None = None) -> Image.Image:
+def open_rgb(path: str | Path) -> Image.Image:
     """Image of a file in RGB; see `read`.
 
     Raises
@@ -87,7 +87,7 @@ def open_rgb(path: str | Path, enough: int | None = None) -> Image.Image:
         for a file that is missing, truncated or no image.
     """
     try:
-        return read(path, enough).convert("RGB")
+        return read(path).convert("RGB")
     except FileNotFoundError:
         raise UserError(f"image {str(path)!r}: no such file") from None
     except Exception as error:

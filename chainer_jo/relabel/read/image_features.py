@@ -193,8 +193,8 @@ def _decoded(path: str, side: int) -> np.ndarray | None:
     """RGB image resized to ``side`` x ``side``; None if it cannot be decoded. A large JPEG is
     decoded at a fraction of its size."""
     try:
-        image = decoding.open_rgb(path, enough=2 * side)
-    except UserError:
+        image = decoding.read(path, enough=2 * side).convert("RGB")
+    except Exception:  # a damaged file can raise anything
         return None
     return np.asarray(image.resize((side, side), Image.Resampling.BILINEAR))
 
