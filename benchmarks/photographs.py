@@ -30,7 +30,6 @@ from chainer_jo import files, seeds  # noqa: E402  (before chainer)
 # isort: split
 import chainer  # noqa: E402
 import machine  # noqa: E402
-import numpy as np  # noqa: E402
 from PIL import Image  # noqa: E402
 
 from chainer_jo.cores import usable_cores  # noqa: E402
