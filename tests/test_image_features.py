@@ -314,13 +314,13 @@ def test_the_noisy_labels_choose_the_features(better, tmp_path, monkeypatch, cap
 def test_projection_and_scale_are_in_the_networks_first_layer(tmp_path):
     """A network in terms of principal components, and the one that is kept, say the same."""
     rng = np.random.default_rng(0)
-    features = rng.normal(3, 2, (200, 150)).astype(np.float32)
+    features = rng.normal(3, 2, (200, 300)).astype(np.float32)
     labels = (features[:, 0] > 3).astype(np.int32)
     relabeller = by_computed_features.ByComputedFeatures.__new__(
         by_computed_features.ByComputedFeatures
     )
     relabeller.axes = by_computed_features.Axes.of(features)
-    assert relabeller.axes.directions.shape == (150, 128)
+    assert relabeller.axes.directions.shape == (300, 128)
     projected = relabeller.axes.project(features)
     relabeller.data = by_computed_features.FeatureSet(projected, labels)
     relabeller.flags, relabeller.recipe = SimpleNamespace(seed=0), training.Recipe()
@@ -337,10 +337,12 @@ def test_projection_and_scale_are_in_the_networks_first_layer(tmp_path):
 
 def test_principal_components_are_those_of_largest_variance():
     rng = np.random.default_rng(0)
-    features = rng.normal(size=(300, 200)) * np.where(np.arange(200) < 128, 10, 0.1) + 5
+    features = rng.normal(size=(300, 300)) * np.where(np.arange(300) < 128, 10, 0.1) + 5
     axes = by_computed_features.Axes.of(features.astype(np.float32))
     kept = axes.project(features.astype(np.float32)).var(axis=0).sum()
     assert kept > 0.999 * features.var(axis=0).sum()
+    few = features[:, :200].astype(np.float32)
+    np.testing.assert_array_equal(by_computed_features.Axes.of(few).project(few), few)
 
 
 @pytest.mark.parametrize("network", ["resnet50", pytest.param("builtin", marks=needs_weights)])

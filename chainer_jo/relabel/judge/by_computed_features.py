@@ -16,8 +16,9 @@ from chainer_jo.relabel.read.feature_table import check_different
 from chainer_jo.relabel.show.outcome import Outcome, choice_in_words
 from chainer_jo.relabel.write.trained_network import Member, TrainedNetwork
 
-#: Principal components that networks are trained on, and images at most that they come from.
-COMPONENTS, MAX_ROWS = 128, 10_000
+#: Features of more than MOST dimensions are projected to COMPONENTS principal ones, of MAX_ROWS
+#: images at most. Pixels of 8 x 8 are not: networks learn standardised columns better.
+MOST, COMPONENTS, MAX_ROWS = 256, 128, 10_000
 
 
 class Axes(NamedTuple):
@@ -28,7 +29,9 @@ class Axes(NamedTuple):
 
     @classmethod
     def of(cls, features: np.ndarray) -> Axes:
-        """The `COMPONENTS` directions of largest variance of features (n, d)."""
+        """The `COMPONENTS` directions of largest variance of features (n, d); few features' own."""
+        if (d := features.shape[1]) <= MOST:
+            return cls(np.zeros(d, np.float32), np.eye(d, dtype=np.float32))
         mean = features.mean(axis=0, dtype=np.float64)
         rows = np.random.default_rng(0).permutation(len(features))[:MAX_ROWS]
         some = features[rows] - mean
@@ -52,7 +55,7 @@ class ByComputedFeatures(ByFeatures):
     def images(self) -> str:
         ways = " or ".join(extractor.words for extractor in self.extractors)
         better = ", whichever predict the labels better" if len(self.extractors) > 1 else ""
-        return f"by {ways}{better}: {COMPONENTS} principal components at most, one hidden layer"
+        return f"by {ways}{better}: {COMPONENTS} principal components of many, one hidden layer"
 
     def plan(self) -> None:
         print("built-in features take about 10 ms an image on one core, once; training:")
