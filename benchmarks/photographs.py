@@ -48,7 +48,7 @@ ORIENTATION = 0x0112  # EXIF's tag
 def write(folder: Path, spec: str, number: int, mixed: bool) -> None:
     """Images of the training set, drawn at random, with `labels.csv` and `true.csv`."""
     data = source.find(spec).load()
-    rng = seeds.generator(0, "photographs")
+    rng = seeds.generator(0, "noise")
     rows = rng.permutation(len(data.train_images))[:number]
     true = data.train_labels[rows]
     given = noise.symmetric(true, RATE, data.num_classes, rng)
@@ -57,7 +57,10 @@ def write(folder: Path, spec: str, number: int, mixed: bool) -> None:
         image, (mode, ending), exif = Image.fromarray(data.train_images[row]), ("RGB", "png"), None
         if mixed:
             mode, ending = FORMATS[i % len(FORMATS)]
-            image = image.resize(rng.integers(200, 501, 2), Image.Resampling.BICUBIC).convert(mode)
+            image = image.resize(
+                tuple(rng.integers(200, 501, 2).tolist()), Image.Resampling.BICUBIC
+            )
+            image = image.convert(mode)
             if ending == "jpg" and i % 2:  # stored upside down, as by a camera that was
                 image, exif = image.transpose(Image.Transpose.ROTATE_180), Image.Exif()
                 exif[ORIENTATION] = 3
