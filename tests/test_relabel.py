@@ -38,6 +38,7 @@ from chainer_jo.relabel.flags import parse
 from chainer_jo.relabel.judge import by_images, presets, training
 from chainer_jo.relabel.judge.folds import folds
 from chainer_jo.relabel.judge.label_errors import find_label_errors
+from chainer_jo.relabel.show import report
 from chainer_jo.relabel.write.corrected_labels import COLUMNS
 from chainer_jo.relabel.write.trained_network import TrainedNetwork
 from chainer_jo.runs.experiment import Experiment
@@ -106,6 +107,25 @@ def test_the_report_has_every_changed_image(which, request):
     assert len(audited) == 50 and audited | set(listed) == {row[0] for row in rows}
     sheets = [text.count(f'id="sheet{i}"') for i in range(3)]
     assert sheets == [1, 0, 0] and shown["cells"] >= len(rows)
+
+
+def test_pictures_of_many_images_lie_beside_the_report(data, by_features, tmp_path, monkeypatch):
+    out = shutil.copytree(by_features, tmp_path / "out")
+    words = ("--features", data / "features.npz", "--true-labels", data / "true.csv", *BY_FEATURES)
+    monkeypatch.setattr(report, "MOST_EMBEDDED", 10)
+    assert run("relabel", data / "labels.csv", "--out", out, *words) == 0
+    shown, pictures = content(out / "report.html"), out / "report-pictures"
+    assert 'id="sheet0"' not in (out / "report.html").read_text(encoding="utf-8")
+    assert shown["folder"] == pictures.name
+    sheets = -(-len(shown["rows"]) // shown["cells"])
+    assert {path.name for path in pictures.iterdir()} == {f"{i}.png" for i in range(sheets)}
+    assert (pictures / "0.png").read_bytes()[1:4] == b"PNG"
+    (pictures / "of-the-user.txt").write_text("stays")
+
+    monkeypatch.undo()
+    assert run("relabel", data / "labels.csv", "--out", out, *words) == 0
+    assert [path.name for path in pictures.iterdir()] == ["of-the-user.txt"]
+    assert "folder" not in content(out / "report.html")
 
 
 def test_wrong_labels_are_found(by_features, data):

@@ -4,13 +4,12 @@ images to review by hand."""
 from __future__ import annotations
 
 import base64
+import contextlib
 import html
 import io
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.parse import quote
 
 import numpy as np
 from PIL import Image
@@ -28,7 +27,7 @@ from chainer_jo.relabel.show.outcome import (
     transition_rows,
 )
 from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
-from chainer_jo.relabel.write.results_folder import REPORT
+from chainer_jo.relabel.write.results_folder import PICTURES, REPORT
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.template import filled
 from chainer_jo.runs.experiment import Experiment
@@ -36,16 +35,16 @@ from chainer_jo.runs.store import RunStore
 
 #: Most groups of duplicates that are listed.
 MOST_DUPLICATES = 50
-#: Most images that the page contains; of more it shows the files.
-EMBEDDED = 100_000
-#: Small pictures on a sheet, one file: a page of thousands opens at once.
+#: Small pictures on a sheet, one image file: a page of thousands opens at once.
 COLUMNS, ROWS = 12, 10
 #: Images on a sheet.
 CELLS = COLUMNS * ROWS
 #: Possible sides of the small pictures, in pixels.
 SIDES = (96, 64, 48, 32, 24)
+#: Most images whose sheets the page contains; the sheets of more lie in a folder beside the page.
+MOST_EMBEDDED = 5_000
 #: Largest size of all sheets, and estimated size of a pixel of a JPEG, in bytes.
-MAX_BYTES, BYTES_PER_PIXEL = 24 << 20, 0.35
+MAX_BYTES, BYTES_PER_PIXEL = 96 << 20, 0.35
 #: Largest side, in pixels, of pictures on PNGs: users see their single pixels.
 MAX_PNG_SIDE = 16
 
@@ -62,14 +61,21 @@ def write(outcome: Outcome, name: str, store: RunStore, usual_size: int) -> Path
     listed = to_review(labels)
     rows = np.concatenate([listed, np.setdiff1d(outcome.audit, listed)])
     content = _content(labels, rows, len(listed), outcome.audit)
-    pictures: list[str] = []
-    if len(rows) > EMBEDDED:
-        root = Path(os.path.relpath(labels.images.root, store.root))
-        content["base"] = quote(root.as_posix()) + "/"
+    side = side_for(len(rows), usual_size)
+    content |= {"cells": CELLS, "columns": COLUMNS, "side": side, "kind": kind_for(side)}
+    pictures = sheets(labels.images.files(rows), side)
+    embedded, folder = "", path.with_name(PICTURES)
+    _remove_sheets(folder)
+    if len(rows) > MOST_EMBEDDED:
+        content["folder"] = folder.name
+        folder.mkdir(exist_ok=True)
+        for i, sheet in enumerate(pictures):
+            files.write_bytes(folder / f"{i}.{kind_for(side)}", sheet)
     else:
-        side = side_for(len(rows), usual_size)
-        pictures += sheets(labels.images.files(rows), side)
-        content |= {"cells": CELLS, "columns": COLUMNS, "side": side}
+        embedded = "\n".join(
+            f'<script type="text/plain" id="sheet{i}">{base64.b64encode(sheet).decode()}</script>'
+            for i, sheet in enumerate(pictures)
+        )
     about = f"{len(labels.images):,} images of {len(labels.images.class_names)} classes."
     if audited := outcome.audited:
         about += f" {audited.in_words(labels.errors.share_wrong)}"
@@ -81,10 +87,7 @@ def write(outcome: Outcome, name: str, store: RunStore, usual_size: int) -> Path
         title=html.escape(f"Corrected labels: {Path(name).absolute().name}"),
         about=f"{doubt}<p>{html.escape(about)}</p>",
         sections=_sections(outcome, store),
-        sheets="\n".join(
-            f'<script type="text/plain" id="sheet{i}">{sheet}</script>'
-            for i, sheet in enumerate(pictures)
-        ),
+        sheets=embedded,
     )
     files.write_text(path, page)
     return path
@@ -205,9 +208,23 @@ def side_for(number: int, usual_size: int) -> int:
     return min(next(fits, SIDES[-1]), usual_size)
 
 
-def sheets(paths: Sequence[str], side: int) -> Iterator[str]:
-    """Sheets of `CELLS` images each, row by row, as data URIs; the last one is no larger than its
-    images need.
+def kind_for(side: int) -> str:
+    """Format of sheets, also the ending of their names."""
+    return "png" if side <= MAX_PNG_SIDE else "jpeg"
+
+
+def _remove_sheets(folder: Path) -> None:
+    """Removes an earlier report's sheets, and their folder if nothing else is in it."""
+    for path in folder.glob("*.*"):
+        if path.stem.isdecimal() and path.suffix in (".png", ".jpeg"):
+            path.unlink()
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def sheets(paths: Sequence[str], side: int) -> Iterator[bytes]:
+    """Sheets of `CELLS` images each, row by row, as image files; the last one is no larger than
+    its images need.
 
     An image that cannot be opened leaves its cell empty.
     """
@@ -226,7 +243,7 @@ def _cell(path: str, side: int) -> Image.Image | None:
     return image
 
 
-def _sheet(cells: list[Image.Image | None], side: int) -> str:
+def _sheet(cells: list[Image.Image | None], side: int) -> bytes:
     columns = min(COLUMNS, len(cells))
     sheet = Image.new("RGB", (columns * side, -(-len(cells) // columns) * side), "#888")
     for i, image in enumerate(cells):
@@ -234,6 +251,6 @@ def _sheet(cells: list[Image.Image | None], side: int) -> str:
             left, top = i % columns * side, i // columns * side
             margin = (side - image.width) // 2, (side - image.height) // 2
             sheet.paste(image, (left + margin[0], top + margin[1]))
-    out, kind = io.BytesIO(), "png" if side <= MAX_PNG_SIDE else "jpeg"
-    sheet.save(out, kind, quality=80, optimize=True)
-    return f"data:image/{kind};base64," + base64.b64encode(out.getvalue()).decode()
+    out = io.BytesIO()
+    sheet.save(out, kind_for(side), quality=80, optimize=True)
+    return out.getvalue()

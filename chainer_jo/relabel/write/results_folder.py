@@ -16,7 +16,9 @@ from chainer_jo.errors import UserError
 #: Records of the data, and of the flags and files of the results.
 BOUND, MADE = "data.json", "results.json"
 LABELS, SOFT_LABELS, REPORT, MODEL = "labels.csv", "soft_labels.npz", "report.html", "model.npz"
-WRITTEN = (LABELS, SOFT_LABELS, REPORT, MODEL)
+#: Folder of small pictures beside a report of many images.
+PICTURES = "report-pictures"
+WRITTEN = (LABELS, SOFT_LABELS, REPORT, PICTURES, MODEL)
 #: Keys of the records, with tests of the values, which tell them from other files of these names.
 RECORDED: dict[str, dict[str, Callable[[Any], object]]] = {
     BOUND: dict.fromkeys(
