@@ -203,7 +203,8 @@ def test_large_images_are_not_learnt_from_scratch_as_they_are(tmp_path, capsys):
     assert run("relabel", root / "labels.csv", "--out", tmp_path / "out", *SHORT) == 2
     line = one_line(capsys)
     assert all(word in line for word in ("65 pixels", "--from-scratch", "--size 64", "features"))
-    words = ("--resnet50-weights", "x.npz", "--device", "cpu")
+    (tmp_path / "x.npz").write_bytes(b"")
+    words = ("--resnet50-weights", tmp_path / "x.npz", "--device", "cpu")
     small = make(tmp_path / "small")
     assert run("relabel", small / "labels.csv", "--out", tmp_path / "out", *words) == 2
     assert "images of over 64 pixels, these have 8; --from-scratch" in one_line(capsys)

@@ -33,17 +33,8 @@ examples:
 
 
 #: Flags whose values decide the labels; flags that name files do so by the content.
-DECIDING = (
-    "from_scratch",
-    "size",
-    "flip",
-    "alpha",
-    "beta",
-    "learning_rate",
-    "epochs",
-    "prior",
-    "seed",
-)
+DECIDING: tuple[str, ...] = ("from_scratch", "size", "flip", "alpha", "beta", "learning_rate")
+DECIDING += ("epochs", "prior", "seed")
 DECIDING_FILES = ("features", "probabilities", "weights")
 #: Values of --features that name no file.
 COMPUTED = ("auto", "pixels", "builtin")
