@@ -84,7 +84,9 @@ def builtin(side: int = LITE0_SIDE) -> Extractor:
     """Features of EfficientNet-Lite0."""
 
     def load(device: str) -> Compute:
-        return Lite0(lite0_weights.load(), side, device_of(device).xp)
+        used = device_of(device)
+        used.use()
+        return Lite0(lite0_weights.load(), side, used.xp)
 
     words = f"built-in features (EfficientNet-Lite0, {side} x {side} pixels)"
     return Extractor("builtin", words, side, lite0_weights.SHA256, load)
