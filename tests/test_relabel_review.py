@@ -269,7 +269,7 @@ def test_a_disk_that_is_full_twice_leaves_labels_that_are_taken_for_ours(tmp_pat
     monkeypatch.setattr(files, "write", full)
     for text in ("two", "three"):
         with pytest.raises(UserError, match="no room"):
-            folder().write_labels(text)
+            folder().write_labels(text, {})
     monkeypatch.undo()
     folder().write_labels("four", {})
 

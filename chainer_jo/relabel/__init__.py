@@ -4,7 +4,7 @@
 
 Folders, in the order of what a user does; no other subpackage imports them:
 
-read    images and noisy labels (class folders, tars, tables), features or probabilities; features computed of images
+read    images and noisy labels (class folders, tars, tables); features, given or computed
 judge   by images or by features, both out of fold; noise transition matrix T; label errors
 write   labels.csv, soft_labels.npz, data sets with corrected labels, model.npz
 show    the outcome in the terminal, and report.html
