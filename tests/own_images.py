@@ -15,7 +15,8 @@ from chainer_jo.relabel.read import own_data
 
 #: Two that are easily told apart, and one that a single image has.
 DARK, LIGHT, ODD = 'dark, "black"', "hell wie Schnee", "é"
-SHORT = ("--epochs", "2", "--device", "cpu", "--threads", "1")
+TRAINING = ("--epochs", "2", "--device", "cpu", "--threads", "1")
+SHORT = ("--from-scratch", *TRAINING)
 BY_FEATURES = ("--epochs", "4", "--device", "cpu")
 
 

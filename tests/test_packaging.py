@@ -17,7 +17,7 @@ import chainer_jo
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-INSTALLED = ("cpu", "weights", "cluster", "test")
+INSTALLED = ("cpu", "features", "weights", "cluster", "test")
 ALWAYS = PROJECT["dependencies"] + sum(map(EXTRAS.get, INSTALLED), [])
 WANTED = {
     "requirements.txt": ALWAYS,
@@ -90,7 +90,8 @@ def test_conda_environment_has_the_ranges_of_pyproject():
     """And tools, on which no number depends, in any version: conda-forge may be behind PyPI."""
     conda = environment()
     assert conda["python"][1:] in Requirement(f"python{PROJECT['requires-python']}").specifier
-    computing = PROJECT["dependencies"] + sum(map(EXTRAS.get, ("cpu", "weights", "cluster")), [])
+    extras = map(EXTRAS.get, ("cpu", "features", "weights", "cluster"))
+    computing = PROJECT["dependencies"] + sum(extras, [])
     for wanted in map(Requirement, computing):
         if wanted.name != "onednn-cpu-gomp":
             assert SpecifierSet(conda[canonicalize_name(wanted.name)]) == wanted.specifier, wanted

@@ -21,6 +21,7 @@ from own_images import (
     LIGHT,
     ODD,
     SHORT,
+    TRAINING,
     content,
     files_below,
     make,
@@ -406,9 +407,9 @@ def test_large_images_are_learnt_by_resnet50(tmp_path, monkeypatch, capsys):
             pixels = rng.integers(256, size=(70, 80, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(tmp_path / f"photos/{'ab'[i % 2]}/{i}.png")
     out, weights = tmp_path / "out", ("--resnet50-weights", tmp_path / "resnet50.npz")
-    words = (*weights, *SHORT, "--epochs", "1")
+    words = (*weights, *TRAINING, "--epochs", "1")
     assert run("relabel", tmp_path / "photos", "--out", out, *words, "--flip") == 2
-    assert "--flip: expected without --resnet50-weights" in one_line(capsys)
+    assert "--flip: expected with --from-scratch" in one_line(capsys)
     assert run("relabel", tmp_path / "photos", "--out", out, *words) == 0
     said = capsys.readouterr().out
     assert "the centre of 32: ResNet-50 from weights" in said and "photographs" not in said
@@ -428,7 +429,7 @@ def test_the_network_is_the_same_file_in_every_process(corrected):
 
 def test_nothing_is_run_or_written_to_say_what_would_be(data, tmp_path, capsys):
     out = tmp_path / "out"
-    assert run("relabel", data / "labels.csv", "--out", out, "--dry-run", "--device", "cpu") == 0
+    assert run("relabel", data / "labels.csv", "--out", out, "--dry-run", *SHORT) == 0
     said = capsys.readouterr().out
     assert "new labels, 1 of 3\n" in said and "network on them, 3 of 3\n" in said
     assert "6 runs, 6 to do, in about ? (not known on this device until" in said
@@ -441,7 +442,8 @@ def test_nothing_is_run_or_written_to_say_what_would_be(data, tmp_path, capsys):
 @pytest.mark.parametrize("given, threads", [([], 1), (["--threads", "2"], 2)])
 def test_the_smallest_images_are_learnt_on_one_thread(given, threads, data, tmp_path, monkeypatch):
     monkeypatch.setattr("chainer_jo.runs.computing_flags.usable_cores", lambda: 4)
-    words = data / "labels.csv", "--out", tmp_path / "out", "--jobs", 1, "--device", "cpu", *given
+    options = "--from-scratch", "--jobs", 1, "--device", "cpu", *given
+    words = data / "labels.csv", "--out", tmp_path / "out", *options
     found = parse([str(word) for word in words])
     by_images.ByImages(found)
     assert (found.jobs, found.threads) == (1, threads)

@@ -127,7 +127,7 @@ ODD = "images/04, é.png"
     (lambda root: (root / "labels.csv").write_text(""), "empty, expected a header"),
     (each_of_its_own_class, "60 images of 60 classes"),
     (all_the_same, "60 images, 2 of them not the same: expected 3 or more"),
-    (all_large, "65 pixels(?=.*--size 64)(?=.*--resnet50-weights).*--features"),
+    (all_large, "65 pixels(?=.*--from-scratch)(?=.*--size 64).*features"),
 ])  # fmt: skip
 def test_data_that_cannot_be_learnt_from(damage, words, tmp_path, capsys):
     """Which kinds of damage there are, test_label_table.py and test_labelled_images.py say."""
@@ -141,7 +141,7 @@ def test_data_that_cannot_be_learnt_from(damage, words, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("flags, words", [
-    (["--size", "100"], ["--size 100", "8 to 64"]),
+    (["--from-scratch", "--size", "100"], ["--size 100", "8 to 64"]),
     (["--size", "4"], ["--size 4"]),
     (["--alpha", "-1"], ["--alpha -1"]),
     (["--beta", "inf"], ["--beta inf"]),
@@ -152,8 +152,13 @@ def test_data_that_cannot_be_learnt_from(damage, words, tmp_path, capsys):
     (["--audit", "-1"], ["--audit -1: expected at least 0, a whole number"]),
     (["--min-probability", "nan"], ["--min-probability nan: expected 0 to 1"]),
     (["--features", "no.npz"], ["no.npz"]),
-    (["--features", "no.npz", "--flip"], ["--features", "without", "--flip"]),
-    (["--features", "no.npz", "--time-budget", "9"], ["--time-budget", "without"]),
+    (["--features", "no.npz", "--flip"], ["--flip: expected with --from-scratch"]),
+    (["--size", "32"], ["--size: expected with --from-scratch"]),
+    (["--flip"], ["--flip: expected with --from-scratch"]),
+    (["--time-budget", "9"], ["--time-budget: expected with --from-scratch"]),
+    (["--from-scratch", "--features", "pixels"], ["--features", "without --from-scratch"]),
+    (["--from-scratch", "--resnet50-weights", "x"], ["--from-scratch", "without"]),
+    (["--features", "./pixels"], ["./pixels"]),
     (["--copy"], ["--copy", "--apply"]),
     (["--true-labels", "no.csv"], ["no.csv"]),
     (["--validation", "no"], ["no"]),
@@ -161,11 +166,19 @@ def test_data_that_cannot_be_learnt_from(damage, words, tmp_path, capsys):
     (["--jobs", "0"], ["--jobs 0"]),
     (["--flap"], ["--flap"]),
     (["--apply", ""], ["an argument is empty", "--apply ''"]),
+    (["--from-scratch", "--probabilities", "x"], ["--probabilities", "without"]),
 ])  # fmt: skip
 def test_wrong_flags_are_one_line(flags, words, data, tmp_path, capsys):
     assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *flags) == 2
     line = one_line(capsys)
     assert all(word in line for word in words), line
+
+
+def test_resnet50_does_not_see_small_images(data, tmp_path, capsys):
+    (tmp_path / "x.npz").write_bytes(b"")
+    words = ("--resnet50-weights", tmp_path / "x.npz", "--device", "cpu")
+    assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *words) == 2
+    assert "images of over 64 pixels, these have 8; --from-scratch" in one_line(capsys)
 
 
 def test_rows_without_paths_are_of_one_set(data, tmp_path, capsys):

@@ -144,7 +144,7 @@ def test_jobs_times_threads_are_never_more_than_the_cores(
 
 @pytest.mark.parametrize(("device", "preset"), [("cpu", "digits"), ("cuda:0", "paper")])
 def test_the_preset_follows_the_device(device, preset, monkeypatch):
-    monkeypatch.setattr("chainer_jo.runs.computing_flags._device", lambda name, here: device)
+    monkeypatch.setattr("chainer_jo.runs.computing_flags.resolve_device", lambda name, here: device)
     assert script_flags.parse("", [], InMemory()).preset.name == preset
 
 

@@ -61,7 +61,7 @@ def resolve_computing_flags(flags: argparse.Namespace, here: bool = True, now: b
         for a number that is too small, or a device that is not there.
     """
     budget = flags.time_budget
-    flags.device = _device(flags.device, here)
+    flags.device = resolve_device(flags.device, here)
     at_least(1, "jobs", flags.jobs)
     at_least(1, "threads", flags.threads)
     if budget is not None and not budget > 0:
@@ -84,7 +84,7 @@ def spare_threads(flags: argparse.Namespace, preset: Preset) -> None:
         flags.threads = min(flags.threads, preset.threads)
 
 
-def _device(name: str, here: bool) -> str:
+def resolve_device(name: str, here: bool = True) -> str:
     """``cpu`` or ``cuda:N``; a GPU has to exist if runs are computed on this machine."""
     if name == "cpu" or (name == "auto" and not chainer.backends.cuda.available):
         reason = _compat.why_no_gpu() if name == "auto" else None

@@ -67,25 +67,21 @@ class ByImages(Relabeller):
         if size is not None and size > MAX_SIDE:
             raise UserError(
                 f"--size {size}: expected 8 to {MAX_SIDE} pixels, or for larger images "
-                "--resnet50-weights FILE or --features FILE without --size"
+                "--resnet50-weights FILE, or features, which are the default"
             )
         side = size or usual_size(self.sets.train)
         if side <= MAX_SIDE:
             if self.flags.weights:
-                _logger.warning(
-                    "--resnet50-weights: not used, images of %d pixels are learnt from scratch",
-                    side,
+                raise UserError(
+                    f"--resnet50-weights: expected images of over {MAX_SIDE} pixels, these have "
+                    f"{side}; --from-scratch trains the paper's network"
                 )
             return side
         if self.flags.weights:
-            if self.flags.flip:
-                raise UserError(
-                    "--flip: expected without --resnet50-weights, whose images are not mirrored"
-                )
             return None
         raise UserError(
-            f"data {self.flags.data!r}: images of about {side} pixels, which need "
-            f"--resnet50-weights FILE, --features FILE, or --size {MAX_SIDE} or less to shrink them"
+            f"data {self.flags.data!r}: images of about {side} pixels, expected --from-scratch "
+            f"with --size {MAX_SIDE} or less to shrink them, or features, which are the default"
         )
 
     def _study(self) -> Study:
@@ -123,8 +119,8 @@ class ByImages(Relabeller):
             )
         else:
             others["photographs"] = (
-                "features of them by any model (--features) take seconds, and find far more than a "
-                "network from scratch"
+                "features of them, without --from-scratch, take seconds, and find far more in a "
+                "few thousand than a network from scratch"
             )
             sizes = zip(first.network.units, first.network.widths, strict=True)
             stages = ", ".join(f"{units} of {width}" for units, width in sizes)
