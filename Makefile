@@ -44,7 +44,7 @@ $(STAMP): requirements-build.txt $(REQUIREMENTS) pyproject.toml
 # Chooses the pins anew, with uv: one version for all Pythons, the hashes of all its files.
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
            --generate-hashes --no-emit-index-url --no-annotate --no-header
-ALWAYS  := --extra cpu --extra weights --extra cluster --extra test
+ALWAYS  := --extra cpu --extra features --extra weights --extra cluster --extra test
 
 requirements:
 	printf 'setuptools<81\nwheel\n' | $(COMPILE) --upgrade -o requirements-build.txt -

@@ -23,8 +23,7 @@ from PIL import Image
 from chainer_jo.cores import usable_cores
 from chainer_jo.data.image_stream import ImageStream
 from chainer_jo.data.prepare_clothing1m import JPEG_QUALITY
-from chainer_jo.engine.backend import use_backend
-from chainer_jo.engine.choice import choose_backend
+from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.method.images import Preparation
 from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.method.optimizers import FlatMomentumSGD

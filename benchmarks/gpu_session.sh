@@ -2,7 +2,8 @@
 # Uses a CUDA machine for so many minutes (30 unless told), results first. In this order:
 #
 #     smoke      one real epoch in every precision, that of the results first, held against a CPU's
-#                (two and a half minutes at most; the next call goes on if that one has not passed)
+#                (two and a half minutes at most; the next call goes on if that one has not passed, and
+#                repeats nothing that has passed with this code on this kind of GPU)
 #     results    pending runs of the paper preset, the cheapest and most telling first, in the
 #                precision asked for or the best one that passed; they stop between two epochs
 #     benchmark  a training step of every engine, group by group
@@ -20,6 +21,7 @@
 #     STEPS      which of the above                                   (smoke results benchmark tests)
 #     SMOKE      seconds that the smoke test has at most              (150)
 #     RUNS       scripts and their flags, one a line                  (below)
+#     JOBS       runs at a time                                       (the scripts' default)
 #     BENCHMARK  more flags for benchmarks/train_step.py
 #     WHEELS     a folder of wheels to install first, into a place of their own, for a machine
 #                without network: chainer and nvidia-cudnn-frontend, say
@@ -27,7 +29,8 @@
 #     OUT        where everything goes                                (gpu-session/out)
 #     PACK       seconds before they are written again                (30)
 #     RESERVE    seconds of MINUTES that are kept for packing         (40)
-#     TESTS      the files of the tests            (tests/test_gpu.py tests/test_compat.py)
+#     TESTS      the files of the tests    (tests/test_gpu.py tests/test_gpu_runs.py
+#                tests/test_compat.py)
 #     CHAINER_JO_COMMIT   what results name as their commit where there is no git
 set -euo pipefail
 
@@ -44,13 +47,22 @@ python=${PYTHON:-python3}
 data=${DATA:-cifar10}
 precision=${PRECISION:-mixed}
 runs=${RUNS:-"
-reproduce/table1.py --noise-rates 0.5 0.7 --trials 1
-reproduce/table2.py --noise-rates 0.4 --trials 1
+reproduce/table1.py --trials 1 --noise-rates 0
+reproduce/table1.py --trials 1 --noise-rates 0.7
+reproduce/table1.py --trials 1 --noise-rates 0.3
+reproduce/table1.py --trials 1 --noise-rates 0.9
+reproduce/table1.py --trials 1 --noise-rates 0.1
+reproduce/table2.py --trials 1 --noise-rates 0.4
+reproduce/table2.py --trials 1 --noise-rates 0.2
+reproduce/table2.py --trials 1 --noise-rates 0.3
+reproduce/table2.py --trials 1 --noise-rates 0.1
+reproduce/table2.py --trials 1 --noise-rates 0.5
 reproduce/figure2.py --trials 1
-reproduce/table1.py --noise-rates 0.5 0.7
-reproduce/table2.py --noise-rates 0.4
-reproduce/table1.py
+reproduce/table13.py --trials 1
+reproduce/table1.py --trials 2
+reproduce/table2.py --trials 2
 reproduce/all.py"}
+jobs=${JOBS:+--jobs $JOBS}
 work=gpu-session
 out=${OUT:-$work/out}
 mkdir -p "$work" "$out"
@@ -79,6 +91,8 @@ trap finish EXIT
 export PYTHONUNBUFFERED=1 PYTHONFAULTHANDLER=1
 # CUB takes longer to compile for the two sums of an epoch's report than all other kernels together.
 export CUPY_ACCELERATORS=
+# Compiled kernels go along with what is packed: a later call does not compile them again.
+export CUPY_CACHE_DIR=${CUPY_CACHE_DIR:-$PWD/$work/kernels}
 # Without an installation: scripts find the package here.
 export PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH}
 if [[ -n ${WHEELS:-} ]]; then
@@ -148,7 +162,7 @@ results() { # seconds
         ((budget > 5)) || return 0
         # shellcheck disable=SC2086  # flags are words
         run "$(basename "$script" .py)" "$seconds" "$python" "$script" --preset paper \
-            --device cuda --data "$data" $flags \
+            --device cuda --data "$data" $flags $jobs \
             --time-budget "$(awk "BEGIN { print $budget / 60 }")" "$@" || true
     }
     local line
@@ -167,7 +181,7 @@ benchmark() { # seconds
 
 tests() { # seconds
     # shellcheck disable=SC2086  # several paths
-    CHAINER_JO_NEEDS_GPU=1 run tests "$1" "$python" -m pytest -m gpu -rs -q ${TESTS:-tests/test_gpu.py tests/test_compat.py} || true
+    CHAINER_JO_NEEDS_GPU=1 run tests "$1" "$python" -m pytest -m gpu -rs -q ${TESTS:-tests/test_gpu.py tests/test_gpu_runs.py tests/test_compat.py} || true
 }
 
 for i in "${!steps[@]}"; do

@@ -32,8 +32,8 @@ from chainer_jo.data import source  # noqa: E402
 from chainer_jo.errors import UserError  # noqa: E402
 from chainer_jo.runs.experiment import PRECISIONS  # noqa: E402
 from chainer_jo.runs.presets import PAPER, Study  # noqa: E402
-from chainer_jo.runs.provenance import sources_digest  # noqa: E402
-from chainer_jo.runs.run import Run, Settings  # noqa: E402
+from chainer_jo.runs.provenance import device_name, sources_digest  # noqa: E402
+from chainer_jo.runs.run import Run, Settings, device_of  # noqa: E402
 from chainer_jo.runs.store import RunStore  # noqa: E402
 
 REFERENCE = HERE / "results" / "gpu_smoke-cpu.json"
@@ -104,7 +104,7 @@ def check(data: str, precision: str) -> Iterator[dict]:
     """A part of an epoch both ways, and a whole one, with verdicts; given after each of the three
     with all that is known by then."""
     reference = files.read_json(REFERENCE)["fp32"]
-    results = {"code": sources_digest()}
+    results = machine()
     for name, graph in (("called", False), ("replayed", True)):
         results[name] = epoch(data, precision, "cuda", graph, part=True)
         same = results[name]["fingerprint"] == reference["fingerprint"]
@@ -126,10 +126,15 @@ def passed(result: dict) -> bool:
     return bool(verdicts) and set(verdicts) == {"ok"} and not broke_down_later
 
 
+def machine() -> dict:
+    """What a verdict holds for: the code, and the GPU."""
+    return {"code": sources_digest(), "gpu": device_name(device_of("cuda"))}
+
+
 def seen(path: Path) -> dict:
-    """What earlier calls have seen of this code."""
-    code = sources_digest()
-    return {p: found for p, found in files.read_json(path).items() if found.get("code") == code}
+    """What earlier calls have seen of this code on this kind of GPU."""
+    here = machine()
+    return {p: found for p, found in files.read_json(path).items() if here.items() <= found.items()}
 
 
 def complete(result: dict) -> bool:

@@ -4,8 +4,9 @@
     python benchmarks/gpu_state.py unpack FOLDER
 
 Packed are results/, figures/ (not what is committed under reference/) and gpu-session/, below the
-current folder. What there is no room for is left out, by kind: first go the weights of finished
-runs, then the snapshots of runs at work, which then begin anew. Needs nothing but Python.
+current folder. What there is no room for is left out, by kind: first go compiled kernels, then the
+weights of finished runs, then the snapshots of runs at work, which then begin anew. Needs nothing
+but Python.
 """
 
 from __future__ import annotations
@@ -30,10 +31,14 @@ PART = 15 << 20
 LIMIT = 36 << 20
 #: What is kept first: tables, logs and results, labels (a second step begins with them), snapshots.
 KINDS = ("", "labels.npz", "snapshot", "model.npz")
+#: Name's end of compiled kernels, which are kept last.
+KERNEL = ".cubin"
 
 
 def kind(path: Path) -> int:
     """How soon a file is left out."""
+    if path.suffix == KERNEL:
+        return len(KINDS)
     return max(i for i, start in enumerate(KINDS) if path.name.startswith(start))
 
 

@@ -18,8 +18,7 @@ from workload import (
     tiled,
 )
 
-from chainer_jo.engine.backend import use_backend
-from chainer_jo.engine.choice import choose_backend
+from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.engine.cuda import graph_step
 from chainer_jo.errors import UserError
 from chainer_jo.method.images import NetworkInput

@@ -222,7 +222,7 @@ def paper_noise(name: str, features: np.ndarray, true: np.ndarray, class_names: 
 def digits_tasks() -> list[Task]:
     data = digits.load()
     train = data.train_images.reshape(len(data.train_images), -1).astype(np.float32) / 255
-    return paper_noise("digits", train, data.train_labels, data.class_names)
+    return paper_noise("digits", train, data.true_labels, data.class_names)
 
 
 def embeddings_tasks(file: Path) -> list[Task]:

@@ -10,7 +10,7 @@ from chainer_jo.commands import main
 from chainer_jo.data import source
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.paper import tables
-from chainer_jo.report.comparison_table import comparison_table
+from chainer_jo.report.table_layouts import comparison_table
 
 
 def load():

@@ -4,8 +4,7 @@ import quick  # noqa: F401
 
 from chainer_jo.commands import main
 from chainer_jo.method import noise
-from chainer_jo.report.cells import Cell, score
-from chainer_jo.report.table import Block, Table
+from chainer_jo.report.table import Block, Cell, Table, score
 
 RATE = 0.3
 

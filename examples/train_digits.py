@@ -11,8 +11,7 @@ from chainer import training
 from chainer.training.extensions import LogReport, PrintReport
 
 from chainer_jo.data import digits
-from chainer_jo.engine.backend import use_backend
-from chainer_jo.engine.choice import choose_backend
+from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.method import augmentation, extensions, noise
 from chainer_jo.method.images import NetworkInput
 from chainer_jo.method.iterator import BatchIterator
@@ -24,7 +23,7 @@ from chainer_jo.method.updater import JointUpdater
 
 use_backend(choose_backend("cpu"))  # oneDNN where it is installed, else Chainer's functions
 data = digits.load()
-true, classes = data.train_labels, data.num_classes
+true, classes = data.true_labels, data.num_classes
 noisy = noise.symmetric(true, 0.5, classes, np.random.default_rng(0))
 mean = augmentation.mean_image(data.train_images)
 train, test = NetworkInput(data.train_images, mean, pad=1), NetworkInput(data.test_images, mean)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
+from chainer_jo.report import claims
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import PRESETS
 from chainer_jo.runs.provenance import known
@@ -46,15 +47,15 @@ class Reference:
 
     @cached_property
     def claims(self) -> list[dict]:
-        return files.read_json(self.results / "claims.json", list, missing=[])
+        return claims.read(self.results)
 
-    def parts(self, kind: str) -> dict[int, dict]:
+    def outputs(self, kind: str) -> dict[int, dict]:
         """The tables or figures that there are, by number."""
         found = map(files.read_json, self.results.glob(f"{kind}[0-9]*.json"))
-        return dict(sorted((part[kind], part) for part in found))
+        return dict(sorted((output[kind], output) for output in found))
 
     @cached_property
-    def first_step_parts(self) -> dict:
+    def ablations(self) -> dict:
         """The table of the first step without parts of it; empty if it is not there."""
         return files.read_json(self.results / "parts.json", missing={})
 
@@ -67,13 +68,15 @@ class Reference:
     @cached_property
     def data(self) -> str:
         """Name of the data set."""
-        parts = [*self.parts("table").values(), *self.parts("figure").values()]
-        return parts[0]["data"] if parts else "?"
+        outputs = [*self.outputs("table").values(), *self.outputs("figure").values()]
+        return outputs[0]["data"] if outputs else "?"
 
     @cached_property
     def precisions(self) -> str:
-        parts = [*self.parts("table").values(), *self.parts("figure").values()]
-        return ", ".join(sorted({part["precision"] for part in parts if "precision" in part}))
+        outputs = [*self.outputs("table").values(), *self.outputs("figure").values()]
+        return ", ".join(
+            sorted({output["precision"] for output in outputs if "precision" in output})
+        )
 
     @cached_property
     def labels_right(self) -> list[str]:
@@ -81,7 +84,7 @@ class Reference:
         first step, in percent: ``symmetric 50 %: 55.0 > 97.3``."""
         runs, found = read_packed(self.results), {}
         for number in (1, 2):
-            for cell in self.parts("table").get(number, {"cells": []})["cells"]:
+            for cell in self.outputs("table").get(number, {"cells": []})["cells"]:
                 for run in (runs[key] for key in cell["runs"] if key in runs):
                     first = Experiment.from_dict(run["experiment"]).first_step
                     if first and first.noise.rate and first.id in runs:
@@ -126,11 +129,11 @@ def described(data: str, docs: str) -> str:
     return f"[{data}]({docs}/{DESCRIBED[data]})" if data in DESCRIBED else data
 
 
-def trials(parts: Iterable[dict]) -> str:
+def trials(outputs: Iterable[dict]) -> str:
     """Of the cells of tables and the curves of figures that have any: ``6``, or ``1 to 6``."""
-    parts = list(parts)
-    counts = {len(cell["trials"]) for part in parts for cell in part.get("cells", [])}
-    counts |= {curve["trials"] for part in parts for curve in part.get("curves", [])}
+    outputs = list(outputs)
+    counts = {len(cell["trials"]) for output in outputs for cell in output.get("cells", [])}
+    counts |= {curve["trials"] for output in outputs for curve in output.get("curves", [])}
     counts -= {0}
     if not counts:
         return ""

@@ -7,7 +7,7 @@ to be edited.
 from pathlib import Path
 
 from chainer_jo.commands import main
-from chainer_jo.report.output import Output, Page
+from chainer_jo.report.output import Page, TableOrFigure
 from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore
 
@@ -22,7 +22,7 @@ DESCRIPTION = (
 )
 
 
-class Figure1(Output):
+class Figure1(TableOrFigure):
     """Needs no run."""
 
     kind, number = "figure", 1
@@ -39,7 +39,7 @@ class Figure1(Output):
             "curves": [],
         }
 
-    def further(self, store: RunStore, origin: dict) -> dict[str, bytes]:
+    def extra_files(self, store: RunStore, origin: dict) -> dict[str, bytes]:
         drawn = (Path(__file__).with_suffix(ending) for ending in (".png", ".pdf"))
         return {path.suffix: path.read_bytes() for path in drawn}
 

@@ -4,7 +4,7 @@ from chainer_jo.commands import main
 from chainer_jo.paper.settings import FIGURE2_EPOCHS, FIGURE2_LEARNING_RATES
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
-from chainer_jo.report.words import images
+from chainer_jo.report.words import trained_on
 from chainer_jo.runs.presets import Study
 
 CAPTION = "Test accuracy of cross entropy alone, at a high and at a low learning rate"
@@ -26,7 +26,7 @@ def figure(study: Study) -> Figure:
     ]
     used = ", ".join(f"{rate:g}" for rate in rates)
     conditions = f"symmetric noise r = {used} (the paper names none)"
-    return Figure(2, f"{CAPTION}; {images(study)}.", "test", curves, conditions, study=study)
+    return Figure(2, f"{CAPTION}; {trained_on(study)}.", "test", curves, conditions, study=study)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from chainer_jo.paper.settings import FIGURE3_SCHEDULE as SCHEDULE
 from chainer_jo.paper.tables import TABLE1
 from chainer_jo.report.curves import Curve, Inset
 from chainer_jo.report.figure import Figure
-from chainer_jo.report.words import images
+from chainer_jo.report.words import trained_on
 from chainer_jo.runs.presets import Study
 
 CAPTION = (
@@ -27,7 +27,7 @@ def figure(study: Study) -> Figure:
     ]
     used = ", ".join(f"{rate:g}" for rate in rates)
     conditions = f"symmetric noise r = {used} (the paper names 0.9 alone)"
-    caption = f"{CAPTION}; {images(study)}."
+    caption = f"{CAPTION}; {trained_on(study)}."
     run = curves[0].experiments[0].optimization
     inset = Inset(run.drops[-1], run.epochs, (0.47, 0.36, 0.5, 0.5))
     return Figure(3, caption, "cross_entropy", curves, conditions, study=study, inset=inset)

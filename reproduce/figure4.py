@@ -9,11 +9,10 @@ from chainer_jo.paper.settings import (
     FIGURE4_SOFT,
     FIGURE4_TOPS,
 )
-from chainer_jo.report.cells import Cell, score
 from chainer_jo.report.curves import Curve, Inset
 from chainer_jo.report.figure import Figure
-from chainer_jo.report.table import Block
-from chainer_jo.report.words import images, of_the_paper
+from chainer_jo.report.table import Block, Cell, score
+from chainer_jo.report.words import of_the_paper, trained_on
 from chainer_jo.runs.presets import Study
 
 CAPTION = (
@@ -50,14 +49,14 @@ def figure(study: Study) -> Figure:
         rows.append((label, cells))
     headers = ("test accuracy (%), second step", "recovery accuracy (%), first step")
     paper = " [the paper's]" if of_the_paper(study.data) else ""
-    beside = Block(headers, rows, f"In the text beside it, at the last epoch{paper}")
+    side_table = Block(headers, rows, f"In the text beside it, at the last epoch{paper}")
     conditions = f"first step on symmetric noise r = {FIGURE4_NOISE_RATE:g}"
     if any("here" in curve.label for curve in curves):
         conditions += "; k as a share of the labels is the paper's"
-    caption = f"{CAPTION}; {images(study)}."
+    caption = f"{CAPTION}; {trained_on(study)}."
     start = curves[0].experiments[0].relabelling.start
     inset = Inset(start, 5 * start // 2, (0.36, 0.37, 0.6, 0.35))
-    return Figure(4, caption, "recovery", curves, conditions, beside, study=study, inset=inset)
+    return Figure(4, caption, "recovery", curves, conditions, side_table, study=study, inset=inset)
 
 
 if __name__ == "__main__":

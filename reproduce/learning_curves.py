@@ -7,7 +7,7 @@ from chainer_jo.commands import main
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
 from chainer_jo.report.headline import NOISE_RATE
-from chainer_jo.report.words import images
+from chainer_jo.report.words import trained_on
 from chainer_jo.runs.presets import Study
 
 CAPTION = (
@@ -46,7 +46,7 @@ def figure(study: Study) -> Figure:
         f"symmetric noise r = {used}; the first step starts with the given labels and keeps its "
         "learning rate"
     )
-    return LearningCurves(9, f"{CAPTION}; {images(study)}.", "test", curves, conditions)
+    return LearningCurves(9, f"{CAPTION}; {trained_on(study)}.", "test", curves, conditions)
 
 
 if __name__ == "__main__":

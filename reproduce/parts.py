@@ -5,10 +5,9 @@ The paper says it in words, without numbers; so this is none of its tables.
 
 from chainer_jo.commands import main
 from chainer_jo.paper.claims.parts import NOISES
-from chainer_jo.report.cells import Cell, Quantity
-from chainer_jo.report.confidence_table import confidence
-from chainer_jo.report.table import Block, Table
-from chainer_jo.report.words import images
+from chainer_jo.report.table import Block, Cell, Quantity, Table
+from chainer_jo.report.table_layouts import confidence
+from chainer_jo.report.words import trained_on
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore
@@ -69,7 +68,9 @@ def table(study: Study) -> Table:
             keys = {"noise": noise, "without": without}
             cells = [Cell(keys, {"quantity": which}, runs, right(which)) for which in HEADERS]
             rows.append((f"{noise}, r = {rate:g}: {label}", cells))
-    return Parts(14, f"{CAPTION}; {images(study)}.", [Block(list(HEADERS.values()), rows)], NOTE)
+    return Parts(
+        14, f"{CAPTION}; {trained_on(study)}.", [Block(list(HEADERS.values()), rows)], NOTE
+    )
 
 
 if __name__ == "__main__":

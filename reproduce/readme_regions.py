@@ -13,7 +13,7 @@ from committed import FULL_SCALE, MOST_TELLING, Reference, described, trials
 from chainer_jo.paper.tables import TABLE1
 from chainer_jo.report.claims import summary
 from chainer_jo.report.headline import NOISE_RATE, SHOWN, headline, means
-from chainer_jo.report.words import counted, images, of_the_paper, slug
+from chainer_jo.report.words import counted, of_the_paper, slug, trained_on
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import PRESETS, Study
 from chainer_jo.runs.store import RunStore, read_packed
@@ -54,14 +54,14 @@ def status(found: Sequence[Reference]) -> str:
 
 
 def _trials(r: Reference) -> str:
-    return trials([*r.parts("table").values(), *r.parts("figure").values()])
+    return trials([*r.outputs("table").values(), *r.outputs("figure").values()])
 
 
 def _shown(r: Reference) -> str:
     """``69.0 → 48.4, 72.9``: test accuracies of Table 1."""
-    if 1 not in r.parts("table"):
+    if 1 not in r.outputs("table"):
         return "-"
-    return ", ".join(_tested(means(r.parts("table")[1]), NOISE_RATE))
+    return ", ".join(_tested(means(r.outputs("table")[1]), NOISE_RATE))
 
 
 def _unseen(found: Sequence[Reference]) -> list[str]:
@@ -100,10 +100,10 @@ def _not_on_images(found: Sequence[Reference]) -> str:
     none has the first step without its parts."""
     images, missing = [r for r in found if of_the_paper(r.data)], []
     for kind, numbers in COMPUTED.items():
-        there = {n for r in images for n in r.parts(kind)}
+        there = {n for r in images for n in r.outputs(kind)}
         if lacks := [str(n) for n in numbers if n not in there]:
             missing.append(f"{kind.capitalize()}{'s' * (len(lacks) > 1)} {', '.join(lacks)}")
-    if not any(r.first_step_parts.get("complete") for r in images):
+    if not any(r.ablations.get("complete") for r in images):
         missing.append("the first step without parts of it")
     return "; ".join(missing)
 
@@ -117,7 +117,7 @@ def result(found: Sequence[Reference]) -> str:
 def _said(r: Reference) -> str:
     """The sentence of one folder, and that it is of one trial; empty where both methods have not
     ended at any noise rate."""
-    table = r.parts("table").get(1)
+    table = r.outputs("table").get(1)
     said = headline(table, _images(r)) if table else ""
     return f"{said} One trial." if said and trials([table]) == "1" else said
 
@@ -133,7 +133,7 @@ def _curves(r: Reference) -> str:
 
 def _images(r: Reference) -> str:
     scale = " at the paper's own scale" if r.preset == FULL_SCALE else ""
-    return images(Study(PRESETS[r.preset], r.data)) + scale
+    return trained_on(Study(PRESETS[r.preset], r.data)) + scale
 
 
 def wrapped(text: str) -> str:
@@ -152,7 +152,7 @@ def table1(found: Sequence[Reference]) -> str:
 
 
 def _short(r: Reference) -> str:
-    table = r.parts("table")[1]
+    table = r.outputs("table")[1]
     ours = means(table)
     paper = {
         (*cell["row"].values(), *cell["column"].values()): cell["paper"] for cell in table["cells"]
@@ -215,7 +215,7 @@ def _telling(found: Sequence[Reference]) -> list[Reference]:
 def _made_by(r: Reference) -> str:
     """The command for a preset's Table 1, and what its runs took; nothing if they are not there."""
     packed = read_packed(r.results)
-    table = r.parts("table")[1]
+    table = r.outputs("table")[1]
     cells = table["cells"]
     # The table does not name a first step whose second has not ended; the curves do.
     keys = {key for part in (*cells, *r.curves) for key in part["runs"]}

@@ -8,8 +8,8 @@ from committed import Reference, described, trials
 from readme_regions import wrapped
 
 from chainer_jo.paper.claims import GROUPS
-from chainer_jo.paper.claims.claim import NOT_RUN
-from chainer_jo.report.claims import summary
+from chainer_jo.paper.claims.claim import IN_PART, NOT_RUN
+from chainer_jo.report.claims import on_premise, summary
 from chainer_jo.report.words import counted, slug
 from chainer_jo.runs.presets import PRESETS
 from chainer_jo.runs.store import PACKED
@@ -44,14 +44,14 @@ def _section(r: Reference) -> list[str]:
     ]
     tables = [
         f"[{number}]({here}/table{number}.md){_filled(table)}"
-        for number, table in r.parts("table").items()
+        for number, table in r.outputs("table").items()
     ]
-    if parts := r.first_step_parts:
-        tables.append(f"[parts of the first step]({here}/parts.md){_filled(parts)}")
+    if ablations := r.ablations:
+        tables.append(f"[parts of the first step]({here}/parts.md){_filled(ablations)}")
     figures = [
         f"[{number}]({here}/figure{number}.md){_filled(figure)} "
         f"([image]({drawn}/figure{number}.png))"
-        for number, figure in r.parts("figure").items()
+        for number, figure in r.outputs("figure").items()
     ]
     more = [
         f"[{title}]({here}/{file})"
@@ -131,8 +131,9 @@ def _verdict(r: Reference, claim: dict) -> str:
     text = f"[{label}](reference/{r.name}/claims.md#{anchor})"
     findings = [finding for finding in claim["findings"] if not finding["premise"]]
     borne_out = sum(finding["outcome"] == "supports" for finding in findings)
-    if len(findings) > 1:
+    if len(findings) > 1 and claim["verdict"] != IN_PART:  # which has said so
         text += f", {borne_out} of {len(findings)}"
+    text += ", on a premise" * on_premise(claim)
     differences = [f["difference"] for f in findings if f.get("difference") is not None]
     if differences:
         least, most = min(differences), max(differences)

@@ -4,7 +4,7 @@ from functools import partial
 
 from chainer_jo.commands import main
 from chainer_jo.paper.tables import TABLE1
-from chainer_jo.report.comparison_table import comparison_table
+from chainer_jo.report.table_layouts import comparison_table
 
 table = partial(comparison_table, printed=TABLE1, noise="symmetric")
 

@@ -4,7 +4,7 @@ from functools import partial
 
 from chainer_jo.commands import main
 from chainer_jo.paper.tables import TABLE12
-from chainer_jo.report.confidence_table import confidence_table
+from chainer_jo.report.table_layouts import confidence_table
 
 table = partial(confidence_table, printed=TABLE12, noise="asymmetric", rate=0.4)
 

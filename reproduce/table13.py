@@ -4,7 +4,7 @@ from functools import partial
 
 from chainer_jo.commands import main
 from chainer_jo.paper.tables import TABLE13
-from chainer_jo.report.confidence_table import confidence_table
+from chainer_jo.report.table_layouts import confidence_table
 
 table = partial(confidence_table, printed=TABLE13, noise="symmetric", rate=0.7)
 

@@ -4,7 +4,7 @@ from functools import partial
 
 from chainer_jo.commands import main
 from chainer_jo.paper.tables import TABLE2
-from chainer_jo.report.comparison_table import comparison_table
+from chainer_jo.report.table_layouts import comparison_table
 
 table = partial(comparison_table, printed=TABLE2, noise="asymmetric")
 

@@ -5,7 +5,7 @@ from functools import partial
 
 from chainer_jo.commands import clothing1m_main
 from chainer_jo.report.claims import Claims
-from chainer_jo.report.clothing1m import figure7, figure8, table3
+from chainer_jo.report.clothing1m_outputs import figure7, figure8, table3
 
 if __name__ == "__main__":
     clothing1m_main([table3, figure7, figure8, partial(Claims, builds=[table3])], __doc__)

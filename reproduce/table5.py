@@ -3,7 +3,7 @@
 from chainer_jo.commands import main
 from chainer_jo.paper import tables
 from chainer_jo.report.static_table import StaticTable
-from chainer_jo.report.words import images
+from chainer_jo.report.words import trained_on
 from chainer_jo.runs.presets import Study
 
 
@@ -17,7 +17,7 @@ def table(study: Study) -> StaticTable:
         ("learning rate", *(run.optimization.learning_rate for run in runs)),
     ]
     header = ("noise rate (%)", *(f"{100 * rate:g}" for rate in rates))
-    return StaticTable(printed.number, f"{printed.caption}; {images(study)}.", header, rows)
+    return StaticTable(printed.number, f"{printed.caption}; {trained_on(study)}.", header, rows)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from functools import partial
 
 from chainer_jo.commands import main
 from chainer_jo.paper.tables import TABLE6
-from chainer_jo.report.sensitivity_table import sensitivity_table
+from chainer_jo.report.table_layouts import sensitivity_table
 
 table = partial(sensitivity_table, printed=TABLE6)
 

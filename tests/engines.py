@@ -2,7 +2,7 @@
 
 import pytest
 
-from chainer_jo.engine.choice import choose_backend
+from chainer_jo.engine.backend import choose_backend
 from chainer_jo.errors import UserError
 
 #: Relative norm of the error that is allowed, by name of the engine.

@@ -342,6 +342,7 @@ class HostArrays:
                 ptr=self.stream, is_capturing=lambda: self.capturing
             ),
             alloc=self._alloc,
+            Device=lambda: SimpleNamespace(synchronize=lambda: None),
             Event=self._event,
             get_elapsed_time=lambda first, last: 1e3 * (last.time - first.time),
         )

@@ -1,9 +1,23 @@
 """Files that somebody made to do harm, for the tests."""
 
 import os
+import tracemalloc
 import zipfile
+from contextlib import contextmanager
 
 import numpy as np
+
+
+@contextmanager
+def memory_below(size):
+    """Fails where Python and NumPy hold ``size`` bytes or more at once that were not there
+    before."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < size
+    finally:
+        tracemalloc.stop()
 
 
 def promise_npz(path, name, shape, **arrays):

@@ -15,7 +15,8 @@ from chainer_jo.relabel.read import own_data
 
 #: Two that are easily told apart, and one that a single image has.
 DARK, LIGHT, ODD = 'dark, "black"', "hell wie Schnee", "é"
-SHORT = ("--epochs", "2", "--device", "cpu", "--threads", "1")
+TRAINING = ("--epochs", "2", "--device", "cpu", "--threads", "1")
+SHORT = ("--from-scratch", *TRAINING)
 BY_FEATURES = ("--epochs", "4", "--device", "cpu")
 
 
@@ -31,14 +32,14 @@ def read_only(root, cache):
         yield root
 
 
-def make(root, number=60, wrong=5):
+def make(root, number=60, wrong=5, prefix=""):
     """Dark and light images; the labels of a few are wrong, every image has an annotator."""
     rng = np.random.default_rng(0)
     rows, true = [], []
     for i in range(number):
         kind = (DARK, LIGHT)[i % 2] if i else ODD
         low = {DARK: 0, LIGHT: 156, ODD: 80}[kind]
-        path = f"images/{i:02d}, é.png"
+        path = f"images/{prefix}{i:02d}, é.png"
         (root / "images").mkdir(parents=True, exist_ok=True)
         pixels = rng.integers(low, low + 100, (8, 8)).astype(np.uint8)
         Image.fromarray(pixels).save(root / path)

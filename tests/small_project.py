@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import turns
 from processes import ROOT, run
 
 SMALL = {
@@ -43,6 +44,8 @@ def project(target: Path) -> None:
     for name, lines in SMALL.items():
         with open(target / name, "a") as file:
             file.write("\n" + "\n".join(line[8:] for line in lines.splitlines()))
+    with open(target / "chainer_jo" / "runs" / "worker.py", "a") as file:
+        file.write(Path(turns.__file__).read_text().partition('"""\n\n')[2] + "\n\ntake_turns()\n")
     smoke = target / "benchmarks" / "gpu_smoke.py"
     text = smoke.read_text()
     assert text.count(PART[0]) == 1

@@ -2,6 +2,7 @@
 
 import gc
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
 import chainer
@@ -184,6 +185,7 @@ def test_batch_norm_relu_and_gradients(rng, ways, precision, shape, no_engine):
 def test_a_network_learns_as_with_stock_chainer(precision):
     def gradients(backend):
         network = PreActResNet(3, 10, (2, 2), (8, 16), np.random.RandomState(0))
+        network.dense.b.array[...] = np.linspace(-1, 1, 10)
         scale = 1.0 if backend is None else backend.loss_scale
         rng = np.random.default_rng(1)
         x = draw(rng, 4, 3, 8, 8)
@@ -260,6 +262,26 @@ def test_a_whole_step_is_its_parts_bit_for_bit(precision):
     for a, b in zip(ours, parts, strict=True):
         assert relative_error(a.astype(np.float32), b) <= half
     assert all(np.array_equal(a, b) for a, b in zip(averages, same, strict=True))
+
+
+def test_the_step_of_one_thread_is_no_other_threads():
+    """Each has the gradients of its own weights, also where the other's step ends meanwhile."""
+    backend, _ = make()
+    rng = np.random.default_rng(0)
+    x, W, gy = draw(rng, 2, 3, 6, 6), draw(rng, 4, 3, 3, 3), draw(rng, 2, 4, 6, 6)
+
+    def other():
+        weights = draw(rng, 4, 3, 3, 3)
+        with backend.step([(weights, np.empty_like(weights))]):
+            raw = backend.conv2d_grad_weight(x, gy, W.shape, 1, 1)
+            assert backend.gradient_of(W, raw, None) is not placeholder
+
+    placeholder = np.empty_like(W)
+    with backend.step([(W, placeholder)]) as kept, ThreadPoolExecutor(1) as thread:
+        thread.submit(other).result()
+        raw = backend.conv2d_grad_weight(x, gy, W.shape, 1, 1)
+        assert backend.gradient_of(W, raw, None) is placeholder
+        assert list(kept) == [W.ctypes.data]
 
 
 @pytest.mark.parametrize("precision", FUSED)

@@ -7,7 +7,7 @@ import gc
 import mmap
 import platform
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 
 import chainer
@@ -19,14 +19,11 @@ from float64_functions import conv2d as conv2d64
 from float64_functions import conv2d_gradients, relative_error
 from processes import environment, run
 
-from chainer_jo.engine import choice
-from chainer_jo.engine.backend import Unavailable
-from chainer_jo.engine.batch_norm_relu import batch_norm_relu
-from chainer_jo.engine.choice import _load, _notice_once, choose_backend
-from chainer_jo.engine.conv2d import conv2d
+from chainer_jo.engine import backend as backends
+from chainer_jo.engine.backend import Unavailable, _load, _notice_once, choose_backend
 from chainer_jo.engine.cpu import dnnl, onednn, onednn_plans
 from chainer_jo.engine.cpu.buffers import ALIGNMENT, Buffers
-from chainer_jo.engine.network_ends import spatial_mean
+from chainer_jo.engine.functions import batch_norm_relu, conv2d, spatial_mean
 from chainer_jo.errors import UserError
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.runs.provenance import computing
@@ -35,7 +32,7 @@ from chainer_jo.runs.provenance import computing
 @pytest.fixture
 def fresh_process(monkeypatch):
     """No backend has been loaded so far, and none of the test's own stays."""
-    monkeypatch.setattr(choice, "_load", functools.cache(_load.__wrapped__))
+    monkeypatch.setattr(backends, "_load", functools.cache(_load.__wrapped__))
 
 
 @pytest.fixture
@@ -52,26 +49,29 @@ def test_without_the_library_stock_chainer_computes_and_says_so_once(missing, ca
     assert choose_backend("cpu") is None
     (record,) = caplog.records
     assert "onednn-cpu-gomp" in record.message and "stock Chainer" in record.message
-
-
-def test_without_the_library_it_cannot_be_asked_for(missing):
     with pytest.raises(UserError, match="engine: 'onednn' is not available: .*onednn-cpu-gomp"):
         choose_backend("cpu", engine="onednn")
     with pytest.raises(UserError, match="precision: 'mixed' needs the onednn engine"):
         choose_backend("cpu", "mixed")
 
 
-def test_a_broken_library_is_unavailable(tmp_path, monkeypatch):
-    broken = tmp_path / "lib" / "libdnnl.so.3.99"
-    broken.parent.mkdir()
+@pytest.fixture
+def packages(tmp_path, monkeypatch):
+    """Python's environment is a folder of the test's, and no library is anywhere else."""
+    monkeypatch.setattr("sysconfig.get_path", {"data": str(tmp_path / "environment")}.get)
+    monkeypatch.setattr("site.PREFIXES", [str(tmp_path / "below")])
+    monkeypatch.setattr("site.getuserbase", lambda: str(tmp_path / "user"))
+    monkeypatch.setattr("site.ENABLE_USER_SITE", False)
+
+
+def test_a_broken_library_is_unavailable(tmp_path, monkeypatch, packages):
+    broken = tmp_path / "environment" / "lib" / "libdnnl.so.3.99"
+    broken.parent.mkdir(parents=True)
     broken.write_bytes(b"not a library")
     with pytest.raises(Unavailable, match="cannot be loaded as oneDNN"):
         dnnl.Library(str(broken))
     with pytest.raises(Unavailable, match="cannot be loaded as oneDNN"):
         dnnl.Library("libm.so.6")
-    monkeypatch.setattr(dnnl.sysconfig, "get_path", lambda name: str(tmp_path))
-    monkeypatch.setattr(dnnl.site, "PREFIXES", [])
-    monkeypatch.setattr(dnnl.site, "ENABLE_USER_SITE", False)
     monkeypatch.setattr(dnnl, "SYSTEM", "libdnnl-that-nobody-has.so.3")
     with pytest.raises(Unavailable, match=r"onednn-cpu-gomp.*libdnnl\.so\.3\.99.*nobody-has"):
         dnnl.find()
@@ -101,19 +101,16 @@ def test_a_package_that_is_installed_is_found():
     assert dnnl.find().path
 
 
-@pytest.mark.parametrize(
-    ("environment", "below", "of_user", "access", "chosen"),
-    [
-        (["3.2", "3.10"], [], ["3.9"], True, "environment/lib/libdnnl.so.3.10"),
-        (["3.2"], [], ["3.10"], True, "user/lib/libdnnl.so.3.10"),
-        (["3.2"], [], ["3.10"], False, "environment/lib/libdnnl.so.3.2"),
-        (["3.2"], ["3.2"], ["3.2"], True, "environment/lib/libdnnl.so.3.2"),
-        (["3.2"], ["3.10"], ["3.9"], True, "below/lib/libdnnl.so.3.10"),
-        ([], [], ["3.10"], False, dnnl.SYSTEM),
-    ],
-)
+@pytest.mark.parametrize(("environment", "below", "of_user", "access", "chosen"), [
+    (["3.2", "3.10"], [], ["3.9"], True, "environment/lib/libdnnl.so.3.10"),
+    (["3.2"], [], ["3.10"], True, "user/lib/libdnnl.so.3.10"),
+    (["3.2"], [], ["3.10"], False, "environment/lib/libdnnl.so.3.2"),
+    (["3.2"], ["3.2"], ["3.2"], True, "environment/lib/libdnnl.so.3.2"),
+    (["3.2"], ["3.10"], ["3.9"], True, "below/lib/libdnnl.so.3.10"),
+    ([], [], ["3.10"], False, dnnl.SYSTEM),
+])  # fmt: skip
 def test_the_newest_package_is_taken(
-    tmp_path, monkeypatch, environment, below, of_user, access, chosen
+    tmp_path, monkeypatch, packages, environment, below, of_user, access, chosen
 ):
     """Where packages put their libraries is not below sys.prefix on every system."""
     folders = {"environment": environment, "below": below, "user": of_user}
@@ -122,39 +119,29 @@ def test_the_newest_package_is_taken(
             path = tmp_path / folder / "lib" / f"libdnnl.so.{version}"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
-    paths = {"data": str(tmp_path / "environment")}
-    monkeypatch.setattr("sysconfig.get_path", paths.get)
-    monkeypatch.setattr("site.PREFIXES", [str(tmp_path / "below")])
-    monkeypatch.setattr("site.getuserbase", lambda: str(tmp_path / "user"))
     monkeypatch.setattr("site.ENABLE_USER_SITE", access)
     monkeypatch.setattr(dnnl, "Library", lambda path: path)
     assert dnnl.find().removeprefix(f"{tmp_path}/") == chosen
 
 
-def test_the_library_of_macos_is_found(tmp_path, monkeypatch):
+def test_the_library_of_macos_is_found(tmp_path, monkeypatch, packages):
     """conda-forge's: a link, named after the version that programs are linked against."""
-    lib = tmp_path / "lib"
-    lib.mkdir()
+    lib = tmp_path / "environment" / "lib"
+    lib.mkdir(parents=True)
     (lib / "libdnnl.3.11.dylib").touch()
     (lib / "libdnnl.3.dylib").symlink_to("libdnnl.3.11.dylib")
-    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
-    monkeypatch.setattr("site.PREFIXES", [])
-    monkeypatch.setattr("site.ENABLE_USER_SITE", False)
     monkeypatch.setattr(dnnl, "Library", lambda path: path)
     assert dnnl.find() == str(lib / "libdnnl.3.11.dylib")
 
 
-def test_an_older_library_is_unavailable(monkeypatch):
+@pytest.mark.parametrize(
+    "name, value, words",
+    [("OLDEST", (99, 0), "older than 99.0"), ("_OPENMP", -1, "does not use OpenMP threads")],
+)
+def test_a_library_that_does_not_fit_is_unavailable(name, value, words, monkeypatch):
     path = _library().path
-    monkeypatch.setattr(dnnl, "OLDEST", (99, 0))
-    with pytest.raises(Unavailable, match="older than 99.0"):
-        dnnl.Library(path)
-
-
-def test_a_library_with_other_threads_is_unavailable(monkeypatch):
-    path = _library().path
-    monkeypatch.setattr(dnnl, "_OPENMP", -1)
-    with pytest.raises(Unavailable, match="does not use OpenMP threads"):
+    monkeypatch.setattr(dnnl, name, value)
+    with pytest.raises(Unavailable, match=words):
         dnnl.Library(path)
 
 
@@ -170,6 +157,7 @@ def test_mixed_is_refused_without_bfloat16_instructions(instructions, monkeypatc
     monkeypatch.setattr(dnnl.Library, "instructions", lambda library: instructions)
     with pytest.raises(UserError, match="'mixed' needs a CPU with bfloat16 instructions"):
         choose_backend("cpu", "mixed")
+    assert choose_backend("cpu", "fp32", "onednn").precision == "fp32"
 
 
 @pytest.mark.parametrize(
@@ -302,20 +290,17 @@ class Choices:
         return desc[0] < len(self.names)
 
 
-@pytest.mark.parametrize(
-    "names, chosen",
-    [
-        (("brgconv_strided:avx512_core", "jit:avx512_core"), "jit:avx512_core"),
-        (("brg_fwd:avx2+brgconv:avx2", "jit_1x1:avx2"), "jit_1x1:avx2"),
-        (("brgconv:avx512_core", "brgconv:avx2", "jit:avx2"), "brgconv:avx512_core"),
-        (("brgconv:avx512_core", "jit:avx2"), "brgconv:avx512_core"),
-        (("brgconv:avx512_core",) * 2 + ("jit:avx512_core",), "jit:avx512_core"),
-        (("brgconv:avx512_core_amx", "jit:avx512_core_amx"), "jit:avx512_core_amx"),
-        (("brgconv:avx512_core_amx", "jit:avx512_core"), "brgconv:avx512_core_amx"),
-        (("jit:avx512_core", "x64:gemm:jit"), "jit:avx512_core"),
-        (("ref:any",), "ref:any"),
-    ],
-)
+@pytest.mark.parametrize("names, chosen", [
+    (("brgconv_strided:avx512_core", "jit:avx512_core"), "jit:avx512_core"),
+    (("brg_fwd:avx2+brgconv:avx2", "jit_1x1:avx2"), "jit_1x1:avx2"),
+    (("brgconv:avx512_core", "brgconv:avx2", "jit:avx2"), "brgconv:avx512_core"),
+    (("brgconv:avx512_core", "jit:avx2"), "brgconv:avx512_core"),
+    (("brgconv:avx512_core",) * 2 + ("jit:avx512_core",), "jit:avx512_core"),
+    (("brgconv:avx512_core_amx", "jit:avx512_core_amx"), "jit:avx512_core_amx"),
+    (("brgconv:avx512_core_amx", "jit:avx512_core"), "brgconv:avx512_core_amx"),
+    (("jit:avx512_core", "x64:gemm:jit"), "jit:avx512_core"),
+    (("ref:any",), "ref:any"),
+])  # fmt: skip
 def test_the_direct_kernel_is_taken_where_it_is_as_good_as_the_first(names, chosen):
     library = Choices(*names)
     assert library.implementation(onednn_plans._describe(library, True, "kind")) == chosen
@@ -337,52 +322,46 @@ class Machine:
         self.amx, self.data_type, self.avx512 = amx, data_type, avx512
 
 
-@pytest.mark.parametrize(
-    ("machine", "gradient", "width", "W_shape", "stride", "direct"),
-    [
-        (Machine(False), True, 16, (64, 32, 3, 3), 2, True),
-        (Machine(False), False, 8, (64, 64, 3, 3), 1, True),
-        (Machine(False), False, 16, (64, 32, 3, 3), 2, False),
-        (Machine(True), False, 8, (64, 64, 3, 3), 1, False),
-        (Machine(True), False, 16, (32, 32, 3, 3), 1, False),
-        (Machine(True), False, 8, (16, 16, 3, 3), 1, True),
-        (Machine(True), False, 4, (48, 48, 3, 3), 1, False),
-        (Machine(True), True, 4, (48, 48, 3, 3), 1, True),
-        (Machine(True), False, 8, (16, 16, 1, 1), 1, False),
-        (Machine(True), True, 16, (32, 32, 3, 3), 1, False),
-        (Machine(True), True, 4, (128, 64, 3, 3), 2, False),
-        (Machine(True), True, 8, (64, 32, 3, 3), 2, True),
-        (Machine(True, dnnl.BF16), True, 8, (16, 16, 3, 3), 1, False),
-        (Machine(True, dnnl.BF16), True, 4, (128, 64, 1, 1), 2, True),
-        (Machine(True, dnnl.BF16), True, 16, (64, 32, 1, 1), 2, True),
-        (Machine(True, dnnl.BF16), False, 8, (64, 32, 1, 1), 2, False),
-        (Machine(True, dnnl.BF16), False, 8, (64, 32, 3, 3), 2, True),
-        (Machine(True, dnnl.BF16), False, 4, (128, 64, 3, 3), 2, False),
-        (Machine(True, dnnl.BF16), True, 32, (32, 32, 3, 3), 1, True),
-        (Machine(False, avx512=False), False, 4, (48, 48, 3, 3), 1, False),
-        (Machine(False, avx512=False), True, 8, (64, 64, 3, 3), 1, False),
-        (Machine(False, avx512=False), True, 16, (64, 32, 3, 3), 2, False),
-        (Machine(False, avx512=False), True, 4, (48, 16, 3, 3), 2, True),
-        (Machine(False, avx512=False), False, 8, (16, 16, 3, 3), 1, False),
-        (Machine(False, avx512=False), True, 16, (32, 32, 1, 1), 1, True),
-        (Machine(False, avx512=False), False, 4, (48, 16, 1, 1), 2, True),
-    ],
-)
+@pytest.mark.parametrize(("machine", "gradient", "width", "W_shape", "stride", "direct"), [
+    (Machine(False), True, 16, (64, 32, 3, 3), 2, True),
+    (Machine(False), False, 8, (64, 64, 3, 3), 1, True),
+    (Machine(False), False, 16, (64, 32, 3, 3), 2, False),
+    (Machine(True), False, 8, (64, 64, 3, 3), 1, False),
+    (Machine(True), False, 16, (32, 32, 3, 3), 1, False),
+    (Machine(True), False, 8, (16, 16, 3, 3), 1, True),
+    (Machine(True), False, 4, (48, 48, 3, 3), 1, False),
+    (Machine(True), True, 4, (48, 48, 3, 3), 1, True),
+    (Machine(True), False, 8, (16, 16, 1, 1), 1, False),
+    (Machine(True), True, 16, (32, 32, 3, 3), 1, False),
+    (Machine(True), True, 4, (128, 64, 3, 3), 2, False),
+    (Machine(True), True, 8, (64, 32, 3, 3), 2, True),
+    (Machine(True, dnnl.BF16), True, 8, (16, 16, 3, 3), 1, False),
+    (Machine(True, dnnl.BF16), True, 4, (128, 64, 1, 1), 2, True),
+    (Machine(True, dnnl.BF16), True, 16, (64, 32, 1, 1), 2, True),
+    (Machine(True, dnnl.BF16), False, 8, (64, 32, 1, 1), 2, False),
+    (Machine(True, dnnl.BF16), False, 8, (64, 32, 3, 3), 2, True),
+    (Machine(True, dnnl.BF16), False, 4, (128, 64, 3, 3), 2, False),
+    (Machine(True, dnnl.BF16), True, 32, (32, 32, 3, 3), 1, True),
+    (Machine(False, avx512=False), False, 4, (48, 48, 3, 3), 1, False),
+    (Machine(False, avx512=False), True, 8, (64, 64, 3, 3), 1, False),
+    (Machine(False, avx512=False), True, 16, (64, 32, 3, 3), 2, False),
+    (Machine(False, avx512=False), True, 4, (48, 16, 3, 3), 2, True),
+    (Machine(False, avx512=False), False, 8, (16, 16, 3, 3), 1, False),
+    (Machine(False, avx512=False), True, 16, (32, 32, 1, 1), 1, True),
+    (Machine(False, avx512=False), False, 4, (48, 16, 1, 1), 2, True),
+])  # fmt: skip
 def test_which_kernel_by_shape_and_instructions(machine, gradient, width, W_shape, stride, direct):
     y_shape = (128, W_shape[0], width, width)
     assert onednn_plans.direct_is_faster(machine, gradient, y_shape, W_shape, stride) == direct
 
 
-@pytest.mark.parametrize(
-    ("x_shape", "o", "k", "stride", "pad"),
-    [
-        ((6, 2, 4, 4), 3, 3, 1, 1),
-        ((6, 2, 8, 8), 3, 3, 2, 1),
-        ((6, 2, 7, 7), 3, 3, 2, 1),
-        ((6, 2, 5, 6), 3, 5, 1, 2),
-        ((6, 2, 6, 6), 3, 2, 2, 0),
-    ],
-)
+@pytest.mark.parametrize(("x_shape", "o", "k", "stride", "pad"), [
+    ((6, 2, 4, 4), 3, 3, 1, 1),
+    ((6, 2, 8, 8), 3, 3, 2, 1),
+    ((6, 2, 7, 7), 3, 3, 2, 1),
+    ((6, 2, 5, 6), 3, 5, 1, 2),
+    ((6, 2, 6, 6), 3, 2, 2, 0),
+])  # fmt: skip
 def test_joined_images_have_the_same_gradient_of_weights(x_shape, o, k, stride, pad):
     """What lies between them is 0 in x and in gy, and wide enough."""
     n, c, h, w = x_shape
@@ -449,20 +428,12 @@ def test_calls_from_many_threads():
     inputs = [rng.randn(2, 16, 8, 8).astype(np.float32) for _ in range(8)]
     W = rng.randn(16, 16, 3, 3).astype(np.float32)
     expected = [chosen.conv2d(x, W, 1, 1, x) for x in inputs]
-    wrong = []
 
-    def work(x, y):
-        for _ in range(50):
-            if not np.array_equal(chosen.conv2d(x, W, 1, 1, x), y):
-                wrong.append(x)
+    def is_right(x, y):
+        return all(np.array_equal(chosen.conv2d(x, W, 1, 1, x), y) for _ in range(50))
 
-    pairs = zip(inputs, expected, strict=True)
-    threads = [threading.Thread(target=work, args=pair) for pair in pairs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    with ThreadPoolExecutor(len(inputs)) as pool:
+        assert all(pool.map(is_right, inputs, expected))
 
 
 def test_a_thread_runs_what_another_has_made():
@@ -471,16 +442,10 @@ def test_a_thread_runs_what_another_has_made():
     chosen = backend("fp32")
     rng = np.random.RandomState(0)
     x, gy = rng.randn(64, 1, 2, 2).astype(np.float32), rng.randn(64, 8, 2, 2).astype(np.float32)
-    expected = chosen.conv2d_grad_weight(x, gy, (8, 1, 3, 3), 1, 1)
-    found = []
-
-    def work():
-        found.append(chosen.conv2d_grad_weight(x, gy, (8, 1, 3, 3), 1, 1))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    np.testing.assert_array_equal(found[0], expected)
+    call = chosen.conv2d_grad_weight, x, gy, (8, 1, 3, 3), 1, 1
+    expected = chosen.conv2d_grad_weight(*call[1:])
+    with ThreadPoolExecutor(1) as pool:
+        np.testing.assert_array_equal(pool.submit(*call).result(), expected)
 
 
 @pytest.mark.parametrize("name", ["fp32", "mixed"])
@@ -549,7 +514,7 @@ def test_a_kernel_without_huge_pages_gives_memory_too(monkeypatch):
 FAULTS = """
 import resource, sys
 import numpy as np
-from chainer_jo.engine.choice import choose_backend
+from chainer_jo.engine.backend import choose_backend
 
 choose_backend("cpu", engine=sys.argv[1])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

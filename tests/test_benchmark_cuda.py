@@ -4,8 +4,10 @@ import gc
 import json
 import runpy
 import sys
+import time
 import weakref
 from itertools import repeat
+from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import engines_cuda as engines
@@ -51,12 +53,50 @@ def test_each_engine_is_what_its_name_says():
         project, _, how = name.partition("/")
         options = entry.keywords
         if project == "torch":
-            precision, mode = how.split("-nhwc")
+            precision, mode = how.partition("-x")[0].split("-nhwc")
             assert (options["precision"], options["mode"]) == (precision, mode[1:])
         elif how not in ("", "stock"):
             assert options["precision"] == how.split("-")[0]
             assert options["graph"] == ("graph" in how) != ("eager" in how)
             assert ("fused" in options) == ("fused" in how)
+        assert options.get("count", 1) == int(how.partition("-x")[2] or 1)
+
+
+def test_several_models_take_turns_on_their_streams_and_their_steps_count_each():
+    """A round of three takes 6 ms until the device is idle: 2 ms a step."""
+    done, inside, clock = [], [], iter(range(10**6))
+
+    class Stream:
+        def __init__(self, number):
+            self.number = number
+
+        def __enter__(self):
+            inside.append(self.number)
+
+        def __exit__(self, *_):
+            inside.pop()
+
+    def build():
+        (stream,) = inside
+        return lambda: done.append((stream, *inside))
+
+    rounds = lambda: SimpleNamespace(milliseconds=2.0 * len(done), synchronize=int)  # noqa: E731
+    step = engines.DeviceStep(
+        lambda: engines.together(build, [Stream(i) for i in range(3)]),
+        rounds,
+        lambda first, last: last.milliseconds - first.milliseconds,
+        lambda: next(clock),
+        count=3,
+    )
+    assert step.time()["seconds"] == pytest.approx(0.002)
+    assert done[:4] == [(0, 0), (1, 1), (2, 2), (0, 0)]
+
+
+def test_an_idle_device_is_a_moment_after_all_its_work():
+    waited = []
+    first = engines.IdleDevice(lambda: waited.append(time.sleep(0.01)))
+    last = engines.IdleDevice(lambda: waited.append(time.sleep(0.02)))
+    assert len(waited) == 2 and 20 <= engines.milliseconds(first, last) < 1000
 
 
 def test_what_pytorchs_graph_reads_is_kept(monkeypatch):

@@ -61,9 +61,9 @@ def test_every_folder_is_a_subpackage_and_helpers_import_no_other():
 
 
 def test_an_import_from_above_is_noticed():
-    source = "from chainer_jo.method.crf import CRFLoss\nfrom chainer_jo.runs import store\n"
+    source = "from chainer_jo.method.cnn_crf import CRFLoss\nfrom chainer_jo.runs import store\n"
     assert crossings("method", source) == {"runs.store"}
-    assert crossings("engine", source) == {"runs.store", "method.crf.CRFLoss"}
+    assert crossings("engine", source) == {"runs.store", "method.cnn_crf.CRFLoss"}
     assert not crossings("report", source)
 
 

@@ -46,8 +46,8 @@ def test_the_tar_is_read_as_the_same_images_slightly_degraded(data, tmp_path, en
     assert f"39 images, fingerprint {read.fingerprint()}" in capsys.readouterr().out
     assert read.class_names == NAMES
     for k in range(3):
-        ours = read.train_images[read.train_labels == k].astype(int)
-        given = data.train_images[data.train_labels == k].astype(int)
+        ours = read.train_images[read.true_labels == k].astype(int)
+        given = data.train_images[data.true_labels == k].astype(int)
         assert ours.shape == given.shape
         assert 0 < np.abs(ours - given).mean() < 10  # in the archive's order, and lossy
     assert main(path, "--check") == 0

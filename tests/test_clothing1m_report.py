@@ -15,13 +15,15 @@ from chainer_jo.commands import clothing1m_main as main
 from chainer_jo.data import clothing1m
 from chainer_jo.errors import UserError
 from chainer_jo.paper import tables
-from chainer_jo.report.clothing1m import figure7, table3
-from chainer_jo.runs.presets import CLOTHING1M_DIGITS as DIGITS
-from chainer_jo.runs.presets import CLOTHING1M_PAPER as PAPER
+from chainer_jo.report.clothing1m_outputs import figure7, table3
+from chainer_jo.runs.clothing1m_presets import CLOTHING1M_DIGITS as DIGITS
+from chainer_jo.runs.clothing1m_presets import CLOTHING1M_PAPER as PAPER
+from chainer_jo.runs.clothing1m_presets import Clothing1MStudy
 from chainer_jo.runs.presets import REAL, Network, Study, pretrained
 from chainer_jo.runs.store import RunStore
 
 NAMES = list(clothing1m.CLASS_NAMES)
+ORIGIN = {"preset": "digits", "data": "tiny", "precision": "fp32"}
 
 
 @pytest.fixture(scope="module")
@@ -141,17 +143,17 @@ def ended(store, experiment, data):
 def test_without_the_labels_what_was_drawn_of_them_stays(data, tmp_path):
     """As over committed results, which have runs and pictures but no labels."""
     loaded = clothing1m.load(data)
-    study = Study(DIGITS, "tiny", load=lambda: loaded)
+    study = Clothing1MStudy(DIGITS, "tiny", load=lambda: loaded)
     ended(RunStore(tmp_path), study.first_step(*REAL, 0), loaded)
-    drawn, origin = figure7(study), {"preset": "digits", "data": "tiny"}
-    assert drawn.write(RunStore(tmp_path), origin, tmp_path, tmp_path) == []
-    assert "labels that the first step ended with are not" in drawn.text(RunStore(tmp_path), origin)
+    drawn, store = figure7(study), RunStore(tmp_path)
+    assert drawn.write(store, ORIGIN, tmp_path, tmp_path) == []
+    assert "labels that the first step ended with are not" in drawn.text(store, ORIGIN)
 
 
 def test_top_and_bottom_of_a_pair(data, tmp_path):
     """Labels made up: which four images are shown, in which order."""
     loaded = clothing1m.load(data)
-    study = Study(DIGITS, "tiny", load=lambda: loaded)
+    study = Clothing1MStudy(DIGITS, "tiny", load=lambda: loaded)
     hoodie, shirt = NAMES.index("Hoodie"), NAMES.index("T-shirt")
     members = np.flatnonzero(loaded.train.noisy_labels == hoodie)
     labels = np.eye(len(NAMES), dtype=np.float32)[loaded.train.noisy_labels]
@@ -160,7 +162,7 @@ def test_top_and_bottom_of_a_pair(data, tmp_path):
         labels[i, [shirt, hoodie]] = probability, 1 - probability
     store = first_step_ended(study, tmp_path, labels)
     figure = figure7(study)
-    content = figure.data(store, {"preset": "digits", "data": "tiny", "precision": "fp32"})
+    content = figure.data(store, ORIGIN)
     rows = content["images"]
     assert content["complete"] and content["moved"] == len(members)
     expected = [members[-1], members[-2], members[0]]
@@ -170,14 +172,13 @@ def test_top_and_bottom_of_a_pair(data, tmp_path):
 
 
 def test_before_the_first_step_has_finished(data, tmp_path):
-    study = Study(DIGITS, "tiny", load=lambda: clothing1m.load(data))
-    origin = {"preset": "digits", "data": "tiny", "precision": "fp32"}
+    study = Clothing1MStudy(DIGITS, "tiny", load=lambda: clothing1m.load(data))
     store = RunStore(tmp_path)
-    paths = figure7(study).write(store, origin, tmp_path, tmp_path)
+    paths = figure7(study).write(store, ORIGIN, tmp_path, tmp_path)
     assert {path.suffix for path in paths} == {".png", ".pdf", ".csv", ".md", ".json"}
     assert all(path.stat().st_size for path in paths)
-    assert "not finished" in figure7(study).text(store, origin)
-    text = table3(study).text(store, origin)
+    assert "not finished" in figure7(study).text(store, ORIGIN)
+    text = table3(study).text(store, ORIGIN)
     assert text.count("…") == 4
 
 
@@ -198,20 +199,17 @@ def test_the_paper_setting():
     assert base.objective == second.objective == "cross_entropy"
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (["--preset", "half"], "--preset half: expected auto, paper, digits"),
-        (["--data", "/nowhere/at/all"], "no such folder"),
-        (["--noise-rates", "0.5"], "unrecognized arguments: --noise-rates"),
-        (["--workers", "-1"], "--workers -1: expected at least 0"),
-        (["--batch-size", "many"], "invalid int value: 'many'"),
-        (["--classes", "Hat", "Dress"], "class 'Hat': expected one of T-shirt"),
-        (["--preset", "paper"], "ResNet-50 weights"),
-        (["--preset", "paper", "--data", "cifar10"], "no such folder, expected Clothing1M's"),
-        (["--shards", "2"], "unrecognized arguments: --shards 2"),
-    ],
-)
+@pytest.mark.parametrize(("more", "words"), [
+    (["--preset", "half"], "--preset half: expected auto, paper, digits"),
+    (["--data", "/nowhere/at/all"], "no such folder"),
+    (["--noise-rates", "0.5"], "unrecognized arguments: --noise-rates"),
+    (["--workers", "-1"], "--workers -1: expected at least 0"),
+    (["--batch-size", "many"], "invalid int value: 'many'"),
+    (["--classes", "Hat", "Dress"], "class 'Hat': expected one of T-shirt"),
+    (["--preset", "paper"], "ResNet-50 weights"),
+    (["--preset", "paper", "--data", "cifar10"], "no such folder, expected Clothing1M's"),
+    (["--shards", "2"], "unrecognized arguments: --shards 2"),
+])  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(more, words, data, tmp_path, capsys):
     line = refused(capsys, figure7, *flags(data, tmp_path, "--workers", "0", *more))
     assert line.startswith("error: ") and words in line

@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import pickle
-import re
 import runpy
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import pytest
-from processes import HERE, ROOT, environment
+from processes import HERE, environment
 from test_continuing import EXPERIMENTS, outcome
 from tiny import STUDY, TINY
 
@@ -24,7 +23,7 @@ from chainer_jo.data import digits
 from chainer_jo.errors import UserError
 from chainer_jo.method.soft_labels import RULES
 from chainer_jo.paper import tables
-from chainer_jo.report.comparison_table import comparison_table
+from chainer_jo.report.table_layouts import comparison_table
 from chainer_jo.runs import presets, provenance
 from chainer_jo.runs.local_pool import LocalPool
 from chainer_jo.runs.run import Settings
@@ -136,14 +135,6 @@ def test_nothing_here_listens_to_the_network(dask):
             for process in processes
         ]
     assert listening == [{"127.0.0.1"}] * len(processes)
-
-
-def test_documented_commands_name_what_they_listen_on():
-    text = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
-    (closed,) = re.findall('closed="(.*)"', text)
-    assert closed == "--dashboard-address 127.0.0.1:0 --no-dashboard"
-    commands = re.findall("^    (dask (?:scheduler|worker) .*)", text, re.MULTILINE)
-    assert len(commands) == 4 and all(" --interface eth1 $closed " in c for c in commands)
 
 
 def test_killed_workers_change_nothing(dask, local, tmp_path):
@@ -341,40 +332,39 @@ def test_a_rule_of_ones_own_runs_where_its_script_was_imported(tmp_path, monkeyp
         assert store.result(run)["state"] == "finished"
 
 
-def test_other_code_is_refused():
-    rest = (None, b"", "", Settings(), "fp32", None, None)
-    assert cluster.prepare("place", "chainer_jo 0", *rest) == (
-        f"it has {provenance.code()}, expected chainer_jo 0"
-    )
-    ours = "place", provenance.code()
-    against = cluster.prepare(*ours, *rest[:3], Settings(device="cuda:0"), *rest[4:])
-    assert "no CUDA GPU" in against
+@pytest.fixture
+def verdict(tmp_path):
+    """What a worker that is asked whether it can take runs has against it."""
+
+    def call(load_data=digits.load, code=None, fingerprint="", **settings):
+        with open(tmp_path / "probe", "w") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            data = tmp_path / "probe", pickle.dumps(load_data), fingerprint
+            settings = Settings(**settings)
+            return cluster.prepare(
+                "place", code or provenance.code(), *data, settings, "fp32", None, None
+            )
+
+    return call
+
+
+def test_other_code_and_a_worker_without_a_gpu_are_refused(verdict):
+    assert verdict(code="chainer_jo 0") == f"it has {provenance.code()}, expected chainer_jo 0"
+    assert "no CUDA GPU" in verdict(device="cuda:0")
 
 
 @pytest.mark.parametrize("error", [UserError, FileNotFoundError, PermissionError])
-def test_a_worker_that_lacks_the_file_of_the_data_is_sent_them(error, tmp_path):
+def test_a_worker_that_lacks_the_file_of_the_data_is_sent_them(error, verdict):
     """Its verdict has them sent; another would refuse it for good."""
-    fails = pickle.dumps(Fails(error))
-    with open(tmp_path / "probe", "w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        verdict = cluster.prepare(
-            "place", provenance.code(), tmp_path / "probe", fails, "", Settings(), "fp32",
-            None, None,
-        )  # fmt: skip
-    assert verdict == cluster.NO_DATA
+    assert verdict(Fails(error)) == cluster.NO_DATA
 
 
-def test_a_worker_that_may_start_no_processes_decodes_no_images(tmp_path, monkeypatch):
+def test_a_worker_that_may_start_no_processes_decodes_no_images(verdict, monkeypatch):
     """As dask worker is without its own setting."""
     monkeypatch.setattr(cluster, "_on_disk", lambda data: True)
     daemon = SimpleNamespace(daemon=True)
     monkeypatch.setattr(cluster.multiprocessing, "current_process", lambda: daemon)
-    ours = "place", provenance.code(), tmp_path / "probe", pickle.dumps(digits.load)
-    with open(tmp_path / "probe", "w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        against = cluster.prepare(
-            *ours, digits.load().fingerprint(), Settings(), "fp32", None, None
-        )
+    against = verdict(fingerprint=digits.load().fingerprint())
     assert "expected DASK_DISTRIBUTED__WORKER__DAEMON=False" in against
 
 
@@ -447,24 +437,11 @@ def test_nobody_but_the_script_itself_makes_a_folder_pass_for_shared(tmp_path, m
     assert len(answers) == 2
 
 
-def test_no_scheduler_is_one_line(tmp_path):
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "", "host", "http://host:8786"])
+def test_no_scheduler_is_one_line(address, tmp_path):
     import dask
 
-    with (
-        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
-        pytest.raises(UserError, match="no Dask scheduler answers") as error,
-    ):
-        store = RunStore(tmp_path)
-        with Cluster("tcp://127.0.0.1:1", store, digits.load, SETTINGS):
-            pass
+    refused = pytest.raises(UserError, match="no Dask scheduler answers")
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), refused as error:
+        Cluster(address, RunStore(tmp_path), digits.load, SETTINGS).__enter__()
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("address", ["", "host", "http://host:8786"])
-def test_an_address_that_cannot_be_read_is_given_to_no_client(address, monkeypatch, tmp_path):
-    monkeypatch.setattr(cluster, "Client", lambda *_, **__: pytest.fail("a client was made"))
-    with (
-        pytest.raises(UserError, match="no Dask scheduler answers .* address"),
-        Cluster(address, RunStore(tmp_path), digits.load, SETTINGS),
-    ):
-        pass

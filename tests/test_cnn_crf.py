@@ -6,8 +6,7 @@ import pytest
 from chainer import gradient_check
 
 from chainer_jo.errors import UserError
-from chainer_jo.method.cnn_crf import CNNCRF
-from chainer_jo.method.crf import CRFLoss, auxiliary_log_posterior, e_step
+from chainer_jo.method.cnn_crf import CNNCRF, CRFLoss, auxiliary_log_posterior, e_step
 
 pytestmark = pytest.mark.usefixtures("arithmetic")
 
@@ -158,15 +157,12 @@ def test_k_falls_from_40_to_5_over_the_first_tenth():
     assert changed == [False] + [True] * 12 + [False] * 107
 
 
-@pytest.mark.parametrize(
-    "arguments, words",
-    [
-        ({"prior": np.array([0.5, 0.5])}, "expected 3 positive"),
-        ({"prior": np.array([0.5, 0.5, 0.0])}, "positive"),
-        ({"prior": np.array([0.5, 0.5, np.nan])}, "positive"),
-        ({"transition": np.ones((3, 3))}, "row 0"),
-    ],
-)
+@pytest.mark.parametrize("arguments, words", [
+    ({"prior": np.array([0.5, 0.5])}, "expected 3 positive"),
+    ({"prior": np.array([0.5, 0.5, 0.0])}, "positive"),
+    ({"prior": np.array([0.5, 0.5, np.nan])}, "positive"),
+    ({"transition": np.ones((3, 3))}, "row 0"),
+])  # fmt: skip
 def test_arguments_are_checked(arguments, words):
     with pytest.raises(UserError, match=words):
         CNNCRF(**({"transition": TRANSITION, "prior": PRIOR, "epochs": 10} | arguments))

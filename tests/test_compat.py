@@ -10,8 +10,6 @@ import numpy as np
 import processes
 import pytest
 
-from chainer_jo import _compat
-
 HIDE = """
     import sys
 
@@ -126,17 +124,17 @@ def test_why_no_gpu_is_used_though_there_is_a_driver(tmp_path, module, reason):
     script = """
         import logging
         from chainer_jo import _compat
-        from chainer_jo.commands import flags
-        from chainer_jo.commands.image_sources import InMemory
+        from chainer_jo.commands import script_flags
+        from chainer_jo.commands.script_flags import InMemory
         from chainer_jo.errors import UserError
 
         logging.basicConfig(format="note: %(message)s", stream=sys.stdout)
-        assert flags.parse("", ["--dry-run"], InMemory()).device == "cpu"
+        assert script_flags.parse("", ["--dry-run"], InMemory()).device == "cpu"
         try:
-            flags.parse("", ["--device", "cuda"], InMemory())
+            script_flags.parse("", ["--device", "cuda"], InMemory())
         except UserError as error:
             print(error)
-        assert flags.parse("", ["--device", "cpu"], InMemory()).device == "cpu"
+        assert script_flags.parse("", ["--device", "cpu"], InMemory()).device == "cpu"
     """
     hidden = "import sys" if module else HIDE.replace("numpy.distutils", "cupy")
     printed = run(hidden, DRIVER, script, argument="", path=str(tmp_path))
@@ -182,10 +180,3 @@ def test_resize_images_which_reads_float():
     x = np.arange(4, dtype="f").reshape(1, 1, 2, 2)
     expected = [[0, 0.5, 1], [1, 1.5, 2], [2, 2.5, 3]]
     np.testing.assert_array_equal(F.resize_images(x, (3, 3)).array[0, 0], expected)
-
-
-def test_an_empty_module_says_why():
-    module = _compat.empty_module("pkg_resources", "it is not installed")
-    with pytest.raises(AttributeError, match="no pkg_resources.require: it is not installed"):
-        module.require("numpy")
-    assert not hasattr(module, "__file__")

@@ -26,9 +26,9 @@ from chainer_jo.data import digits
 from chainer_jo.errors import UserError
 from chainer_jo.method.extensions import Paused
 from chainer_jo.runs import provenance, worker
-from chainer_jo.runs.cost import UNKNOWN, Cost
 from chainer_jo.runs.provenance import collect, other_code
 from chainer_jo.runs.run import Run, Settings
+from chainer_jo.runs.runner import UNKNOWN, Cost
 from chainer_jo.runs.scheduler import pending, tidy, with_first_steps
 from chainer_jo.runs.store import RunStore
 
@@ -155,53 +155,53 @@ def test_paused_by_a_time_budget(tmp_path):
     assert outcome(store.root) == outcome(undisturbed.root)
 
 
-def paused_under_other_code(store, experiment, monkeypatch):
-    """After its first epoch."""
-    with monkeypatch.context() as patch, store.lock(experiment), pytest.raises(Paused):
+def paused(store, experiment=EXPERIMENTS[1]):
+    """The snapshot of a run after its first epoch."""
+    with store.lock(experiment), pytest.raises(Paused):
+        Run(experiment, digits.load(), store, Settings(deadline=0.0)).finish()
+    return store.snapshot(experiment)
+
+
+def paused_under_other_code(store, monkeypatch):
+    with monkeypatch.context() as patch:
         patch.setattr(provenance, "sources_digest", lambda: "another")
         patch.setattr(provenance, "COMMIT", "c1")
-        Run(experiment, digits.load(), store, Settings(deadline=0.0)).finish()
+        return paused(store)
 
 
 def test_a_run_that_other_code_began_is_noted(tmp_path, monkeypatch):
     """However often this code pauses it, and whichever of the two ends it."""
-    store, experiment = RunStore(tmp_path), EXPERIMENTS[1]
-    paused_under_other_code(store, experiment, monkeypatch)
-    with store.lock(experiment), pytest.raises(Paused):
-        Run(experiment, digits.load(), store, Settings(deadline=0.0)).finish()
+    store, alone = RunStore(tmp_path / "mixed"), RunStore(tmp_path / "alone")
+    paused(alone)
+    assert other_code([finish(alone)]) == ""
+    paused_under_other_code(store, monkeypatch)
+    paused(store)
     mixed = finish(store)
     assert "1 of 1" in other_code([mixed]) and "(commit c1)" in other_code([mixed])
-    assert collect(tmp_path)["sources"] == sorted([provenance.sources_digest(), "another"])
-    assert "c1" in collect(tmp_path)["commits"]
+    assert collect(store.root)["sources"] == sorted([provenance.sources_digest(), "another"])
+    assert "c1" in collect(store.root)["commits"]
     monkeypatch.setattr(provenance, "sources_digest", lambda: "another")
     assert "1 of 1" in other_code([mixed])
 
 
-def test_a_run_that_this_code_alone_computed_is_not_noted(tmp_path):
-    store, experiment = RunStore(tmp_path), EXPERIMENTS[1]
-    with store.lock(experiment), pytest.raises(Paused):
-        Run(experiment, digits.load(), store, Settings(deadline=0.0)).finish()
-    assert other_code([finish(store)]) == ""
-
-
 def test_a_run_says_all_devices_that_computed_it(tmp_path, monkeypatch):
     """Its seconds tell nothing of either."""
-    store, experiment = RunStore(tmp_path), EXPERIMENTS[1]
-    with monkeypatch.context() as patch, store.lock(experiment), pytest.raises(Paused):
+    store = RunStore(tmp_path)
+    with monkeypatch.context() as patch:
         patch.setattr(provenance, "device_name", lambda device: "another")
-        Run(experiment, digits.load(), store, Settings(deadline=0.0)).finish()
+        paused(store)
     mixed = finish(store)
     here = mixed["provenance"]["device"]
     assert collect(tmp_path)["devices"] == sorted([here, "another"])
     assert other_code([mixed]) == ""
-    assert Cost.of(store, [experiment], here, guess=None).basis == UNKNOWN
+    assert Cost.of(store, [EXPERIMENTS[1]], here, guess=None).basis == UNKNOWN
 
 
 def test_a_run_says_all_versions_that_computed_it(tmp_path, monkeypatch):
     store, version = RunStore(tmp_path), provenance.metadata.version
-    with monkeypatch.context() as patch, store.lock(EXPERIMENTS[1]), pytest.raises(Paused):
+    with monkeypatch.context() as patch:
         patch.setattr(provenance.metadata, "version", lambda name: f"{version(name)}.other")
-        Run(EXPERIMENTS[1], digits.load(), store, Settings(deadline=0.0)).finish()
+        paused(store)
     finish(store)
     versions = [each["numpy"] for each in collect(tmp_path)["versions"]]
     assert versions == [version("numpy"), f"{version('numpy')}.other"]
@@ -221,24 +221,16 @@ def test_a_second_step_does_not_go_on_with_other_labels(tmp_path):
 
 
 @pytest.mark.parametrize("part", ["codes", "updater/optimizer:main/velocity_by_name"])
-def test_a_snapshot_without_a_part_of_the_state_is_refused(tmp_path, monkeypatch, part):
+def test_a_snapshot_without_a_part_of_the_state_is_refused(tmp_path, part):
     """As older versions wrote it: a GPU's velocity was in an order that it did not tell."""
     store = RunStore(tmp_path)
-    paused_under_other_code(store, EXPERIMENTS[1], monkeypatch)
-    path = store.folder(EXPERIMENTS[1]) / "snapshot.npz"
+    path = paused(store)
     with np.load(path, allow_pickle=True) as archive:
         arrays = {name: archive[name] for name in archive.files if name != part}
     np.savez(path, **arrays)
     said = f"snapshot.npz: checkpoint without '{part}', .*; expected this file removed"
     with pytest.raises(UserError, match=said):
         finish(store)
-
-
-def paused(store, experiment):
-    """The snapshot of a run after its first epoch."""
-    with store.lock(experiment), pytest.raises(Paused):
-        Run(experiment, digits.load(), store, Settings(deadline=0.0)).finish()
-    return store.snapshot(experiment)
 
 
 def test_snapshots_hold_no_pickles(tmp_path):

@@ -19,23 +19,19 @@ from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
 pytestmark = pytest.mark.usefixtures("cache")
 
 
-@pytest.fixture
-def source(tmp_path):
-    """Both classes have an image of one name, and there is a class called as a part is."""
-    root = tmp_path / "pets"
-    for i, name in enumerate(
-        (
-            "train/cat/1.png",
-            "train/cat/in/2.png",
-            "train/dog/1.png",
-            "train/train/1.png",
-            "train/dog/1 (cat).png",
-            "test/dog/9.png",
-        )
-    ):
+def save(root, *names):
+    """An image for each name, all different."""
+    for i, name in enumerate(names):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (4, 4), (10 * i, 0, 0)).save(root / name)
     return root
+
+
+@pytest.fixture
+def source(tmp_path):
+    """Both classes have an image of one name, and there is a class called as a part is."""
+    names = "cat/1.png", "cat/in/2.png", "dog/1.png", "train/1.png", "dog/1 (cat).png"
+    return save(tmp_path / "pets", *(f"train/{name}" for name in names), "test/dog/9.png")
 
 
 def labels(sets, **new):
@@ -95,10 +91,7 @@ def test_a_part_whose_place_another_set_takes_is_there_nevertheless(source, tmp_
 def test_class_folders_keep_their_names_however_an_accent_is_encoded(tmp_path):
     """An image that comes to a class lies beside those that were there."""
     folder = unicodedata.normalize("NFD", "café")
-    for name in (f"{folder}/1.png", "tea/2.png", "tea/3.png"):
-        path = tmp_path / "set" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (4, 4)).save(path)
+    save(tmp_path / "set", f"{folder}/1.png", "tea/2.png", "tea/3.png")
     sets = read_sets(str(tmp_path / "set"))
     corrected_set.write(labels(sets, **{"tea/2.png": "café"}), sets, tmp_path / "new", False)
     assert below(tmp_path / "new") == [f"{folder}/1.png", f"{folder}/2.png", "tea/3.png"]
@@ -106,9 +99,7 @@ def test_class_folders_keep_their_names_however_an_accent_is_encoded(tmp_path):
 
 def test_names_that_differ_in_case_alone_do_not_meet(tmp_path):
     """On a stick they would be one."""
-    for i, name in enumerate(("cat/IMG 1.png", "cat/2.png", "dog/img 1.png")):
-        (tmp_path / "pets" / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (4, 4), (i, 0, 0)).save(tmp_path / "pets" / name)
+    save(tmp_path / "pets", "cat/IMG 1.png", "cat/2.png", "dog/img 1.png")
     sets = read_sets(str(tmp_path / "pets"))
     moved = labels(sets, **{"cat/IMG 1.png": "dog"})
     corrected_set.write(moved, sets, tmp_path / "new", True)
@@ -118,8 +109,7 @@ def test_names_that_differ_in_case_alone_do_not_meet(tmp_path):
 def test_further_columns_tell_one_set_from_another(tmp_path):
     found = set()
     for note in ("old", "new"):
-        for path in ("1.png", "2.png"):
-            Image.new("RGB", (4, 4)).save(tmp_path / path)
+        save(tmp_path, "1.png", "2.png")
         (tmp_path / "labels.csv").write_text(f"path,label,note\n1.png,cat,\n2.png,dog,{note}\n")
         corrected = labels(read_sets(str(tmp_path / "labels.csv")))
         assert corrected.digest(False) == corrected.digest(False)

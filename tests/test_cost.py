@@ -6,7 +6,7 @@ from dataclasses import replace
 from tiny import STUDY
 
 from chainer_jo.report.dry_run import script_lines
-from chainer_jo.runs.cost import GUESS, MEASURED, UNKNOWN, Cost, duration
+from chainer_jo.runs.runner import GUESS, MEASURED, UNKNOWN, Cost, duration
 from chainer_jo.runs.store import RunStore
 
 RUN = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)

@@ -3,6 +3,7 @@
 import json
 import logging
 import multiprocessing
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -314,6 +315,23 @@ def test_without_a_folder_choices_last_as_long_as_the_process(tmp_path, caplog):
     backend, library = make(SLOW, FAST, choices=choices)
     convolution(backend)
     assert runs(library) == [1] and not list(tmp_path.iterdir()) and not caplog.records
+
+
+def test_the_digest_of_a_threads_run_is_of_what_it_ran(tmp_path):
+    """A run that begins beside it makes it forget nothing, and adds nothing."""
+    backend, _ = make(SLOW, FAST, folder=tmp_path)
+    convolution(backend)
+    digest = backend.choices
+
+    def other():
+        backend.keep_choices(tmp_path)
+        assert backend.choices is None
+        convolution(backend, X[:1])
+        return backend.choices
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(other).result() not in (None, digest)
+    assert backend.choices == digest
 
 
 IDENTITY = Offer("eng4_k24=35", 15.0, off=0.125)

@@ -7,11 +7,11 @@ import os
 import pickle
 import struct
 import tarfile
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hostile import memory_below
 
 from chainer_jo.data import cifar10, source
 from chainer_jo.data.image_data import ImageData
@@ -109,21 +109,13 @@ def check(data):
     for i in range(5):
         source = BATCHES[f"data_batch_{i + 1}"]
         part = slice(i * PER_BATCH, (i + 1) * PER_BATCH)
-        assert data.train_labels[part].tolist() == source["labels"]
+        assert data.true_labels[part].tolist() == source["labels"]
         # The files keep a whole red plane, then green, then blue, row by row.
         red, green, blue = np.split(source["data"], 3, axis=1)
         np.testing.assert_array_equal(
             data.train_images[part, 1, 2], np.stack([red, green, blue], 2)[:, 34]
         )
     assert data.test_labels.tolist() == BATCHES["test_batch"]["labels"]
-
-
-def test_the_rebuilt_files_look_like_the_official_ones():
-    """Protocol 2, NumPy under its name of then, and byte strings that need no codec."""
-    content = FILES["data_batch_1"]
-    assert content.startswith(b"\x80\x02}")
-    assert b"cnumpy.core.multiarray\n_reconstruct\n" in content
-    assert b"_codecs" not in content
 
 
 def test_committed_results_are_of_the_official_images():
@@ -142,15 +134,6 @@ def test_folder_as_python_3_writes_it(folder, protocol, keys):
     for name, content in contents.items():
         content = {keys(key): value for key, value in content.items()}
         (folder / name).write_bytes(pickle.dumps(content, protocol))
-    check(load(str(folder)))
-
-
-@pytest.mark.parametrize("core", ["core", "_core"])
-def test_folder_as_either_numpy_writes_it(folder, core):
-    for name, content in BATCHES.items():
-        for known in (b"numpy.core.multiarray", b"numpy._core.multiarray"):
-            raw = pickle.dumps(content, 3).replace(known, f"numpy.{core}.multiarray".encode())
-        (folder / name).write_bytes(raw)
     check(load(str(folder)))
 
 
@@ -207,24 +190,19 @@ def test_name_without_loading(folder, archive, cache):
     assert not cache.exists()
 
 
-@pytest.mark.parametrize("name", ["data_batch_3", "test_batch", "batches.meta"])
-def test_missing_file(folder, name):
+@pytest.mark.parametrize("name, change, words", [
+    ("data_batch_3", None, "data_batch_3 is missing"),
+    ("test_batch", None, "test_batch is missing"),
+    ("batches.meta", None, "batches.meta is missing"),
+    ("test_batch", {"data": np.zeros((PER_BATCH, 3000), np.uint8)}, "test_batch cannot be read"),
+    ("test_batch", {"data": "text"}, "test_batch cannot be read"),
+    ("test_batch", {"labels": ["x"] * PER_BATCH}, "test_batch cannot be read"),
+])  # fmt: skip
+def test_a_file_that_is_missing_or_has_other_content(folder, name, change, words):
     (folder / name).unlink()
-    with pytest.raises(UserError, match=f"{name} is missing"):
-        load(str(folder))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"data": np.zeros((PER_BATCH, 3000), np.uint8)},
-        {"data": "text"},
-        {"labels": ["x"] * PER_BATCH},
-    ],
-)
-def test_file_with_other_content(folder, change):
-    (folder / "test_batch").write_bytes(dump(batch(6) | change))
-    with pytest.raises(UserError, match="test_batch cannot be read"):
+    if change:
+        (folder / name).write_bytes(dump(batch(6) | change))
+    with pytest.raises(UserError, match=words):
         load(str(folder))
 
 
@@ -232,17 +210,7 @@ def array(shape, dtype, raw):
     """A pickled array whose header says anything."""
     shape = b"(" + b"".join(b"I%d\n" % n for n in shape) + b"t"
     made = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I0\ntVb\ntR"
-    return (
-        made
-        + b"(I1\n"
-        + shape
-        + dtype
-        + b"I00\n"
-        + b"B"
-        + struct.pack("<I", len(raw))
-        + raw
-        + b"tb"
-    )
+    return made + b"(I1\n" + shape + dtype + b"I00\nB" + struct.pack("<I", len(raw)) + raw + b"tb"
 
 
 def forged(labels=b"]", data=b"N"):
@@ -276,13 +244,9 @@ FORGED = {
 @pytest.mark.parametrize("what", FORGED)
 def test_forged_pickle_is_refused_in_one_line_and_little_memory(folder, what):
     (folder / "data_batch_1").write_bytes(FORGED[what])
-    tracemalloc.start()
-    try:
-        with pytest.raises(UserError, match="data_batch_1 cannot be read") as caught:
-            load(str(folder))
-        assert tracemalloc.get_traced_memory()[1] < 1 << 27
-    finally:
-        tracemalloc.stop()
+    refused = pytest.raises(UserError, match="data_batch_1 cannot be read")
+    with memory_below(1 << 27), refused as caught:
+        load(str(folder))
     assert "\n" not in str(caught.value)
 
 
@@ -290,13 +254,8 @@ def test_no_more_is_read_than_a_batch_may_have(folder):
     """A gigabyte of bytes, on a disk that keeps no zeros."""
     (folder / "data_batch_1").write_bytes(b"\x80\x04\x8e" + struct.pack("<Q", 1 << 30))
     os.truncate(folder / "data_batch_1", (1 << 30) + 100)
-    tracemalloc.start()
-    try:
-        with pytest.raises(UserError, match="data_batch_1 cannot be read"):
-            load(str(folder))
-        assert tracemalloc.get_traced_memory()[1] < 1 << 28
-    finally:
-        tracemalloc.stop()
+    with memory_below(1 << 28), pytest.raises(UserError, match="data_batch_1 cannot be read"):
+        load(str(folder))
 
 
 class Attack:
@@ -307,14 +266,11 @@ class Attack:
         return self.what
 
 
-@pytest.mark.parametrize(
-    ("attack", "name"),
-    [
-        (lambda path: Attack(os.mkdir, path), "mkdir"),
-        (lambda path: Attack(eval, f"__import__('os').mkdir({path!r})"), "eval"),
-        (lambda path: Attack(np.save, path, 1), "save"),
-    ],
-)
+@pytest.mark.parametrize(("attack", "name"), [
+    (lambda path: Attack(os.mkdir, path), "mkdir"),
+    (lambda path: Attack(eval, f"__import__('os').mkdir({path!r})"), "eval"),
+    (lambda path: Attack(np.save, path, 1), "save"),
+])  # fmt: skip
 @pytest.mark.parametrize("protocol", [2, 4])
 def test_pickle_that_wants_more_than_arrays(folder, attack, name, protocol):
     content = pickle.dumps({"batch_label": attack(str(folder / "made"))}, protocol)

@@ -15,7 +15,7 @@ def small(**changes):
     fields = dict(
         name="small",
         train_images=rng.integers(256, size=(12, 4, 5, 3), dtype=np.uint8),
-        train_labels=np.tile([2, 0, 1], 4).astype(np.int32),
+        true_labels=np.tile([2, 0, 1], 4).astype(np.int32),
         test_images=rng.integers(256, size=(6, 4, 5, 3), dtype=np.uint8),
         test_labels=np.tile([0, 1, 2], 2).astype(np.int32),
         class_names=("a", "b", "c"),
@@ -23,32 +23,22 @@ def small(**changes):
     return ImageData(**(fields | changes))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (dict(train_images=np.zeros((12, 4, 5, 3), np.float32)), "train part: images are float32"),
-        (
-            dict(train_images=np.zeros((12, 4, 5), np.uint8)),
-            r"train part: images are uint8 \(12, 4, 5\)",
-        ),
-        (dict(test_labels=np.zeros(6, np.int64)), r"test part: labels are int64 \(6,\)"),
-        (
-            dict(test_labels=np.zeros(5, np.int32)),
-            r"labels are int32 \(5,\), expected int32 \(6,\)",
-        ),
-        (dict(train_labels=np.full(12, 3, np.int32)), "from 3 to 3, expected int32 .* from 0 to 2"),
-        (dict(train_labels=np.full(12, -1, np.int32)), "from -1 to -1, expected .* from 0 to 2"),
-        (dict(train_labels=[0] * 12), r"train part: labels are list, expected int32 \(12,\)"),
-        (dict(train_images=None), "train part: images are NoneType, expected uint8"),
-        (dict(class_names=(0, 1, 2)), r"'small': class names \[0, 1, 2\], expected different str"),
-        (dict(class_names=("a", "b", "b")), r"class names \['a', 'b', 'b'\], expected different"),
-        (dict(test_images=np.zeros((6, 5, 4, 3), np.uint8)), "test images .* expected one"),
-        (
-            dict(test_images=np.zeros((0, 4, 5, 3), np.uint8), test_labels=np.zeros(0, np.int32)),
-            "test part: no images",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    (dict(train_images=np.zeros((12, 4, 5, 3), np.float32)), "train part: images are float32"),
+    (dict(train_images=np.zeros((12, 4, 5), np.uint8)),
+     r"train part: images are uint8 \(12, 4, 5\)"),
+    (dict(test_labels=np.zeros(6, np.int64)), r"test part: labels are int64 \(6,\)"),
+    (dict(test_labels=np.zeros(5, np.int32)), r"labels are int32 \(5,\), expected int32 \(6,\)"),
+    (dict(true_labels=np.full(12, 3, np.int32)), "from 3 to 3, expected int32 .* from 0 to 2"),
+    (dict(true_labels=np.full(12, -1, np.int32)), "from -1 to -1, expected .* from 0 to 2"),
+    (dict(true_labels=[0] * 12), r"train part: labels are list, expected int32 \(12,\)"),
+    (dict(train_images=None), "train part: images are NoneType, expected uint8"),
+    (dict(class_names=(0, 1, 2)), r"'small': class names \[0, 1, 2\], expected different str"),
+    (dict(class_names=("a", "b", "b")), r"class names \['a', 'b', 'b'\], expected different"),
+    (dict(test_images=np.zeros((6, 5, 4, 3), np.uint8)), "test images .* expected one"),
+    (dict(test_images=np.zeros((0, 4, 5, 3), np.uint8), test_labels=np.zeros(0, np.int32)),
+     "test part: no images"),
+])  # fmt: skip
 def test_arrays_that_do_not_fit(changes, message):
     with pytest.raises(UserError, match=message):
         small(**changes)
@@ -58,7 +48,7 @@ def test_subset_takes_the_first_of_each_class_in_order():
     data = small()
     few = data.subset(train_per_class=2, test_per_class=1)
 
-    assert few.train_labels.tolist() == [2, 0, 1, 2, 0, 1]
+    assert few.true_labels.tolist() == [2, 0, 1, 2, 0, 1]
     np.testing.assert_array_equal(few.train_images, data.train_images[:6])
     np.testing.assert_array_equal(few.test_images, data.test_images[:3])
 
@@ -116,6 +106,6 @@ def test_digits_are_scikit_learns_every_sixth_a_test_image():
     assert data.image_shape == (8, 8, 1)
     is_test = np.arange(1797) % 6 == 5
     for part, rows in (("train", ~is_test), ("test", is_test)):
-        images, labels = (getattr(data, f"{part}_{what}") for what in ("images", "labels"))
+        images, labels = data.part(part)
         np.testing.assert_array_equal(labels, original.target[rows])
         np.testing.assert_allclose(images[..., 0], original.images[rows] * 255 / 16, atol=0.5)

@@ -36,15 +36,12 @@ def test_file_that_is_no_tar(tmp_path, content):
         source.find(str(tmp_path / "file")).load()
 
 
-@pytest.mark.parametrize(
-    ("folder", "name"),
-    [
-        ("pets", "pets"),
-        ("pets.v2", "pets.v2"),
-        ("cifar10", "cifar10-images"),
-        ("digits", "digits-images"),
-    ],
-)
+@pytest.mark.parametrize(("folder", "name"), [
+    ("pets", "pets"),
+    ("pets.v2", "pets.v2"),
+    ("cifar10", "cifar10-images"),
+    ("digits", "digits-images"),
+])  # fmt: skip
 def test_images_never_pass_for_the_official_data(tmp_path, folder, name):
     (tmp_path / folder / "train").mkdir(parents=True)
     assert data_name(str(tmp_path / folder)) == name
@@ -66,7 +63,7 @@ def test_real_cifar10_images(cache):
     assert data.class_names[0] == "airplane" and data.class_names[9] == "truck"
     assert data.train_images.shape == (50_000, 32, 32, 3)
     assert data.test_images.shape == (10_000, 32, 32, 3)
-    assert np.bincount(data.train_labels).tolist() == [5000] * 10
+    assert np.bincount(data.true_labels).tolist() == [5000] * 10
     assert np.bincount(data.test_labels).tolist() == [1000] * 10
     # The means of CIFAR-10's channels, known from the literature: 0.4914, 0.4822, 0.4465.
     means = data.train_images.mean(axis=(0, 1, 2)) / 255

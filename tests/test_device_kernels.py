@@ -99,7 +99,7 @@ def test_gather_takes_what_cudnn_writes(rng, shape, dtype, wide):
 def test_gather_refuses_other_memory(rng):
     odd = array(rng.random((4, 4, 3, 6), np.float32))[:, :, :, ::2]
     with pytest.raises(ValueError, match="no channels-last memory"):
-        kernels.gather([odd], array(np.empty(odd.size, np.float32)))
+        kernels.gather([odd], array(np.empty(odd.size, np.float32)), 1.0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])

@@ -79,11 +79,8 @@ def test_a_file_that_was_readable_by_all_is_not_once_it_is_written_again(tmp_pat
     """Neither the file before nor a name that is taken decides."""
     path = tmp_path / "file"
     for mode in (0o644, 0o600):
-        words = (
-            "import sys, pathlib; from chainer_jo import files",
-            "path = pathlib.Path(sys.argv[1])",
-        )
-        program = "; ".join((*words, "files.write_text(path, 'x')"))
+        words = "import sys, pathlib; from chainer_jo import files; "
+        program = f"{words} files.write_text(pathlib.Path(sys.argv[1]), 'x')"
         under([sys.executable, "-c", program, path], f"umask {0o666 ^ mode:03o}")
         assert path.stat().st_mode & 0o777 == mode
     with contextlib.suppress(ZeroDivisionError):
@@ -107,13 +104,6 @@ def test_a_working_folder_that_was_removed_is_one_line(data, tmp_path):
     assert said == "error: working folder: No such file or directory, expected one that is there\n"
 
 
-@pytest.mark.parametrize("module", ["prepare_clothing1m", "cifar10_jpeg"])
-def test_help_without_docstrings(module):
-    """As python -OO leaves them out."""
-    command = [sys.executable, "-OO", "-m", f"chainer_jo.data.{module}", "--help"]
-    assert "--help" in processes.run(command).stdout
-
-
 def test_no_program_needs_its_docstring():
     for folder in ("chainer_jo", "benchmarks", "reproduce", "examples"):
         for path in (processes.ROOT / folder).rglob("*.py"):
@@ -125,17 +115,13 @@ def test_no_program_needs_its_docstring():
 def test_a_file_that_may_have_no_end_is_not_read(flag, data, tmp_path, capsys):
     """Of a device all of the memory would be filled; a pipe that nobody writes to is no better."""
     os.mkfifo(tmp_path / "pipe")
+    assert not label_table.is_metadata(tmp_path / "pipe")
     for path in ("/dev/zero", str(tmp_path / "pipe")):
         named = {"DATA": data / "labels.csv", "--out": tmp_path / "out", flag: path}
         words = [word for pair in named.items() for word in pair if word != "DATA"]
         assert run("relabel", *words, *BY_FEATURES) == 2
         line = one_line(capsys)
         assert path in line and "not a regular file" in line
-
-
-def test_a_table_of_a_folder_that_is_a_pipe_is_none(tmp_path):
-    os.mkfifo(tmp_path / "metadata.csv")
-    assert not label_table.is_metadata(tmp_path / "metadata.csv")
 
 
 ORDERS = "\x1b]0;owned\x07\x9b2J\r"

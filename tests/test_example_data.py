@@ -29,14 +29,6 @@ def test_the_example_is_read_and_thirty_percent_of_its_labels_are_wrong(tmp_path
     assert (nearest == true[:200]).mean() > 0.85
 
 
-def test_the_example_is_the_same_each_time(tmp_path):
-    for name in ("one", "other"):
-        example.write(tmp_path / name)
-    one, other = ({p.name: p.read_bytes() for p in (tmp_path / n).rglob("*.*")} for n in
-                  ("one", "other"))  # fmt: skip
-    assert one == other and len(one) == 1799
-
-
 def test_an_empty_folder_may_be_the_working_one_or_a_link(tmp_path, monkeypatch):
     for name in ("here", "elsewhere"):
         (tmp_path / name).mkdir()

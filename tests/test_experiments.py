@@ -16,8 +16,7 @@ from chainer_jo.method.cnn_crf import CNNCRF, K_END
 from chainer_jo.method.extensions import BestEpoch
 from chainer_jo.runs.experiment import Data, Experiment, Network, Noise, Optimization, Relabelling
 from chainer_jo.runs.presets import DIGITS, HALF, PAPER, PRESETS, Study
-from chainer_jo.runs.run import Run, Settings
-from chainer_jo.runs.run_parts import make_task
+from chainer_jo.runs.run import Run, Settings, make_task
 from chainer_jo.runs.scheduler import pending, with_first_steps
 from chainer_jo.runs.store import RunStore
 
@@ -70,15 +69,12 @@ def test_damaged_description_is_refused(description):
         Experiment.from_dict(description)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Noise("symmetric", 1.5),
-        lambda: Noise("pink", 0.1),
-        lambda: Optimization(0, 0.1),
-        lambda: Optimization(1, 0.0),
-    ],
-)
+@pytest.mark.parametrize("make", [
+    lambda: Noise("symmetric", 1.5),
+    lambda: Noise("pink", 0.1),
+    lambda: Optimization(0, 0.1),
+    lambda: Optimization(1, 0.0),
+])  # fmt: skip
 def test_impossible_values_are_refused(make):
     with pytest.raises(UserError, match="expected"):
         make()
@@ -218,6 +214,8 @@ def test_the_second_step_trains_on_the_labels_of_the_first(tmp_path):
     right, sure = labels.argmax(axis=1) == first.task.train.true_labels, labels.max(axis=1)
     by_class = [right[first.task.train.true_labels == k].mean() for k in range(10)]
     assert result["last"]["recovery_by_class"] == pytest.approx(by_class)
+    logged = first.store.log(second.first_step)[-1]["recovery"]
+    assert logged == pytest.approx(right.mean())
     bounds = [0.0, 0.9, 0.95, 0.99]
     within = np.searchsorted(bounds, sure, side="right") - 1
     assert [tuple(row.values()) for row in result["confidence"]] == [
@@ -254,18 +252,15 @@ def own_noise(monkeypatch, study, draw, matrix=lambda rate, names: np.eye(len(na
     return make_task(study.baseline("forward", "mine", 0.3, 0), digits.load())
 
 
-@pytest.mark.parametrize(
-    ("drawn", "found"),
-    [
-        (lambda labels: np.full_like(labels, -1), r"int32 \(1348,\) from -1 to -1"),
-        (lambda labels: labels + np.int32(1), r"int32 \(1348,\) from 1 to 10"),
-        (lambda labels: labels.astype(np.int64), r"int64 \(1348,\)"),
-        (lambda labels: np.eye(10, dtype=np.int32)[labels], r"int32 \(1348, 10\)"),
-        (lambda labels: labels[:5], r"int32 \(5,\)"),
-        (lambda labels: labels.tolist(), "list"),
-        (lambda labels: None, "NoneType"),
-    ],
-)
+@pytest.mark.parametrize(("drawn", "found"), [
+    (lambda labels: np.full_like(labels, -1), r"int32 \(1348,\) from -1 to -1"),
+    (lambda labels: labels + np.int32(1), r"int32 \(1348,\) from 1 to 10"),
+    (lambda labels: labels.astype(np.int64), r"int64 \(1348,\)"),
+    (lambda labels: np.eye(10, dtype=np.int32)[labels], r"int32 \(1348, 10\)"),
+    (lambda labels: labels[:5], r"int32 \(5,\)"),
+    (lambda labels: labels.tolist(), "list"),
+    (lambda labels: None, "NoneType"),
+])  # fmt: skip
 def test_labels_that_a_noise_should_not_draw_are_refused(monkeypatch, study, drawn, found):
     expected = rf"noise 'mine': labels are {found}, expected int32 \(1348,\) from 0 to 9$"
     with pytest.raises(UserError, match=expected):

@@ -1,9 +1,6 @@
 """Scaling of features: standardised or not by what predicts labels; extreme numbers; networks that
 keep their scaling."""
 
-import json
-
-import feature_scales as benchmark
 import numpy as np
 import pytest
 from own_images import run, write
@@ -122,13 +119,3 @@ def test_a_network_file_has_one_scale_or_one_for_each_column(wine, tmp_path):
         inputs = ((features.astype(look[0].dtype) - look[0]) / look[1]).astype(np.float32)
         again = TrainedNetwork(about, [Member.of(network, {"mean": 0 * mean, "scale": scale**0})])
         np.testing.assert_array_equal(found, again.of_features(inputs))
-
-
-def test_the_benchmark_compares_both_scalings(tmp_path, capsys):
-    file = tmp_path / "found.json"
-    benchmark.main(["--sets", "iris", "--seeds", "0", "--json", str(file)])
-    records = json.loads(file.read_text())["records"]
-    assert len(records) == 6
-    assert all(r["chosen"] in benchmark.SCALINGS and 0.5 < r["before"] < 1 for r in records)
-    table = file.with_suffix(".md").read_text()
-    assert "| iris, columns multiplied | 0.4 |" in table and "of 6 runs: one scale " in table

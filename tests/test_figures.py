@@ -8,10 +8,10 @@ import pytest
 from tiny import STUDY
 
 from chainer_jo import files
-from chainer_jo.report import figure_style, plot
+from chainer_jo.report import plot
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
-from chainer_jo.runs.presets import HALF, PAPER, Study
+from chainer_jo.runs.presets import HALF, Study
 from chainer_jo.runs.store import RunStore
 
 ORIGIN = {"preset": "tiny", "data": "digits", "precision": "fp32"}
@@ -47,7 +47,7 @@ def write(figure, store, tmp_path):
 def rows_of(figure, store, monkeypatch):
     """The data behind a figure, whose drawing is made into no files."""
     monkeypatch.setattr(plot, "png_and_pdf", lambda canvas: {})
-    return list(csv.DictReader(figure.further(store, ORIGIN)[".csv"].splitlines()))
+    return list(csv.DictReader(figure.extra_files(store, ORIGIN)[".csv"].splitlines()))
 
 
 def test_means_spread_and_csv(store, runs, monkeypatch):
@@ -69,16 +69,13 @@ def test_means_spread_and_csv(store, runs, monkeypatch):
     assert "means of at most 3 trials, shaded" in uneven.text(store, ORIGIN)
 
 
-@pytest.mark.parametrize(
-    ("lengths", "state", "expected"),
-    [
-        ((3, 3, 3), "finished", ""),
-        ((3, 3, 1), "finished", "2 of 3 trials"),
-        ((2, 1, 0), "finished", "2 of 3 epochs"),
-        ((0, 0, 0), "finished", "no epochs yet"),
-        ((3, 1, 1), "diverged", "1 of 3 diverged"),
-    ],
-)
+@pytest.mark.parametrize(("lengths", "state", "expected"), [
+    ((3, 3, 3), "finished", ""),
+    ((3, 3, 1), "finished", "2 of 3 trials"),
+    ((2, 1, 0), "finished", "2 of 3 epochs"),
+    ((0, 0, 0), "finished", "no epochs yet"),
+    ((3, 1, 1), "diverged", "1 of 3 diverged"),
+])  # fmt: skip
 def test_legend_says_what_is_not_there_yet(store, runs, lengths, state, expected):
     for run, length in zip(runs, lengths, strict=True):
         if length:
@@ -100,14 +97,6 @@ def test_a_second_step_whose_first_diverged_is_not_waited_for(store):
     log(store, second.first_step, [0.1], state="diverged")
     series = Curve("joint", [second]).read(store, "test")
     assert series.complete and series.state == "1 of 1 diverged"
-
-
-def test_the_footnote_counts_the_trials_that_are_drawn(store, runs):
-    figure = Figure(2, "", "test", [Curve("lr=0.2", runs)], "")
-    log(store, runs[0], [0.5], state="diverged")
-    for done, said in ((1, "one trial."), (2, "of 2 trials, shaded their standard deviation.")):
-        log(store, runs[done], [0.5])
-        assert figure.footnote(store, ORIGIN).endswith(said)
 
 
 @pytest.mark.parametrize("number", range(1, 7))
@@ -172,7 +161,7 @@ def test_figure4_counts_labels_and_names_the_papers_numbers(store):
     assert STUDY.labels(500) == 40
     second_steps = {e for e in figure.experiments if e.first_step}
     assert {e.first_step for e in second_steps} <= set(figure.experiments)
-    printed = {(c.row["rule"], c.column["accuracy"]): c.paper for c in figure.beside.cells}
+    printed = {(c.row["rule"], c.column["accuracy"]): c.paper for c in figure.side_table.cells}
     assert {key: value for key, value in printed.items() if value} == {
         ("soft", "test"): 86.0, ("soft", "recovery"): 86.0,
         ("top500", "test"): 85.7, ("top500", "recovery"): 85.9,
@@ -187,16 +176,18 @@ def test_figure4_counts_labels_and_names_the_papers_numbers(store):
 
 
 def test_what_happens_at_an_epoch_is_marked():
-    assert figure_of(3).marks == dict.fromkeys([STUDY.epochs(200), STUDY.epochs(400)], "lr / 10")
-    assert figure_of(4).marks == {STUDY.epochs(70): "updates start"}
-    assert figure_of(2).marks == {}
+    assert figure_of(3).vertical_lines == dict.fromkeys(
+        [STUDY.epochs(200), STUDY.epochs(400)], "lr / 10"
+    )
+    assert figure_of(4).vertical_lines == {STUDY.epochs(70): "updates start"}
+    assert figure_of(2).vertical_lines == {}
 
 
 def drawn(figure, store, monkeypatch):
     """The axes of a figure, and what is inside and above them."""
     kept = []
     monkeypatch.setattr(plot, "png_and_pdf", lambda canvas: kept.append(canvas) or {})
-    figure.further(store, ORIGIN)
+    figure.extra_files(store, ORIGIN)
     axes, *further = kept[0].axes[0], *kept[0].axes[0].child_axes
     return axes, further
 
@@ -205,15 +196,8 @@ def test_notes_of_epochs_that_are_close_are_below_each_other(store, monkeypatch)
     figure = importlib.import_module("learning_curves").figure(Study(HALF, "cifar10-jpeg"))
     axes, _ = drawn(figure, store, monkeypatch)
     places = {text.get_position()[0]: text.get_position()[1] for text in axes.texts[:3]}
-    assert [*places] == [*figure.marks] == [10, 18, 20]
+    assert [*places] == [*figure.vertical_lines] == [10, 18, 20]
     assert places[10] == places[18] > places[20]
-
-
-def test_shorter_schedules_show_the_papers_epochs_too(store, monkeypatch):
-    for preset, above in ((HALF, ["epoch of the paper's schedule"]), (PAPER, [])):
-        figure = figure_of(2, Study(preset, "cifar10-jpeg"))
-        _, further = drawn(figure, store, monkeypatch)
-        assert [axes.get_xlabel() for axes in further] == above
 
 
 def test_curves_that_lie_on_each_other_are_magnified(store, monkeypatch):
@@ -236,19 +220,3 @@ def test_a_window_that_would_not_magnify_is_left_out(store, monkeypatch):
             log(store, run, [0.3] * start + [end] * (curve.length - start), key="recovery")
     axes, _ = drawn(figure, store, monkeypatch)
     assert axes.lines and not axes.child_axes[1:]
-
-
-def test_the_legend_is_read_row_by_row(store, monkeypatch):
-    axes, _ = drawn(figure_of(3), store, monkeypatch)
-    (legend,) = axes.figure.legends
-    assert [text.get_text().split(" ")[0] for text in legend.get_texts()] == [
-        "r=0", "r=0.3", "r=0.7", "r=0.1", "r=0.5", "r=0.9",  # column by column
-    ]  # fmt: skip
-
-
-def test_curves_differ_without_colour():
-    alone = figure_style.line_styles([""] * 7)
-    assert len({style["marker"] for style in alone}) == 7
-    pair = figure_style.line_styles(["a", "b", "a"])
-    assert pair[0]["color"] == pair[2]["color"] != pair[1]["color"]
-    assert pair[0]["linestyle"] != pair[2]["linestyle"]

@@ -85,15 +85,12 @@ def test_link_offers_what_the_trainer_reads():
     assert list(objective.params()) == []
 
 
-@pytest.mark.parametrize(
-    "transition, words",
-    [
-        (np.ones((2, 3)), "square"),
-        (np.array([[0.5, 0.6], [0, 1]]), "row 0"),
-        (np.array([[1, 0], [1.2, -0.2]]), "row 1"),
-        (np.array([[1, 0], [np.nan, 1]]), "row 1"),
-    ],
-)
+@pytest.mark.parametrize("transition, words", [
+    (np.ones((2, 3)), "square"),
+    (np.array([[0.5, 0.6], [0, 1]]), "row 0"),
+    (np.array([[1, 0], [1.2, -0.2]]), "row 1"),
+    (np.array([[1, 0], [np.nan, 1]]), "row 1"),
+])  # fmt: skip
 def test_a_matrix_that_is_no_transition_matrix_is_refused(transition, words):
     with pytest.raises(UserError, match=words):
         ForwardCorrection(transition)

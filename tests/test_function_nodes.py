@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from engines import backend
 
-from chainer_jo.engine.batch_norm_relu import batch_norm_relu
-from chainer_jo.engine.conv2d import conv2d
-from chainer_jo.engine.network_ends import as_activation
+from chainer_jo.engine.functions import as_activation, batch_norm_relu, conv2d
 from chainer_jo.relabel.judge.feature_network import FeatureNetwork
 
 RNG = np.random.default_rng(0)

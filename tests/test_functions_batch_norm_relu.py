@@ -1,4 +1,4 @@
-"""`batch_norm_relu`, `spatial_mean` and `as_activation` on every engine against float64 NumPy."""
+"""`batch_norm_relu` and the first and last layers on every engine against float64 NumPy."""
 
 import chainer
 import numpy as np
@@ -7,8 +7,7 @@ from engines import TOLERANCE, backend
 from float64_functions import batch_norm_relu as batch_norm_relu64
 from float64_functions import batch_norm_relu_gradients, relative_error
 
-from chainer_jo.engine.batch_norm_relu import batch_norm_relu
-from chainer_jo.engine.network_ends import as_activation, spatial_mean
+from chainer_jo.engine.functions import as_activation, batch_norm_relu, linear, spatial_mean
 
 EPS = 2e-5
 SHAPES = [(8, 32, 4, 4), (1, 1, 7, 5), (3, 5, 7, 5), (2, 16, 1, 1), (4, 17, 3, 2), (1, 48, 6, 6)]
@@ -97,6 +96,20 @@ def test_gradient_that_is_there_is_added_to(engine):
     assert relative_error(images.grad, gx + 2 * gy) < TOLERANCE[engine]
 
 
+def test_gradients_of_shared_parameters_add_up(engine):
+    x, gamma, beta, gy = draw((8, 16, 4, 4))
+    once = run(x, gamma, beta, gy, (np.zeros(16, np.float32), np.ones(16, np.float32)))
+    scale, shift = chainer.Parameter(gamma), chainer.Parameter(beta)
+    images = [as_activation(chainer.Variable(a)) for a in (x, x[::-1].copy())]
+    averages = np.zeros(16, np.float32), np.ones(16, np.float32)
+    y = sum(batch_norm_relu(h, scale, shift, *averages) for h in images)
+    y.grad = gy.astype(y.dtype)
+    y.backward()
+    other = run(x[::-1].copy(), gamma, beta, gy, averages)
+    for found, one, two in zip((scale.grad, shift.grad), once[2:], other[2:], strict=True):
+        assert relative_error(found, np.float64(one) + two) < TOLERANCE[engine]
+
+
 @pytest.mark.parametrize("name", ["fp32", "mixed"])
 def test_wrong_arrays_are_refused(name):
     x, gamma, beta, _ = draw((2, 16, 4, 4))
@@ -122,3 +135,15 @@ def test_spatial_mean(engine, shape):
     n, c, h, w = shape
     expected = np.broadcast_to(gy[:, :, None, None] / (h * w), shape)
     assert relative_error(images.grad, expected) < TOLERANCE[engine]
+
+
+def test_linear(engine):
+    rng = np.random.default_rng(2)
+    x, W, b, gy = (np.float32(rng.standard_normal(s)) for s in ((6, 5), (3, 5), 3, (6, 3)))
+    rows, weights, bias = chainer.Variable(x), chainer.Parameter(W), chainer.Parameter(b)
+    y = linear(rows, weights, bias)
+    y.grad = gy
+    y.backward()
+    expected = x @ np.float64(W).T + b, gy @ np.float64(W), gy.T @ np.float64(x), gy.sum(axis=0)
+    for found, exact in zip((y.array, rows.grad, weights.grad, bias.grad), expected, strict=True):
+        assert relative_error(found, exact) < 1e-6

@@ -7,9 +7,8 @@ from engines import TOLERANCE, backend
 from float64_functions import conv2d as conv2d64
 from float64_functions import conv2d_gradients, relative_error
 
-from chainer_jo.engine.conv2d import conv2d
 from chainer_jo.engine.cpu import onednn
-from chainer_jo.engine.network_ends import as_activation
+from chainer_jo.engine.functions import as_activation, conv2d
 
 # n, c, h, w, out channels, kernel, stride, pad
 SHAPES = [

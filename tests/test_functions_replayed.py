@@ -28,16 +28,16 @@ def state(net):
     return found
 
 
-def backward(y):
-    y.grad = GRADIENTS[: len(y)]
+def backward(y, step=0):
+    y.grad = (step + 1) * GRADIENTS[: len(y)]
     y.backward()
 
 
 def several_steps(net):
-    for images in IMAGES:
+    for step, images in enumerate(IMAGES):
         net.cleargrads()
         y = net(images)
-        backward(y)
+        backward(y, step)
         yield y.array
         yield state(net)
 

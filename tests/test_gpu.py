@@ -23,8 +23,7 @@ from processes import run
 from tiny import STUDY
 
 from chainer_jo.data import digits
-from chainer_jo.engine.backend import EPS, Unavailable
-from chainer_jo.engine.choice import choose_backend
+from chainer_jo.engine.backend import EPS, Unavailable, choose_backend
 from chainer_jo.engine.cuda import candidates, cudnn_library, kernels
 from chainer_jo.engine.cuda.candidates import TOLERANCE
 from chainer_jo.engine.cuda.cudnn import FUSIONS, load

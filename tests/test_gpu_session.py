@@ -3,15 +3,19 @@ takes up. The whole of it runs in test_gpu.py."""
 
 import json
 import os
+import pickle
 import shutil
 import sys
 from pathlib import Path
 
+import carry_cifar10
 import gpu_smoke
 import gpu_state
+import numpy as np
 import pytest
 from processes import ROOT, run
 
+from chainer_jo.data import cifar10
 from chainer_jo.errors import UserError
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.runs.presets import PAPER
@@ -81,7 +85,9 @@ def test_the_smoke_test_begins_with_the_precision_asked_for_and_goes_on(
     """What a precision has shown is on disk before it breaks down, or is cut off; the next call is
     done with those that have passed."""
     entry = {"verdict": "ok", "seconds_before": 1, "seconds": 2, "log": {}}
-    begun = {"code": sources_digest(), "called": entry}
+    here = {"code": sources_digest(), "gpu": "NVIDIA H100"}
+    monkeypatch.setattr(gpu_smoke, "machine", lambda: here)
+    begun = {**here, "called": entry}
     shown = begun, {**begun, "replayed": entry, "graph": "ok"}
     whole = {**shown[1], "whole": entry}
     program, path = tmp_path / "check.py", tmp_path / "smoke.json"
@@ -125,12 +131,13 @@ def test_the_smoke_test_begins_with_the_precision_asked_for_and_goes_on(
     assert asked == ["tf32", "mixed", "tf32"], "fp32 has passed"
     assert gpu_smoke.main(["--flags", str(path), "--precision", "fp32"]) == 0
 
-    monkeypatch.setattr(gpu_smoke, "sources_digest", lambda: "other code")
-    asked.clear()
-    assert gpu_smoke.main(["--flags", str(path), "--precision", "fp32"]) == 2
-    with pytest.raises(KeyboardInterrupt):
-        gpu_smoke.main([*command, "fp32"])
-    assert asked[0] == "fp32", "it was other code that passed"
+    for changed in ({"gpu": "NVIDIA H200"}, {"code": "other code"}):
+        monkeypatch.setattr(gpu_smoke, "machine", lambda changed=changed: here | changed)
+        asked.clear()
+        assert gpu_smoke.main(["--flags", str(path), "--precision", "fp32"]) == 2
+        with pytest.raises(KeyboardInterrupt):
+            gpu_smoke.main([*command, "fp32"])
+        assert asked[0] == "fp32", "other code passed, or this code on another GPU"
 
 
 def test_what_a_session_has_is_packed_before_the_machine_is_taken_away(tmp_path):
@@ -151,6 +158,9 @@ def test_what_a_session_has_is_packed_before_the_machine_is_taken_away(tmp_path)
         "import os, signal, time, pathlib\n"
         "pathlib.Path('results').mkdir()\n"
         "pathlib.Path('results/log.json').write_text('an epoch')\n"
+        "kernels = pathlib.Path(os.environ['CUPY_CACHE_DIR'])\n"
+        "kernels.mkdir()\n"
+        "(kernels / 'step.cubin').write_text('compiled')\n"
         "written, packed = time.time(), pathlib.Path(os.environ['OUT'], 'session.tar.0')\n"
         "while time.time() < written + 60:\n"
         "    time.sleep(0.1)\n"
@@ -162,7 +172,8 @@ def test_what_a_session_has_is_packed_before_the_machine_is_taken_away(tmp_path)
                  "RUNS": "train.py", "STEPS": "smoke results", "PACK": "0.5"}  # fmt: skip
     command = ["bash", "-c", "SESSION=$$ exec bash benchmarks/gpu_session.sh 5"]
     run(command, -9, 100, cwd=project, env={k: str(v) for k, v in variables.items()})
-    assert gpu_state.unpack(tmp_path / "next", tmp_path / "out") == 4
+    assert gpu_state.unpack(tmp_path / "next", tmp_path / "out") == 5
+    assert list((tmp_path / "next" / "gpu-session").glob("*/step.cubin")), "compiled once"
     assert (tmp_path / "next" / "results" / "log.json").read_text() == "an epoch"
     assert (tmp_path / "next" / "gpu-session" / "smoke.json").exists()
     log = (tmp_path / "next" / "gpu-session" / "smoke.log").read_text()
@@ -218,6 +229,26 @@ def test_a_snapshot_of_the_papers_first_step_comes_back(tmp_path, monkeypatch, c
     assert gpu_state.unpack(tmp_path / "there", tmp_path / "back") == 1
 
 
+def test_cifar10_comes_in_three_parts_and_is_whole_again(tmp_path):
+    rng, official, carried = np.random.default_rng(0), tmp_path / "official", tmp_path / "images"
+    official.mkdir()
+    names = [f"class {i}" for i in range(10)]
+    (official / "batches.meta").write_bytes(pickle.dumps({"label_names": names}))
+    for name in carry_cifar10.BATCHES:
+        pixels, labels = rng.integers(256, size=(4, 3072), dtype=np.uint8), rng.integers(10, size=4)
+        batch = {"data": pixels, "labels": labels.tolist()}
+        (official / name).write_bytes(pickle.dumps(batch))
+    carry_cifar10.main(["pack", str(official), str(carried)])
+    parts = sorted(path for path in tmp_path.iterdir() if path.name.startswith("images."))
+    assert [len(list(path.iterdir())) for path in parts] == [4, 4, 4]
+    carry_cifar10.main(["unpack", str(carried), str(tmp_path / "there")])
+    ours, theirs = cifar10.load_folder(tmp_path / "there"), cifar10.load_folder(official)
+    assert ours.fingerprint() == theirs.fingerprint() and ours.name == theirs.name
+    shutil.rmtree(parts[1])
+    with pytest.raises(SystemExit):
+        carry_cifar10.main(["unpack", str(carried), str(tmp_path / "there")])
+
+
 def test_labels_are_packed_before_snapshots_and_the_newest_of_these(tmp_path):
     root, back = tmp_path / "here", tmp_path / "back"
     for age, folder in enumerate("cba"):
@@ -256,7 +287,7 @@ def test_packing_that_is_cut_off_leaves_what_was_packed_before(tmp_path, monkeyp
 def test_what_there_is_no_room_for_is_left_out_by_kind(tmp_path, monkeypatch):
     root, back = tmp_path / "here", tmp_path / "back"
     files = {"result.json": 1000, "labels.npz": 2000, "snapshot_iter_30": 40_000,
-             "model.npz": 7000, "lock": 1, "x.tmp": 1}  # fmt: skip
+             "model.npz": 7000, "step.cubin": 1500, "lock": 1, "x.tmp": 1}  # fmt: skip
     for name, size in files.items():
         path = root / "results" / "paper" / "runs" / "a" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -267,10 +298,11 @@ def test_what_there_is_no_room_for_is_left_out_by_kind(tmp_path, monkeypatch):
         path.write_text("{}")
     monkeypatch.setattr(gpu_state, "PART", 9000)
     assert [p.name for p in gpu_state.pack(root, back, 40_000)] == ["snapshot_iter_30"]
-    assert [p.name for p in gpu_state.pack(root, back, 20_000)] == ["snapshot_iter_30", "model.npz"]
+    left_out = ["labels.npz", "snapshot_iter_30", "model.npz", "step.cubin"]
+    assert [p.name for p in gpu_state.pack(root, back, 16_200)] == left_out
     assert gpu_state.pack(root, back, 1 << 20) == []
     assert max(p.stat().st_size for p in back.iterdir()) <= 9000 and len(list(back.iterdir())) > 5
-    assert gpu_state.unpack(tmp_path / "there", back) == 4
+    assert gpu_state.unpack(tmp_path / "there", back) == 5
     for name in ("result.json", "labels.npz", "snapshot_iter_30", "model.npz"):
         place = Path("results/paper/runs/a", name)
         assert (root / place).read_bytes() == (tmp_path / "there" / place).read_bytes()

@@ -2,12 +2,14 @@
 
 import gc
 import logging
+import threading
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from chainer_jo.engine.cuda import sharing
 from chainer_jo.engine.cuda.graph_step import WARM_UP, GraphStep
 
 
@@ -25,9 +27,15 @@ class FakeCuPy:
         self.events = []
         self.capturing = None
         self.allocator = None
+        self.current = SimpleNamespace(ptr=0)
         fake = self
 
         class Stream:
+            ptr = 1
+
+            def __init__(self, **_):
+                pass
+
             def __enter__(self):
                 fake.events.append("enter")
 
@@ -63,8 +71,9 @@ class FakeCuPy:
 
         runtime = SimpleNamespace(CUDARuntimeError=CUDARuntimeError)
         self.cuda = SimpleNamespace(
-            Stream=Stream, MemoryPool=MemoryPool, using_allocator=using_allocator, runtime=runtime
-        )
+            Stream=Stream, MemoryPool=MemoryPool, using_allocator=using_allocator, runtime=runtime,
+            get_current_stream=lambda: self.current,
+        )  # fmt: skip
 
     empty = staticmethod(np.empty)
 
@@ -105,6 +114,14 @@ def test_the_step_always_sees_the_same_arrays():
     returned = [graph(np.full(5, float(i)))[0] for i in range(WARM_UP + 3)]
     assert len({id(a) for a in (*calls, *returned)}) == 1
     assert returned[-1][0] == WARM_UP + 2
+
+
+def test_the_garbage_collector_waits_for_the_end_of_a_capture():
+    collecting = []
+    step = GraphStep(lambda x: collecting.append(gc.isenabled()), FakeCuPy())
+    for _ in range(WARM_UP + 2):
+        step(np.zeros(1))
+    assert collecting == [True] * WARM_UP + [False] and gc.isenabled()
 
 
 def test_another_shape_or_type_has_its_own_graph():
@@ -193,3 +210,55 @@ def test_errors_of_the_step_come_out_and_end_the_capture():
         graph(np.ones(2))
     assert cupy.capturing is None and gc.isenabled()
     assert cupy.events[-1] == "exit"
+
+
+def test_a_step_runs_on_the_stream_of_its_thread():
+    cupy, entered = FakeCuPy(), []
+    own = cupy.current = cupy.cuda.Stream(non_blocking=True)
+    type(own).__enter__ = lambda self: entered.append(self)
+    GraphStep(summing_step(cupy, np.zeros(()), []), cupy)(np.zeros(3))
+    assert entered == [own]
+
+
+def test_steps_and_captures_take_turns_and_replays_do_not():
+    """A second thread replays while the first one runs its step, and waits with its own step."""
+    cupy, order, inside, go_on = FakeCuPy(), [], threading.Event(), threading.Event()
+
+    def slow(x):
+        inside.set()
+        go_on.wait(10)
+        order.append("slow")
+
+    replayed = GraphStep(lambda x: cupy.launch(lambda: order.append("replay")), cupy)
+    for _ in range(WARM_UP + 1):
+        replayed(np.zeros(1))
+    order.clear()
+    first = threading.Thread(target=GraphStep(slow, cupy), args=[np.zeros(1)])
+    first.start()
+    assert inside.wait(10)
+    replayed(np.zeros(1))
+    called = GraphStep(lambda x: order.append("called"), cupy)
+    second = threading.Thread(target=called, args=[np.zeros(1)])
+    second.start()
+    second.join(0.2)
+    assert order == ["replay"] and second.is_alive()
+    go_on.set()
+    first.join()
+    second.join()
+    assert order == ["replay", "slow", "called"]
+
+
+def test_no_replay_begins_within_a_measurement():
+    cupy, replays = FakeCuPy(), []
+    step = GraphStep(lambda x: cupy.launch(lambda: replays.append(1)), cupy)
+    for _ in range(WARM_UP + 1):
+        step(np.zeros(1))
+    before, idle = len(replays), []
+    device = SimpleNamespace(Device=lambda: SimpleNamespace(synchronize=lambda: idle.append(1)))
+    other = threading.Thread(target=step, args=[np.zeros(1)])
+    with sharing.undisturbed(device):
+        other.start()
+        other.join(0.2)
+        assert len(replays) == before and idle
+    other.join()
+    assert len(replays) == before + 1

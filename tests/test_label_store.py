@@ -105,15 +105,9 @@ def feed_maybe(store, probabilities, rule):
         store.write(np.arange(N), probabilities)
 
 
-@pytest.mark.parametrize(
-    "keywords",
-    [
-        {"rule": "softer"},
-        {"rule": "top"},
-        {"rule": "top", "top": 0},
-        {"rule": "soft", "average": 0},
-    ],
-)
+@pytest.mark.parametrize("keywords", [
+    {"rule": "softer"}, {"rule": "top"}, {"rule": "top", "top": 0}, {"rule": "soft", "average": 0},
+])  # fmt: skip
 def test_refuses_unknown_rules(keywords):
     with pytest.raises(UserError, match="expected"):
         LabelStore(NOISY, C, **keywords)
@@ -127,17 +121,12 @@ def undefined(store, mean):
     store.soft_labels[...] = mean / 0
 
 
-@pytest.mark.parametrize(
-    ("rule", "message"),
-    [
-        (
-            lambda store, mean: mean,
-            r"'mine' returned or assigned labels: expected store.soft_labels\[...\] = ",
-        ),
-        (assigned, "'mine' returned or assigned labels: expected .*, and nothing returned"),
-        (undefined, "'mine' wrote NaN or infinity: expected finite labels"),
-    ],
-)
+@pytest.mark.parametrize(("rule", "message"), [
+    (lambda store, mean: mean,
+     r"'mine' returned or assigned labels: expected store.soft_labels\[...\] = "),
+    (assigned, "'mine' returned or assigned labels: expected .*, and nothing returned"),
+    (undefined, "'mine' wrote NaN or infinity: expected finite labels"),
+])  # fmt: skip
 @pytest.mark.filterwarnings("ignore:divide by zero")
 def test_refuses_a_rule_that_does_not_write_labels(monkeypatch, rule, message):
     monkeypatch.setitem(RULES, "mine", rule)

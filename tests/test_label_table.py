@@ -1,9 +1,9 @@
 """Tables of labels as spreadsheets and scripts write them, whole and damaged."""
 
 import time
-import tracemalloc
 
 import pytest
+from hostile import memory_below
 
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.read import label_table
@@ -108,6 +108,7 @@ def test_other_columns_are_kept_as_they_are(file):
 
 
 DAMAGE = {
+    "no file": (None, "labels.csv': No such file"),
     "empty": (b"", "empty, expected a header with columns 'path'"),
     "only spaces": (b" \n\n", "empty, expected a header"),
     "no rows": (b"path,label\n", "no rows below the header"),
@@ -130,6 +131,10 @@ DAMAGE = {
     "another encoding": (PLAIN.encode() + "c.png,été\n".encode("latin-1"), "line 4 is not UTF-8"),
     "one long line": (b"{" * 200_000, "the header is '{{{"),
     "a long field": (PLAIN.encode() + b"c" * 200_000 + b",dog\n", "line 4: field larger than"),
+    "a name of two lines": (
+        b'path,"label\nx"\na.png,b\n',
+        r"the header is \['path', 'label\\nx'\], expected columns",
+    ),
     "not text": (b"\x89PNG\r\n\x1a\n\0\0\xff", "line 1 is not UTF-8"),
 }
 
@@ -137,7 +142,8 @@ DAMAGE = {
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_damage_is_named_in_one_line(file, kind):
     content, words = DAMAGE[kind]
-    file.write_bytes(content)
+    if content is not None:
+        file.write_bytes(content)
     with pytest.raises(UserError, match=words) as caught:
         label_table.read(file)
     assert "\n" not in str(caught.value) and str(file) in str(caught.value)
@@ -153,17 +159,6 @@ def test_all_damage_is_named_at_once_and_briefly(file):
     assert len(message) < 500
 
 
-def test_a_name_in_the_header_that_goes_on_in_the_next_line(file):
-    file.write_text('path,"label\nx"\na.png,b\n')
-    with pytest.raises(UserError, match=r"the header is \['path', 'label\\nx'\], expected columns"):
-        label_table.read(file)
-
-
-def test_no_file(tmp_path):
-    with pytest.raises(UserError, match="none.csv': No such file"):
-        label_table.read(tmp_path / "none.csv")
-
-
 def test_a_hundred_thousand_rows(file):
     with open(file, "w") as text:
         text.write("path,label,worker\n")
@@ -173,8 +168,5 @@ def test_a_hundred_thousand_rows(file):
     assert time.process_time() - started < 2
     assert len(table.paths) == 100_000 and table.lines[-1] == 100_001
     del table
-    tracemalloc.start()
-    label_table.read(file)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 80e6
+    with memory_below(80e6):
+        label_table.read(file)

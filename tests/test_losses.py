@@ -81,20 +81,17 @@ def test_gradients(case, alpha, beta, has_labels):
     gradient_check.check_backward(loss, logits, np.array(1.7), dtype=np.float64, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "prior, alpha",
-    [
-        ([0.5, 0.6], 0),
-        ([1.0, 0.0], 0),
-        ([0.5, np.nan], 0),
-        ([], 0),
-        ([[0.5, 0.5], [0.4, 0.5]], 0),
-        (1.0, 0),
-        ([0.5, 0.5], -1),
-        ([0.5, 0.5], np.nan),
-        ([0.5, 0.5], np.inf),
-    ],
-)
+@pytest.mark.parametrize("prior, alpha", [
+    ([0.5, 0.6], 0),
+    ([1.0, 0.0], 0),
+    ([0.5, np.nan], 0),
+    ([], 0),
+    ([[0.5, 0.5], [0.4, 0.5]], 0),
+    (1.0, 0),
+    ([0.5, 0.5], -1),
+    ([0.5, 0.5], np.nan),
+    ([0.5, 0.5], np.inf),
+])  # fmt: skip
 def test_objective_refuses_what_is_no_distribution_or_weight(prior, alpha):
     with pytest.raises(UserError):
         JointObjective(np.array(prior), alpha)

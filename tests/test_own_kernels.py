@@ -146,7 +146,9 @@ def test_own_kernels_need_a_compute_capability(monkeypatch, capability, used):
     kernel = Kernel()
     backend, library = make(kernel)
     arrays = HostArrays(lambda: library.clock)
-    arrays.cuda.Device = lambda: SimpleNamespace(compute_capability=capability)
+    arrays.cuda.Device = lambda: SimpleNamespace(
+        compute_capability=capability, synchronize=lambda: None
+    )
     monkeypatch.setitem(sys.modules, "cupy", arrays)
     monkeypatch.setattr(cudnn_library, "load", lambda precision: (library, "handle"))
     monkeypatch.setattr(cudnn_library, "machine", lambda library, cupy: f"GPU of {capability}")

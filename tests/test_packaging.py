@@ -1,10 +1,7 @@
 """What is installed: pyproject's ranges, pip's pins, conda's file, and the set-up commands."""
 
 import ast
-import os
 import re
-import shutil
-import subprocess
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, packages_distributions
@@ -14,13 +11,13 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from processes import ROOT, run
+from processes import ROOT
 
 import chainer_jo
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-INSTALLED = ("cpu", "weights", "cluster", "test")
+INSTALLED = ("cpu", "features", "weights", "cluster", "test")
 ALWAYS = PROJECT["dependencies"] + sum(map(EXTRAS.get, INSTALLED), [])
 WANTED = {
     "requirements.txt": ALWAYS,
@@ -93,7 +90,8 @@ def test_conda_environment_has_the_ranges_of_pyproject():
     """And tools, on which no number depends, in any version: conda-forge may be behind PyPI."""
     conda = environment()
     assert conda["python"][1:] in Requirement(f"python{PROJECT['requires-python']}").specifier
-    computing = PROJECT["dependencies"] + sum(map(EXTRAS.get, ("cpu", "weights", "cluster")), [])
+    extras = map(EXTRAS.get, ("cpu", "features", "weights", "cluster"))
+    computing = PROJECT["dependencies"] + sum(extras, [])
     for wanted in map(Requirement, computing):
         if wanted.name != "onednn-cpu-gomp":
             assert SpecifierSet(conda[canonicalize_name(wanted.name)]) == wanted.specifier, wanted
@@ -125,32 +123,6 @@ def test_every_folder_of_the_package_is_installed():
     assert names == set(find(str(ROOT), include=["chainer_jo*"]))
 
 
-needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
-
-
-def make(*arguments: str, code: int = 0) -> subprocess.CompletedProcess:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
-    return run(["make", *arguments], code, cwd=ROOT, env=environment)
-
-
-@needs_make
-def test_make_passes_flags_on(tmp_path):
-    printed = make("-n", "table1", "ARGS=--preset digits --trials 1", f"VENV={tmp_path}").stdout
-    assert printed.splitlines()[-1].endswith("reproduce/table1.py --preset digits --trials 1")
-    assert "requirements.txt" in printed
-    assert "requirements-gpu12.txt" in make("-n", "test", "GPU=12", f"VENV={tmp_path}").stdout
-
-
-@needs_make
-def test_make_refuses_an_old_python(tmp_path):
-    old = tmp_path / "python3.10"
-    old.write_text("#!/bin/sh\nexit 1\n")
-    old.chmod(0o755)
-    result = make("test", f"PYTHON={old}", f"VENV={tmp_path / 'venv'}", code=2)
-    assert f"Python 3.11 to 3.14 is needed, {old} is none" in result.stderr
-    assert not (tmp_path / "venv").exists()
-
-
 def test_make_takes_the_pythons_that_the_package_names():
     (expression,) = re.findall(r"sys\.exit\(not (.+)\)'", (ROOT / "Makefile").read_text())
     versions = ((3, minor) for minor in range(30))
@@ -158,15 +130,6 @@ def test_make_takes_the_pythons_that_the_package_names():
     text = (ROOT / "pyproject.toml").read_text()
     named = re.findall(r'"Programming Language :: Python :: 3\.(\d+)"', text)
     assert taken == [(3, int(minor)) for minor in named]
-
-
-def test_wheels_that_are_carried_to_a_machine_without_network_are_those_of_the_pins():
-    """docs/gpu.md: a newer cudnn-frontend than the one that the pins allow is another library."""
-    text = (ROOT / "docs" / "gpu.md").read_text()
-    carried = re.search(r"^pip wheel .*?^WHEELS=", text, re.M | re.S)[0]
-    pinned = pins("requirements-gpu13.txt")
-    named = dict(re.findall(r" (chainer|nvidia-cudnn-frontend)(?:==(\S+))?$", carried, re.M))
-    assert named == {name: pinned[name] for name in ("chainer", "nvidia-cudnn-frontend")}
 
 
 def test_all_that_is_no_code_is_in_a_wheel():

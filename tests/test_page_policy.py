@@ -68,7 +68,8 @@ def test_texts_of_claims_are_no_html():
     """They may come with a results folder of somebody else's."""
     claim = {
         "id": '"><img src=x>', "group": "", "place": "", "statement": "", "check": "",
-        "verdict": HOLDS, "label": "<img src=x>", "reason": "1 of 1", "findings": [],
+        "verdict": HOLDS, "label": "<img src=x>", "tally": ["1 of 1"], "notes": ["<img>"],
+        "findings": [],
     }  # fmt: skip
     assert "<img" not in claims_html([claim], "")
 

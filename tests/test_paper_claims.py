@@ -12,6 +12,7 @@ from chainer_jo.paper.claims import CLAIMS
 from chainer_jo.paper.claims.claim import (
     DOES_NOT_HOLD,
     HOLDS,
+    IN_PART,
     NO_PREMISE,
     NOT_ALL_RUN,
     NOT_RUN,
@@ -24,32 +25,16 @@ from chainer_jo.paper.claims.decision import NOT_MET
 from chainer_jo.paper.trials import Trials
 from chainer_jo.runs.presets import PRESETS
 
-RIGHT_LABELS = {
-    ("ground_truth", "initial"): 100.0,
-    ("symmetric_0.3", "initial"): 73.0,
-    ("symmetric_0.5", "initial"): 55.0,
-    ("pseudo", "initial"): 62.5,
-    ("symmetric_0.3", "updated"): 95.0,
-    ("symmetric_0.5", "updated"): 92.0,
-    ("pseudo", "updated"): 63.5,
-}
-TEST_PEAK = {
-    ("ground_truth", "initial"): 93.5,
-    ("symmetric_0.3", "initial"): 88.0,
-    ("symmetric_0.5", "initial"): 85.0,
-    ("pseudo", "initial"): 64.0,
-    ("symmetric_0.3", "updated"): 91.5,
-    ("symmetric_0.5", "updated"): 89.8,
-    ("pseudo", "updated"): 66.0,
-}
-HIGH_RATE_LOSS = {
-    ("ground_truth", "initial"): 0.30,
-    ("symmetric_0.3", "initial"): 1.30,
-    ("symmetric_0.5", "initial"): 1.70,
-    ("pseudo", "initial"): 0.80,
-    ("symmetric_0.3", "updated"): 0.33,
-    ("symmetric_0.5", "updated"): 0.36,
-    ("pseudo", "updated"): 0.35,
+#: By the labels that are trained on: how many are right, the test accuracy at its highest, the loss
+#: at the high learning rate.
+LABELS = {
+    ("ground_truth", "initial"): (100.0, 93.5, 0.30),
+    ("symmetric_0.3", "initial"): (73.0, 88.0, 1.30),
+    ("symmetric_0.5", "initial"): (55.0, 85.0, 1.70),
+    ("pseudo", "initial"): (62.5, 64.0, 0.80),
+    ("symmetric_0.3", "updated"): (95.0, 91.5, 0.33),
+    ("symmetric_0.5", "updated"): (92.0, 89.8, 0.36),
+    ("pseudo", "updated"): (63.5, 66.0, 0.35),
 }
 EXCHANGED_CLASSES = {
     ("exchanged", 0.4): 88.0,
@@ -150,7 +135,7 @@ class MadeUp:
         if keys.get("method") == "noisy_labels":
             return 100 * (1 - 0.9 * keys["noise_rate"])
         if kind == "label_accuracy":
-            return RIGHT_LABELS[keys["labels"], keys["stage"]]
+            return LABELS[keys["labels"], keys["stage"]][0]
         if kind == "figure4":
             recovery = {rule: end for rule, (end, _) in FIGURE4_RECOVERY.items()}
             return {"test": FIGURE4_TEST, "recovery": recovery}[keys["accuracy"]][keys["rule"]]
@@ -171,15 +156,27 @@ class MadeUp:
         if kind == "figure4":
             return FIGURE4_RECOVERY[keys["rule"]]
         if kind == "figure5":
-            peak = TEST_PEAK[keys["labels"], keys["stage"]]
+            peak = LABELS[keys["labels"], keys["stage"]][1]
             return (30, peak - 10, peak, peak - 1)
         if keys["logged"] == "accuracy/noisy":
             return (10, 40, 55, 80)
         if kind == "table1" and keys["logged"] == "cross_entropy":
             return (2.3, 1.5, 0.9, 0.3)
         if kind == "figure6":
-            return (2.3, HIGH_RATE_LOSS[keys["labels"], keys["stage"]], 0.2, 0.01)
+            return (2.3, LABELS[keys["labels"], keys["stage"]][2], 0.2, 0.01)
         return SECOND_STEP[keys["method"]]
+
+
+class Partly(MadeUp):
+    """Of these, the numbers of which `has_run(keys, trial)` is true."""
+
+    def __init__(self, has_run, change=None):
+        super().__init__(change)
+        self.has_run = has_run
+
+    def numbers(self, kind, **keys):
+        numbers = super().numbers(kind, **keys)
+        return {trial: n for trial, n in numbers.items() if self.has_run(keys, trial)}
 
 
 def changed(of, to, **where):
@@ -213,28 +210,23 @@ REFUTED_BY = {
     "unsure-labels-are-wrong": changed("table12", 73.1, range="0.9-0"),
     "noise-degrades": changed("table1", 95.0, method="cross_entropy", noise_rate=0.9),
     "training-loss-misleads": changed("table1", (40, 80, 85, 84.5), logged="", noise_rate=0.5),
-    "labels-are-corrected": changed(
-        "table1", 50.0, method="joint", accuracy="recovery", noise_rate=0.5
-    ),
+    "labels-are-corrected":
+        changed("table1", 50.0, method="joint", accuracy="recovery", noise_rate=0.5),
     "symmetric-test-is-better": changed("table1", 40.0, accuracy="test", method="joint"),
     "symmetric-recovery-is-better": changed("table1", 50.0, accuracy="recovery", method="joint"),
     "asymmetric-test-is-clearly-better": changed("table2", 91.0, method="forward", accuracy="test"),
-    "asymmetric-recovery-is-clearly-better": changed(
-        "table2", 95.0, method="cnn_crf", accuracy="recovery"
-    ),
+    "asymmetric-recovery-is-clearly-better":
+        changed("table2", 95.0, method="cnn_crf", accuracy="recovery"),
     "symmetric-cross-entropy-falls": changed("table1", (40, 80, 85, 86), noise_rate=0.5),
-    "low-rate-fits-noise": changed(
-        "table1", (10, 40, 39, 80), logged="accuracy/noisy", noise_rate=0.5
-    ),
-    "symmetric-ours-keeps": changed(
-        "table1", 85.0, score="last", method="joint", noise_rate=0.5, accuracy="test"
-    ),
+    "low-rate-fits-noise":
+        changed("table1", (10, 40, 39, 80), logged="accuracy/noisy", noise_rate=0.5),
+    "symmetric-ours-keeps":
+        changed("table1", 85.0, score="last", method="joint", noise_rate=0.5, accuracy="test"),
     "asymmetric-cross-entropy-falls": changed("table2", (40, 80, 85, 86), noise_rate=0.1),
     "asymmetric-forward-falls": changed("table2", (40, 80, 85, 86), method="forward"),
     "asymmetric-ours-keeps": changed("table2", (40, 80, 85, 82), method="joint"),
-    "half-asymmetric-gains-least": changed(
-        "table2", 90.0, method="joint", noise_rate=0.5, score="last"
-    ),
+    "half-asymmetric-gains-least":
+        changed("table2", 90.0, method="joint", noise_rate=0.5, score="last"),
     "cat-and-dog-are-why": changed("exchanged_classes", 97.0, classes="exchanged", noise_rate=0.5),
     "clothing1m-beats-forward": changed("table3", 68.0, method="joint"),
     "noise-wants-high-rate": changed("table8", 75.0, parameter="learning_rate", value=0.1),
@@ -248,17 +240,14 @@ REFUTED_BY = {
     "table11-stop": changed("table11", 82.0, parameter="stop_epoch", value=200),
     "pseudo-loss-is-lower": changed("figure6", (2.3, 1.5, 0.2, 0.01), labels="pseudo"),
     "pseudo-hardly-updated": changed("label_accuracy", 95.0, labels="pseudo", stage="updated"),
-    "pseudo-accuracy-is-lower": changed(
-        "figure5", (30, 88, 88, 87), labels="pseudo", stage="initial"
-    ),
-    "pseudo-accuracy-stays-lower": changed(
-        "figure5", (30, 92, 92, 91), labels="pseudo", stage="updated"
-    ),
-    "updated-loss-follows-truth": changed(
-        "figure6", (2.3, 1.2, 0.2, 0.01), labels="symmetric_0.3", stage="updated"
-    ),
+    "pseudo-accuracy-is-lower":
+        changed("figure5", (30, 88, 88, 87), labels="pseudo", stage="initial"),
+    "pseudo-accuracy-stays-lower":
+        changed("figure5", (30, 92, 92, 91), labels="pseudo", stage="updated"),
+    "updated-loss-follows-truth":
+        changed("figure6", (2.3, 1.2, 0.2, 0.01), labels="symmetric_0.3", stage="updated"),
     "truth-is-better": changed("figure5", (30, 80, 85, 84), labels="ground_truth"),
-}
+}  # fmt: skip
 
 BY_ID = {claim.id: claim for claim in CLAIMS}
 every_claim = pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
@@ -304,39 +293,33 @@ class TestVerdicts:
         assert verdict.verdict == HOLDS, verdict
 
     @every_claim
-    def test_does_not_hold(self, claim):
+    def test_is_refuted(self, claim):
+        """Most comparisons of some claims support them all the same."""
         verdict = claim.decide(MadeUp(REFUTED_BY[claim.id]))
-        assert verdict.verdict == DOES_NOT_HOLD, verdict
-        assert " refute it" in verdict.reason
+        assert verdict.verdict in (DOES_NOT_HOLD, IN_PART), verdict
+        assert any(" refute it" in each for each in verdict.tally)
 
     @every_claim
-    @pytest.mark.parametrize(
-        ("results", "expected", "label"),
-        [
-            (MadeUp(trials=0), NOT_RUN, "not run"),
-            (MadeUp(trials=1), TOO_FEW_TRIALS, "too few trials"),
-            (MadeUp(scatter=1e6), UNDECIDED, "undecided after 3 trials"),
-        ],
-        ids=["no runs", "one trial", "wide scatter"],
-    )
+    @pytest.mark.parametrize(("results", "expected", "label"), [
+        (MadeUp(trials=0), NOT_RUN, "not run"),
+        (MadeUp(trials=1), TOO_FEW_TRIALS, "too few trials"),
+        (MadeUp(scatter=1e6), UNDECIDED, "undecided after 3 trials"),
+    ], ids=["no runs", "one trial", "wide scatter"])  # fmt: skip
     def test_cannot_decide(self, claim, results, expected, label):
         verdict = claim.decide(results)
         assert verdict.verdict == expected, verdict
         assert verdict.label == label
 
     def test_one_refuting_cell_is_enough_where_others_lack_runs(self):
-        class OneCell(MadeUp):
-            def numbers(self, kind, **keys):
-                return super().numbers(kind, **keys) if keys["noise_rate"] == 0.1 else {}
-
         fewer = changed("table1", 60.0, noise_rate=0.1, method="joint", accuracy="recovery")
-        verdict = BY_ID["labels-are-corrected"].decide(OneCell(fewer))
+        results = Partly(lambda keys, trial: keys["noise_rate"] == 0.1, fewer)
+        verdict = BY_ID["labels-are-corrected"].decide(results)
         assert verdict.verdict == DOES_NOT_HOLD
-        assert "1 refute it: symmetric, r = 0.1, right" in verdict.reason
-        assert verdict.reason.startswith("1 of 10 comparisons support it")
-        assert "8 not run: symmetric, r = 0.3" in verdict.reason
-        assert verdict.findings[0].numbers.startswith("60.0 ± ")
-        assert verdict.findings[1].numbers == "not run"
+        assert verdict.tally[0] == "1 of 10 comparisons support it"
+        assert verdict.tally[1].startswith("1 refute it: symmetric, r = 0.1, right")
+        assert verdict.tally[2].startswith("8 not run: symmetric, r = 0.3")
+        assert verdict.findings[0].sides.startswith("60.0 ± ")
+        assert verdict.findings[1].sides == "not run"
         assert verdict.trials == (0, 3)
 
     def test_what_a_preset_was_chosen_for_is_no_finding(self):
@@ -346,7 +329,7 @@ class TestVerdicts:
         claim = BY_ID["symmetric-cross-entropy-falls"]
         verdict = claim.decide(Chosen())
         assert verdict.verdict == verdict.label == PREMISE
-        assert claim.decide(Chosen(REFUTED_BY[claim.id])).verdict == DOES_NOT_HOLD
+        assert claim.decide(Chosen(REFUTED_BY[claim.id])).label == "in part (4 of 5)"
         rests = {other.id for other in CLAIMS if other.rests_on}
         assert {"symmetric-test-is-better", "noise-degrades"} <= rests
         assert {other.rests_on for other in CLAIMS} <= {"", *BY_ID}
@@ -358,32 +341,26 @@ class TestVerdicts:
             other = changed("figure4", recovery, rule="top500", accuracy="recovery")
             assert claim.decide(MadeUp(other)).verdict == NO_PREMISE
 
-    @pytest.mark.parametrize(
-        "name, right",
-        [
-            ("pseudo-loss-is-lower", 80.0),
-            ("pseudo-accuracy-is-lower", 50.0),
-            ("pseudo-accuracy-stays-lower", 50.0),
-        ],
-    )
+    @pytest.mark.parametrize("name, right", [
+        ("pseudo-loss-is-lower", 80.0),
+        ("pseudo-accuracy-is-lower", 50.0),
+        ("pseudo-accuracy-stays-lower", 50.0),
+    ])  # fmt: skip
     def test_a_claim_whose_premise_is_not_met_is_not_refuted(self, name, right):
         """Pseudo labels of which more, or fewer, are right than the paper's say nothing of it."""
         other = changed("label_accuracy", right, labels="pseudo", stage="initial")
         verdict = BY_ID[name].decide(MadeUp(other))
         assert verdict.verdict == verdict.label == NO_PREMISE
         assert verdict.counts == {NOT_MET: 1, "supports": 1}
-        assert "; 1 is its premise and not met: right labels, " in verdict.reason
+        assert verdict.tally[1].startswith("1 is its premise and not met: right labels, ")
 
     def test_what_is_missing_most_names_the_verdict(self):
-        class Partly(MadeUp):
-            def numbers(self, kind, **keys):
-                kept = {0.1: 3, 0.3: 3, 0.5: 1}.get(keys["noise_rate"], 0)
-                return {t: n for t, n in super().numbers(kind, **keys).items() if t < kept}
-
-        verdict = BY_ID["labels-are-corrected"].decide(Partly())
+        trials = {0.1: 3, 0.3: 3, 0.5: 1}
+        results = Partly(lambda keys, trial: trial < trials.get(keys["noise_rate"], 0))
+        verdict = BY_ID["labels-are-corrected"].decide(results)
         assert (verdict.verdict, verdict.label) == (NOT_ALL_RUN, "not all run")
         assert verdict.counts == {"supports": 4, "too few trials": 2, "not run": 4}
-        verdict = BY_ID["symmetric-test-is-better"].decide(Partly())
+        verdict = BY_ID["symmetric-test-is-better"].decide(results)
         assert (verdict.verdict, verdict.counts) == (NOT_ALL_RUN, {"not all run": 1})
         assert "mean over r = 0.1, 0.3, 0.5 alone of 6 rates" in verdict.findings[0].compared
 
@@ -399,15 +376,10 @@ class TestVerdicts:
         assert verdict.label == f"a tie in 1 of 10 within {verdict.within:g} points"
         alone = replace(verdict, findings=verdict.findings[2:3], outcomes=verdict.outcomes[2:3])
         assert alone.label == f"a tie within {verdict.within:g} points"
-        said = "9 of 10 comparisons support it; 1 tie within 1 point: symmetric, r = 0.5"
-        assert verdict.reason.startswith(said)
+        supporting, tying = verdict.tally
+        assert supporting == "9 of 10 comparisons support it"
+        assert tying.startswith("1 tie within 1 point: symmetric, r = 0.5")
         assert claim.decide(MadeUp(ours, scatter=20)).verdict == UNDECIDED
-
-    def test_losses_and_epochs_do_not_tie(self):
-        """A point is a small difference of accuracies, not of losses."""
-        for name in ("loss-rises-with-noise", "soft-converges-faster"):
-            findings = BY_ID[name].decide(MadeUp()).findings
-            assert not any(finding.ties for finding in findings)
 
     def test_diverged_trials_are_counted(self):
         class Diverging(MadeUp):
@@ -425,13 +397,13 @@ class TestVerdicts:
         assert claim.decide(Diverging(0)).label == "holds"
         verdict = claim.decide(Diverging(2))
         assert (verdict.verdict, verdict.label) == (HOLDS, "holds (2 diverged)")
-        assert "(2 of 6 diverged)" in verdict.findings[4].numbers
-        assert "up to 2 trials of a setting diverged" in verdict.reason
+        assert "(2 of 6 diverged)" in verdict.findings[4].sides
         for mostly in (3, 6):
             verdict = claim.decide(Diverging(mostly))
             assert verdict.verdict == UNDECIDED
-            assert "1 undecided, as most trials diverged: symmetric, r = 0.9" in verdict.reason
-        assert verdict.findings[4].numbers.startswith("6 of 6 diverged against")
+            said = "1 undecided, as most trials diverged: symmetric, r = 0.9"
+            assert verdict.tally[1].startswith(said)
+        assert verdict.findings[4].sides.startswith("6 of 6 diverged against")
 
     def test_diverged_curves_are_counted(self):
         class Diverging(MadeUp):
@@ -443,28 +415,37 @@ class TestVerdicts:
             assert verdict.verdict == HOLDS
             assert verdict.diverged == 1
 
-    def test_trials_that_are_hard_for_every_method_decide_all_the_same(self):
-        class HardAndEasy(MadeUp):
-            def numbers(self, kind, **keys):
-                return {t: number - 10 * t for t, number in super().numbers(kind, **keys).items()}
-
-        verdict = BY_ID["symmetric-test-is-better"].decide(HardAndEasy())
-        assert verdict.verdict == HOLDS, verdict
-
-    def test_trials_without_a_counterpart_decide_nothing(self):
-        class Apart(MadeUp):
-            def numbers(self, kind, **keys):
-                first = 0 if keys["method"] == "joint" else 2  # of three, the trial 2 in common
-                return {first + t: n for t, n in super().numbers(kind, **keys).items()}
-
-        verdict = BY_ID["labels-are-corrected"].decide(Apart())
-        assert verdict.verdict == TOO_FEW_TRIALS
-        assert "10 with fewer than two common trials" in verdict.reason
-
     def test_the_best_other_method_is_unknown_until_all_have_run(self):
-        class Unfinished(MadeUp):
-            def numbers(self, kind, **keys):
-                return {} if keys["method"] == "cnn_crf" else super().numbers(kind, **keys)
+        results = Partly(lambda keys, trial: keys["method"] != "cnn_crf")
+        assert BY_ID["half-asymmetric-gains-least"].decide(results).verdict == NOT_RUN
 
-        verdict = BY_ID["half-asymmetric-gains-least"].decide(Unfinished())
-        assert verdict.verdict == NOT_RUN
+
+class Printed:
+    """The paper's tables as results, each number of one trial. It prints no curves as numbers."""
+
+    premises = ()
+
+    def trials(self, kind, **keys):
+        table = getattr(tables, kind.upper(), None)
+        number = table and table.value(**{name: keys[name] for name in table.names})
+        return Trials({} if number is None else {0: number})
+
+    def curve(self, kind, logged="", **keys):
+        return {}
+
+    def schedule(self, name):
+        return {"second_step": (120, [40, 80]), "figure3": (600, [200, 400])}[name]
+
+
+def test_claims_that_the_papers_own_tables_contradict_say_so():
+    """Appendix C: labels with a low probability tend to be wrong. In Tables 12 and 13 73.1 and
+    53.3 % of them are right."""
+    compared, failed = 0, set()
+    for claim in CLAIMS:
+        for finding in claim.findings(Printed()):
+            if finding.difference.finished:
+                compared += 1
+                failed |= {claim.id} if finding.difference.mean < finding.by else set()
+    assert compared == 114
+    assert failed == {claim.id for claim in CLAIMS if claim.fails_in_paper}
+    assert failed == {"unsure-labels-are-wrong"}

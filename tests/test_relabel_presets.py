@@ -8,11 +8,11 @@ import pytest
 from chainer_jo.data.labelled_data import Labelled, LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.paper import settings as paper
-from chainer_jo.relabel.judge.presets import small_images
+from chainer_jo.relabel.judge.image_presets import small_images
 from chainer_jo.relabel.judge.training import batch_size
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import DIGITS, HALF, PAPER, REAL, Study
-from chainer_jo.runs.run_parts import make_task
+from chainer_jo.runs.run import make_task
 
 
 def steps(study, left_out):
@@ -23,8 +23,7 @@ def steps(study, left_out):
 
 
 @pytest.mark.parametrize(
-    "preset, side, number",
-    [(PAPER, 32, 45_000), (HALF, 32, 10_000), (DIGITS, 8, 1348)],
+    "preset, side, number", [(PAPER, 32, 45_000), (HALF, 32, 10_000), (DIGITS, 8, 1348)]
 )
 def test_networks_are_those_of_the_presets(preset, side, number):
     assert small_images(side, number).network == preset.network

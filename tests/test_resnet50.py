@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from chainer_jo.errors import UserError
-from chainer_jo.method.resnet50 import ResNet50
-from chainer_jo.method.resnet50_weights import load_resnet50
+from chainer_jo.method.resnet50 import ResNet50, load_resnet50
 
 UNITS = (3, 4, 6, 3)
 WIDTHS = (64, 128, 256, 512)
@@ -170,16 +169,12 @@ def test_number_of_parameters():
     assert ResNet50().count_params() == 25_557_032
 
 
-@pytest.mark.parametrize(
-    "name, array, words",
-    [
-        ("res3/b2/conv2/W", None, r"no array 'res3/b2/conv2/W'.*\(128, 128, 3, 3\)"),
-        ("bn1/avg_var", np.ones(3), r"'bn1/avg_var' has shape \(3,\), expected \(64,\)"),
-        ("res4/b6/bn1/gamma", np.ones(256), "'res4/b6/bn1/gamma' belongs to another network"),
-        ("conv1/b", np.ones(3), "'conv1/b' belongs to another network"),
-    ],
-    ids=["missing", "another shape", "a deeper network", "a bias that does not fit"],
-)
+@pytest.mark.parametrize("name, array, words", [
+    ("res3/b2/conv2/W", None, r"no array 'res3/b2/conv2/W'.*\(128, 128, 3, 3\)"),
+    ("bn1/avg_var", np.ones(3), r"'bn1/avg_var' has shape \(3,\), expected \(64,\)"),
+    ("res4/b6/bn1/gamma", np.ones(256), "'res4/b6/bn1/gamma' belongs to another network"),
+    ("conv1/b", np.ones(3), "'conv1/b' belongs to another network"),
+], ids=["missing", "another shape", "a deeper network", "a bias that does not fit"])  # fmt: skip
 def test_what_is_no_resnet50_is_named(name, array, words, npz, tmp_path):
     with np.load(npz) as file:
         arrays = {key: file[key] for key in file.files} | {name: array}
@@ -207,6 +202,12 @@ def test_a_file_of_something_else_is_refused(name, tmp_path):
     (tmp_path / name).write_bytes(b"not what the name says")
     with pytest.raises(UserError, match="expected a whole"):
         load_resnet50(tmp_path / name)
+
+
+def test_pickled_objects_are_refused(tmp_path):
+    np.savez(tmp_path / "objects.npz", objects=np.zeros(1, object))
+    with pytest.raises(UserError, match="Object arrays cannot be loaded"):
+        load_resnet50(tmp_path / "objects.npz")
 
 
 @pytest.mark.parametrize("header", [

@@ -21,12 +21,12 @@ from chainer_jo.errors import UserError
 from chainer_jo.method.extensions import Paused
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.method.resnet50 import VARIANTS
-from chainer_jo.report.clothing1m import figure7, table3
+from chainer_jo.report.clothing1m_outputs import figure7, table3
 from chainer_jo.runs import worker
+from chainer_jo.runs.clothing1m_presets import CLOTHING1M_DIGITS, Clothing1MStudy
 from chainer_jo.runs.experiment import Network
-from chainer_jo.runs.presets import CLOTHING1M_DIGITS, REAL, Study
-from chainer_jo.runs.run import Run, Settings
-from chainer_jo.runs.run_parts import make_network
+from chainer_jo.runs.presets import REAL
+from chainer_jo.runs.run import Run, Settings, make_network
 from chainer_jo.runs.scheduler import Scheduler
 from chainer_jo.runs.store import RunStore
 
@@ -71,7 +71,7 @@ def test_a_run_knows_the_classes_shares_and_the_mean_colour(data, tmp_path):
     np.testing.assert_allclose(
         x, ((pixels - run.task.mean) / 255).transpose(0, 3, 1, 2), rtol=1e-4, atol=1e-6
     )
-    run.inputs.close()
+    run.task_images.close()
 
 
 def test_pretrained_networks_are_given_their_order_mean_and_scale(data, tmp_path, monkeypatch):
@@ -85,7 +85,7 @@ def test_pretrained_networks_are_given_their_order_mean_and_scale(data, tmp_path
             pixels = pixels[..., ::-1]
         expected = ((pixels - variant.mean) / variant.std).transpose(0, 3, 1, 2)
         np.testing.assert_allclose(x, expected, rtol=1e-4, atol=1e-4)
-        run.inputs.close()
+        run.task_images.close()
     assert {variant.channels for variant in VARIANTS.values()} == {"RGB", "BGR"}
 
 
@@ -150,7 +150,7 @@ def test_results_of_other_data_in_the_folder_are_refused(build, tmp_path, capsys
     """Those of a folder without data.json, too: runs may be copied alone. Nothing is to do."""
     folder = make_clothing1m_like(tmp_path / "tiny", size=16)
     loaded = clothing1m.load(folder)
-    study = Study(CLOTHING1M_DIGITS, "tiny", load=lambda: reordered(loaded))
+    study = Clothing1MStudy(CLOTHING1M_DIGITS, "tiny", load=lambda: reordered(loaded))
     labels = np.eye(len(loaded.class_names))[loaded.train.noisy_labels]
     store = first_step_ended(study, tmp_path / "results" / study.folder, labels)
     for experiment in (study.baseline("cross_entropy", *REAL, 0), study.joint(*REAL, 0)):

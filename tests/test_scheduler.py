@@ -8,6 +8,7 @@ import pickle
 import re
 import signal
 import sys
+import threading
 import time
 from concurrent.futures import Future
 from contextlib import ExitStack
@@ -21,9 +22,9 @@ from tiny import STUDY
 from chainer_jo.data import digits
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.runs import scheduler, worker
-from chainer_jo.runs.cost import longest_chain, makespan
 from chainer_jo.runs.local_pool import LocalPool
 from chainer_jo.runs.run import Settings
+from chainer_jo.runs.runner import longest_chain, makespan
 from chainer_jo.runs.scheduler import Queue, Scheduler, with_first_steps
 from chainer_jo.runs.store import RunStore
 
@@ -84,6 +85,12 @@ def test_memory_that_is_spent_is_one_line_that_says_what_would_fit(tmp_path, mon
         worker.execute(BASELINE, RunStore(tmp_path), pickle.dumps(digits.load), Settings())
 
 
+def refuse_lock(store, why):
+    said = re.escape(f"cannot lock {store.folder(BASELINE) / 'lock'}: {why}; expected")
+    with pytest.raises(UserError, match=said), store.lock(BASELINE):
+        pytest.fail("it holds nothing")
+
+
 def test_a_file_system_without_locks_is_an_error_and_nobody_at_the_run(tmp_path, monkeypatch):
     """Whoever waited for that would wait for ever."""
 
@@ -91,22 +98,13 @@ def test_a_file_system_without_locks_is_an_error_and_nobody_at_the_run(tmp_path,
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    path = RunStore(tmp_path).folder(BASELINE) / "lock"
-    said = pytest.raises(
-        UserError, match=re.escape(f"cannot lock {path}: No locks available; expected")
-    )
-    with said, RunStore(tmp_path).lock(BASELINE):
-        pytest.fail("it holds nothing")
+    refuse_lock(RunStore(tmp_path), "No locks available")
 
 
 def test_a_lock_that_cannot_be_written_is_one_line(tmp_path):
-    path = RunStore(tmp_path).open(BASELINE) / "lock"
-    path.mkdir()  # another user's file, say, which root could write
-    said = pytest.raises(
-        UserError, match=re.escape(f"cannot lock {path}: Is a directory; expected")
-    )
-    with said, RunStore(tmp_path).lock(BASELINE):
-        pytest.fail("it holds nothing")
+    store = RunStore(tmp_path)
+    (store.open(BASELINE) / "lock").mkdir()  # another user's file, say, which root could write
+    refuse_lock(store, "Is a directory")
 
 
 def of(epochs, seed=0, first_step=None):
@@ -220,3 +218,23 @@ def test_workers_do_not_repeat_what_is_noted_of_the_data(monkeypatch, caplog):
     monkeypatch.setattr(worker, "loaded", {})
     assert worker.loaded_by(pickle.dumps(noted)) == "images" and not caplog.messages
     assert noted() == "images" and caplog.messages == ["1 left out"]
+
+
+def test_a_run_that_fails_ends_no_other_and_none_begins_after_it(tmp_path, caplog):
+    runs, beside = [of(1, seed) for seed in range(3)], Future()
+
+    def run(experiment):
+        if experiment == runs[0]:
+            return beside
+        failed = Future()
+        failed.set_exception(UserError("this one alone"))
+        threading.Timer(0.3, beside.set_result, [("finished", {})]).start()
+        return failed
+
+    pool, events = Instant(run), []
+    pool.places = 2
+    with pytest.raises(UserError, match="this one alone"):
+        Scheduler(RunStore(tmp_path), pool, events.append).work(runs)
+    assert pool.handed_out == runs[:2]
+    assert [(event.experiment, event.state) for event in events] == [(runs[0], "finished")]
+    assert caplog.messages == ["this one alone; runs beside it that go on: 1"]

@@ -9,7 +9,7 @@ from chainer_jo.method.task import split
 
 
 def test_sorted_disjoint_and_complete():
-    labels = digits.load().train_labels
+    labels = digits.load().true_labels
 
     train, validation = split(labels, 10, np.random.default_rng(1))
 

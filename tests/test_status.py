@@ -2,13 +2,22 @@
 
 from dataclasses import replace
 
+import pytest
 from tiny import STUDY
 
-from chainer_jo.runs import status
+from chainer_jo.runs import runner
+from chainer_jo.runs.runner import Status
 from chainer_jo.runs.scheduler import Event
-from chainer_jo.runs.status import Status
 
 RESULT = {"best": {"validation": 0.7}, "last": {"validation": 0.65}, "seconds": 10}
+
+
+@pytest.fixture
+def now(monkeypatch):
+    """The seconds of the clock, a list of one."""
+    seconds = [0.0]
+    monkeypatch.setattr(runner.time, "monotonic", lambda: seconds[0])
+    return seconds
 
 
 def runs(*epochs):
@@ -16,16 +25,15 @@ def runs(*epochs):
     return [replace(base, optimization=replace(base.optimization, epochs=n)) for n in epochs]
 
 
-def test_time_left_by_epochs(monkeypatch, capsys):
+def test_time_left_by_epochs(now, capsys):
     """A short run says how long a long one takes; epochs that were there before took no time."""
-    now = [0.0]
-    monkeypatch.setattr(status.time, "monotonic", lambda: now[0])
     short, long, begun = runs(10, 30, 20)
     names = {short: "a", long: "b", begun: "c"}
     shown = Status({short: 10, long: 30, begun: 6}, False, names.__getitem__)
     for epoch in range(1, 11):
         now[0] += 2
-        shown.show(Event(short, epoch))
+        if epoch < 9:  # the run is over before its last epochs are looked at
+            shown.show(Event(short, epoch))
     shown.show(Event(short, "finished", RESULT))
     assert capsys.readouterr().out == (
         "[1/3] a: held-out agreement 70.0 > 65.0 (best > last)  10 s  about 72 s left\n"
@@ -39,26 +47,7 @@ def test_time_left_by_epochs(monkeypatch, capsys):
     assert "left" not in capsys.readouterr().out
 
 
-def test_time_left_by_epochs_that_are_seen_now_and_then(monkeypatch, capsys):
-    """Epochs pass faster than they are looked at, a run is over between two looks."""
-    now = [0.0]
-    monkeypatch.setattr(status.time, "monotonic", lambda: now[0])
-    seen, unseen, last = runs(20, 30, 10)
-    names = {seen: "a", unseen: "b", last: "c"}
-    shown = Status({seen: 20, unseen: 30, last: 10}, False, names.__getitem__)
-    for epoch in (7, 19):
-        shown.show(Event(seen, epoch))
-    now[0] = 20.0
-    shown.show(Event(seen, "finished", RESULT))
-    assert "about 40 s left" in capsys.readouterr().out
-    now[0] = 50.0
-    shown.show(Event(unseen, "finished", RESULT))
-    assert "about 10 s left" in capsys.readouterr().out
-
-
-def test_a_second_step_that_will_not_run_is_not_left(monkeypatch, capsys):
-    now = [0.0]
-    monkeypatch.setattr(status.time, "monotonic", lambda: now[0])
+def test_a_second_step_that_will_not_run_is_not_left(now, capsys):
     second = STUDY.joint("symmetric", 0.5, 0)
     (baseline,) = runs(10)
     joint = (second.first_step, second)
@@ -72,16 +61,14 @@ def test_a_second_step_that_will_not_run_is_not_left(monkeypatch, capsys):
 
 
 def test_the_moving_line_fits_the_terminal(monkeypatch, capsys):
-    monkeypatch.setattr(status.sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(runner.sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "30")
     (run,) = runs(100)
     Status({run: 100}, True, lambda _: "a name of more than thirty letters").show(Event(run, 1))
     assert len(capsys.readouterr().out.removeprefix("\r\x1b[K")) == 29
 
 
-def test_without_a_terminal_a_line_every_minute(monkeypatch, capsys):
-    now = [0.0]
-    monkeypatch.setattr(status.time, "monotonic", lambda: now[0])
+def test_without_a_terminal_a_line_every_minute(now, capsys):
     (run,) = runs(100)
     shown = Status({run: 100}, True, {run: "a"}.__getitem__)
     for epoch in range(1, 16):

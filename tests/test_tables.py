@@ -8,13 +8,12 @@ from tiny import STUDY
 
 from chainer_jo.paper import tables
 from chainer_jo.paper.claims.claim import DOES_NOT_HOLD, HOLDS, NOT_RUN
-from chainer_jo.report.cells import Cell, best_of
 from chainer_jo.report.claims import Claims
-from chainer_jo.report.clothing1m import table3
-from chainer_jo.report.grid import Grid, Number
+from chainer_jo.report.clothing1m_outputs import table3
 from chainer_jo.report.results import OutputResults
-from chainer_jo.report.table import Block
-from chainer_jo.runs.presets import CLOTHING1M_DIGITS, PAPER, REAL, Study
+from chainer_jo.report.table import Block, Cell, best_of
+from chainer_jo.runs.clothing1m_presets import CLOTHING1M_DIGITS
+from chainer_jo.runs.presets import PAPER, REAL, Study
 from chainer_jo.runs.scheduler import with_first_steps
 from chainer_jo.runs.store import RunStore
 
@@ -124,12 +123,6 @@ def test_a_second_step_whose_first_diverged_has_diverged(store):
     assert results.curve("table1", **keys)[1] is None
 
 
-def test_rows_without_runs_are_left_out_of_latex_unless_the_paper_has_numbers():
-    rows = [("quoted", [Number(paper="68.9")]), ("before", [Number()])]
-    text = "\n".join(Grid(["test"], rows).latex())
-    assert "quoted" in text and "68.9" in text and "before" not in text
-
-
 def test_a_range_without_labels_is_left_out(store):
     """No label is neither all right nor all wrong."""
     study = replace(STUDY, trials=3)
@@ -185,13 +178,10 @@ def test_a_table_says_how_many_trials_it_rests_on(tmp_path):
                 if (done := done + 1) == 9:
                     partly = table.text(store, origin)
                     assert "fp32; one trial of 2, …: still to be run," in partly
-        shown = (
-            "fp32; one trial of 2," if trial == 0 else "mean ± standard deviation over 2 trials,"
-        )
+        shown = ("fp32; one trial of 2,", "mean ± standard deviation over 2 trials,")[trial]
         assert shown in table.text(store, origin)
-        assert shown.replace("±", r"$\pm$") in table.further(store, origin)[".tex"].replace(
-            "±", r"$\pm$"
-        )
+        tex = table.extra_files(store, origin)[".tex"]
+        assert shown.replace("±", r"$\pm$") in tex.replace("±", r"$\pm$")
     assert "…" not in table.text(store, origin)
     (store.folder(experiment) / "result.json").unlink()
     text = table.text(store, origin)
@@ -215,10 +205,6 @@ def finished(tmp_path):
     return store
 
 
-def test_fewer_trials_than_planned_are_counted_in_the_cell(finished):
-    assert str(of_trials(1, 2, 3, 4).number(finished)) == "2.0 ± 1.0 (3 of 4 trials …)"
-
-
 @pytest.mark.parametrize("data", [
     "cifar10", "cifar10-jpeg", "digits", "clothing1m-standin", "cifar100", "cifar10-images",
 ])  # fmt: skip
@@ -229,11 +215,32 @@ def test_the_papers_numbers_stand_beside_the_papers_data_alone(finished, data):
 
 
 def test_nothing_is_the_best_while_another_has_fewer_trials(finished):
+    assert str(of_trials(1, 2, 3, 4).number(finished)) == "2.0 ± 1.0 (3 of 4 trials …)"
     a, waits = of_trials(80), replace(of_trials(0), experiments=[STUDY.plain("none", 0, 5, 0.1, 9)])
     assert best_of([a, replace(waits, competes=False)], finished) == [a]
     assert best_of([a, waits], finished) == []
     assert best_of([a, of_trials(70)], finished) == [a]
     assert best_of([a, of_trials(70, 70)], finished) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "label", "shown"),
+    [
+        ((80, 70, 60), "val, trial 0 alone", ["80.0", "65.0", "…"]),
+        ((80,), None, None),  # no number has more trials than another
+    ],
+)
+def test_a_row_of_different_trials_is_shown_again_over_those_that_it_shares(
+    finished, first, label, shown
+):
+    """65.0 of one trial is 5 points below 70.0 of three, whose trial 0 has 80.0."""
+    later = replace(of_trials(0), experiments=[STUDY.plain("none", 0, 0, 0.1, 9)])
+    block = Block(["a", "b", "c"], [("val", [of_trials(*first), of_trials(65), later])], best="row")
+    rows = block.grid(finished, "cifar10").rows
+    assert [name for name, _ in rows[1:]] == ([label] if label else [])
+    if label:
+        assert [str(number) for number in rows[1][1]] == shown
+    assert len(replace(block, best="column").grid(finished, "cifar10").rows) == 1
 
 
 def test_scaled_schedules_are_said_where_epochs_are_columns():
@@ -242,15 +249,12 @@ def test_scaled_schedules_are_said_where_epochs_are_columns():
     assert "epochs are" not in build(6).note
 
 
-@pytest.mark.parametrize(
-    ("data", "accuracy", "verdict"),
-    [
-        ("clothing1m", 0.72, HOLDS),
-        ("clothing1m", 0.68, DOES_NOT_HOLD),
-        ("clothing1m", None, NOT_RUN),
-        ("clothing1m-standin", 0.72, None),
-    ],
-)
+@pytest.mark.parametrize(("data", "accuracy", "verdict"), [
+    ("clothing1m", 0.72, HOLDS),
+    ("clothing1m", 0.68, DOES_NOT_HOLD),
+    ("clothing1m", None, NOT_RUN),
+    ("clothing1m-standin", 0.72, None),
+])  # fmt: skip
 def test_only_clothing1m_decides_whether_forward_is_beaten(tmp_path, data, accuracy, verdict):
     """The paper quotes 69.84 % for Forward; of other images that says nothing."""
     study, store = Study(CLOTHING1M_DIGITS, data, trials=3), RunStore(tmp_path)

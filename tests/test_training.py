@@ -1,5 +1,7 @@
 """The optimizer against Chainer's, the order of images, the updater against a loop by hand."""
 
+import re
+import sys
 from types import SimpleNamespace
 
 import chainer
@@ -11,7 +13,7 @@ from chainer import serializers, training
 from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.method import extensions, optimizers
-from chainer_jo.method.extensions import log_report
+from chainer_jo.method.extensions import epoch_end
 from chainer_jo.method.images import NetworkInput
 from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.objectives import Classifier, JointObjective
@@ -324,6 +326,15 @@ def test_every_batch_is_full_and_every_epoch_complete():
         assert (drawn[:10] != drawn[10:]).any()
 
 
+def test_epochs_are_counted_as_by_chainers_iterator():
+    ours = BatchIterator(10, 4, seed=5, step=1, pad=0, flip=False)
+    theirs = chainer.iterators.SerialIterator(range(10), 4)
+    for _ in range(6):
+        for name in ("epoch", "is_new_epoch", "epoch_detail", "previous_epoch_detail"):
+            assert getattr(ours, name) == getattr(theirs, name)
+        next(ours), next(theirs)
+
+
 def test_the_announced_order_is_the_order():
     iterator = BatchIterator(41, 8, 0, 1, 0, False)
     for _ in range(4):
@@ -401,15 +412,32 @@ def test_updater_and_label_update_against_a_loop_by_hand(tmp_path):
     assert np.abs(store.soft_labels - np.eye(3)[noisy]).max() > 0.1
 
 
-@pytest.mark.parametrize("interval, in_file", [(1000, [1, 1, 1, 1, 5]), (0, [1, 2, 3, 4, 5])])
-def test_log_is_written_now_and_then_and_at_the_end(tmp_path, monkeypatch, interval, in_file):
-    monkeypatch.setattr(log_report, "INTERVAL", interval)
+def five_epochs(out):
+    """A trainer of ten steps that do nothing."""
     optimizer = FlatMomentumSGD(lr=0.1).setup(chainer.links.Linear(1, 1))
     optimizer.update = lambda *args: None
     batches = chainer.iterators.SerialIterator(np.zeros((2, 1), np.float32), 1)
-    updater = training.StandardUpdater(batches, optimizer)
-    trainer = training.Trainer(updater, (5, "epoch"), tmp_path)
-    lengths = []
+    return training.Trainer(training.StandardUpdater(batches, optimizer), (5, "epoch"), out)
+
+
+@pytest.mark.parametrize("on_terminal", [False, True])
+def test_the_table_is_shown_everywhere_and_the_bar_on_a_terminal(
+    tmp_path, monkeypatch, capsys, on_terminal
+):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: on_terminal)
+    trainer = five_epochs(tmp_path)
+    epoch_end.extend_log(trainer, relabels=True, verbose=True)
+    trainer.run()
+    shown = capsys.readouterr().out
+    assert re.findall(r"^(?:\033\[\d?[AJ])*(\d) {9}", shown, re.MULTILINE) == list("12345")
+    assert "recovery" in shown and len(files.read_json(tmp_path / "log.json", list)) == 5
+    assert ("\033" in shown) == ("total [" in shown) == on_terminal
+
+
+@pytest.mark.parametrize("interval, in_file", [(1000, [1, 1, 1, 1, 5]), (0, [1, 2, 3, 4, 5])])
+def test_log_is_written_now_and_then_and_at_the_end(tmp_path, monkeypatch, interval, in_file):
+    monkeypatch.setattr(epoch_end, "INTERVAL", interval)
+    trainer, lengths = five_epochs(tmp_path), []
 
     def length():
         return len(files.read_json(tmp_path / "log.json", list))

@@ -7,7 +7,7 @@ import os
 os.environ["MPLBACKEND"] = "agg"
 
 from chainer_jo.commands import app
-from chainer_jo.commands.image_sources import Clothing1M, InMemory
+from chainer_jo.commands.script_flags import Clothing1M, InMemory
 
 main = functools.partial(app.main, images=InMemory())
 clothing1m_main = functools.partial(app.main, images=Clothing1M())

@@ -17,11 +17,15 @@ from chainer_jo.report.agreement import (
     TOO_FEW,
     UNFINISHED,
     WITHIN,
-    Judged,
+    Comparison,
     in_words,
 )
 from chainer_jo.report.grid import aligned
+from chainer_jo.report.words import counted
 from chainer_jo.runs.experiment import PRECISIONS
+
+#: A cell whose trials are the same numbers as those of the reference.
+SAME = "the same numbers"
 
 
 def main(description: str, argv: list[str] | None = None) -> None:
@@ -43,16 +47,16 @@ def compare(description: str, argv: list[str] | None = None) -> bool:
     flags = parser.parse_args(argv)
     computed = flags.results / flags.preset
     committed = flags.reference / _reference_of(flags.preset, flags.reference)
-    judged = agreement.judge(agreement.read_pairs(computed, committed))
+    comparisons = agreement.compare_pairs(agreement.read_pairs(computed, committed))
     for name, folder in (("here", computed), ("reference", committed)):
         say(f"{name:9}  {_origin(folder)}")
     print()
-    shown = [j for j in judged if flags.all or j.verdict == DIFFERS]
+    shown = [j for j in comparisons if flags.all or j.verdict == DIFFERS]
     if shown:
         say(*_table(shown), "", sep="\n")
-    say(*_counts(judged), "", sep="\n")
-    print(*_verdict(judged), sep="\n")
-    return all(j.verdict != DIFFERS for j in judged)
+    say(*_counts(comparisons), "", sep="\n")
+    print(*_verdict(comparisons), sep="\n")
+    return all(j.verdict != DIFFERS for j in comparisons)
 
 
 def _reference_of(name: str, reference: Path) -> str:
@@ -68,18 +72,18 @@ def _origin(folder: Path) -> str:
     path = folder / "provenance.json"
     provenance = files.read_json(path, missing={})
     with files.expected(path, "it whole, or removed"):
-        parts = [
+        values = [
             ", ".join(str(value or "unknown") for value in provenance.get(key, []))
             for key in ("devices", "engines", "commits", "sources")
         ]
     names = ("", "engine ", "commit ", "code ")
-    origin = " | ".join(f"{n}{p}" for n, p in zip(names, parts, strict=True) if p)
+    origin = " | ".join(f"{n}{v}" for n, v in zip(names, values, strict=True) if v)
     return f"{folder}: {origin or 'made by an unknown machine'}"
 
 
-def _table(judged: Sequence[Judged]) -> list[str]:
+def _table(comparisons: Sequence[Comparison]) -> list[str]:
     rows = [["", "here", "reference", "difference", "limit", ""]]
-    for j in judged:
+    for j in comparisons:
         pair = j.pair
         rows.append([
             f"{pair.table}, {pair.cell}", in_words(pair.here),
@@ -90,37 +94,37 @@ def _table(judged: Sequence[Judged]) -> list[str]:
     return aligned(rows)
 
 
-def _counts(judged: Sequence[Judged]) -> list[str]:
-    """One line per table."""
-    verdicts = (DIFFERS, TOO_FEW, UNFINISHED, NO_REFERENCE)
-    rows = [["", WITHIN, "the same numbers", *verdicts]]
-    for table in dict.fromkeys(j.pair.table for j in judged):
-        cells = [j for j in judged if j.pair.table == table and j.pair.unit != agreement.MEAN]
-        counts = Counter(j.verdict for j in cells)
-        same = sum(j.pair.same_numbers for j in cells)
-        rows.append(
-            [table, *(str(n) for n in (counts[WITHIN], same, *(counts[v] for v in verdicts)))]
+def _counts(comparisons: Sequence[Comparison]) -> list[str]:
+    """One line per table: the number of cells with each verdict, each cell in one column."""
+    verdicts = (SAME, WITHIN, DIFFERS, TOO_FEW, UNFINISHED, NO_REFERENCE)
+    rows = [["cells", *verdicts]]
+    for table in dict.fromkeys(j.pair.table for j in comparisons):
+        cells = [j for j in comparisons if j.pair.table == table and j.pair.unit != agreement.MEAN]
+        counts = Counter(
+            SAME if j.verdict == WITHIN and j.pair.same_numbers else j.verdict for j in cells
         )
+        rows.append([table, *(str(counts[verdict]) for verdict in verdicts)])
     return aligned(rows)
 
 
-def _verdict(judged: Sequence[Judged]) -> list[str]:
-    apart = [j for j in judged if j.verdict == DIFFERS]
-    compared = [j for j in judged if j.verdict in (WITHIN, DIFFERS)]
+def _verdict(comparisons: Sequence[Comparison]) -> list[str]:
+    apart = [j for j in comparisons if j.verdict == DIFFERS]
+    compared = [j for j in comparisons if j.verdict in (WITHIN, DIFFERS)]
     limits = sorted(j.limit for j in compared if j.limit is not None and j.pair.unit == "percent")
-    numbers, lines = "numbers (cells, and the mean of each table)", []
+    means, lines = sum(j.pair.unit == agreement.MEAN for j in compared), []
+    of = f"{counted(len(compared) - means, 'cell')}, {counted(means, 'mean')} over a table"
     if apart:
-        lines.append(f"DIFFERS: {len(apart)} of {len(compared)} {numbers} are not within scatter.")
-        most = max(len(j.pair.here.finished) for j in judged)
-        if most < max(len(j.pair.reference.finished) for j in judged if j.pair.reference):
+        lines.append(f"DIFFERS: {len(apart)} of {len(compared)} numbers ({of}) differ.")
+        most = max(len(j.pair.here.finished) for j in comparisons)
+        if most < max(len(j.pair.reference.finished) for j in comparisons if j.pair.reference):
             lines.append(
                 "A trial can be an outlier: more of them (--trials) tell it from a difference."
             )
     else:
-        lines.append(f"AGREES: all {len(compared)} {numbers} are within scatter.")
+        lines.append(f"AGREES: all {len(compared)} numbers ({of}) are within scatter.")
     if limits:
         lines.append(
-            f"Noticed is a difference from {limits[0]:.1f} to {limits[-1]:.1f} points on, "
+            f"Smallest detectable difference: {limits[0]:.1f} to {limits[-1]:.1f} points, "
             f"{statistics.median(limits):.1f} in the median cell; less with more trials."
         )
     return lines

@@ -12,7 +12,7 @@ from chainer_jo.runs.store import PACKED, RunStore
 
 #: Files that results depend on, in addition to the descriptions of runs: the data and, on a GPU,
 #: cuDNN's plans.
-BESIDE = ("data.json", cudnn_choices.NAME)
+OTHER_FILES = ("data.json", cudnn_choices.NAME)
 
 
 def main(description: str, argv: list[str] | None = None) -> None:
@@ -22,8 +22,8 @@ def main(description: str, argv: list[str] | None = None) -> None:
 
 
 def pack(description: str, argv: list[str] | None = None) -> None:
-    """Adds every finished run of a results folder, and the files `BESIDE`, to the packed ones, and
-    prints their number.
+    """Adds every finished run of a results folder, and `OTHER_FILES`, to the packed ones; prints
+    their number.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def pack(description: str, argv: list[str] | None = None) -> None:
         raise UserError(f"{computed}: no finished run there, expected a results folder")
     _check_data(computed, committed)
     number, new = store.pack(committed)
-    for name in BESIDE:
+    for name in OTHER_FILES:
         if (computed / name).exists() and computed != committed:
             packed = files.read_json(committed / name, missing={})
             files.write_json(committed / name, _joined(packed, files.read_json(computed / name)))

@@ -17,7 +17,13 @@ from chainer.dataset import download
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.errors import UserError
 
-_ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
+#: Attributes of `ImageData` and the names of their files.
+_ARRAYS = {
+    "train_images": "train_images.npy",
+    "true_labels": "train_labels.npy",
+    "test_images": "test_images.npy",
+    "test_labels": "test_labels.npy",
+}
 _CLASS_NAMES, _FINGERPRINT = "class_names.json", "fingerprint"
 Made = TypeVar("Made")
 
@@ -85,7 +91,10 @@ def _make(folder: Path, write: Callable[[Path], None]) -> None:
 
 def _read(name: str, folder: Path) -> ImageData:
     # As plain arrays: indexing numpy.memmap itself costs extra with every call.
-    arrays = {n: np.load(folder / f"{n}.npy", mmap_mode="r").view(np.ndarray) for n in _ARRAYS}
+    arrays = {
+        name: np.load(folder / file, mmap_mode="r").view(np.ndarray)
+        for name, file in _ARRAYS.items()
+    }
     class_names = tuple(json.loads((folder / _CLASS_NAMES).read_text(encoding="utf-8")))
     data = ImageData(name=name, class_names=class_names, **arrays)
     if data.fingerprint() != (folder / _FINGERPRINT).read_text(encoding="utf-8"):
@@ -94,8 +103,8 @@ def _read(name: str, folder: Path) -> ImageData:
 
 
 def _write(data: ImageData, folder: Path) -> None:
-    for name in _ARRAYS:
-        with open(folder / f"{name}.npy", "wb") as file:
+    for name, file_name in _ARRAYS.items():
+        with open(folder / file_name, "wb") as file:
             np.save(file, getattr(data, name))
             to_disk(file)
     with open(folder / _CLASS_NAMES, "w", encoding="utf-8") as file:

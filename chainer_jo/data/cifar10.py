@@ -112,9 +112,9 @@ def _assemble(files: Iterable[tuple[str, IO[bytes]]], place: str) -> ImageData:
     missing = [name for name in _FILES if name not in contents]
     if missing:
         raise UserError(f"CIFAR-10 in {place!r}: {missing[0]} is missing, expected {_FILES}")
-    train_images, train_labels = map(np.concatenate, zip(*map(contents.get, _TRAIN), strict=True))
+    train_images, true_labels = map(np.concatenate, zip(*map(contents.get, _TRAIN), strict=True))
     test_images, test_labels = contents[_TEST[0]]
-    data = ImageData(NAME, train_images, train_labels, test_images, test_labels, contents[_META])
+    data = ImageData(NAME, train_images, true_labels, test_images, test_labels, contents[_META])
     fingerprint = data.fingerprint()
     return data if fingerprint == FINGERPRINT else replace(data, name=f"{NAME}-{fingerprint[:8]}")
 

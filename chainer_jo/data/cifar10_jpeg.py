@@ -21,7 +21,7 @@ from PIL import Image
 
 from chainer_jo import files
 from chainer_jo.data import cifar10, image_folder
-from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.image_data import PARTS, ImageData
 from chainer_jo.errors import UserError
 
 NAME = "cifar10-jpeg"
@@ -39,8 +39,8 @@ def load() -> ImageData:
 
 def jpeg_files(data: ImageData) -> Iterator[tuple[str, bytes]]:
     """Names and contents of all files, ``train/airplane/0000.jpg`` first."""
-    for part in image_folder.PARTS:
-        images, labels = getattr(data, f"{part}_images"), getattr(data, f"{part}_labels")
+    for part in PARTS:
+        images, labels = data.part(part)
         for k, name in enumerate(data.class_names):
             for number, image in enumerate(images[labels == k]):
                 yield f"{part}/{name}/{number:04}.jpg", _encoded(image)
@@ -77,8 +77,8 @@ def differing(data: ImageData, other: ImageData) -> int:
 
     Raises UserError if classes or numbers of images differ.
     """
-    for part in image_folder.PARTS:
-        sizes = [np.bincount(getattr(d, f"{part}_labels")).tolist() for d in (data, other)]
+    for part in PARTS:
+        sizes = [np.bincount(d.part(part)[1]).tolist() for d in (data, other)]
         if data.class_names != other.class_names or sizes[0] != sizes[1]:
             raise UserError(
                 f"{other.name}, {part}: {dict(zip(other.class_names, sizes[1], strict=False))} "
@@ -86,9 +86,9 @@ def differing(data: ImageData, other: ImageData) -> int:
             )
     theirs = (
         image
-        for part in image_folder.PARTS
+        for images, labels in map(other.part, PARTS)
         for k in range(other.num_classes)
-        for image in getattr(other, f"{part}_images")[getattr(other, f"{part}_labels") == k]
+        for image in images[labels == k]
     )
     return sum(
         not np.array_equal(np.asarray(Image.open(io.BytesIO(content))), image)
@@ -114,7 +114,7 @@ def main(arguments: list[str] | None = None) -> None:
             sys.exit(1 if count else 0)
         write(data, options.tar)
         made = image_folder.load(options.tar, NAME)
-        number = len(made.train_labels) + len(made.test_labels)
+        number = len(made.true_labels) + len(made.test_labels)
         say(f"{options.tar}: {number} images, fingerprint {made.fingerprint()}")
 
 

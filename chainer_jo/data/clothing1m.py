@@ -190,5 +190,5 @@ def _stays_inside(key: bytes) -> bool:
         text = key.decode()
     except UnicodeDecodeError:
         return False
-    parts = text.split("/") if ".." in text else ()
-    return text[0] != "/" and "\0" not in text and ".." not in parts
+    names = text.split("/") if ".." in text else ()
+    return text[0] != "/" and "\0" not in text and ".." not in names

@@ -30,7 +30,7 @@ CONFUSED = (
 )
 DIGITS = 10  # the first classes
 _CANVAS = 64
-_WRITINGS = [(0, 2, 4, 6, 8), (1,), (3,), (5, 7, 9)]  # of every 10 of a digit: those of each part
+_WRITINGS = [(0, 2, 4, 6, 8), (1,), (3,), (5, 7, 9)]  # of every 10 of a digit: those of each list
 _SHAPES = {  # corner points in the unit square
     "triangle": [(0.5, 0.1), (0.9, 0.85), (0.1, 0.85)],
     "diamond": [(0.5, 0.05), (0.85, 0.5), (0.5, 0.95), (0.15, 0.5)],
@@ -66,13 +66,13 @@ def write(
     digits, rng = load_digits(), np.random.default_rng(0)
     clean_lines, noisy_lines = [], []
     counts = train, clean_train, validation, test
-    for part, (name, per_class) in enumerate(zip(clothing1m.KEY_LISTS, counts, strict=True)):
-        folder = Path("images") / str(part)
+    for number, (name, per_class) in enumerate(zip(clothing1m.KEY_LISTS, counts, strict=True)):
+        folder = Path("images") / str(number)
         (root / folder).mkdir(parents=True)
         labels = rng.permutation(np.repeat(np.arange(len(CLASS_NAMES)), per_class))
         keys = [f"{folder.as_posix()}/{i:05d}.jpg" for i in range(len(labels))]
         for key, label in zip(keys, labels, strict=True):
-            draw(_glyph(digits, label, part, rng), size, rng).save(root / key, quality=90)
+            draw(_glyph(digits, label, number, rng), size, rng).save(root / key, quality=90)
         noisy = noisy_labels(labels, LABEL_ACCURACY, rng)
         clean_lines += _key_values(keys, labels)
         noisy_lines += _key_values(keys, noisy)
@@ -119,12 +119,12 @@ def _key_values(keys: list[str], labels: np.ndarray) -> list[str]:
     return [f"{key} {label}\n" for key, label in zip(keys, labels, strict=True)]
 
 
-def _glyph(digits: Any, label: int, part: int, rng: np.random.Generator) -> np.ndarray:
-    """Ink of a real digit for classes 0 to 9, of a shape for the rest; `part` keeps them apart."""
+def _glyph(digits: Any, label: int, number: int, rng: np.random.Generator) -> np.ndarray:
+    """Ink of a real digit for classes 0 to 9, of a shape for the rest; lists share none."""
     if label < DIGITS:
         writings = digits.images[digits.target == label] / digits.images.max()
-        of_part = np.isin(np.arange(len(writings)) % 10, _WRITINGS[part])
-        return rng.choice(writings[of_part])
+        of_list = np.isin(np.arange(len(writings)) % 10, _WRITINGS[number])
+        return rng.choice(writings[of_list])
     corners = list(_SHAPES.values())[label - DIGITS]
     shaken = np.asarray(corners) + rng.uniform(-0.06, 0.06, (len(corners), 2))
     canvas = Image.new("L", (_CANVAS, _CANVAS))

@@ -34,7 +34,7 @@ def _decode() -> ImageData:
     return ImageData(
         name=NAME,
         train_images=images[~is_test],
-        train_labels=labels[~is_test],
+        true_labels=labels[~is_test],
         test_images=images[is_test],
         test_labels=labels[is_test],
         class_names=tuple(str(name) for name in digits.target_names),

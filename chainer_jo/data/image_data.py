@@ -11,15 +11,18 @@ import numpy as np
 
 from chainer_jo.errors import UserError
 
+#: The two parts of a data set.
+PARTS = ("train", "test")
+
 
 def described(value: Any) -> str:
     """Dtype and shape of an array, or the class of another value, for messages."""
     return f"{value.dtype} {value.shape}" if hasattr(value, "dtype") else type(value).__name__
 
 
-def check_labels(where: str, labels: np.ndarray, images: int, classes: int) -> None:
-    """Raises UserError if there is not one label, int32, for each image."""
-    actual, expected = described(labels), f"int32 ({images},)"
+def check_labels(where: str, labels: np.ndarray, count: int, classes: int) -> None:
+    """Raises UserError if the labels are not ``count`` class indices, int32."""
+    actual, expected = described(labels), f"int32 ({count},)"
     if actual == expected:
         actual += f" from {labels.min()} to {labels.max()}"
         if labels.min() >= 0 and labels.max() < classes:
@@ -35,7 +38,7 @@ class ImageData:
     ----------
     name : name of the data set in results, such as ``"cifar10"``.
     train_images, test_images : uint8, (n, h, w, c), pixels 0..255.
-    train_labels, test_labels : int32, (n,), class indices.
+    true_labels, test_labels : int32, (n,), true class indices of training and test images.
     class_names : one name per class; a label is an index into it.
 
     Raises
@@ -46,7 +49,7 @@ class ImageData:
 
     name: str
     train_images: np.ndarray
-    train_labels: np.ndarray
+    true_labels: np.ndarray
     test_images: np.ndarray
     test_labels: np.ndarray
     class_names: tuple[str, ...]
@@ -55,8 +58,8 @@ class ImageData:
         names = list(self.class_names)
         if not all(isinstance(name, str) for name in names) or len({*names}) < len(names):
             raise UserError(f"data {self.name!r}: class names {names}, expected different strings")
-        for part in ("train", "test"):
-            self._check(part, getattr(self, f"{part}_images"), getattr(self, f"{part}_labels"))
+        for part in PARTS:
+            self._check(part, *self.part(part))
         if self.train_images.shape[1:] != self.test_images.shape[1:]:
             raise UserError(
                 f"data {self.name!r}: training images are {self.train_images.shape[1:]}, "
@@ -80,6 +83,12 @@ class ImageData:
         """(h, w, c) of every image."""
         return self.train_images.shape[1:]
 
+    def part(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Images and true labels of one of `PARTS`."""
+        if name == "train":
+            return self.train_images, self.true_labels
+        return self.test_images, self.test_labels
+
     def subset(
         self, train_per_class: int | None = None, test_per_class: int | None = None
     ) -> ImageData:
@@ -89,7 +98,7 @@ class ImageData:
         return replace(
             self,
             train_images=self.train_images[train],
-            train_labels=self.train_labels[train],
+            true_labels=self.true_labels[train],
             test_images=self.test_images[test],
             test_labels=self.test_labels[test],
         )
@@ -97,11 +106,11 @@ class ImageData:
     def first(self, part: str, per_class: int | None) -> np.ndarray | slice:
         """Indices of the first ``per_class`` images of every class; None: all.
 
-        ``part`` is ``train`` or ``test``.
+        ``part`` is one of `PARTS`.
 
         Raises UserError if a class has fewer images than asked for.
         """
-        labels = getattr(self, f"{part}_labels")
+        _, labels = self.part(part)
         if per_class is None:
             return slice(None)
         fewest = int(np.bincount(labels, minlength=self.num_classes).min())
@@ -141,7 +150,7 @@ class ImageData:
     @cached_property
     def _fingerprint(self) -> str:
         digest = hashlib.sha256("\0".join(self.class_names).encode())
-        for array in (self.train_images, self.train_labels, self.test_images, self.test_labels):
+        for array in (self.train_images, self.true_labels, self.test_images, self.test_labels):
             digest.update(f"{array.dtype.str}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()[:16]

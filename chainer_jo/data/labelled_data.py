@@ -85,7 +85,7 @@ class LabelledData:
     ----------
     name : name of the data set in results.
     validation, test : evaluated against their `noisy_labels`; `test` may be missing.
-    parts : int (n,), part of each training image for cross-validation, or None.
+    folds : int (n,), fold of each training image for cross-validation, or None.
     """
 
     name: str
@@ -93,11 +93,11 @@ class LabelledData:
     train: Labelled
     validation: Labelled
     test: Labelled | None
-    parts: np.ndarray | None = None
+    folds: np.ndarray | None = None
 
-    def without(self, part: int) -> LabelledData:
-        """Data set with one part of the training images as the validation set instead."""
-        left_out = self.parts == part
+    def without(self, fold: int) -> LabelledData:
+        """Data set with one fold of the training images as the validation set instead."""
+        left_out = self.folds == fold
         train, validation = (
             self.train.take(np.flatnonzero(rows)) for rows in (~left_out, left_out)
         )

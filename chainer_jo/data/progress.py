@@ -39,9 +39,9 @@ class Progress:
             print(file=sys.stderr)
 
     def _show(self, done: int) -> None:
-        part = min(done / max(self.total, 1), 1)
+        fraction = min(done / max(self.total, 1), 1)
         line = f"{self._what}: {done:,} of {self.total:,} {self._unit}"
-        line += f" [{'#' * int(part * _WIDTH):.<{_WIDTH}}] {part:.0%}"
+        line += f" [{'#' * int(fraction * _WIDTH):.<{_WIDTH}}] {fraction:.0%}"
         if self._live:
             print(f"\r{line}\033[K", end="", file=sys.stderr, flush=True)
         else:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from chainer_jo.data import cifar10, cifar10_jpeg, digits, image_folder
-from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.image_data import PARTS, ImageData
 from chainer_jo.data.tar_members import DAMAGED, open_tar
 from chainer_jo.errors import UserError
 
@@ -64,7 +64,7 @@ def _in_folder(path: Path) -> Source:
     for folder in (path, path / cifar10.FOLDER):
         if cifar10.is_unpacked(folder):
             return _unpacked(folder)
-    if any((path / part).is_dir() for part in image_folder.PARTS):
+    if any((path / part).is_dir() for part in PARTS):
         return _images(path, path.name)
     raise UserError(f"data {str(path)!r}: an unknown folder, expected {_expected()}")
 

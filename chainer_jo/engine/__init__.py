@@ -1,5 +1,5 @@
 """Convolution and batch normalisation, computed by interchangeable backends; captured steps.
 
-Chainer functions (`conv2d`, `batch_norm_relu`, `network_ends`, `replayed`) ask for the current
-`backend`; `choice` finds the fastest one of this machine. Imports only the top-level helpers.
+Chainer `functions`, recorded by `replayed`, ask for the current `backend`; `choose_backend` there
+finds the fastest one of this machine. Imports only the top-level helpers.
 """

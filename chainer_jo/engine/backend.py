@@ -1,4 +1,5 @@
-"""Backends for convolution and batch normalisation; without one, stock Chainer computes.
+"""Backends for convolution and batch normalisation, and the choice of the fastest one; without a
+backend, stock Chainer computes.
 
 The functions of `chainer_jo.engine` ask `current_backend()` at every call and keep it for the
 backward pass. A backend is a set of operations on arrays, independent of Variables and graphs.
@@ -7,18 +8,28 @@ backward pass. A backend is a set of operations on arrays, independent of Variab
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, MutableMapping, Sequence
+import functools
+import logging
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import chainer
 import numpy
+from chainer.backends import cuda
 
+from chainer_jo.engine.cpu.buffers import keep_freed_memory
+from chainer_jo.errors import UserError
+
+PRECISIONS = ("fp32", "tf32", "mixed")
+ENGINES = ("auto", "onednn", "cudnn", "stock")
 #: Chainer's defaults for batch normalisation.
 DECAY, EPS = 0.9, 2e-5
 
 Shape = tuple[int, ...]
+
+_logger = logging.getLogger(__name__)
 
 
 class Unavailable(Exception):
@@ -182,3 +193,80 @@ def use_backend(backend: Backend | None) -> None:
 
 
 use_backend(None)
+
+
+def choose_backend(device: Any, precision: str = "fp32", engine: str = "auto") -> Backend | None:
+    """Fastest backend for a device, or None for stock Chainer.
+
+    A process has one backend per device and precision, whose plans serve every run.
+
+    Parameters
+    ----------
+    device : chainer.backend.Device or anything `chainer.get_device` takes, or "cpu", or "cuda".
+    precision : one of PRECISIONS.
+    engine : one of ENGINES. "auto" takes the device's own library, or stock Chainer with a notice.
+
+    Raises
+    ------
+    UserError
+        Unknown precision or engine, an engine that is not available, or a precision that neither
+        the engine nor stock Chainer has on this machine.
+    """
+    if precision not in PRECISIONS:
+        raise UserError(f"precision: {precision!r}, expected one of {', '.join(PRECISIONS)}")
+    native = "onednn" if _is_cpu(device) else "cudnn"
+    if engine == "stock":
+        reason = "stock Chainer computes in fp32"
+    elif engine not in ("auto", native):
+        raise UserError(f"engine: {engine!r} on device {device}, expected {native!r} or 'stock'")
+    else:
+        try:
+            return _load(native, _number(device), precision)
+        except Unavailable as error:
+            if engine == native:
+                raise UserError(f"engine: {engine!r} is not available: {error}") from error
+            reason = str(error)
+    if precision != "fp32":
+        raise UserError(f"precision: {precision!r} needs the {native} engine, and {reason}")
+    if engine == "auto":
+        _notice_once(f"{reason}; using stock Chainer functions: same results, slower")
+    if native == "onednn":
+        keep_freed_memory()
+    return None
+
+
+def _is_cpu(device: Any) -> bool:
+    if device in ("cpu", "cuda"):
+        return device == "cpu"
+    return chainer.get_device(device).xp is numpy
+
+
+def _number(device: Any) -> int:
+    """Number of a GPU, the current one for "cuda"; 0 for a CPU."""
+    if _is_cpu(device) or not cuda.available:
+        return 0
+    gpu = None if device == "cuda" else chainer.get_device(device)
+    return (gpu.device if isinstance(gpu, cuda.GpuDevice) else cuda.Device()).id
+
+
+@functools.cache
+def _load(engine: str, number: int, precision: str) -> Backend:
+    load: Callable[[str], Backend]
+    try:
+        if engine == "onednn":
+            from chainer_jo.engine.cpu.onednn import load
+        else:
+            from chainer_jo.engine.cuda.cudnn import load
+    except ImportError as error:
+        raise Unavailable(f"the {engine} engine cannot be imported ({error})") from error
+    return load(precision)
+
+
+@functools.cache
+def _notice_once(text: str) -> None:
+    _logger.warning(text)
+
+
+def is_on_gpu(array: Any) -> bool:
+    """True for a CuPy array."""
+    return isinstance(array, cuda.ndarray)

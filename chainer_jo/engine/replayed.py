@@ -16,7 +16,7 @@ import numpy
 from chainer import Variable
 
 from chainer_jo.engine.backend import current_backend
-from chainer_jo.engine.function_nodes import OnceBackward
+from chainer_jo.engine.functions import OnceBackward
 
 
 def replayed(function: Callable[[Any], Variable], link: chainer.Link, x: Any) -> Variable:
@@ -141,7 +141,6 @@ class Replay(OnceBackward):
         return self._saved is not None
 
     def forward(self, inputs: tuple) -> tuple:
-        self.retain_inputs(())
         return (self._recording.forward(self, self._function, inputs[0]),)
 
     def backward_accumulate(self, target_input_indexes, grad_outputs, grad_inputs) -> tuple:

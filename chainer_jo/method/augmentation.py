@@ -15,7 +15,11 @@ _MAX_PAD = np.iinfo(np.int8).max // 2
 
 
 def mean_image(images: np.ndarray) -> np.ndarray:
-    """Mean image, float32 (h, w, c) in [0, 1], of uint8 images (n, h, w, c)."""
+    """Mean image, float32 (h, w, c) in [0, 1], of uint8 images (n, h, w, c).
+
+    >>> mean_image(np.array([0, 255], np.uint8).reshape(2, 1, 1, 1)).item()
+    0.5
+    """
     # Summed as integers: exact, whatever the order and the number of images.
     return (images.sum(axis=0, dtype=np.uint64) / (255 * len(images))).astype(np.float32)
 

@@ -29,7 +29,6 @@ class ForwardCorrectionLoss(chainer.FunctionNode):
     def forward(self, inputs):
         (logits,) = inputs
         xp = chainer.backend.get_array_module(logits)
-        self.retain_inputs(())
         log_s, self.probabilities = log_softmax(xp, logits)
         with np.errstate(divide="ignore"):
             # log 0 = -inf: a true class that cannot yield this label has no share in it.
@@ -53,5 +52,12 @@ def _product(a, b):
 
 
 def forward_correction_loss(logits, labels, transition) -> chainer.Variable:
-    """Mean of -log(y^T T^T s), a scalar; see `ForwardCorrectionLoss`."""
+    """Mean of -log(y^T T^T s), a scalar; see `ForwardCorrectionLoss`.
+
+    >>> T = np.array([[0.75, 0.25], [0.25, 0.75]], np.float32)
+    >>> y = np.eye(2, dtype=np.float32)
+    >>> loss = forward_correction_loss(np.zeros((2, 2), np.float32), y, T)
+    >>> bool(np.isclose(loss.array, -np.log(0.5)))
+    True
+    """
     return ForwardCorrectionLoss(labels, transition).apply((logits,))[0]

@@ -6,16 +6,21 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import chainer
 import numpy as np
 from chainer import backend
 
 from chainer_jo.data.image_stream import ImageStream
-from chainer_jo.data.labelled_data import ImageFiles
-from chainer_jo.engine.cuda import is_on_gpu, kernels
+from chainer_jo.data.labelled_data import ImageFiles, Labelled
+from chainer_jo.engine.backend import is_on_gpu
+from chainer_jo.engine.cuda import kernels
 from chainer_jo.method import augmentation
 from chainer_jo.method.iterator import Batch, BatchIterator
+
+if TYPE_CHECKING:
+    from chainer_jo.method.task import Task
 
 #: Number of images per forward pass in test mode.
 BATCH = 500
@@ -45,7 +50,7 @@ class ImagesInMemory(Images):
     """Images on the device."""
 
     @abstractmethod
-    def plain(self, part: slice) -> Any:
+    def plain(self, rows: slice) -> Any:
         """Images of a slice, not augmented, float32."""
 
     def in_order(self) -> Iterator[Any]:
@@ -82,10 +87,10 @@ class NetworkInput(ImagesInMemory):
             )
         return x.transpose(0, 3, 1, 2)
 
-    def plain(self, part: slice) -> np.ndarray:
+    def plain(self, rows: slice) -> np.ndarray:
         """Images of a slice, neither cropped nor flipped."""
         normalise = kernels.network_input if is_on_gpu(self.images) else augmentation.normalise
-        return normalise(self.images[part], self.mean).transpose(0, 3, 1, 2)
+        return normalise(self.images[rows], self.mean).transpose(0, 3, 1, 2)
 
 
 class Preparation:
@@ -171,5 +176,52 @@ class StreamedImages(Images):
     def in_order(self) -> Iterator[Any]:
         """All images once, in batches of the stream's size; ends any other reading."""
         size = self._stream.batch_size
-        parts = (np.arange(i, min(i + size, len(self))) for i in range(0, len(self), size))
-        yield from map(self._prepare, self._stream.batches(map(self._files.paths, parts)))
+        batches = (np.arange(i, min(i + size, len(self))) for i in range(0, len(self), size))
+        yield from map(self._prepare, self._stream.batches(map(self._files.paths, batches)))
+
+
+class TaskImages:
+    """Makes `Images` of each set of a task: streamed if they are on disk, otherwise sent to the
+    device whole.
+
+    Parameters
+    ----------
+    network : takes the images; a pretrained one states their mean, scale and channel order.
+    pad : pixels around an image before it is cropped in training.
+    workers : processes that decode images on disk; None: one per core less one.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        network: chainer.Link,
+        device: backend.Device,
+        batch_size: int,
+        pad: int,
+        workers: int | None,
+    ) -> None:
+        self._send = device.send
+        self._stream: ImageStream | None = None
+        if not isinstance(task.train.images, ImageFiles):
+            self._mean, self._pad = device.send(task.mean), pad
+            return
+        on_cuda = device.xp is not np
+        self._stream = ImageStream(batch_size, *task.wanted.square, workers, on_cuda=on_cuda)
+        variant = getattr(network, "variant", None)  # of pretrained weights
+        if variant is None:
+            scaling = task.mean.tolist(), (255.0,) * 3, "RGB"
+        else:
+            scaling = variant.mean, variant.std, variant.channels
+        self._prepare = Preparation(*scaling, device.send)
+
+    def of(self, labelled: Labelled, order: BatchIterator | None = None) -> Images:
+        """The images of a set; ``order`` gives out the batches, if it is trained on."""
+        images = labelled.images
+        if self._stream is None or isinstance(images, np.ndarray):
+            return NetworkInput(self._send(images), self._mean, self._pad)
+        return StreamedImages(images, self._stream, self._prepare, order)
+
+    def close(self) -> None:
+        """Ends the processes that decode."""
+        if self._stream is not None:
+            self._stream.close()

@@ -27,8 +27,8 @@ class Batch:
     dx: np.ndarray
     flips: np.ndarray
 
-    def __getitem__(self, part: slice) -> Batch:
-        return Batch(self.indices[part], self.dy[part], self.dx[part], self.flips[part])
+    def __getitem__(self, rows: slice) -> Batch:
+        return Batch(self.indices[rows], self.dy[rows], self.dx[rows], self.flips[rows])
 
     def __add__(self, other: Batch) -> Batch:
         both = zip(vars(self).values(), vars(other).values(), strict=True)

@@ -22,6 +22,9 @@ def transitions_of(class_names: Sequence[str]) -> dict[int, int]:
     """Asymmetric noise of these classes: {true class: noisy class} (Section 5.1).
 
     Raises UserError for classes other than CIFAR-10's and the digits.
+
+    >>> transitions_of("0123456789")
+    {7: 1, 2: 7, 5: 6, 6: 5, 3: 8}
     """
     index = {name: k for k, name in enumerate(class_names)}
     for mapping in _MISTAKEN_FOR:
@@ -39,6 +42,10 @@ def symmetric(
     """Symmetric noise (eq. 13): a copy of `labels` with ceil(rate * n) redrawn from all c classes.
 
     A redrawn label can be the true one: about rate * (c - 1) / c of the labels become wrong.
+
+    >>> noisy = symmetric(np.zeros(1000, np.int32), 0.5, 10, np.random.default_rng(0))
+    >>> bool(500 <= (noisy == 0).sum() < 600)
+    True
     """
     _check_rate(rate)
     noisy = labels.copy()
@@ -52,6 +59,9 @@ def asymmetric(
 ) -> np.ndarray:
     """Asymmetric noise: a copy of `labels` with a fraction `rate` (rounded up) of each true class
     changed to its class in `transitions`. No label changes twice, not even cat to dog to cat.
+
+    >>> asymmetric(np.array([2, 2, 7, 0]), 1.0, {7: 1, 2: 7}, np.random.default_rng(0))
+    array([7, 7, 1, 0])
     """
     _check_rate(rate)
     noisy = labels.copy()
@@ -66,6 +76,10 @@ def transition_matrix(
 ) -> np.ndarray:
     """Noise transition matrix T, float64 (c, c), T_ij = p(noisy j | true i): with `transitions` of
     `asymmetric` noise, otherwise of `symmetric` noise, T = (1 - rate) I + rate / c.
+
+    >>> transition_matrix(0.25, 2, {1: 0})
+    array([[1.  , 0.  ],
+           [0.25, 0.75]])
     """
     identity = np.eye(num_classes)
     if transitions is None:

@@ -10,7 +10,11 @@ from chainer_jo.method.losses import JointLoss
 
 
 def is_prior(p: np.ndarray) -> bool:
-    """True if p (c,), or each row of p (k, c), is a distribution without zeros."""
+    """True if p (c,), or each row of p (k, c), is a distribution without zeros.
+
+    >>> is_prior(np.array([0.5, 0.5])), is_prior(np.array([1.0, 0.0]))
+    (True, False)
+    """
     return bool(p.ndim and p.size and p.min() > 0 and abs(p.sum(axis=-1) - 1).max() <= 1e-4)
 
 

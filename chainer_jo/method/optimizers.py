@@ -7,8 +7,8 @@ from typing import Any
 import chainer
 import numpy as np
 
-from chainer_jo.engine.backend import current_backend
-from chainer_jo.engine.cuda import is_on_gpu, kernels
+from chainer_jo.engine.backend import current_backend, is_on_gpu
+from chainer_jo.engine.cuda import kernels
 from chainer_jo.errors import UserError
 
 #: Number of elements updated at a time on a CPU, so that all operands stay in a core's cache.
@@ -186,8 +186,8 @@ class FlatMomentumSGD(chainer.Optimizer):
         names; parameters and learning rate are saved by others."""
         super().serialize(serializer)
         xp = chainer.backend.get_array_module(self.velocity)
-        parts = [part for _, part in sorted(self._velocities.items())]
-        together = serializer("velocity_by_name", xp.concatenate(parts))
-        ends = np.cumsum([part.size for part in parts]).tolist()
-        for part, loaded in zip(parts, xp.split(together, ends[:-1]), strict=True):
-            part[...] = loaded
+        velocities = [v for _, v in sorted(self._velocities.items())]
+        together = serializer("velocity_by_name", xp.concatenate(velocities))
+        ends = np.cumsum([v.size for v in velocities]).tolist()
+        for v, loaded in zip(velocities, xp.split(together, ends[:-1]), strict=True):
+            v[...] = loaded

@@ -7,9 +7,14 @@ import chainer.links as L
 import numpy as np
 from chainer import initializers
 
-from chainer_jo.engine.batch_norm_relu import batch_norm_relu, conv2d_batch_norm_relu
-from chainer_jo.engine.conv2d import conv2d
-from chainer_jo.engine.network_ends import as_activation, linear, spatial_mean
+from chainer_jo.engine.functions import (
+    as_activation,
+    batch_norm_relu,
+    conv2d,
+    conv2d_batch_norm_relu,
+    linear,
+    spatial_mean,
+)
 from chainer_jo.engine.replayed import replayed
 from chainer_jo.errors import UserError
 
@@ -101,7 +106,10 @@ class PreActResNet(chainer.Chain):
     """PreAct ResNet of the paper: conv, stages of pre-activation units, BN-ReLU, global average
     pool, dense.
 
-    The defaults are Table 4's: 1,861,162 trainable parameters.
+    The defaults are Table 4's:
+
+    >>> f"{PreActResNet().count_params():,}"
+    '1,861,162'
 
     Parameters
     ----------

@@ -33,11 +33,15 @@ def pseudo_labels(
     # On one thread: several would add up in an order, and so give labels, that vary.
     with threadpool_limits(1):
         clusters = kmeans.fit_predict(features)
-    return name_clusters(clusters, data.train_labels, data.num_classes)
+    return name_clusters(clusters, data.true_labels, data.num_classes)
 
 
 def name_clusters(clusters: np.ndarray, true_labels: np.ndarray, num_classes: int) -> np.ndarray:
-    """Labels (n,) int32: a one-to-one match of clusters and classes with the best agreement."""
+    """Labels (n,) int32: a one-to-one match of clusters and classes with the best agreement.
+
+    >>> name_clusters(np.array([0, 0, 1, 1]), np.array([1, 1, 0, 1]), 2)
+    array([1, 1, 0, 0], dtype=int32)
+    """
     agreement = np.zeros((num_classes, num_classes), np.int64)
     np.add.at(agreement, (clusters, true_labels), 1)
     from scipy.optimize import linear_sum_assignment
@@ -77,7 +81,7 @@ def read_features(path: str | Path, data: ImageData) -> np.ndarray:
     if not np.isfinite(values).all():
         raise UserError(f"features {path}: some are not finite, expected numbers")
     in_order = np.empty_like(values)
-    in_order[np.argsort(data.train_labels, kind="stable")] = values
+    in_order[np.argsort(data.true_labels, kind="stable")] = values
     return in_order
 
 

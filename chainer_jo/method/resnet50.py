@@ -1,9 +1,10 @@
 """ResNet-50 (He et al. 2016), the network for Clothing1M (Section 5.2), in the two variants for
-which ImageNet weights are published."""
+which ImageNet weights are published: Chainer's .npz, or a torchvision-named .safetensors."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import chainer
 import chainer.functions as F
@@ -11,6 +12,9 @@ import chainer.links as L
 import numpy as np
 from chainer import initializers
 from chainer.links.model.vision.resnet import BuildingBlock
+from chainer.serializers import NpzDeserializer, npz
+
+from chainer_jo.errors import UserError
 
 FEATURES = 2048
 
@@ -109,3 +113,159 @@ class ResNet50(chainer.Chain):
     def forward(self, x: chainer.Variable) -> chainer.Variable:
         """Logits (n, num_classes) of prepared images (n, 3, h, w) float32."""
         return self.fc6(self.pool5(x))
+
+
+HOW_TO_GET = (
+    "a .npz written by chainer.links.ResNet50Layers.convert_caffemodel_to_npz from the authors' "
+    "ResNet-50-model.caffemodel, or a torchvision resnet50 saved as .safetensors"
+)
+
+IMAGENET_CLASSES = 1000
+
+#: Variant by the ending of the weights' file.
+VARIANT_OF = {".npz": "original", ".safetensors": "torchvision"}
+
+_BATCH_NORMALISATION = (
+    ("gamma", "weight"),
+    ("beta", "bias"),
+    ("avg_mean", "running_mean"),
+    ("avg_var", "running_var"),
+)
+_COUNTERS = ("N", "num_batches_tracked")
+
+
+def torchvision_names() -> dict[str, str]:
+    """Torchvision's name of every array, by Chainer's name, such as ``res2/a/conv1/W``."""
+    names = {"fc6/W": "fc.weight", "fc6/b": "fc.bias"}
+
+    def add(conv: str, bn: str, torch_conv: str, torch_bn: str) -> None:
+        names[f"{conv}/W"] = f"{torch_conv}.weight"
+        for ours, theirs in _BATCH_NORMALISATION:
+            names[f"{bn}/{ours}"] = f"{torch_bn}.{theirs}"
+
+    add("conv1", "bn1", "conv1", "bn1")
+    for stage, (name, units, _) in enumerate(STAGES, 1):
+        for unit in range(units):
+            ours = f"{name}/b{unit}" if unit else f"{name}/a"
+            theirs = f"layer{stage}.{unit}"
+            for i in (1, 2, 3):
+                add(f"{ours}/conv{i}", f"{ours}/bn{i}", f"{theirs}.conv{i}", f"{theirs}.bn{i}")
+        add(
+            f"{name}/a/conv4",
+            f"{name}/a/bn4",
+            f"layer{stage}.0.downsample.0",
+            f"layer{stage}.0.downsample.1",
+        )
+    return names
+
+
+def load_resnet50(
+    path: str | Path,
+    num_classes: int = IMAGENET_CLASSES,
+    rng: np.random.RandomState | None = None,
+) -> ResNet50:
+    """A `ResNet50` with the weights of a file.
+
+    Parameters
+    ----------
+    path : Chainer's ``.npz`` or a ``.safetensors`` with torchvision's names.
+    num_classes : other than ImageNet's 1000, the last layer keeps its initial weights.
+    rng : for the initial weights of the last layer.
+
+    Raises
+    ------
+    UserError
+        if the file cannot be read, or does not hold exactly the arrays of this network.
+    """
+    path = Path(path)
+    variant, weights = variant_of(path), _read(path)
+    network = ResNet50(num_classes, variant, rng)
+    _assign(network, weights, path, head=num_classes == IMAGENET_CLASSES)
+    return network
+
+
+def variant_of(path: str | Path) -> str:
+    """Variant of a file of weights. Raises UserError if there is no such file."""
+    path = Path(path)
+    if not path.is_file():
+        raise UserError(f"ResNet-50 weights {path}: no such file, expected {HOW_TO_GET}")
+    if path.suffix not in VARIANT_OF:
+        raise UserError(f"ResNet-50 weights {path}: expected {HOW_TO_GET}")
+    return VARIANT_OF[path.suffix]
+
+
+def _read(path: Path) -> dict[str, np.ndarray]:
+    """Arrays of a file by Chainer's names."""
+    if path.suffix == ".npz":
+        return _without_bias(_read_npz(path))
+    ours = {theirs: name for name, theirs in torchvision_names().items()}
+    return {ours.get(name, name): array for name, array in _read_safetensors(path).items()}
+
+
+def _read_npz(path: Path) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except Exception as error:  # a damaged header can raise anything
+        raise UserError(f"ResNet-50 weights {path}: {error}, expected a whole .npz file") from None
+
+
+def _read_safetensors(path: Path) -> dict[str, np.ndarray]:
+    try:
+        from safetensors import SafetensorError
+        from safetensors.numpy import load_file
+    except ImportError:
+        raise UserError(
+            f"ResNet-50 weights {path}: safetensors is not installed, "
+            "expected after pip install safetensors"
+        ) from None
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError, KeyError, TypeError) as error:
+        raise UserError(
+            f"ResNet-50 weights {path}: {error}, "
+            "expected a whole .safetensors file of float32 or float16"
+        ) from None
+
+
+def _without_bias(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Moves the first convolution's bias, which the Caffe model has, into the running mean of the
+    batch normalisation after it."""
+    bias, mean = weights.get("conv1/b"), weights.get("bn1/avg_mean")
+    if bias is not None and mean is not None and bias.shape == mean.shape:
+        weights["bn1/avg_mean"] = mean - weights.pop("conv1/b")
+    return weights
+
+
+def _assign(network: ResNet50, weights: dict[str, np.ndarray], path: Path, head: bool) -> None:
+    """Checks all arrays, then loads them."""
+    in_file = torchvision_names() if path.suffix == ".safetensors" else {}
+    expected = {
+        name: array
+        for name, array in npz.serialize(network).items()
+        if not _is_counter(name) and (head or not name.startswith("fc6/"))
+    }
+    for name, array in expected.items():
+        shown = in_file.get(name, name)
+        if name not in weights:
+            raise UserError(
+                f"ResNet-50 weights {path}: no array {shown!r}, "
+                f"expected it with shape {array.shape}"
+            )
+        if weights[name].shape != array.shape:
+            raise UserError(
+                f"ResNet-50 weights {path}: array {shown!r} has shape "
+                f"{weights[name].shape}, expected {array.shape}"
+            )
+    for name in weights:
+        if not (name in expected or name.startswith("fc6/") or _is_counter(name)):
+            raise UserError(
+                f"ResNet-50 weights {path}: array {name!r} belongs to another network, "
+                "expected ResNet-50's alone"
+            )
+    NpzDeserializer({name: weights[name] for name in expected}, strict=False).load(network)
+
+
+def _is_counter(name: str) -> bool:
+    """True for the number of batches that a batch normalisation has seen, which is not used."""
+    return name.replace(".", "/").split("/")[-1] in _COUNTERS

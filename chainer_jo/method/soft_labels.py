@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from chainer import backend
 
-from chainer_jo.engine.cuda import is_on_gpu, kernels
+from chainer_jo.engine.backend import is_on_gpu
+from chainer_jo.engine.cuda import kernels
 from chainer_jo.errors import UserError
 
 
@@ -32,6 +33,14 @@ class LabelStore:
     ------
     UserError
         for an unknown rule, or the rule ``"top"`` without a positive number.
+
+    >>> store = LabelStore(np.array([0, 1]), num_classes=2, rule="soft")
+    >>> store.write(np.array([0, 1]), np.array([[0.25, 0.75], [0.5, 0.5]]))
+    >>> store.end_epoch()
+    >>> store.update()
+    >>> store.soft_labels
+    array([[0.25, 0.75],
+           [0.5 , 0.5 ]], dtype=float32)
     """
 
     def __init__(

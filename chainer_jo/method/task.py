@@ -30,8 +30,8 @@ class Data:
 
     Images of various sizes are resized to ``resize`` x ``resize`` pixels and cropped to the middle
     ``crop`` x ``crop`` (Section 5.2). Images of one size may be shrunk: ``shrink`` x ``shrink``
-    pixels become their mean. One part of divided `LabelledData` may be left out of training and
-    classified instead.
+    pixels become their mean. One fold of `LabelledData` may be left out of training and classified
+    instead.
     """
 
     name: str
@@ -169,7 +169,7 @@ def _split_with_noise(
     data: ImageData, label_noise: Noise, seed: int, pseudo_labels: np.ndarray | None
 ) -> LabelledData:
     """Training images with noisy labels, and validation and test images with true ones."""
-    images, labels = data.train_images, data.train_labels
+    images, labels = data.part("train")
     rng = seeds.generator(seed, "split")
     train, validation = split(labels, data.num_classes, rng)
     kind, noisy = label_noise.kind, labels[train]
@@ -200,7 +200,7 @@ def _frequencies(data: LabelledData, left_out: int | None) -> np.ndarray:
     """Distribution of the noisy labels as p (c,) (Section 5.8)."""
     frequencies = np.bincount(data.train.noisy_labels, minlength=len(data.class_names))
     if left_out is not None:
-        # All images of a class may be in the part that is left out.
+        # All images of a class may be in the fold that is left out.
         frequencies = np.maximum(frequencies, 1)
     if not frequencies.all():
         missing = data.class_names[int(frequencies.argmin())]
@@ -228,6 +228,10 @@ def split(
     ------
     UserError
         if a class has too few images for one on either side.
+
+    >>> train, validation = split(np.repeat([0, 1], 20), 2, np.random.default_rng(0))
+    >>> len(train), len(validation)
+    (36, 4)
     """
     is_validation = np.zeros(len(labels), dtype=bool)
     for k in range(num_classes):

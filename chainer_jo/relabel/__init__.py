@@ -4,13 +4,13 @@
 
 Folders, in the order of what a user does; no other subpackage imports them:
 
-read    images and noisy labels (class folders, tars, tables), features or probabilities
+read    images and noisy labels (class folders, tars, tables); features, given or computed
 judge   by images or by features, both out of fold; noise transition matrix T; label errors
 write   labels.csv, soft_labels.npz, data sets with corrected labels, model.npz
 show    the outcome in the terminal, and report.html
 
-`arrays` and `classifier` are the Python functions. `cli` is the entry point; `command`, `predict`
-and `example` are its commands, `flags` and `limits` their settings.
+`arrays` and `classifier` are the Python functions. `cli` is the entry point; `command`, `predict`,
+`extract` and `example` are its commands, `flags` and `limits` their settings.
 """
 
 import importlib

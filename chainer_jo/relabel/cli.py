@@ -13,6 +13,7 @@ Learning with wrong labels, on your own images.
 
   relabel DATA --out FOLDER       correct the labels of images
   predict FOLDER IMAGE...         classify images with the network that relabel has trained
+  features DATA --out FILE.npz    compute features of images alone, for --features
   example FOLDER                  write images with wrong labels, to try it on
 
 chainer-jo COMMAND --help says more; chainer-jo --version, which one this is.
@@ -21,6 +22,7 @@ chainer-jo COMMAND --help says more; chainer-jo --version, which one this is.
 COMMANDS = {
     "relabel": "chainer_jo.relabel.command",
     "predict": "chainer_jo.relabel.predict",
+    "features": "chainer_jo.relabel.extract",
     "example": "chainer_jo.relabel.example",
 }
 

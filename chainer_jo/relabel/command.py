@@ -9,7 +9,8 @@ from pathlib import Path
 from chainer_jo.command_line import resume_hint, say, start
 from chainer_jo.data.array_cache import cache
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.flags import deciding, parse
+from chainer_jo.relabel.flags import COMPUTED, deciding, parse
+from chainer_jo.relabel.judge.by_computed_features import ByComputedFeatures
 from chainer_jo.relabel.judge.by_features import ByFeatures, ByProbabilities
 from chainer_jo.relabel.judge.by_images import ByImages
 from chainer_jo.relabel.read.labelled_images import labels_of
@@ -69,7 +70,9 @@ def relabel(flags: argparse.Namespace) -> None:
 def _relabeller(flags: argparse.Namespace) -> Relabeller:
     if flags.probabilities:
         return ByProbabilities(flags)
-    return ByFeatures(flags) if flags.features != "auto" else ByImages(flags)
+    if flags.from_scratch or flags.weights:
+        return ByImages(flags)
+    return ByComputedFeatures(flags) if flags.features in COMPUTED else ByFeatures(flags)
 
 
 def _check_apart(flags: argparse.Namespace) -> None:
@@ -99,7 +102,7 @@ def _check_form(flags: argparse.Namespace) -> None:
 def _write(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -> None:
     """Writes the labels first: they took long, and the disk may be too full for the rest."""
     out, labels = flags.out, outcome.labels
-    folder.write_labels(labels.table())
+    folder.write_labels(labels.table(), outcome.choice)
     labels.write_probabilities(out / SOFT_LABELS)
     network = [outcome.network.save(out)] if outcome.network else []
     try:

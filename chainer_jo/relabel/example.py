@@ -58,7 +58,7 @@ def write(folder: str | Path) -> int:
     folder = Path(folder)
     data = digits.load()
     images = np.concatenate([data.train_images, data.test_images])
-    labels = np.concatenate([data.train_labels, data.test_labels])
+    labels = np.concatenate([data.true_labels, data.test_labels])
     noisy = noise.symmetric(labels, RATE, data.num_classes, np.random.default_rng(SEED))
     paths = [f"images/{i:04d}.png" for i in range(len(images))]
     with files.new_folder(folder) as whole:

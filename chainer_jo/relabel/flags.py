@@ -14,30 +14,33 @@ from chainer_jo.relabel.read.label_table import TableForm
 from chainer_jo.relabel.read.own_data import OwnData
 from chainer_jo.runs.computing_flags import add_computing_flags, resolve_computing_flags
 
+USAGE = "chainer-jo relabel DATA --out FOLDER [--apply DEST] [flags]"
 DESCRIPTION = """\
-Correct the labels of your own images.
+DATA      a folder or tar of class folders, or a CSV or TSV with columns 'path' and 'label'
+FOLDER    gets labels.csv, report.html to look at, soft_labels.npz and model.npz
+DEST      gets the whole set once more, with the new labels; DATA is only read
 
-DATA is a CSV or TSV with columns 'path' and 'label', a folder or tar of class folders, or a folder
-with Hugging Face's metadata.csv. Images of up to 64 pixels are learnt from scratch, larger ones
-from ResNet-50 (--resnet50-weights) or from features that any model computed of them (--features).
-
-FOLDER gets labels.csv, soft_labels.npz, report.html to look at, and model.npz for
-'chainer-jo predict'. DATA is only read. The same command goes on where it was stopped.
+That is all that most users need: features of the images are computed here. Otherwise
+--features FILE.npz takes features of your own model, and --from-scratch trains the paper's network,
+which tens of thousands of small images are enough for. The same command resumes what was stopped.
 """
 EXAMPLES = """\
 examples:
   chainer-jo example digits                                  images with wrong labels, to try it on
   chainer-jo relabel digits/labels.csv --out corrected
-  chainer-jo relabel photos/ --out corrected --features embeddings.npz --apply photos-corrected
+  chainer-jo relabel photos/ --out corrected --apply photos-corrected
 """
 
 
 #: Flags whose values decide the labels; flags that name files do so by the content.
-DECIDING = ("size", "flip", "alpha", "beta", "learning_rate", "epochs", "prior", "seed")
+DECIDING: tuple[str, ...] = ("from_scratch", "size", "flip", "alpha", "beta", "learning_rate")
+DECIDING += ("epochs", "prior", "seed")
 DECIDING_FILES = ("features", "probabilities", "weights")
+#: Values of --features that name no file.
+COMPUTED = ("auto", "pixels", "builtin")
 #: Flags of training and of the evaluation of networks.
-OF_TRAINING: tuple[str, ...] = ("features", "size", "flip", "weights", "baseline", "validation")
-OF_TRAINING += ("test", "alpha", "beta", "epochs", "learning_rate", "prior")
+OF_TRAINING: tuple[str, ...] = ("features", "from_scratch", "size", "flip", "weights", "baseline")
+OF_TRAINING += ("validation", "test", "alpha", "beta", "epochs", "learning_rate", "prior")
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -51,6 +54,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     """
     parser = Parser(
         prog="chainer-jo relabel",
+        usage=USAGE,
         description=DESCRIPTION,
         epilog=EXAMPLES,
         allow_abbrev=False,
@@ -59,62 +63,66 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("data", metavar="DATA", help="images with labels in doubt")
     add("--out", required=True, type=Path, metavar="FOLDER", help="folder for everything written")
-    sets = parser.add_argument_group("what is known")
-    add = sets.add_argument
-    add("--validation", metavar="SET", help="images with right labels, in the same forms, "
-        "for an accuracy")  # fmt: skip
-    add("--test", metavar="SET", help="images with right labels, for a test accuracy")
-    add("--true-labels", metavar="FILE", help="a CSV with the right labels of DATA's images or of "
-        "some; nothing is trained on it: precision, recall and accuracy are computed")  # fmt: skip
-    table = parser.add_argument_group("how a table is written")
-    add = table.add_argument
-    add("--path-column", metavar="NAME", help="default: path, or file_name")
-    add("--label-column", metavar="NAME", help="default: label")
-    add("--images", metavar="ROOT", help="folder that the paths are below, those of --validation, "
-        "--test and --true-labels, too; default: the folder of the table")  # fmt: skip
-    seen = parser.add_argument_group("how images are seen")
-    add = seen.add_argument
-    add("--features", default="auto", metavar="auto|FILE", help="an .npz with 'features' (n, d) of "
-        "any model and the images' 'paths' (n,), or an .npy in the order of the table; auto: the "
-        "images themselves")  # fmt: skip
-    add("--probabilities", metavar="FILE", help="the same with 'probabilities' (n, classes) by a "
-        "model that was not trained on the images' labels; nothing is trained")  # fmt: skip
-    add("--resnet50-weights", dest="weights", metavar="FILE",
-        help="ImageNet ResNet-50, npz or safetensors, for images of over 64 pixels")  # fmt: skip
-    add("--size", type=int, metavar="PIXELS", help="resize images to PIXELS by PIXELS, 8 to 64; "
-        "default: as they are")  # fmt: skip
-    add("--flip", action="store_true", help="a mirrored image is of the same class: right for most "
-        "photographs, wrong for writing")  # fmt: skip
-    method = parser.add_argument_group("the method")
-    add = method.add_argument
-    add("--alpha", type=float, help="weight of the prior; default: the paper's")
-    add("--beta", type=float, help="weight of the entropy; default: the paper's")
-    add("--learning-rate", type=float, help="of the first step; default: the paper's, for features "
-        "0.3")  # fmt: skip
-    add("--epochs", type=int, help="of the first step; default: 70, for ResNet-50 10, for features "
-        "12; the second step's follow")  # fmt: skip
-    add("--prior", choices=("labels", "uniform"), default="labels", help="how many images of each "
-        "class there are: as the labels say, which is the default, or the same number")  # fmt: skip
-    add("--seed", type=int, default=0, help="of everything random; default: 0")
-    add("--baseline", action="store_true", help="also train on the labels as given, and compare on "
-        "the images of --validation and --test")  # fmt: skip
-    review = parser.add_argument_group("what the eye says")
-    add = review.add_argument
-    add("--audit", type=int, default=50, metavar="N", help="images drawn at random, to be judged "
-        "in report.html for a share of wrong labels beside the estimate; default: 50")  # fmt: skip
-    add("--accept", metavar="FILE", help="reviewed.csv of the report, or another table of paths "
-        "and labels: these labels are taken, whatever the method says")  # fmt: skip
-    after = parser.add_argument_group("afterwards")
-    add = after.add_argument
-    add("--min-probability", type=float, default=0.0, metavar="P", help="take a new label only if "
-        "it is more probable than this; 1: only what was reviewed; default: 0")  # fmt: skip
     add("--apply", type=Path, metavar="DEST",
         help="also write the set with corrected labels, as links to the images")  # fmt: skip
+    review = parser.add_argument_group("review and corrected set")
+    add = review.add_argument
+    add("--accept", metavar="FILE", help="reviewed.csv of the report, or another table of paths "
+        "and labels: these labels are taken, whatever the method says")  # fmt: skip
+    add("--audit", type=int, default=50, metavar="N", help="images drawn at random, to be reviewed "
+        "in report.html for a share of wrong labels beside the estimate; default: 50")  # fmt: skip
+    add("--min-probability", type=float, default=0.0, metavar="P", help="take a new label only if "
+        "it is more probable than this; 1: only reviewed labels; default: 0")  # fmt: skip
     add("--copy", action="store_true", help="with --apply: copies of the images, not links")
     add("--drop-unsure", action="store_true", help="with --apply: without the images whose label "
         "is called wrong and stays")  # fmt: skip
     add("--despite-doubt", action="store_true", help="with --apply: also where the result is in "
         "doubt")  # fmt: skip
+    sets = parser.add_argument_group("sets with correct labels")
+    add = sets.add_argument
+    add("--validation", metavar="SET", help="images with correct labels, in the same forms, "
+        "for an accuracy")  # fmt: skip
+    add("--test", metavar="SET", help="images with correct labels, for a test accuracy")
+    add("--baseline", action="store_true", help="also train on the labels as given, and compare on "
+        "the images of --validation and --test")  # fmt: skip
+    add("--true-labels", metavar="FILE", help="a CSV with the correct labels of DATA's images or "
+        "of some; nothing is trained on it: precision, recall and accuracy are "
+        "computed")  # fmt: skip
+    table = parser.add_argument_group("columns of a table")
+    add = table.add_argument
+    add("--path-column", metavar="NAME", help="default: path, or file_name")
+    add("--label-column", metavar="NAME", help="default: label")
+    add("--images", metavar="ROOT", help="folder that the paths are below, those of --validation, "
+        "--test and --true-labels, too; default: the folder of the table")  # fmt: skip
+    seen = parser.add_argument_group("features, which small networks are trained on")
+    add = seen.add_argument
+    add("--features", default="auto", metavar="auto|pixels|builtin|FILE", help="pixels; builtin: "
+        "EfficientNet-Lite0's; auto, the default: of these the ones that predict the labels "
+        "better; or an .npz with 'features' (n, d) of any model and the images' 'paths' (n,), or "
+        "an .npy in the order of the table")  # fmt: skip
+    add("--probabilities", metavar="FILE", help="the same with 'probabilities' (n, classes) by a "
+        "model that was not trained on the images' labels; nothing is trained")  # fmt: skip
+    images = parser.add_argument_group("training on the images instead, for minutes to days")
+    add = images.add_argument
+    add("--from-scratch", action="store_true", help="train the paper's network on the images")
+    add("--size", type=int, metavar="PIXELS", help="with --from-scratch: resize images to PIXELS "
+        "by PIXELS, 8 to 64; default: as they are")  # fmt: skip
+    add("--flip", action="store_true", help="with --from-scratch: a mirrored image is of the same "
+        "class, right for most photographs, wrong for writing")  # fmt: skip
+    add("--resnet50-weights", dest="weights", metavar="FILE",
+        help="train ImageNet's ResNet-50, npz or safetensors, on images of over 64 pixels; "
+        "chainer-jo features computes its features only")  # fmt: skip
+    method = parser.add_argument_group("the method")
+    add = method.add_argument
+    add("--alpha", type=float, help="weight of the prior; default: the paper's")
+    add("--beta", type=float, help="weight of the entropy; default: the paper's")
+    add("--learning-rate", type=float, help="of the first step; default: 0.3 on features, else the "
+        "paper's")  # fmt: skip
+    add("--epochs", type=int, help="of the first step; default: 12 on features, 70 from scratch, "
+        "10 for ResNet-50; the second step's follow")  # fmt: skip
+    add("--prior", choices=("labels", "uniform"), default="labels", help="how many images of each "
+        "class there are: as the labels say, which is the default, or the same number")  # fmt: skip
+    add("--seed", type=int, default=0, help="of everything random; default: 0")
     how = parser.add_argument_group("how it is computed")
     add_computing_flags(how.add_argument)
     how.add_argument("--dry-run", action="store_true",
@@ -123,7 +131,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     _check(flags)
     resolve_computing_flags(flags)
     form = TableForm.of(flags.path_column, flags.label_column, flags.images)
-    flags.keeps = flags.features == "auto"
+    flags.keeps = flags.features in COMPUTED
     flags.own = OwnData(flags.data, flags.validation, flags.test, form)
     return flags
 
@@ -136,7 +144,7 @@ def deciding(flags: argparse.Namespace) -> dict[str, object]:
     values = {_written(name): getattr(flags, name) for name in DECIDING}
     for name in DECIDING_FILES:
         file = getattr(flags, name)
-        values[_written(name)] = file if file in (None, "auto") else files.digest(file)
+        values[_written(name)] = file if file in (None, *COMPUTED) else files.digest(file)
     return values
 
 
@@ -160,12 +168,21 @@ def _check(flags: argparse.Namespace) -> None:
             raise UserError(
                 f"--{_written(name)}: expected with --apply DEST, the set that is written"
             )
-    if flags.features != "auto" and (flags.size or flags.flip or flags.weights):
-        raise UserError("--features: expected without --size, --flip and --resnet50-weights")
-    if flags.time_budget and (flags.features != "auto" or flags.probabilities):
+    by_images = [name for name in ("from_scratch", "weights") if getattr(flags, name)]
+    if by_images and flags.features != "auto":
+        raise UserError(f"--features: expected without --{_written(by_images[0])}")
+    if len(by_images) > 1:
+        raise UserError("--from-scratch: expected without --resnet50-weights")
+    for name in ("size", "flip"):
+        if getattr(flags, name) and not flags.from_scratch and not flags.probabilities:
+            raise UserError(
+                f"--{name}: expected with --from-scratch, which trains on the images; features "
+                "have a size of their own, and are of the images as they are"
+            )
+    if flags.time_budget and not by_images:
         raise UserError(
-            "--time-budget: expected without --features and --probabilities, by which it takes "
-            "seconds to minutes, and nothing is kept in between"
+            "--time-budget: expected with --from-scratch or --resnet50-weights; by features and "
+            "probabilities it takes seconds to minutes"
         )
     for name in OF_TRAINING:
         value = getattr(flags, name)

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 from chainer_jo.command_line import Parser, ending, say
-from chainer_jo.engine.backend import use_backend
-from chainer_jo.engine.choice import choose_backend
+from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.read import class_folders, label_table
 from chainer_jo.relabel.read.feature_table import read_arrays, usable
+from chainer_jo.relabel.read.image_features import BY_NAME, compute
 from chainer_jo.relabel.write.trained_network import TrainedNetwork
 
 
@@ -40,7 +40,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
 def _predict(flags: argparse.Namespace) -> None:
     network = TrainedNetwork.load(flags.folder)
     use_backend(choose_backend("cpu"))
-    if ("features" in network.about) != (flags.features is not None):
+    seen = network.about.get("seen")
+    by_features = "features" in network.about and not seen
+    if by_features != (flags.features is not None):
         wanted = "--features FILE.npz" if flags.features is None else "images, not --features"
         raise UserError(f"network {str(flags.folder)!r}: expected {wanted}, as it was trained on")
     if flags.features:
@@ -59,7 +61,12 @@ def _predict(flags: argparse.Namespace) -> None:
         if not paths:
             folders, endings = ", ".join(flags.images), ", ".join(class_folders.ENDINGS)
             raise UserError(f"images in {folders!r}: none, expected files that end in {endings}")
-        probabilities = network.of_images(paths)
+        if seen:
+            extractor = BY_NAME[seen["by"]](seen["side"])
+            features = compute(paths, extractor, show=lambda i: repr(paths[i]))
+            probabilities = network.of_features(features)
+        else:
+            probabilities = network.of_images(paths)
     columns = {
         "path": paths,
         "label": (network.class_names[k] for k in probabilities.argmax(axis=1)),

@@ -41,7 +41,7 @@ class Pair:
 
     Parameters
     ----------
-    unit : cells of one unit are judged by a common typical scatter.
+    unit : cells of one unit are compared by a common typical scatter.
     reference : without numbers if the reference has no such cell.
     """
 
@@ -80,7 +80,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Judged:
+class Comparison:
     """A pair, its verdict, and the smallest difference that would be noticed."""
 
     pair: Pair
@@ -147,14 +147,14 @@ def read_trials(cell: dict) -> Trials:
 
 def in_words(side: Trials) -> str:
     """``91.2 ± 0.3 (3)``, the number of trials in brackets, and how many diverged."""
-    parts = []
+    clauses = []
     if side.finished:
-        parts.append(f"{side.mean:.1f}")
-        parts += [f"± {side.std:.1f}"] if side.std is not None else []
-        parts.append(f"({len(side.finished)})")
+        clauses.append(f"{side.mean:.1f}")
+        clauses += [f"± {side.std:.1f}"] if side.std is not None else []
+        clauses.append(f"({len(side.finished)})")
     if side.diverged:
-        parts.append(f"{side.diverged} diverged")
-    return " ".join(parts) or "-"
+        clauses.append(f"{side.diverged} diverged")
+    return " ".join(clauses) or "-"
 
 
 def _name(cell: dict) -> str:
@@ -165,7 +165,7 @@ def _name(cell: dict) -> str:
     ).replace("_", " ")
 
 
-def judge(pairs: Sequence[Pair]) -> list[Judged]:
+def compare_pairs(pairs: Sequence[Pair]) -> list[Comparison]:
     """A verdict on every pair.
 
     The difference of the means is held against Student's t, Bonferroni-corrected for the number of
@@ -185,26 +185,26 @@ def judge(pairs: Sequence[Pair]) -> list[Judged]:
     typical = _typical_variances(compared)
     for table in dict.fromkeys(pair.table for pair in compared):
         compared += _mean([p for p in compared if p.table == table], typical)
-    judged = [_without_numbers(pair) for pair in pairs if not pair.comparable]
+    comparisons = [_without_numbers(pair) for pair in pairs if not pair.comparable]
     for pair in compared:
         # Means over many cells are steadier than any of these, and stand alone.
         limit = _limit(pair, typical.get(pair.unit), ERROR_RATE / len(compared))
         # Sums of the same numbers in another order differ in the last bit.
         apart = abs(pair.difference) > max(limit, 1e-9)
-        judged.append(Judged(pair, DIFFERS if apart else WITHIN, limit))
-    return judged
+        comparisons.append(Comparison(pair, DIFFERS if apart else WITHIN, limit))
+    return comparisons
 
 
-def _without_numbers(pair: Pair) -> Judged:
+def _without_numbers(pair: Pair) -> Comparison:
     """The verdict where there is nothing to compute with."""
     if not pair.reference.numbers:
-        return Judged(pair, NO_REFERENCE)
+        return Comparison(pair, NO_REFERENCE)
     if not pair.here.numbers:
-        return Judged(pair, UNFINISHED)
+        return Comparison(pair, UNFINISHED)
     if not (pair.here.finished and pair.reference.finished):  # all of a side diverged
         both = pair.here.diverged and pair.reference.diverged
-        return Judged(pair, WITHIN if both else DIFFERS)
-    return Judged(pair, TOO_FEW)
+        return Comparison(pair, WITHIN if both else DIFFERS)
+    return Comparison(pair, TOO_FEW)
 
 
 def _limit(pair: Pair, typical: float | None, error_rate: float) -> float:

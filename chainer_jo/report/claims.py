@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from chainer_jo import files
+from chainer_jo.errors import UserError
 from chainer_jo.paper.claims import GROUPS
 from chainer_jo.paper.claims import claim as paper
-from chainer_jo.paper.claims.claim import DOES_NOT_HOLD, HOLDS, NOT_RUN, PREMISE, UNDECIDED
-from chainer_jo.paper.claims.decision import Finding
+from chainer_jo.paper.claims.claim import DOES_NOT_HOLD, HOLDS, IN_PART, NOT_RUN, PREMISE, UNDECIDED
+from chainer_jo.paper.claims.decision import REFUTES, SUPPORTS, Finding
 from chainer_jo.paper.trials import Trials
-from chainer_jo.report.output import Output, write_all
+from chainer_jo.report.output import Output, TableOrFigure, write_all
 from chainer_jo.report.results import OutputResults
 from chainer_jo.report.words import clusters, in_words, slug
 from chainer_jo.runs.presets import Study
@@ -23,21 +23,26 @@ RULE = (
     "± is one standard deviation over trials, which are seeds on the same images: what other test "
     "images would change is not in it. Differences are taken trial by trial; in parentheses stands "
     "the 95 % confidence interval of their mean (Student's t), which decides. A claim of several "
-    "comparisons is refuted by Holm's rule for that many. Where one is undecided, p is how often "
-    "chance alone brings about a difference as small, or as large. A curve's peak, its end, and "
-    "just after the learning rate is divided are each trial's, means over a twentieth of its "
-    "epochs (of 30 one)."
+    "comparisons is refuted by Holm's rule for that many. A refuted claim holds in part if more "
+    "than half of its comparisons support it. A claim rests on a premise if the preset was chosen "
+    "for another claim that it needs, or if that other claim does not hold here. Where a "
+    "comparison is undecided, p is how often chance alone brings about a difference as small, or "
+    "as large. A curve's peak, its end, and just after the learning rate is divided are each "
+    "trial's, means over a twentieth of its epochs (of 30 one)."
 )
+#: The remedy for a damaged claims.json.
+AGAIN = "it removed, which has it written again"
 #: Columns of the overview, and the verdicts that they are of.
 OVERVIEW = {
     "holds": (HOLDS, PREMISE),
+    "in part": (IN_PART,),
     "does not hold": (DOES_NOT_HOLD,),
-    "open": {*paper.VERDICTS} - {HOLDS, PREMISE, DOES_NOT_HOLD},
+    "open": {*paper.VERDICTS} - {HOLDS, IN_PART, PREMISE, DOES_NOT_HOLD},
 }
 
 
 @dataclass(frozen=True)
-class Claims:
+class Claims(Output):
     """Writes ``claims.md`` and ``claims.json`` from whatever runs there are; needs none itself.
     Nothing where the paper claims nothing of such images.
 
@@ -47,19 +52,25 @@ class Claims:
     """
 
     study: Study
-    builds: Sequence[Callable[[Study], Output]]
+    builds: Sequence[Callable[[Study], TableOrFigure]]
 
-    name, experiments, missing = "claims", (), ""
+    _decided: dict[RunStore, list[dict]] = field(default_factory=dict, init=False, repr=False)
+
+    name = "claims"
 
     def data(self, store: RunStore, origin: dict) -> list[dict]:
-        """Every claim as ``claims.json`` has it."""
-        # Whichever noise rates were asked for, there may be others.
-        study = replace(self.study, noise_rates=None)
-        return judged(OutputResults(study, [build(study) for build in self.builds], store))
+        """Every claim as ``claims.json`` has it. Decided once per store: a command checks and
+        writes claims after its last run."""
+        if store not in self._decided:
+            # Whichever noise rates were asked for, there may be others.
+            study = replace(self.study, noise_rates=None)
+            outputs = [build(study) for build in self.builds]
+            self._decided[store] = judged(OutputResults(study, outputs, store))
+        return self._decided[store]
 
     def text(self, store: RunStore, origin: dict) -> str:
         """One line per claim that has been written, and the count of each verdict."""
-        verdicts = files.read_json(store.root / f"{self.name}.json", list, missing=[])
+        verdicts = read(store.root)
         lines = [f"{v['label']:28}  {v['place']:12}  {v['statement']}" for v in verdicts]
         return "\n".join([*lines, "", summary(verdicts)])
 
@@ -80,6 +91,18 @@ class Claims:
         return write_all(folder / self.name, {".md": "\n".join(lines), ".json": verdicts})
 
 
+def read(folder: Path) -> list[dict]:
+    """The claims in a results folder; none where no claims were written. Raises UserError for a
+    verdict that is none of `VERDICTS`, and for a file of another form."""
+    path = folder / "claims.json"
+    verdicts = files.read_json(path, list, missing=[])
+    with files.expected(path, AGAIN):
+        if unknown := {v["verdict"] for v in verdicts} - {*paper.VERDICTS}:
+            known = ", ".join(paper.VERDICTS)
+            raise UserError(f"{path}: verdict {unknown.pop()!r}, expected one of: {known}")
+    return verdicts
+
+
 def _overview(verdicts: Sequence[dict]) -> list[str]:
     """A line per group of claims: which of them hold, which do not, and what is open."""
     lines = [f"| | {' | '.join(OVERVIEW)} |", "|---" * (len(OVERVIEW) + 1) + "|"]
@@ -94,9 +117,11 @@ def _overview(verdicts: Sequence[dict]) -> list[str]:
 
 def _link(verdict: dict) -> str:
     """The claim's name, and what its column does not say."""
-    decided = verdict["verdict"] in (HOLDS, DOES_NOT_HOLD)
+    decided = verdict["verdict"] in (HOLDS, IN_PART, DOES_NOT_HOLD)
     more = "against" if verdict["against"] else verdict["verdict"]
     note = "" if decided or more == UNDECIDED else f" ({more})"
+    if on_premise(verdict):
+        note = " (on a premise)"
     return f"[{in_words(verdict['id'])}](#{slug(_heading(verdict))}){note}"
 
 
@@ -109,13 +134,20 @@ def _section(verdict: dict) -> list[str]:
     return [
         f"## {_heading(verdict)}", "",
         f"{verdict['statement']} ({verdict['place']})", "",
-        f"Checked: {verdict['check']}", "", f"{verdict['reason']}.", "",
+        f"Checked: {verdict['check']}", "",
+        f"{'; '.join([*verdict['tally'], *verdict['notes']])}.", "",
         *(
-            f"- {f['what']}: {'; '.join(dict.fromkeys((f['numbers'], f['remark'])))}"
+            f"- {f['what']}: {'; '.join(dict.fromkeys((numbers(f), f['remark'])))}"
             for f in verdict["findings"]
         ),
         "",
     ]  # fmt: skip
+
+
+def numbers(finding: Mapping) -> str:
+    """Both sides of a comparison and their difference, of an entry in ``claims.json``."""
+    parts = finding["sides"], finding["difference_in_words"]
+    return ", difference ".join(filter(None, parts))
 
 
 def _not_run(verdicts: Sequence[dict]) -> list[str]:
@@ -143,25 +175,39 @@ def one_image(study: Study) -> str:
 
 def judged(results: OutputResults, shown_in: str = "") -> list[dict]:
     """Every claim that these results decide, or those whose numbers one table or figure shows."""
-    return [
-        as_json(claim, group, claim.decide(results), results)
+    decided = {
+        claim.id: (claim, group, claim.decide(results))
         for group, claims in GROUPS.items()
         for claim in claims
         if results.decides(claim) and (not shown_in or shown_in in claim.shown_in)
-    ]
-
-
-def as_json(claim: paper.Claim, group: str, verdict: paper.Verdict, results: OutputResults) -> dict:
-    """A claim, its verdict, what each comparison says, and every number behind it."""
-    preset = results.study.preset.name
-    premise = {
-        claim.id: f"{preset} was chosen so that this holds: a premise of its results, no finding",
-        claim.rests_on: f"this rests on a premise of {preset}: {in_words(claim.rests_on)}",
     }
-    remarks = [remark for key, remark in premise.items() if key in results.premises]
+    verdicts = {name: verdict.verdict for name, (_, _, verdict) in decided.items()}
+    return [as_json(*each, results, verdicts) for each in decided.values()]
+
+
+def as_json(
+    claim: paper.Claim,
+    group: str,
+    verdict: paper.Verdict,
+    results: OutputResults,
+    verdicts: Mapping[str, str],
+) -> dict:
+    """A claim, its verdict, what each comparison says, and every number behind it. It rests on a
+    premise if, of all ``verdicts``, the verdict of the claim that it needs is not "holds"."""
+    needed = verdicts.get(claim.rests_on, HOLDS)
+    notes = []
+    if verdict.diverged:
+        notes.append(f"up to {verdict.diverged} trials of a setting diverged and are left out")
+    if claim.id in results.premises:
+        preset = results.study.preset.name
+        notes.append(f"{preset} was chosen so that this holds: its premise, no finding")
+    if needed != HOLDS:
+        notes.append(f"this rests on {in_words(claim.rests_on)}: {needed} here")
+    if claim.fails_in_paper:
+        notes.append("the paper's own tables contradict it")
     features = results.study.features
     if features and not {"figure5", "figure6"}.isdisjoint(claim.shown_in):
-        remarks.append(f"pseudo labels are {clusters(features)}")
+        notes.append(f"pseudo labels are {clusters(features)}")
     compared = zip(verdict.findings, verdict.outcomes, verdict.remarks, strict=True)
     return {
         "id": claim.id,
@@ -178,7 +224,10 @@ def as_json(claim: paper.Claim, group: str, verdict: paper.Verdict, results: Out
         "against": verdict.against,
         "comparisons": len(verdict.findings),
         "counts": dict(verdict.counts),
-        "reason": "; ".join([verdict.reason, *remarks]),
+        "rests_on": "" if needed == HOLDS else claim.rests_on,
+        "fails_in_paper": claim.fails_in_paper,
+        "tally": verdict.tally,
+        "notes": notes,
         "findings": [_finding(*each) for each in compared],
     }
 
@@ -190,7 +239,8 @@ def _finding(finding: Finding, outcome: str, remark: str) -> dict:
         "outcome": outcome,
         "remark": remark,
         "premise": finding.premise,
-        "numbers": finding.numbers,
+        "sides": finding.sides,
+        "difference_in_words": finding.difference_in_words,
         "a": _side(finding.a),
         "b": _side(finding.b),
         "more_than": finding.by,
@@ -212,6 +262,32 @@ def _side(side: Trials) -> dict:
 
 
 def summary(verdicts: Sequence[dict]) -> str:
-    """The number of claims with each verdict: "holds: 17, does not hold: 7"."""
-    counts = Counter(verdict["verdict"] for verdict in verdicts)
-    return ", ".join(f"{name}: {counts[name]}" for name in paper.VERDICTS if counts[name])
+    """The number of claims with each verdict, how many of them rest on a premise or fail in the
+    paper's own tables, and the share of comparisons that support the paper: "holds: 17 (resting on
+    a premise: 5), does not hold: 7; 91 of 111 comparisons support, 10 refute"."""
+    parts = []
+    for name in paper.VERDICTS:
+        those = [verdict for verdict in verdicts if verdict["verdict"] == name]
+        marks = {
+            "resting on a premise": sum(map(on_premise, those)),
+            "failing in the paper's own tables": sum(v["fails_in_paper"] for v in those),
+        }
+        marked = ", ".join(f"{mark}: {number}" for mark, number in marks.items() if number)
+        parts += [f"{name}: {len(those)}" + f" ({marked})" * bool(marked)] * bool(those)
+    # Premises are no findings. Without a p-value nothing was compared.
+    outcomes = [
+        finding["outcome"]
+        for verdict in verdicts
+        for finding in verdict["findings"]
+        if verdict["verdict"] not in (PREMISE, paper.NO_PREMISE)
+        and not finding["premise"]
+        and finding["chance"] is not None
+    ]
+    supporting, refuting = outcomes.count(SUPPORTS), outcomes.count(REFUTES)
+    share = f"; {supporting} of {len(outcomes)} comparisons support, {refuting} refute"
+    return ", ".join(parts) + share * bool(outcomes)
+
+
+def on_premise(verdict: dict) -> bool:
+    """True for a claim that holds, at least in part, and rests on a premise."""
+    return verdict["verdict"] in (HOLDS, IN_PART) and bool(verdict["rests_on"])

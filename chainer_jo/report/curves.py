@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from chainer_jo.paper.trials import Trials
-from chainer_jo.report.cells import DIVERGED, FINISHED, state
+from chainer_jo.report.table import DIVERGED, FINISHED, state
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.store import RunStore
 
@@ -21,7 +21,7 @@ class LogEntry(NamedTuple):
     digits: int
 
 
-QUANTITIES = {
+LOG_ENTRIES = {
     "test": LogEntry("test accuracy (%)", 100.0, 1),
     "validation": LogEntry("held-out accuracy (%)", 100.0, 1),
     "recovery": LogEntry("recovery accuracy (%)", 100.0, 1),
@@ -54,7 +54,7 @@ class Curve:
         return max(experiment.optimization.epochs for experiment in self.experiments)
 
     def read(self, store: RunStore, key: str) -> Series:
-        """The logged values of ``key``, one of `QUANTITIES`, in the unit of its axis.
+        """The logged values of ``key``, one of `LOG_ENTRIES`, in the unit of its axis.
 
         Trials that have diverged are counted and left out, as they are in tables.
         """
@@ -65,7 +65,7 @@ class Curve:
                 diverged += 1
                 continue
             finished += ended == FINISHED
-            values = [QUANTITIES[key].factor * entry[key] for entry in store.log(experiment)]
+            values = [LOG_ENTRIES[key].factor * entry[key] for entry in store.log(experiment)]
             if values:
                 trials[experiment.seed] = values
         return Series(trials, finished, diverged, len(self.experiments), self.length)
@@ -73,7 +73,7 @@ class Curve:
 
 class Inset(NamedTuple):
     """Epochs that are shown once more, magnified, and the place of that window: left, bottom,
-    width and height in parts of the axes."""
+    width and height in fractions of the axes."""
 
     first: int
     last: int

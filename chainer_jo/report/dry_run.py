@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
-from chainer_jo.report.cells import state
 from chainer_jo.report.grid import aligned
-from chainer_jo.runs.cost import Cost, duration, longest_chain, makespan
+from chainer_jo.report.table import state
 from chainer_jo.runs.experiment import Experiment
+from chainer_jo.runs.runner import Cost, Runner, duration, longest_chain, makespan
 from chainer_jo.runs.scheduler import with_first_steps
-from chainer_jo.runs.store import RunStore
 
 
-def run_lines(
-    experiments: Sequence[Experiment],
-    waiting: Container[Experiment],
-    store: RunStore,
-    cost: Cost,
-    name: Callable[[Experiment], str] = lambda experiment: experiment.id,
-) -> list[str]:
-    """One line per run: its state, its estimated time, its name, which is its id by default."""
+def run_lines(runner: Runner, waiting: Container[Experiment]) -> list[str]:
+    """One line per run: its state, its estimated time and its name."""
     lines = []
-    for experiment in experiments:
-        ended = "to do" if experiment in waiting else state(store, experiment) or "-"
-        lines.append(f"{ended:9} {duration(cost.seconds(experiment)):>8}  {name(experiment)}")
+    for experiment in runner.experiments:
+        ended = "to do" if experiment in waiting else state(runner.store, experiment) or "-"
+        name = runner.name(experiment) if runner.name else experiment.id
+        lines.append(f"{ended:9} {duration(runner.cost.seconds(experiment)):>8}  {name}")
     return lines
 
 

@@ -6,35 +6,35 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from chainer_jo.paper.trials import Trials
-from chainer_jo.report.cells import Cell
-from chainer_jo.report.claims import judged
-from chainer_jo.report.curves import QUANTITIES, Curve, Inset, Series
+from chainer_jo.report.claims import judged, numbers
+from chainer_jo.report.curves import LOG_ENTRIES, Curve, Inset, Series
 from chainer_jo.report.grid import Entry, Grid, Number
-from chainer_jo.report.output import Output, Page, as_csv
+from chainer_jo.report.output import Page, TableOrFigure, as_csv
 from chainer_jo.report.results import OutputResults
-from chainer_jo.report.table import Block
+from chainer_jo.report.table import Block, Cell
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore
 
 
 @dataclass(frozen=True)
-class Figure(Output):
+class Figure(TableOrFigure):
     """A figure of the paper, to be drawn from a store.
 
     Parameters
     ----------
     number : as in the paper.
     caption : what it shows, and of which images.
-    key : what it shows, one of `chainer_jo.report.curves.QUANTITIES`.
+    key : what it shows, one of `chainer_jo.report.curves.LOG_ENTRIES`.
     curves : in the legend's order.
     conditions : the noise and whatever else the paper leaves open, as printed under the axes.
-    beside : numbers that the paper's text states along with the figure; their runs are needed too.
+    side_table : numbers that the paper's text states along with the figure; their runs are needed,
+        too.
     missing : one line if a part cannot be shown because an input is missing; otherwise empty.
     study : what its runs are of; with it, the page says what the paper's figure shows and whether
         the runs bear that out.
     inset : what is magnified.
-    focus_after_mark : True if bands and axis are of the epochs from the first of `marks` on.
+    focus_after_line : True if bands and axis are of the epochs from the first vertical line on.
     """
 
     number: int
@@ -42,18 +42,18 @@ class Figure(Output):
     key: str
     curves: Sequence[Curve]
     conditions: str
-    beside: Block | None = None
+    side_table: Block | None = None
     missing: str = ""
     study: Study | None = None
     inset: Inset | None = None
-    focus_after_mark: bool = False
+    focus_after_line: bool = False
 
     kind = "figure"
 
     @property
     def cells(self) -> list[Cell]:
         """The cells of the numbers beside it."""
-        return self.beside.cells if self.beside else []
+        return self.side_table.cells if self.side_table else []
 
     def curve(self, keys: Mapping) -> tuple[Sequence[Experiment], str]:
         """The runs of the curve with these keys, and ``key``; no runs without such a curve."""
@@ -67,7 +67,7 @@ class Figure(Output):
         return list(dict.fromkeys((*curves, *cells)))
 
     @property
-    def marks(self) -> dict[int, str]:
+    def vertical_lines(self) -> dict[int, str]:
         """Events by epoch: learning rates divided after it, label updates from it on."""
         runs = [run for curve in self.curves for run in curve.experiments]
         drops = {drop: "lr / 10" for run in runs for drop in run.optimization.drops}
@@ -80,12 +80,12 @@ class Figure(Output):
         trials = max(counts)
         most = "at most " if len(counts - {0}) > 1 else ""
         several = f"means of {most}{trials} trials, shaded their standard deviation"
-        parts = [
+        clauses = [
             f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}",
             self.conditions,
             several if trials > 1 else "one trial",
         ]
-        return "; ".join(parts) + "."
+        return "; ".join(clauses) + "."
 
     def verdicts(self, store: RunStore) -> list[dict]:
         """The claims whose numbers this figure shows, as `Claims` writes them."""
@@ -93,18 +93,18 @@ class Figure(Output):
 
     def page(self, store: RunStore, origin: dict) -> Page:
         """Caption, the end of every curve, and the claims about the paper's figure, held here."""
-        quantity = QUANTITIES[self.key]
+        quantity = LOG_ENTRIES[self.key]
         rows: list[tuple[str, list[Entry]]] = []
         for curve, series in zip(self.curves, self.read(store), strict=True):
             done = series.state if series.diverged else f"{series.finished} of {series.planned}"
             ending = _ending(series, quantity.digits)
             rows.append((curve.label, [ending, f"{series.epochs} of {series.length}", done]))
         grids = [Grid([f"last {quantity.axis}", "epochs", "trials"], rows)]
-        if self.beside:
-            grids.append(self.beside.grid(store, origin["data"]))
+        if self.side_table:
+            grids.append(self.side_table.grid(store, origin["data"]))
         points = [
             f"{v['statement']} Here: {v['label']}; "
-            + "; ".join(f"{f['what']}: {f['numbers']}" for f in v["findings"])
+            + "; ".join(f"{f['what']}: {numbers(f)}" for f in v["findings"])
             for v in self.verdicts(store)
         ]
         heading = (
@@ -138,20 +138,20 @@ class Figure(Output):
             **origin,
             "complete": complete and all(cell.trials(store).complete for cell in self.cells),
             "caption": self.caption,
-            "axis": QUANTITIES[self.key].axis,
+            "axis": LOG_ENTRIES[self.key].axis,
             "curves": curves,
             "claims": {v["id"]: v["label"] for v in self.verdicts(store)},
         }
 
-    def further(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
+    def extra_files(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
         """The drawing from the epochs there are, and every epoch of every trial as CSV."""
         from chainer_jo.report.plot import plot
 
         series, divergences = self.read(store), self._divergences(store)
-        images = plot(self, series, divergences, self.footnote(store, origin))
+        drawing = plot(self, series, divergences, self.footnote(store, origin))
         labelled = [(c.label, s) for c, s in zip(self.curves, series, strict=True)]
         labelled += [(f"{self.curves[number].label}, KL", s) for number, s in divergences.items()]
-        return {**images, ".csv": as_csv(self._rows(labelled, origin))}
+        return {**drawing, ".csv": as_csv(self._rows(labelled, origin))}
 
     def _divergences(self, store: RunStore) -> dict[int, Series]:
         """The KL divergence of soft labels (eq. 6), by the curve of their cross entropy."""
@@ -166,7 +166,7 @@ class Figure(Output):
 
     def _rows(self, all_series: Sequence[tuple[str, Series]], origin: dict) -> Iterator[list]:
         """One row per curve, trial and epoch; mean and std are over the trials of that epoch."""
-        number = QUANTITIES[self.key].axis
+        number = LOG_ENTRIES[self.key].axis
         yield ["preset", "data", "precision", "curve", "seed", "epoch", number, "mean", "std"]
         of = origin["preset"], origin["data"], origin["precision"]
         for label, series in all_series:

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chainer_jo import files
-from chainer_jo.report.claims import RULE, one_image
+from chainer_jo.report.claims import AGAIN, RULE, one_image, read
 from chainer_jo.report.grid import prose
 from chainer_jo.report.headline import headline
 from chainer_jo.report.html_claims import claims_html, folded
-from chainer_jo.report.output import Output, Page, write_all
+from chainer_jo.report.output import Output, Page, TableOrFigure, write_all
 from chainer_jo.report.template import policy
-from chainer_jo.report.words import images, of_the_paper
+from chainer_jo.report.words import of_the_paper, trained_on
 from chainer_jo.runs.presets import Study
 from chainer_jo.runs.provenance import known
 from chainer_jo.runs.store import RunStore
@@ -26,7 +26,7 @@ TITLE = "Joint Optimization Framework for Learning with Noisy Labels"
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Output):
     """Writes ``report.html`` from the tables, figures and verdicts there are; needs no run.
 
     Parameters
@@ -35,9 +35,9 @@ class Report:
     """
 
     study: Study
-    builds: Sequence[Callable[[Study], Output]]
+    builds: Sequence[Callable[[Study], TableOrFigure]]
 
-    name, experiments, missing = "report", (), ""
+    name = "report"
 
     def text(self, store: RunStore, origin: dict) -> str:
         """The contents of the page, in one line."""
@@ -52,26 +52,26 @@ class Report:
         written = self._written(store, origin, folder)
         return write_all(folder / self.name, {".html": _page(self.study, origin, written, figures)})
 
-    def shown(self, folder: Path) -> list[Output]:
+    def repeated(self, folder: Path) -> Sequence[TableOrFigure]:
         """The tables and figures that are in a results folder."""
         outputs = (build(self.study) for build in self.builds)
         return [output for output in outputs if (folder / f"{output.name}.md").exists()]
 
     def _written(self, store: RunStore, origin: dict, folder: Path) -> _Written:
         """The tables, figures and claims in a results folder so far."""
-        shown: dict[str, list[tuple[int, _Part]]] = {"table": [], "figure": []}
-        for output in self.shown(folder):
-            part = _Part(output.name, output.data(store, origin), output.page(store, origin))
-            shown[output.kind].append((output.number, part))
-        tables, figures = ([part for _, part in sorted(s)] for s in shown.values())
-        claims, path = "", folder / "claims.json"
-        if verdicts := files.read_json(path, list, missing=[]):
-            with files.expected(path, "it removed, which has it written again"):
+        shown: dict[str, list[tuple[int, _Item]]] = {"table": [], "figure": []}
+        for output in self.repeated(folder):
+            item = _Item(output.name, output.data(store, origin), output.page(store, origin))
+            shown[output.kind].append((output.number, item))
+        tables, figures = ([item for _, item in sorted(s)] for s in shown.values())
+        claims = ""
+        if verdicts := read(folder):
+            with files.expected(folder / "claims.json", AGAIN):
                 claims = claims_html(verdicts, f"{RULE} {one_image(self.study)}".strip())
         return _Written(tables, figures, claims, len(verdicts), known(folder))
 
 
-class _Part(NamedTuple):
+class _Item(NamedTuple):
     """A table or figure."""
 
     anchor: str
@@ -80,8 +80,8 @@ class _Part(NamedTuple):
 
 
 class _Written(NamedTuple):
-    tables: list[_Part]
-    figures: list[_Part]
+    tables: list[_Item]
+    figures: list[_Item]
     claims: str
     number_of_claims: int
     provenance: dict
@@ -93,22 +93,22 @@ FIRST = ("table1", "figure2")
 
 def _page(study: Study, origin: dict, written: _Written, figures: Path) -> str:
     setting = f"preset {origin['preset']}, data {origin['data']}"
-    parts = [*written.tables, *written.figures]
+    items = [*written.tables, *written.figures]
     html = {
-        part.anchor: _table(part) if part in written.tables else _figure(part, figures)
-        for part in parts
+        item.anchor: _table(item) if item in written.tables else _figure(item, figures)
+        for item in items
     }
-    rest = [part for part in written.tables if part.anchor not in FIRST]
-    for part in parts:  # whole tables are shown
-        if part.anchor not in FIRST and not (part in rest and part.data["complete"]):
-            html[part.anchor] = folded(_title(part), html[part.anchor])
+    rest = [item for item in written.tables if item.anchor not in FIRST]
+    for item in items:  # whole tables are shown
+        if item.anchor not in FIRST and not (item in rest and item.data["complete"]):
+            html[item.anchor] = folded(_title(item), html[item.anchor])
     sections = [
         ("result", "What came out",
          _result(study, written) + "".join(html.get(anchor, "") for anchor in FIRST)),
         ("claims", "What the paper says, and what these runs say", written.claims),
-        ("tables", "Tables", _contents(rest) + "".join(html[part.anchor] for part in rest)),
+        ("tables", "Tables", _contents(rest) + "".join(html[item.anchor] for item in rest)),
         ("figures", "Figures",
-         "".join(html[part.anchor] for part in written.figures if part.anchor not in FIRST)),
+         "".join(html[item.anchor] for item in written.figures if item.anchor not in FIRST)),
         ("provenance", "Where these numbers come from", _provenance(origin, written)),
     ]  # fmt: skip
     body = "\n".join(
@@ -148,13 +148,13 @@ on data set <b>{escape(origin["data"])}</b>, precision {escape(origin["precision
 _NOTHING = "<p>Nothing yet.</p>"
 
 
-def _title(part: _Part) -> str:
-    badge = "" if part.data["complete"] else ' <span class="badge">unfinished</span>'
-    return f"{escape(part.page.name)}: {escape(part.page.caption)}{badge}"
+def _title(item: _Item) -> str:
+    badge = "" if item.data["complete"] else ' <span class="badge">unfinished</span>'
+    return f"{escape(item.page.name)}: {escape(item.page.caption)}{badge}"
 
 
-def _contents(parts: Sequence[_Part]) -> str:
-    links = "".join(f'<li><a href="#{p.anchor}">{escape(p.page.name)}</a></li>' for p in parts)
+def _contents(items: Sequence[_Item]) -> str:
+    links = "".join(f'<li><a href="#{p.anchor}">{escape(p.page.name)}</a></li>' for p in items)
     return f'<nav aria-label="Tables"><ol class="short">{links}</ol></nav>\n' * bool(links)
 
 
@@ -162,9 +162,9 @@ def _result(study: Study, written: _Written) -> str:
     """The headline, its setting, and the outputs that lack runs."""
     preset = study.preset
     no_table: dict = {"cells": []}
-    table1 = next((part.data for part in written.tables if part.anchor == "table1"), no_table)
-    lead = headline(table1, images(study)) or f"{preset.name}: {preset.summary}."
-    on = prose(images(study))
+    table1 = next((item.data for item in written.tables if item.anchor == "table1"), no_table)
+    lead = headline(table1, trained_on(study)) or f"{preset.name}: {preset.summary}."
+    on = prose(trained_on(study))
     if preset.name == "paper" and study.data == preset.reference_data:
         scope = "These are the paper’s own data and schedules."
     elif preset.name == "paper":
@@ -178,38 +178,38 @@ def _result(study: Study, written: _Written) -> str:
             "and falls can be compared, the size of the numbers cannot."
         )
     unfinished = [
-        part.page.name for part in (*written.tables, *written.figures) if not part.data["complete"]
+        item.page.name for item in (*written.tables, *written.figures) if not item.data["complete"]
     ]
     if unfinished:
         scope += f" Still without all of their runs: {escape(', '.join(unfinished))}."
     return f'<p class="lead">{prose(lead)}</p>\n<p class="scope">{scope}</p>\n'
 
 
-def _table(part: _Part) -> str:
+def _table(item: _Item) -> str:
     grids = "\n".join(
-        f'<div class="scroll" tabindex="0" role="region" aria-labelledby="{part.anchor}-title">'
+        f'<div class="scroll" tabindex="0" role="region" aria-labelledby="{item.anchor}-title">'
         f"{grid.html()}</div>"
-        for grid in part.page.grids
+        for grid in item.page.grids
     )
-    return f'<article id="{part.anchor}" class="table">{_caption(part)}{grids}</article>\n'
+    return f'<article id="{item.anchor}" class="table">{_caption(item)}{grids}</article>\n'
 
 
-def _figure(part: _Part, figures: Path) -> str:
-    anchor, page = part.anchor, part.page
+def _figure(item: _Item, figures: Path) -> str:
+    anchor, page = item.anchor, item.page
     image = figures / f"{anchor}.png"
     if not image.exists():
         return ""
     encoded = base64.b64encode(image.read_bytes()).decode()
     grids = "\n".join(f'<div class="scroll">{grid.html()}</div>' for grid in page.grids)
     return f"""<article id="{anchor}" class="figure">
-<figure><img src="data:image/png;base64,{encoded}" alt="{escape(_in_words(part.data))}">
-<figcaption>{_caption(part._replace(page=replace(page, notes=())))}</figcaption></figure>
+<figure><img src="data:image/png;base64,{encoded}" alt="{escape(_in_words(item.data))}">
+<figcaption>{_caption(item._replace(page=replace(page, notes=())))}</figcaption></figure>
 {grids}</article>
 """
 
 
-def _caption(part: _Part) -> str:
-    anchor, data, page = part
+def _caption(item: _Item) -> str:
+    anchor, data, page = item
     badge = "" if data["complete"] else ' <span class="badge">unfinished</span>'
     notes = "".join(f'<p class="note">{prose(note)}</p>' for note in page.notes)
     return (

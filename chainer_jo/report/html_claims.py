@@ -11,6 +11,7 @@ from chainer_jo.report.grid import prose
 
 _SIGNS = {
     verdicts.HOLDS: ("holds", "✓"),
+    verdicts.IN_PART: ("part", "◐"),
     verdicts.DOES_NOT_HOLD: ("fails", "✗"),
     verdicts.TIE: ("tie", "="),
     verdicts.PREMISE: ("tie", "✓"),
@@ -20,7 +21,9 @@ _SIGNS = {
     verdicts.NOT_ALL_RUN: ("open", "○"),
     verdicts.NOT_RUN: ("open", "○"),
 }
-_DECIDED = (verdicts.HOLDS, verdicts.DOES_NOT_HOLD, verdicts.TIE, verdicts.PREMISE)
+_DECIDED = (
+    verdicts.HOLDS, verdicts.IN_PART, verdicts.DOES_NOT_HOLD, verdicts.TIE, verdicts.PREMISE,
+)  # fmt: skip
 
 
 def claims_html(claims: Sequence[Mapping], rule: str) -> str:
@@ -68,7 +71,7 @@ def _claim(claim: Mapping) -> str:
     if verdict != verdicts.NOT_RUN:
         rows = "".join(map(_finding, claim["findings"]))
         # The row of a single comparison has said what its count would.
-        why = [why for why in claim["reason"].split("; ") if rows.count("<tr>") > 1 or why[0] > "1"]
+        why = [*claim["tally"] * (len(claim["findings"]) > 1), *claim["notes"]]
         reason = ": ".join(filter(None, (label[:1].upper() + label[1:], "; ".join(why)))) + "."
         table = f'<table class="findings">{_HEAD}<tbody>{rows}</tbody></table>'
         compared += f'<div class="scroll">{table}</div>\n<p>{prose(reason)}</p>'
@@ -82,7 +85,7 @@ _HEAD = "<thead><tr>{}</tr></thead>".format(
 
 def _finding(finding: Mapping) -> str:
     """A row: the comparison, both numbers, their difference with its interval, the outcome."""
-    sides, _, difference = finding["numbers"].partition(", difference ")
-    numbers = "" if sides == finding["outcome"] else sides
-    cells = "".join(f"<td>{prose(text)}</td>" for text in (numbers, difference, finding["remark"]))
+    numbers = "" if finding["sides"] == finding["outcome"] else finding["sides"]
+    texts = numbers, finding["difference_in_words"], finding["remark"]
+    cells = "".join(f"<td>{prose(text)}</td>" for text in texts)
     return f'<tr><th scope="row">{prose(finding["what"])}</th>{cells}</tr>'

@@ -5,7 +5,7 @@ from functools import partial
 
 from chainer_jo.report.curves import Curve, Inset
 from chainer_jo.report.figure import Figure
-from chainer_jo.report.words import clusters, images
+from chainer_jo.report.words import clusters, trained_on
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import Study
 
@@ -57,11 +57,11 @@ def label_figure(study: Study, number: int, what: str, key: str) -> Figure:
         kinds = f"true, noisy and pseudo labels ({clusters(study.features)})"
     caption = (
         f"{what} in the second step on {kinds}, as they are and as the first step leaves them; "
-        f"{images(study)}."
+        f"{trained_on(study)}."
     )
     epochs, drops = study.second_step_schedule()
     inset = Inset(drops[-1], epochs, (0.54, 0.74, 0.43, 0.18)) if loss else None
     return Figure(
         number, caption, key, curves, conditions,
-        missing=missing, study=study, inset=inset, focus_after_mark=not loss,
+        missing=missing, study=study, inset=inset, focus_after_line=not loss,
     )  # fmt: skip

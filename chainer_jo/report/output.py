@@ -1,4 +1,4 @@
-"""The base class of tables and figures: their text, their data and their files."""
+"""The base classes of what scripts write: text, data and files."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from chainer_jo import files
-from chainer_jo.report.cells import Cell
 from chainer_jo.report.grid import Grid
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.store import RunStore
+
+if TYPE_CHECKING:
+    from chainer_jo.report.table import Cell
 
 #: Text, bytes, or what becomes JSON, by the ending of its file.
 Contents = Mapping[str, str | bytes | dict | list]
@@ -51,23 +53,57 @@ class Page:
 
 
 class Output(abc.ABC):
-    """A table or figure of the paper: the runs that it needs, and its text and data from those that
-    have finished.
+    """Something that a script writes from the runs that have finished: a table or figure, claims,
+    or a page.
 
     Attributes
     ----------
-    kind, number : "table" or "figure", and its number in the paper.
     missing : one line if a part cannot be shown because an input is missing; otherwise empty.
     """
 
-    kind: str
-    number: int
     missing: str = ""
+
+    @property
+    @abc.abstractmethod
+    def name(self) -> str:
+        """Name of its files, without endings."""
 
     @property
     def experiments(self) -> Sequence[Experiment]:
         """Every run it needs, each once, in reading order."""
         return ()
+
+    @abc.abstractmethod
+    def text(self, store: RunStore, origin: dict) -> str:
+        """The content for the terminal; ``origin`` names preset, data and precision."""
+
+    @abc.abstractmethod
+    def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
+        """Writes its files to ``folder``, drawings to ``figures``; returns the paths."""
+
+    def data(self, store: RunStore, origin: dict) -> dict | list:
+        """The content of its JSON file; empty without one."""
+        return []
+
+    def repeated(self, folder: Path) -> Sequence[Output]:
+        """Outputs in a results folder whose numbers this one repeats."""
+        return ()
+
+    def is_worth_showing(self, store: RunStore) -> bool:
+        """False for an output with too few numbers to be shown among others."""
+        return True
+
+
+class TableOrFigure(Output):
+    """A table or figure of the paper.
+
+    Attributes
+    ----------
+    kind, number : "table" or "figure", and its number in the paper.
+    """
+
+    kind: str
+    number: int
 
     @property
     def cells(self) -> Sequence[Cell]:
@@ -75,7 +111,7 @@ class Output(abc.ABC):
         return ()
 
     def curve(self, keys: Mapping) -> tuple[Sequence[Experiment], str]:
-        """The runs of a figure's curve by its `Curve.keys`, and the quantity that it shows."""
+        """The runs of a figure's curve by its `Curve.keys`, and the log entry that it shows."""
         return (), ""
 
     @property
@@ -88,33 +124,33 @@ class Output(abc.ABC):
 
     @abc.abstractmethod
     def page(self, store: RunStore, origin: dict) -> Page:
-        """The text, from the runs in ``store``; ``origin`` names preset, data and precision."""
+        """Caption, notes and numbers."""
 
     @abc.abstractmethod
-    def data(self, store: RunStore, origin: dict) -> dict:
-        """The content of its JSON file."""
+    def data(self, store: RunStore, origin: dict) -> dict: ...
 
     def text(self, store: RunStore, origin: dict) -> str:
-        """The page as Markdown, for the terminal too."""
+        """The page as Markdown."""
         return self.page(store, origin).markdown()
 
     @abc.abstractmethod
-    def further(self, store: RunStore, origin: dict) -> Mapping[str, str | bytes]:
-        """The other files by their endings: a table's CSV and LaTeX, a figure's drawing and CSV."""
+    def extra_files(self, store: RunStore, origin: dict) -> Mapping[str, str | bytes]:
+        """Files besides Markdown and JSON, by their endings: a table's CSV and LaTeX, a figure's
+        drawing and CSV."""
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
-        """Writes everything from the runs that have finished; returns the paths. Markdown and JSON
-        go to ``folder``; so does the rest of a table, that of a figure goes to ``figures``."""
-        beside = folder if self.kind == "table" else figures
+        """Writes all files: a figure's `extra_files` to ``figures``, the others to ``folder``."""
+        place = folder if self.kind == "table" else figures
         page: Contents = {".md": self.text(store, origin), ".json": self.data(store, origin)}
         return [
-            *write_all(beside / self.name, self.further(store, origin)),
+            *write_all(place / self.name, self.extra_files(store, origin)),
             *write_all(folder / self.name, page),
         ]
 
 
-#: Keys that tell the entries of a list apart: claims, cells of tables, curves, comparisons.
-IDENTIFYING_KEYS = ("id", "row", "column", "label", "what")
+#: Keys that tell the entries of a list apart: cells of tables, curves, comparisons. A claim has an
+#: id, and its label changes with its verdict.
+IDENTIFYING_KEYS = ("row", "column", "label", "what")
 
 
 def trials_by_number(content: Any, where: str = "") -> Counter[str]:
@@ -123,9 +159,9 @@ def trials_by_number(content: Any, where: str = "") -> Counter[str]:
     counted: Counter[str] = Counter()
     if isinstance(content, list):
         for entry in content:
-            names = (
-                [entry.get(key) for key in IDENTIFYING_KEYS] if isinstance(entry, dict) else entry
-            )
+            names = entry
+            if isinstance(entry, dict):
+                names = entry.get("id") or [entry.get(key) for key in IDENTIFYING_KEYS]
             counted += trials_by_number(entry, f"{where}/{json.dumps(names)}")
     elif isinstance(content, dict):
         own = content.get("trials") or 0

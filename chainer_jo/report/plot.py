@@ -1,4 +1,5 @@
-"""Drawings of curves by matplotlib, without a display and without its global state."""
+"""Drawings of curves by matplotlib, without a display and without its global state: legible in
+print, in grey, and to colour-blind readers."""
 
 from __future__ import annotations
 
@@ -14,8 +15,67 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
-from chainer_jo.report import figure_style as style
-from chainer_jo.report.curves import QUANTITIES, Inset, Series
+from chainer_jo.report.curves import LOG_ENTRIES, Inset, Series
+
+INK = "#222222"
+MUTED = "#6b6b6b"
+FAINT = "#dddddd"
+
+#: Okabe and Ito's palette without its yellow, which is lost on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES = ("-", (0, (4, 1.6)), (0, (1, 1.4)), (0, (6, 1.6, 1, 1.6)))
+MARKERS_PER_CURVE = 6
+
+RC: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.labelsize": 9,
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.6,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 4.5,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "legend.handlelength": 3.2,
+    "savefig.dpi": 200,
+    "pdf.fonttype": 42,
+}
+
+
+def line_styles(families: Sequence[str]) -> list[dict]:
+    """Colour, marker and dashes of every curve; an empty family is one of its own.
+
+    Members of a family share colour and marker, and each has dashes of its own.
+    """
+    styles: list[dict] = []
+    seen: dict[str, int] = {}
+    members: dict[str, int] = {}
+    for number, family in enumerate(families):
+        family = family or f"curve {number}"
+        index = seen.setdefault(family, len(seen))
+        member = members[family] = members.get(family, -1) + 1
+        styles.append(
+            {
+                "color": COLOURS[index % len(COLOURS)],
+                "marker": MARKERS[index % len(MARKERS)],
+                "linestyle": DASHES[member % len(DASHES)],
+                "markerfacecolor": "white" if member else COLOURS[index % len(COLOURS)],
+            }
+        )
+    return styles
+
 
 if TYPE_CHECKING:
     from chainer_jo.report.figure import Figure
@@ -23,7 +83,7 @@ if TYPE_CHECKING:
 SIZE_INCHES = (5.2, 3.9)
 """Width and height without the legend: small, so that letters can be read on a phone."""
 LEGEND_ROW_INCHES = 0.17
-FINE: dict[str, Any] = {"fontsize": 8.5, "color": style.MUTED}
+FINE: dict[str, Any] = {"fontsize": 8.5, "color": MUTED}
 """Style of notes: as large as they have to be where the figure is 480 pixels wide."""
 BLANK: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
 """Box under a note, lest a line of another run through it."""
@@ -31,7 +91,7 @@ MIN_MAGNIFICATION = 1.5
 """Least factor by which a window of their own has to raise curves, to be worth it."""
 NOTE_CHARACTERS = 74
 LETTER, NOTE_ROW = 0.015, 0.05
-"""Width of a note's character, and height of its line, in parts of the axes."""
+"""Width of a note's character, and height of its line, in fractions of the axes."""
 
 
 def plot(
@@ -45,8 +105,8 @@ def plot(
     secondary : series without markers or bands, by the number of the curve that they go with.
     footnote : printed under the axes.
     """
-    curves, marks = figure.curves, figure.marks
-    with matplotlib.rc_context(style.RC):
+    curves, events = figure.curves, figure.vertical_lines
+    with matplotlib.rc_context(RC):
         labels = [
             f"{curve.label} ({series.state})" if series.state else curve.label
             for curve, series in zip(curves, all_series, strict=True)
@@ -56,14 +116,14 @@ def plot(
         canvas = Canvas((SIZE_INCHES[0], height), layout="constrained")
         axes = canvas.add_subplot()
         families = [curve.family for curve in curves]
-        styles = style.line_styles(families)
-        focus = min(marks, default=0) if figure.focus_after_mark else 0
+        styles = line_styles(families)
+        focus = min(events, default=0) if figure.focus_after_line else 0
         for number, series in enumerate(all_series):
             first_marker = number / len(all_series)
             _draw(axes, series, styles[number], labels[number], first_marker, focus)
         _draw_secondary(axes, secondary, styles)
         axes.set_xlabel("epoch")
-        axes.set_ylabel(QUANTITIES[figure.key].axis)
+        axes.set_ylabel(LOG_ENTRIES[figure.key].axis)
         axes.set_xlim(0, 1.01 * max((curve.length for curve in curves), default=1))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.margins(y=0.1)
@@ -71,7 +131,7 @@ def plot(
             axes.set_ylim(bottom=0)
         elif lower := [t.mean for s in all_series for t in s.by_epoch[focus // 2 :] if focus]:
             axes.set_ylim(bottom=10 * (min(lower) // 10))
-        _mark(axes, marks, figure.study.preset.time_scale if figure.study else 1.0)
+        _draw_vertical_lines(axes, events, figure.study.preset.time_scale if figure.study else 1.0)
         if any(series.trials for series in all_series):
             if figure.inset:
                 _magnify(axes, figure.inset, all_series, secondary, styles)
@@ -79,12 +139,12 @@ def plot(
             axes.set_yticks([])
             axes.text(
                 0.5, 0.5, "no epochs yet", transform=axes.transAxes,
-                ha="center", va="center", fontsize=14, color=style.MUTED,
+                ha="center", va="center", fontsize=14, color=MUTED,
             )  # fmt: skip
         lines = axes.lines[: len(labels)]
         if len(set(families)) == len(families) or not any(families):  # else a family is a column
             lines = [line for column in range(columns) for line in lines[column::columns]]
-        canvas.legend(handles=lines, loc="outside upper left", ncols=columns, labelcolor=style.INK)
+        canvas.legend(handles=lines, loc="outside upper left", ncols=columns, labelcolor=INK)
         note_under(canvas, footnote)
         return png_and_pdf(canvas)
 
@@ -100,12 +160,12 @@ def _draw(
 ) -> None:
     """A line through the means, and after epoch ``focus`` a band of one standard deviation, if any.
 
-    Markers are as far apart on every curve; the first is after the part ``first_marker`` of that,
-    so that no curve's markers lie under another's.
+    Markers are as far apart on every curve; the first is after the fraction ``first_marker`` of
+    that, so that no curve's markers lie under another's.
     """
     means = [trials.mean for trials in series.by_epoch]
     epochs = range(1, len(means) + 1)
-    every = max(1, round(series.length / style.MARKERS_PER_CURVE))
+    every = max(1, round(series.length / MARKERS_PER_CURVE))
     marked = ((every - 1 + int(first_marker * every)) % every, every)
     axes.plot(epochs, means, label=label, markevery=marked, **line_style)
     spread = [
@@ -118,11 +178,11 @@ def _draw(
         axes.fill_between(n, lower, upper, color=line_style["color"], alpha=0.18, linewidth=0)
 
 
-def _mark(axes: Axes, marks: Mapping[int, str], scale: float) -> None:
+def _draw_vertical_lines(axes: Axes, events: Mapping[int, str], scale: float) -> None:
     """Dotted lines with the events there, and above the axes the paper's epochs."""
     row, rows, end = 0, 0, 0.0
-    for epoch, event in marks.items():
-        axes.axvline(epoch, color=style.MUTED, linestyle=":", linewidth=1.1, zorder=1)
+    for epoch, event in events.items():
+        axes.axvline(epoch, color=MUTED, linestyle=":", linewidth=1.1, zorder=1)
         across = axes.get_xaxis_transform()
         row = row + 1 if epoch < end else 0  # below a note that reaches as far as here
         rows = max(row, rows)
@@ -138,7 +198,7 @@ def _mark(axes: Axes, marks: Mapping[int, str], scale: float) -> None:
             functions=(lambda epoch: np.divide(epoch, scale), lambda e: np.multiply(e, scale)),
         )
         above.set_xlabel("epoch of the paper's schedule", **FINE)
-        above.tick_params(labelsize=FINE["fontsize"], labelcolor=style.MUTED)
+        above.tick_params(labelsize=FINE["fontsize"], labelcolor=MUTED)
 
 
 def _draw_secondary(axes: Axes, secondary: Mapping[int, Series], styles: Sequence[dict]) -> None:
@@ -179,7 +239,7 @@ def _magnify(
     window.set_ylim(low, high)
     window.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     window.tick_params(labelsize=FINE["fontsize"] - 1)
-    axes.indicate_inset_zoom(window, edgecolor=style.MUTED, alpha=0.8)
+    axes.indicate_inset_zoom(window, edgecolor=MUTED, alpha=0.8)
 
 
 def _columns(labels: Sequence[str]) -> int:

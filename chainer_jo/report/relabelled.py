@@ -13,13 +13,12 @@ from matplotlib.figure import Figure as Canvas
 from chainer_jo.data.clothing1m_standin import glyph
 from chainer_jo.data.decoding import open_rgb
 from chainer_jo.data.labelled_data import ImageFiles, LabelledData, class_index
-from chainer_jo.report import figure_style as style
 from chainer_jo.report.grid import Grid
-from chainer_jo.report.output import Output, Page, as_csv
-from chainer_jo.report.plot import note_under, png_and_pdf
-from chainer_jo.runs.earlier_results import check_results
+from chainer_jo.report.output import Page, TableOrFigure, as_csv
+from chainer_jo.report.plot import INK, RC, note_under, png_and_pdf
+from chainer_jo.runs.clothing1m_presets import CLOTHING1M_STANDIN
 from chainer_jo.runs.experiment import Experiment
-from chainer_jo.runs.presets import CLOTHING1M_STANDIN
+from chainer_jo.runs.starting_labels import check_results
 from chainer_jo.runs.store import RunStore
 
 #: Images that a figure shows from either end.
@@ -84,7 +83,7 @@ def drawn_for(names: Sequence[str], origin: dict) -> str:
 
 
 @dataclass(frozen=True)
-class RelabelledFigure(Output):
+class RelabelledFigure(TableOrFigure):
     """Figures 7 and 8: images with the top-2 and bottom-2 probabilities of the class they moved to.
 
     Parameters
@@ -147,13 +146,13 @@ class RelabelledFigure(Output):
             "images": rows,
         }
 
-    def further(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
+    def extra_files(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
         """The drawing, and the images shown as CSV."""
         rows, total = self._rows(store)
         table = [["preset", "data", "end", "key", "before", "after", "probability"]]
         table += [[origin["preset"], origin["data"], *row.values()] for row in rows]
-        images = self._draw(rows, self._footnote(origin, total))
-        return {**images, ".csv": as_csv(table)}
+        drawing = self._draw(rows, self._footnote(origin, total))
+        return {**drawing, ".csv": as_csv(table)}
 
     def _rows(self, store: RunStore) -> tuple[list[dict], int | None]:
         """The images shown, from left to right, and the number moved; None before the run."""
@@ -172,8 +171,8 @@ class RelabelledFigure(Output):
                 "after": self.after,
                 "probability": float(relabelled.probability[i]),
             }
-            for end, part in (("top", top), ("bottom", bottom))
-            for i in part
+            for end, chosen in (("top", top), ("bottom", bottom))
+            for i in chosen
         ], len(moved)
 
     def _footnote(self, origin: dict, total: int | None) -> str:
@@ -183,7 +182,7 @@ class RelabelledFigure(Output):
         return f"Preset {origin['preset']}, data {origin['data']}; {progress}.{key}"
 
     def _draw(self, rows: list[dict], footnote: str) -> dict[str, bytes]:
-        with matplotlib.rc_context(style.RC):
+        with matplotlib.rc_context(RC):
             canvas = Canvas((5.2, 2.6), layout="constrained")
             for column, axes in enumerate(canvas.subplots(1, 2 * IMAGES_PER_END)):
                 axes.set(xticks=[], yticks=[], anchor="N")
@@ -194,6 +193,6 @@ class RelabelledFigure(Output):
                     axes.set_xlabel(
                         f"{SURE[row['end']]}\n{self.after}:\n{100 * row['probability']:.1f} %"
                     )
-            canvas.suptitle(f"{self.before} → {self.after}", fontsize=10, color=style.INK)
+            canvas.suptitle(f"{self.before} → {self.after}", fontsize=10, color=INK)
             note_under(canvas, footnote)
             return png_and_pdf(canvas)

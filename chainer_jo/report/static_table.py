@@ -11,8 +11,8 @@ import numpy as np
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.paper import tables
 from chainer_jo.report.grid import Grid, escape_latex
-from chainer_jo.report.output import Output, Page, as_csv
-from chainer_jo.report.words import images
+from chainer_jo.report.output import Page, TableOrFigure, as_csv
+from chainer_jo.report.words import trained_on
 from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore
 
@@ -21,7 +21,7 @@ CLASSES = 10
 
 
 @dataclass(frozen=True)
-class StaticTable(Output):
+class StaticTable(TableOrFigure):
     """A header and rows of text and numbers, written in the same formats as `Table`."""
 
     number: int
@@ -50,7 +50,7 @@ class StaticTable(Output):
             "rows": [list(row) for row in self.rows],
         }
 
-    def further(self, store: RunStore, origin: dict) -> dict[str, str]:
+    def extra_files(self, store: RunStore, origin: dict) -> dict[str, str]:
         """The rows as CSV, and LaTeX."""
         latex = self.page(store, origin).latex(escape_latex(self.caption))
         return {".csv": as_csv([self.header, *self.rows]), ".tex": latex}
@@ -80,15 +80,15 @@ def architecture_table(study: Study) -> StaticTable:
         for stage, (count, width) in enumerate(zip(config.units, config.widths, strict=True)):
             units = net.stages[start : start + count]
             # As in the paper: a stage whose first unit changes the shape is split into a and b.
-            parts = [units] if channels == width else [units[:1], units[1:]]
-            for letter, part in zip(
-                "ab" if len(parts) > 1 else " ", filter(len, parts), strict=False
+            groups = [units] if channels == width else [units[:1], units[1:]]
+            for letter, group in zip(
+                "ab" if len(groups) > 1 else " ", filter(len, groups), strict=False
             ):
-                for unit in part:
+                for unit in group:
                     hidden = unit(hidden)
-                plural = "s" if len(part) > 1 else ""
-                inside = f"{len(part)} pre-activation residual unit{plural} {channels}→{width}"
-                add(f"unit{stage + 1}{letter}".strip(), inside, hidden, *part)
+                plural = "s" if len(group) > 1 else ""
+                inside = f"{len(group)} pre-activation residual unit{plural} {channels}→{width}"
+                add(f"unit{stage + 1}{letter}".strip(), inside, hidden, *group)
                 channels = width
             start += count
         pooled = chainer.functions.mean(net.pool(hidden), axis=(2, 3))
@@ -99,7 +99,7 @@ def architecture_table(study: Study) -> StaticTable:
     rows.append(["total", "", "", sum(parameters)])
     return StaticTable(
         4,
-        f"{tables.TABLE4_CAPTION}; {images(study)}.",
+        f"{tables.TABLE4_CAPTION}; {trained_on(study)}.",
         ("part", "what it is", "output shape", "parameters"),
         rows,
     )

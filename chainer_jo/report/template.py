@@ -9,17 +9,17 @@ import re
 from importlib import resources
 
 
-def filled(package: str, name: str, content: dict, **parts: str) -> str:
+def filled(package: str, name: str, content: dict, **html: str) -> str:
     """A template with the style that all share, its `policy`, ``content`` as JSON for its script,
-    and ``parts`` of HTML."""
+    and pieces of ``html``."""
     style = resources.files(__package__).joinpath("page.css").read_text("utf-8")
     template = resources.files(package).joinpath(name).read_text("utf-8")
     template = template.replace("{{style}}", style)
     # In the script that holds it, "</script" would end it and "<!--<script" hide its end.
-    parts["content"] = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
-    parts["policy"] = policy(template)
+    html["content"] = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
+    html["policy"] = policy(template)
     # In one go: what is put in is not looked at again.
-    return re.sub(r"{{(\w+)}}", lambda match: parts[match[1]], template)
+    return re.sub(r"{{(\w+)}}", lambda match: html[match[1]], template)
 
 
 def policy(template: str) -> str:

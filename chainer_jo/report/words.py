@@ -23,12 +23,12 @@ def of_the_paper(data: str) -> bool:
     return data in ("cifar10", "cifar10-jpeg", "clothing1m")
 
 
-def images(study: Study) -> str:
-    """The images that a study trains on: "CIFAR-10 at half of its resolution"."""
+def trained_on(study: Study) -> str:
+    """The images that a study trains on, in words: "CIFAR-10 at half of its resolution"."""
     data = data_set(study.data)
     shrink = study.preset.shrink
-    part = "half" if shrink == 2 else f"1/{shrink}"
-    return f"{data} at {part} of its resolution" if shrink else data
+    share = "half" if shrink == 2 else f"1/{shrink}"
+    return f"{data} at {share} of its resolution" if shrink else data
 
 
 def clusters(features: str) -> str:

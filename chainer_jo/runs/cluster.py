@@ -26,7 +26,7 @@ from distributed.utils import sync
 from chainer_jo import files
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import ImageFiles, LabelledData
-from chainer_jo.engine.choice import choose_backend
+from chainer_jo.engine.backend import choose_backend
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.runs import provenance, worker
 from chainer_jo.runs.experiment import Experiment

@@ -18,6 +18,9 @@ from chainer_jo.runs.presets import Preset
 
 _logger = logging.getLogger(__name__)
 
+#: Default of --jobs on a GPU, until a GPU has measured several runs (docs/gpu.md).
+JOBS_ON_A_GPU = 1
+
 
 def add_computing_flags(add: Callable[..., Any]) -> None:
     """Adds the flags of device, jobs, threads and time budget; ``add`` is `add_argument`."""
@@ -25,7 +28,8 @@ def add_computing_flags(add: Callable[..., Any]) -> None:
     add(
         "--jobs",
         type=int,
-        help="runs side by side; default: one per core on a CPU, one on a GPU",
+        help="runs side by side; default: one per core on a CPU, "
+        f"{JOBS_ON_A_GPU} on a GPU, where they share a process",
     )
     add(
         "--threads",
@@ -57,7 +61,7 @@ def resolve_computing_flags(flags: argparse.Namespace, here: bool = True, now: b
         for a number that is too small, or a device that is not there.
     """
     budget = flags.time_budget
-    flags.device = _device(flags.device, here)
+    flags.device = resolve_device(flags.device, here)
     at_least(1, "jobs", flags.jobs)
     at_least(1, "threads", flags.threads)
     if budget is not None and not budget > 0:
@@ -65,7 +69,7 @@ def resolve_computing_flags(flags: argparse.Namespace, here: bool = True, now: b
     flags.deadline = None if budget is None else time.monotonic() + 60 * budget
     flags.threads_given = flags.threads is not None
     cores = usable_cores()
-    flags.jobs = flags.jobs or (cores if flags.device == "cpu" else 1)
+    flags.jobs = flags.jobs or (cores if flags.device == "cpu" else JOBS_ON_A_GPU)
     if not here:
         return
     if flags.device == "cpu" and now:
@@ -80,7 +84,7 @@ def spare_threads(flags: argparse.Namespace, preset: Preset) -> None:
         flags.threads = min(flags.threads, preset.threads)
 
 
-def _device(name: str, here: bool) -> str:
+def resolve_device(name: str, here: bool = True) -> str:
     """``cpu`` or ``cuda:N``; a GPU has to exist if runs are computed on this machine."""
     if name == "cpu" or (name == "auto" and not chainer.backends.cuda.available):
         reason = _compat.why_no_gpu() if name == "auto" else None

@@ -9,7 +9,7 @@ import typing
 from dataclasses import dataclass
 
 from chainer_jo import files
-from chainer_jo.engine.choice import PRECISIONS
+from chainer_jo.engine.backend import PRECISIONS
 from chainer_jo.errors import UserError
 from chainer_jo.method.task import Data, Noise
 

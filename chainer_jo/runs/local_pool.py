@@ -1,4 +1,4 @@
-"""The processes of this machine that runs are handed out to."""
+"""Worker processes of this machine: one per run on a CPU, one for all runs on a GPU."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.run import Settings
 from chainer_jo.runs.store import RunStore
+from chainer_jo.runs.threads_of_a_process import ThreadsOfAProcess
 from chainer_jo.runs.worker import execute
 
 
@@ -27,13 +28,16 @@ from chainer_jo.runs.worker import execute
 class LocalPool:
     """Worker processes on this machine, which end with this one; see `Scheduler`.
 
+    Runs on a GPU are threads of one process: they share compiled kernels and plans, and their
+    kernels fill the gaps of each other's.
+
     Parameters
     ----------
     store : where runs are kept.
     load_data : called in each worker, once; gives the data set. Must be picklable.
     settings : passed to every run.
-    places : number of processes.
-    threads : threads of each, for convolutions and BLAS.
+    places : number of runs at a time.
+    threads : threads of each on a CPU, for convolutions and BLAS.
     """
 
     store: RunStore
@@ -45,7 +49,8 @@ class LocalPool:
     def __enter__(self) -> Self:
         context = multiprocessing.get_context("spawn")
         theirs, self._ours = context.Pipe(duplex=False)
-        self._executor = ProcessPoolExecutor(self.places, context, _end_with, (theirs,))
+        kind = ProcessPoolExecutor if self.settings.device == "cpu" else ThreadsOfAProcess
+        self._executor = kind(self.places, context, _end_with, (theirs,))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:

@@ -3,17 +3,14 @@ experiments themselves (`Study`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from chainer_jo import files
-from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.errors import UserError
-from chainer_jo.method.resnet50_weights import variant_of
+from chainer_jo.method.resnet50 import variant_of
 from chainer_jo.paper import settings as paper
 from chainer_jo.runs.experiment import Data, Experiment, Network, Noise, Optimization, Relabelling
 
-CLOTHING1M_STANDIN = "clothing1m-standin"
 #: The noise of images that come with noisy labels: kind and rate.
 REAL = ("real", 0.0)
 
@@ -135,46 +132,6 @@ DIGITS = Preset(
 )
 PRESETS = {preset.name: preset for preset in (PAPER, HALF, DIGITS)}
 
-CLOTHING1M_PAPER = Preset(
-    name="paper",
-    summary="exactly the paper: ResNet-50, 10 + 10 epochs",
-    reference_data=None,
-    default_data=None,
-    network=None,
-    train_images=1_000_000,
-    image_shape=None,
-    resize=paper.CLOTHING1M_SIDE,
-    crop=paper.CLOTHING1M_CROP,
-    first_step=paper.CLOTHING1M_FIRST_STEP,
-    second_step=paper.CLOTHING1M_SECOND_STEP,
-    average=paper.CLOTHING1M_FIRST_STEP.averaged_epochs,
-    batch_size=paper.CLOTHING1M_SGD.batch_size,
-    momentum=paper.CLOTHING1M_SGD.momentum,
-    weight_decay=paper.CLOTHING1M_SGD.weight_decay,
-    pad=0,
-    flip=False,
-    seconds_per_iteration=107.0,
-    real_noise=paper.CLOTHING1M_PARAMETERS,
-    trials=(1, 1, 1),
-)
-CLOTHING1M_DIGITS = replace(
-    CLOTHING1M_PAPER,
-    name="digits",
-    summary="14 classes of real digits and drawn shapes, a small network from scratch, four times "
-    "the epochs, labels from epoch 8 on: an untrained network has nothing to say before",
-    default_data=CLOTHING1M_STANDIN,
-    network=Network((1, 1, 1), (16, 32, 64)),
-    train_images=1400,
-    resize=32,
-    crop=28,
-    first_step=replace(paper.CLOTHING1M_FIRST_STEP, start_epoch=2),
-    second_step=replace(paper.CLOTHING1M_SECOND_STEP, learning_rate=0.03),
-    time_scale=4,
-    seconds_per_iteration=0.07,
-    real_noise=replace(paper.CLOTHING1M_PARAMETERS, learning_rate=0.03),
-)
-CLOTHING1M_PRESETS = {preset.name: preset for preset in (CLOTHING1M_PAPER, CLOTHING1M_DIGITS)}
-
 
 def pretrained(weights: str | None) -> Network:
     """The ResNet-50 that starts from a file of weights. Raises UserError if there is none."""
@@ -200,8 +157,6 @@ class Study:
     noise_rates : the only ones that tables over noise rates are made of; None: the paper's.
     features : name of the features that pseudo labels are clustered from, as recorded with the
         run; None: there are no pseudo labels.
-    load : gives the data set, where relabelled images are shown.
-    classes : the pair whose relabelled images figures show; None: the figures' own.
     left_out, prior : see `Data` and `Experiment`.
     """
 
@@ -212,8 +167,6 @@ class Study:
     precision: str | None = None
     noise_rates: tuple[float, ...] | None = None
     features: str | None = None
-    load: Callable[[], LabelledData] | None = None
-    classes: tuple[str, str] | None = None
     left_out: int | None = None
     prior: str | None = None
 
@@ -385,9 +338,9 @@ class Study:
     def folder(self) -> str:
         """Name of the folder for results and figures, which tells data sets and precisions
         apart."""
-        preset, parts = self.preset, [self.preset.name]
+        preset, names = self.preset, [self.preset.name]
         if self.data != preset.reference_data:
-            parts.append(self.data)
+            names.append(self.data)
         if self.precision not in (None, preset.precision):
-            parts.append(self.precision)
-        return "-".join(parts)
+            names.append(self.precision)
+        return "-".join(names)

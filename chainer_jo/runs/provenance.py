@@ -179,15 +179,13 @@ def provenance(
 
 
 #: Folders and files that results follow from; the rest of the package chooses runs and shows them.
-PARTS = (
+RESULTS_FOLLOW_FROM = (
     "engine",
     "data",
     "method",
     "seeds.py",
-    "runs/pseudo.py",
     "runs/run.py",
-    "runs/run_parts.py",
-    "runs/earlier_results.py",
+    "runs/starting_labels.py",
 )
 ROOT = Path(chainer_jo.__file__).parent
 
@@ -195,8 +193,8 @@ ROOT = Path(chainer_jo.__file__).parent
 #: Names and contents, read on import: when a run ends, the source tree may be at another commit.
 _SOURCES = [
     (path.relative_to(ROOT).as_posix(), path.read_bytes())
-    for part in (ROOT / name for name in PARTS)
-    for path in (sorted(part.rglob("*.py")) if part.is_dir() else [part])
+    for source in (ROOT / name for name in RESULTS_FOLLOW_FROM)
+    for path in (sorted(source.rglob("*.py")) if source.is_dir() else [source])
 ]
 
 
@@ -217,12 +215,12 @@ def _registered() -> Iterator[tuple[str, Path | None, str]]:
     and values. They are read once, before anything is computed: later changes do not run."""
     for name, entry in (*soft_labels.RULES.items(), *noise.MODELS.items()):
         if id(entry) not in _READ:
-            parts = list(_made_of(entry))
-            paths = {Path(part.co_filename) for part in parts if isinstance(part, CodeType)}
+            pieces = list(_made_of(entry))
+            paths = {Path(piece.co_filename) for piece in pieces if isinstance(piece, CodeType)}
             texts: dict[Path | None, str] = {
                 path: _code(path.read_bytes()) for path in paths if _is_added(path)
             }
-            texts[None] = " ".join(part for part in parts if isinstance(part, str))
+            texts[None] = " ".join(piece for piece in pieces if isinstance(piece, str))
             _READ[id(entry)] = texts, entry
         yield from ((name, *read) for read in _READ[id(entry)][0].items())
 
@@ -238,11 +236,11 @@ def _made_of(value: object, within: tuple = ()) -> Iterator[CodeType | str]:
     if isinstance(value, CodeType | str):
         yield value
     elif not any(value is outer for outer in within):
-        for part in _parts(value):
-            yield from _made_of(part, (*within, value))
+        for piece in _pieces(value):
+            yield from _made_of(piece, (*within, value))
 
 
-def _parts(value: object) -> Iterable:
+def _pieces(value: object) -> Iterable:
     """A function's code and values, and what it wraps, which is in its closure; a class's code; of
     another object its class and what pickle keeps."""
     if type(value) in (int, float, complex, bool, NoneType):
@@ -261,10 +259,10 @@ def _parts(value: object) -> Iterable:
         members = [member for base in value.__mro__ for member in vars(base).values()]
         functions = [(m, inspect.unwrap(m)) for m in members if isinstance(m, FunctionType)]
         return [getattr(f, "__code__", None) for pair in functions for f in pair]
-    parts = [type(value), *(getattr(value, name, None) for name in ("__name__", "__wrapped__"))]
+    pieces = [type(value), *(getattr(value, name, None) for name in ("__name__", "__wrapped__"))]
     with contextlib.suppress(Exception):  # whatever it says that pickle does not take
-        parts += value.__reduce_ex__(2)[1:]
-    return parts
+        pieces += value.__reduce_ex__(2)[1:]
+    return pieces
 
 
 @functools.cache

@@ -14,8 +14,7 @@ from chainer_jo import files
 from chainer_jo.data.array_cache import cache
 from chainer_jo.data.progress import Progress
 from chainer_jo.errors import UserError
-from chainer_jo.method.resnet50 import FEATURES, ResNet50, Variant
-from chainer_jo.method.resnet50_weights import load_resnet50, variant_of
+from chainer_jo.method.resnet50 import FEATURES, ResNet50, Variant, load_resnet50, variant_of
 
 #: Images per forward pass, and per file of the cache: an interrupted extraction loses one file.
 BATCH = 50

@@ -13,21 +13,24 @@ from chainer.serializers import save_npz
 
 from chainer_jo import files, seeds
 from chainer_jo.data.image_data import ImageData
-from chainer_jo.data.labelled_data import LabelledData
-from chainer_jo.engine.backend import use_backend
-from chainer_jo.engine.choice import choose_backend
+from chainer_jo.data.labelled_data import ImageFiles, LabelledData
+from chainer_jo.engine.backend import choose_backend, use_backend
+from chainer_jo.errors import UserError
 from chainer_jo.method import extensions
-from chainer_jo.method.images import Images
+from chainer_jo.method.cnn_crf import CNNCRF
+from chainer_jo.method.images import Images, TaskImages
 from chainer_jo.method.iterator import BatchIterator
-from chainer_jo.method.objectives import Classifier
+from chainer_jo.method.objectives import Classifier, ForwardCorrection, JointObjective, Objective
 from chainer_jo.method.optimizers import FlatMomentumSGD
+from chainer_jo.method.preact_resnet import PreActResNet
+from chainer_jo.method.resnet50 import load_resnet50
 from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.task import Task
 from chainer_jo.method.updater import JointUpdater
-from chainer_jo.runs.earlier_results import labels_of
 from chainer_jo.runs.experiment import Experiment
+from chainer_jo.runs.presets import pretrained
 from chainer_jo.runs.provenance import computing, provenance
-from chainer_jo.runs.pseudo import PseudoSource
-from chainer_jo.runs.run_parts import Inputs, make_network, make_objective, make_task
+from chainer_jo.runs.starting_labels import PseudoSource, labels_of
 from chainer_jo.runs.store import RunStore
 
 #: Lower bounds of the highest probability, by which Tables 12 and 13 divide soft labels.
@@ -41,7 +44,7 @@ class Settings:
     Parameters
     ----------
     device : "cpu" or "cuda" or "cuda:N".
-    engine : the backend of convolutions; see `chainer_jo.engine.choice.choose_backend`.
+    engine : the backend of convolutions; see `chainer_jo.engine.backend.choose_backend`.
     graph : True to run steps on a GPU as CUDA graphs, where the engine supports it.
     deadline : value of ``time.monotonic()`` after which the run stops, saved; None: never.
     snapshot_seconds : least time between two checkpoints.
@@ -119,16 +122,14 @@ class Run:
         self.model = Classifier(network, objective)
         self.model.to_device(self.device)
         first_step = experiment.first_step
-        labels = LabelStore(
-            labels_of(first_step, self.store, task.fingerprint)
-            if first_step
-            else task.train.noisy_labels,
-            task.num_classes,
-            rule=relabelling.rule if relabelling else None,
-            top=relabelling.top if relabelling else None,
-            average=relabelling.average if relabelling else None,
-            xp=self.device.xp,
-        )
+        initial_labels = task.train.noisy_labels
+        if first_step:
+            initial_labels = labels_of(first_step, self.store, task.fingerprint)
+        rule = top = average = None
+        if relabelling:
+            rule, top, average = relabelling.rule, relabelling.top, relabelling.average
+        xp = self.device.xp
+        labels = LabelStore(initial_labels, task.num_classes, rule, top, average, xp)
         iterator = BatchIterator(
             len(task.train),
             optimization.batch_size,
@@ -141,8 +142,9 @@ class Run:
         optimizer = FlatMomentumSGD(
             optimization.learning_rate, optimization.momentum, optimization.weight_decay
         )
-        self.inputs = Inputs(optimization, task, network, self.device, self.settings.workers)
-        self.train_images = self.inputs.images(task.train, iterator)
+        sizes = optimization.batch_size, optimization.pad
+        self.task_images = TaskImages(task, network, self.device, *sizes, self.settings.workers)
+        self.train_images = self.task_images.of(task.train, iterator)
         self.updater = JointUpdater(
             iterator,
             optimizer.setup(self.model),
@@ -160,8 +162,8 @@ class Run:
         task, extend, settings = self.task, self.trainer.extend, self.settings
         relabelling, drops = self.experiment.relabelling, self.experiment.optimization.drops
         self.evaluation_sets = {
-            name: (self.inputs.images(part), part.noisy_labels)
-            for name, part in task.evaluation_sets.items()
+            name: (self.task_images.of(each), each.noisy_labels)
+            for name, each in task.evaluation_sets.items()
         }
         extend(extensions.Evaluation(self.model, self.evaluation_sets, self.graph))
         if relabelling:
@@ -221,7 +223,7 @@ class Run:
         try:
             outcome = self._train()
         finally:
-            self.inputs.close()
+            self.task_images.close()
         computed = self.trainer.get_extension("Checkpoint").computed
         result = {
             "id": self.experiment.id,
@@ -289,12 +291,55 @@ class Run:
         if len(indices) == len(train):
             return self.train_images, train.true_labels
         train = train.take(indices)
-        return self.inputs.images(train), train.true_labels
+        return self.task_images.of(train), train.true_labels
 
     def _by_class(self, predicted: np.ndarray, labels: np.ndarray) -> list[float | None]:
         """The accuracy of the images of each class."""
         classes = [labels == k for k in range(self.task.num_classes)]
         return [extensions.accuracy(predicted[k], labels[k]) for k in classes]
+
+
+def make_task(
+    experiment: Experiment,
+    data: ImageData | LabelledData,
+    pseudo_labels: Callable[[], np.ndarray] | None = None,
+) -> Task:
+    """The task that a description asks for; see `Task`."""
+    uniform = experiment.prior == "uniform"
+    wanted, label_noise, seed = experiment.data, experiment.noise, experiment.seed
+    return Task(wanted, label_noise, seed, data, pseudo_labels, uniform)
+
+
+def make_network(
+    experiment: Experiment,
+    task: Task,
+    heads: int,
+    rng: np.random.RandomState,
+    weights: str | None = None,
+) -> chainer.Link:
+    """The untrained network of ``experiment.network``, with ``heads`` outputs per class;
+    ``weights`` is the file of the pretrained weights that the description names."""
+    outputs, description = heads * task.num_classes, experiment.network
+    if description.weights:
+        if (given := pretrained(weights).weights) != description.weights:
+            raise UserError(
+                f"ResNet-50 weights {weights}: {given}, expected {description.weights}, as this "
+                "run is described"
+            )
+        assert weights is not None  # `pretrained` raises UserError where none are given
+        return load_resnet50(weights, outputs, rng=rng)
+    images = task.train.images
+    channels = 3 if isinstance(images, ImageFiles) else images.shape[-1]
+    return PreActResNet(channels, outputs, description.units, description.widths, rng)
+
+
+def make_objective(experiment: Experiment, task: Task) -> Objective:
+    """The link of ``experiment.objective``; cross entropy is joint with alpha = beta = 0."""
+    if experiment.objective == "forward":
+        return ForwardCorrection(task.transition_matrix)
+    if experiment.objective == "cnn_crf":
+        return CNNCRF(task.transition_matrix, task.prior, experiment.optimization.epochs)
+    return JointObjective(task.prior, experiment.alpha, experiment.beta)
 
 
 def device_of(name: str) -> chainer.backend.Device:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from bisect import insort
 from collections import defaultdict
@@ -15,6 +16,8 @@ from typing import Protocol
 from chainer_jo.errors import Unfinished
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.store import RunStore
+
+_logger = logging.getLogger(__name__)
 
 #: Seconds between two looks at the runs' progress, and before a run that others hold is retried.
 POLL = 2.0
@@ -157,7 +160,8 @@ class Scheduler:
         Raises
         ------
         UserError
-            raised by a run; `Unfinished` if a worker process died.
+            raised by a run, after the end of the runs beside it; `Unfinished` if a worker process
+            died.
         """
         tidy(experiments, self.store)
         queue = Queue(pending(experiments, self.store))
@@ -173,11 +177,13 @@ class Scheduler:
         running: dict[Future, Experiment] = {}
         shown: dict[Experiment, int] = {}
         next_poll = 0.0
+        failure: Exception | None = None
         while queue or running:
             out_of_time = self.deadline is not None and time.monotonic() >= self.deadline
-            if out_of_time and not running:
-                return False
-            while len(running) < self.pool.places and not out_of_time:
+            over = out_of_time or failure is not None
+            if over and not running:
+                break
+            while len(running) < self.pool.places and not over:
                 experiment = queue.next(self.pool.places)
                 if experiment is None:
                     break
@@ -185,12 +191,23 @@ class Scheduler:
             if not running:
                 time.sleep(POLL)  # others are at all that is left
             for future in wait(running, POLL, FIRST_COMPLETED).done:
-                state, result = future.result()
-                self._settle(running.pop(future), state, result, queue)
+                experiment = running.pop(future)
+                error = future.exception()
+                if error is None:
+                    state, result = future.result()
+                    self._settle(experiment, state, result, queue)
+                elif isinstance(error, BrokenExecutor) or not isinstance(error, Exception):
+                    raise error
+                else:
+                    failure = failure or error
+                    if running:
+                        _logger.warning("%s; runs beside it that go on: %d", error, len(running))
             if time.monotonic() >= next_poll:
                 self._show_epochs(running.values(), shown)
                 next_poll = time.monotonic() + POLL
-        return True
+        if failure is not None:
+            raise failure
+        return not queue
 
     def _settle(
         self, experiment: Experiment, state: str, result: dict | None, queue: Queue

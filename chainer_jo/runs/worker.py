@@ -1,18 +1,23 @@
-"""Computation of runs in this process, one at a time, on data that are loaded once."""
+"""Computation of runs in this process, on data that are loaded once: one at a time, or on a GPU one
+per thread."""
 
 from __future__ import annotations
 
+import functools
 import gc
 import logging
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
+from chainer_jo.engine.cuda import sharing
 from chainer_jo.errors import UserError
 from chainer_jo.method.extensions import Paused
 from chainer_jo.runs.experiment import Experiment
-from chainer_jo.runs.run import Run, Settings
+from chainer_jo.runs.gpu_room import Room
+from chainer_jo.runs.run import Run, Settings, device_of
 from chainer_jo.runs.store import RunStore
 
 #: The data sets of this process, by the pickled function that loads them; `cluster.prepare` adds
@@ -40,6 +45,9 @@ def execute(
 ) -> tuple[str, dict | None]:
     """Computes a run to its end, or to its deadline, unless another process computes it.
 
+    Threads may call this at the same time for runs on a GPU: each has its own stream and Chainer
+    configuration, and its run is the same bit for bit as alone.
+
     Parameters
     ----------
     data : the data set that all runs share, or its pickled loader.
@@ -47,7 +55,8 @@ def execute(
 
     Returns
     -------
-    state : ``finished``, ``diverged``, ``paused``, or ``busy`` if another process computes it.
+    state : ``finished``, ``diverged``, ``paused``, or ``busy`` if another process computes it, or
+        the deadline came before the GPU had room for it.
     result : of a finished or diverged run, else None.
 
     Raises
@@ -55,17 +64,20 @@ def execute(
     UserError
         if the run cannot be computed: its message says why.
     """
-    if isinstance(data, bytes):
-        data = loaded_by(data)
-    with store.lock(experiment) as mine:
-        if not mine:
+    with _place_on(settings) as has_place, store.lock(experiment) as mine:
+        if not (has_place and mine):
             return "busy", None
         result = store.result(experiment)
         if result is None or store.lost_labels(experiment):
-            gc.collect()  # frees the arrays of the last run, whose objects refer to each other
             store.begin_again(experiment)
             try:
-                result = Run(experiment, data, store, settings, on_epoch).finish()
+                with sharing.eager:
+                    gc.collect()  # frees the last run's arrays, whose objects refer to each other
+                    if isinstance(data, bytes):
+                        data = loaded_by(data)
+                    run = Run(experiment, data, store, settings, on_epoch)
+                    _measure_memory(run)
+                result = run.finish()
             except Paused:
                 return "paused", None
             except MemoryError as error:  # CuPy's, too
@@ -74,3 +86,32 @@ def execute(
                     "runs at a time; --jobs 1 has one"
                 ) from None
     return result["state"], result
+
+
+@contextmanager
+def _place_on(settings: Settings) -> Iterator[bool]:
+    """Context of a run on its device, on a GPU with a stream of this thread; False without room."""
+    if settings.device == "cpu":
+        yield True
+        return
+    device = device_of(settings.device)
+    device.use()
+    place = _room(settings.device).place(settings.deadline)
+    with place as has_place, sharing.own_stream(device.xp):
+        yield has_place
+
+
+@functools.cache
+def _room(device: str) -> Room:
+    runtime = device_of(device).xp.cuda.runtime
+    return Room(device, lambda: runtime.memGetInfo()[0])
+
+
+def _measure_memory(run: Run) -> None:
+    """Has a run on a GPU measure, when it might save a checkpoint for the first time, what a run
+    takes."""
+    if run.settings.device != "cpu":
+        room, checkpoint = _room(run.settings.device), run.trainer.get_extension("Checkpoint")
+        run.trainer.extend(
+            lambda _: room.measure(), name="memory", trigger=checkpoint.trigger, priority=0
+        )

@@ -7,6 +7,7 @@ and gradients of parameters are float32 at the interface in every precision.
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ import numpy
 
 from chainer_jo.engine import batch_norm_arrays
 from chainer_jo.engine.backend import EPS, Backend, Shape
-from chainer_jo.engine.cuda import candidates, cudnn_choices, cudnn_library
+from chainer_jo.engine.cuda import candidates, cudnn_choices, cudnn_library, sharing
 from chainer_jo.engine.cuda import cudnn_plans as plans
 from chainer_jo.engine.cuda.cudnn_kernels import Kernels, Moved
 from chainer_jo.engine.cuda.cudnn_planner import Plan, Planner
@@ -125,7 +126,16 @@ class CuDNN(Backend):
         # cuDNN reads these scalars from host memory whenever a plan runs.
         self._scalars: dict[float, numpy.ndarray] = {}
         self._unused_averages: dict[int, Any] = {}
-        self._step: _Step | None = None
+        self._thread = threading.local()
+
+    @property
+    def _step(self) -> _Step | None:
+        """The step that this thread is in."""
+        return getattr(self._thread, "step", None)
+
+    @_step.setter
+    def _step(self, step: _Step | None) -> None:
+        self._thread.step = step
 
     @property
     def versions(self):
@@ -310,19 +320,21 @@ class CuDNN(Backend):
 
     def _run(self, plan: Plan, arrays: dict[str, Any], residual: Any | None = None) -> Any | None:
         """Runs a plan. Returns `residual`, or None if the plan, an own kernel, has added it."""
-        stream = self._xp.cuda.get_current_stream()
-        if self._stream is None or stream.ptr != self._stream.ptr:
-            self._library.set_stream(handle=self._handle, stream=stream.ptr)
-            # Kept alive, so that no other stream gets its address while the handle has it.
-            self._stream = stream
-        if plan.candidates:
-            self._choose(plan, arrays)
-        # Given back when this returns, before the kernels have run: the pool is ordered by stream.
-        workspace = self._xp.cuda.alloc(plan.workspace)
-        if residual is not None and plan.is_own:
-            arrays = {**arrays, "residual": self._activation("residual", residual)}
-            residual = None
-        plan.run(self._handle, workspace.ptr, arrays)
+        with sharing.eager:
+            stream = self._xp.cuda.get_current_stream()
+            if self._stream is None or stream.ptr != self._stream.ptr:
+                self._library.set_stream(handle=self._handle, stream=stream.ptr)
+                # Kept alive, so that no other stream gets its address while the handle has it.
+                self._stream = stream
+            if plan.candidates:
+                self._choose(plan, arrays)
+            # Given back when this returns, before the kernels have run: the pool is ordered by
+            # stream.
+            workspace = self._xp.cuda.alloc(plan.workspace)
+            if residual is not None and plan.is_own:
+                arrays = {**arrays, "residual": self._activation("residual", residual)}
+                residual = None
+            plan.run(self._handle, workspace.ptr, arrays)
         return residual
 
     def _choose(self, plan: Plan, arrays: dict[str, Any]) -> None:
@@ -333,10 +345,11 @@ class CuDNN(Backend):
         if not self._stream.is_capturing():
             workspace, idle = self._xp.cuda.alloc(plan.workspace), self._xp.zeros(1, FLOAT32)
             run = partial(plan.run, self._handle, workspace.ptr, arrays)
-            plan.reject_wrong(run, arrays, candidates.TOLERANCE[self.precision])
-            times = plan.times(
-                run, self._xp.cuda, lambda passes: self._kernels.occupy(idle, passes)
-            )
+            with sharing.undisturbed(self._xp.cuda):
+                plan.reject_wrong(run, arrays, candidates.TOLERANCE[self.precision])
+                times = plan.times(
+                    run, self._xp.cuda, lambda passes: self._kernels.occupy(idle, passes)
+                )
         self._planner.settle(plan, times)
 
     def _weights(self, W: Any) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from chainer_jo.engine.cuda import sharing
 from chainer_jo.engine.cuda.candidates import Candidate, Launch, difference
 from chainer_jo.engine.cuda.cudnn_choices import Choices
 from chainer_jo.engine.cuda.cudnn_plans import Graph, address, has_identity
@@ -270,7 +272,12 @@ class Planner:
         self._choices = choices
         self._own = own
         self._plans: dict[tuple, Plan | None] = {}
-        self._used: set[tuple] = set()
+        self._thread = threading.local()
+
+    @property
+    def _used(self) -> set[tuple]:
+        """Plans of this thread's run."""
+        return vars(self._thread).setdefault("used", set())
 
     def keep_in(self, folder: Path) -> None:
         """Follows the choices kept in a results folder from now on, and adds to them. Raises
@@ -295,10 +302,11 @@ class Planner:
     def plan(self, describe: Callable[..., None], *arguments: Any) -> Plan | None:
         """Plan of ``describe(graph, *arguments)``; None if cuDNN has no engine."""
         key = (describe, *arguments)
-        if key not in self._plans:
-            self._plans[key] = self._build(*key)
-        self._used.add(key)
-        return self._plans[key]
+        with sharing.eager:
+            if key not in self._plans:
+                self._plans[key] = self._build(*key)
+            self._used.add(key)
+            return self._plans[key]
 
     def settle(self, plan: Plan, microseconds: dict[str, float]) -> None:
         """Chooses a candidate for good: one that is faster by MARGIN than all that cuDNN prefers to

@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from chainer_jo.engine.cuda import sharing
+
 #: Number of eager runs before the capture, which compile kernels, plan and allocate memory.
 WARM_UP = 3
 
@@ -52,8 +54,10 @@ class GraphStep:
     def __init__(self, step: Callable[..., None], cupy: Any) -> None:
         self._step = step
         self._cupy = cupy
-        # A blocking stream: it and the default stream wait for each other.
-        self._stream = cupy.cuda.Stream()
+        # Outside `sharing.own_stream` a blocking one: it and the default stream wait for each
+        # other.
+        current = cupy.cuda.get_current_stream()
+        self._stream = current if current.ptr else cupy.cuda.Stream()
         self._pool = cupy.cuda.MemoryPool()
         weakref.finalize(self, _give_back, self._pool).atexit = False
         self._capturable = True
@@ -74,16 +78,22 @@ class GraphStep:
         with self._stream:
             for copy, array in zip(capture.arrays, arrays, strict=True):
                 copy[...] = array
-            if capture.graph is None and self._capturable and capture.runs >= WARM_UP:
-                capture.graph = self._capture(capture.arrays)
+            if capture.graph is None:
+                with sharing.eager:
+                    self._run_or_capture(capture)
             if capture.graph is not None:
+                sharing.wait_for_measurement()
                 capture.graph.launch()
                 self.replays += 1
-            else:
-                with self._own_memory():
-                    self._step(*capture.arrays)
         capture.runs += 1
         return capture.arrays
+
+    def _run_or_capture(self, capture: _Capture) -> None:
+        if self._capturable and capture.runs >= WARM_UP:
+            capture.graph = self._capture(capture.arrays)
+        if capture.graph is None:
+            with self._own_memory():
+                self._step(*capture.arrays)
 
     def _capture(self, arrays: tuple[Any, ...]) -> Any | None:
         """Captures the step without running it; None if CuPy cannot."""
@@ -123,6 +133,8 @@ def _give_back(pool: Any) -> None:
     before the step's arrays.
     """
     _dropped.append(pool)
-    for each in _dropped:
+    for each in tuple(_dropped):  # other threads may be here as well
         each.free_all_blocks()
-    _dropped[:] = [each for each in _dropped if each.total_bytes()]
+        if not each.total_bytes():
+            with suppress(ValueError):
+                _dropped.remove(each)

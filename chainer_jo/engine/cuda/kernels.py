@@ -150,7 +150,7 @@ def write_rows(target: Any, indices: Any, rows: Any) -> None:
     _launch("write_rows", rows.size, (target, indices, rows, *map(np.int32, rows.shape)))
 
 
-def gather(arrays: Sequence[Any], out: Any, factor: float = 1.0) -> None:
+def gather(arrays: Sequence[Any], out: Any, factor: float) -> None:
     """Concatenates arrays, times a factor, into the flat float32 `out`.
 
     The arrays are float32 or float16 and contiguous, or have four axes and channels-last memory, or

@@ -5,10 +5,11 @@ from chainer_jo.method.extensions.epoch_end import (
     BestEpoch,
     Diverged,
     LabelUpdate,
+    LogReport,
     StopWhenDiverged,
+    extend_log,
 )
 from chainer_jo.method.extensions.evaluation import Evaluation, Predictor, accuracy
-from chainer_jo.method.extensions.log_report import LogReport, extend_log
 
 __all__ = [
     "BestEpoch",

@@ -47,7 +47,11 @@ class Predictor:
 
 def accuracy(predicted: Any, labels: Any) -> float | None:
     """Accuracy of predictions (n,) against the known labels (not negative); None if none is known.
-    Both arrays are on the same device."""
+    Both arrays are on the same device.
+
+    >>> accuracy(np.array([0, 1, 1]), np.array([0, 0, -1]))
+    0.5
+    """
     is_known = labels >= 0
     is_right = (predicted == labels) & is_known
     known = int(is_known.sum())

@@ -11,6 +11,7 @@ from chainer_jo.paper.claims.decision import Finding
 from chainer_jo.paper.trials import Trials
 
 HOLDS = "holds"
+IN_PART = "in part"
 DOES_NOT_HOLD = "does not hold"
 TIE = "a tie"
 PREMISE = "a premise"
@@ -20,10 +21,11 @@ TOO_FEW_TRIALS = "too few trials"
 NOT_ALL_RUN = "not all run"
 NOT_RUN = "not run"
 VERDICTS = (
-    HOLDS, DOES_NOT_HOLD, TIE, PREMISE, NO_PREMISE,
+    HOLDS, IN_PART, DOES_NOT_HOLD, TIE, PREMISE, NO_PREMISE,
     UNDECIDED, TOO_FEW_TRIALS, NOT_ALL_RUN, NOT_RUN,
 )  # fmt: skip
-"""`PREMISE`: it holds, but the preset was chosen for that, so it is no finding."""
+"""`IN_PART`: one comparison refutes the claim, but most support it. `PREMISE`: it holds, but the
+preset was chosen for that, so it is no finding."""
 
 
 class Results(Protocol):
@@ -96,6 +98,10 @@ class Verdict:
     `verdict`, a claim without its premise says nothing. Else one comparison refutes it, all of them
     bear it out, and otherwise it is as undecided as the comparison that lacks most.
 
+    A refuted claim holds in part if more than half of all its comparisons support it, premises left
+    out. Where one of n is truly wrong and none truly right, chance brings that about in fewer than
+    5 % of cases, since each of the others supports in 2.5 % (Markov's inequality).
+
     ``chosen``: the preset was chosen so that the claim holds.
     """
 
@@ -115,7 +121,8 @@ class Verdict:
         if counts[decision.NOT_MET]:
             return NO_PREMISE
         if counts[decision.REFUTES]:
-            return DOES_NOT_HOLD
+            supporting, compared = self.support
+            return IN_PART if 2 * supporting > compared else DOES_NOT_HOLD
         if counts[decision.NOT_RUN] or counts[decision.PARTLY_RUN]:
             return NOT_RUN if counts[decision.NOT_RUN] == len(self.findings) else NOT_ALL_RUN
         if counts[decision.TOO_FEW_TRIALS]:
@@ -125,6 +132,13 @@ class Verdict:
         if counts[decision.TIES]:
             return TIE
         return PREMISE if self.chosen else HOLDS
+
+    @property
+    def support(self) -> tuple[int, int]:
+        """The number of comparisons that support the claim, and of all; premises left out."""
+        pairs = zip(self.findings, self.outcomes, strict=True)
+        outcomes = [outcome for finding, outcome in pairs if not finding.premise]
+        return outcomes.count(decision.SUPPORTS), len(outcomes)
 
     @property
     def remarks(self) -> list[str]:
@@ -163,22 +177,24 @@ class Verdict:
 
     @property
     def label(self) -> str:
-        """The verdict with its numbers: "a tie in 1 of 5 within 0.6 points", "undecided after 6
-        trials, 1 of 5 against it"."""
+        """The verdict with its numbers: "in part (8 of 10)", "a tie in 1 of 5 within 0.6 points",
+        "undecided after 6 trials, 1 of 5 against it"."""
         verdict, (fewest, most) = self.verdict, self.trials
         if verdict == TIE:
             n = len(self.findings)
             of = f" in {self.counts[decision.TIES]} of {n}" if n > 1 else ""
             verdict = f"{TIE}{of} within {self.within:g} point{'' if self.within == 1 else 's'}"
+        elif verdict == IN_PART:
+            verdict = "{} ({} of {})".format(IN_PART, *self.support)
         elif verdict == UNDECIDED:
             to = "" if fewest == most else f" to {most}"
             verdict = f"{UNDECIDED} after {fewest}{to} trials"
-        if verdict != DOES_NOT_HOLD and self.against:
+        if self.verdict not in (DOES_NOT_HOLD, IN_PART) and self.against:
             verdict += f", {self.against} of {len(self.findings)} against it"
         return f"{verdict} ({self.diverged} diverged)" if self.diverged else verdict
 
     @property
-    def reason(self) -> str:
+    def tally(self) -> list[str]:
         """The number of comparisons with each outcome, and those that keep it from holding."""
         counts, n = self.counts, len(self.findings)
         parts = [f"{counts[decision.SUPPORTS]} of {n} comparisons support it"]
@@ -187,9 +203,7 @@ class Verdict:
                 which = ", ".join(finding.compared for finding in self._with_outcome(outcome))
                 named = f": {which}" if counts[outcome] < n else ""
                 parts.append(f"{counts[outcome]} {words}{named}")
-        if self.diverged:
-            parts.append(f"up to {self.diverged} trials of a setting diverged and are left out")
-        return "; ".join(parts)
+        return parts
 
     def _with_outcome(self, outcome: str) -> list[Finding]:
         pairs = zip(self.findings, self.outcomes, strict=True)
@@ -225,7 +239,8 @@ class Claim:
     ``statement`` says in words of our own what stands at ``place``; ``check`` what ``findings``
     compares; ``shown_in`` names the tables and figures that its numbers are in. A claim with
     ``own_images`` is about what a stand-in lacks: classes of CIFAR-10, numbers of Clothing1M.
-    ``rests_on`` is the id of a claim without which this one has nothing to show.
+    ``rests_on`` is the id of a claim without which this one has nothing to show. A claim with
+    ``fails_in_paper`` is contradicted by the numbers that the paper prints.
     """
 
     id: str
@@ -236,6 +251,7 @@ class Claim:
     shown_in: tuple[str, ...]
     own_images: bool = False
     rests_on: str = ""
+    fails_in_paper: bool = False
 
     def decide(self, results: Results) -> Verdict:
         """Holds the claim against `results`."""

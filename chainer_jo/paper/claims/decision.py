@@ -137,24 +137,34 @@ class Finding:
         return float(stdtr(n - 1, excess / (std / sqrt(n))))
 
     @property
-    def numbers(self) -> str:
-        """Both sides, and their difference with its interval where there is one."""
+    def sides(self) -> str:
+        """Both sides in words, over the trials that they share, if any: "91.0 ± 9.9 against 90.0 ±
+        10.0 %"."""
         if not (self.a.has_numbers or self.b.has_numbers):
             return str(self.a)
-        sides, difference = f"{self.a} against {self.b}", self.difference
-        if self.a.finished and self.b.finished:
-            sides += f" {self.unit}"
-        if len(difference.finished) < 2:
-            return sides
+        unit, shared = f" {self.unit}" * bool(self.a.finished and self.b.finished), self.difference
+        a, b = (
+            Trials({trial: side.at(trial) for trial in shared.numbers} or side.numbers)
+            if side.constant is None
+            else side
+            for side in (self.a, self.b)
+        )
+        return f"{a} against {b}{unit}"
+
+    @property
+    def difference_in_words(self) -> str:
+        """The mean difference, with its interval if any; empty without common trials."""
+        difference, n = self.difference, len(self.difference.finished)
+        if not n:
+            return ""
         bound = f"over {self.by:g} asked for" if self.by else ""
         if difference.interval is None:
-            each = f"{alike(difference.mean)[0]} {self.difference_unit} in each of"
-            return f"{sides}, difference {each} {len(difference.finished)} trials" + (
-                f" ({bound})" if bound else ""
-            )
+            trials = f"each of {n} trials" if n > 1 else "1 trial"
+            mean = f"{alike(difference.mean)[0]} {self.difference_unit} in {trials}"
+            return mean + (f" ({bound})" if bound else "")
         mean, low, high = alike(difference.mean, *difference.interval)
         within = "; ".join(filter(None, (f"{low} to {high}", bound)))
-        return f"{sides}, difference {mean} {self.difference_unit} ({within})"
+        return f"{mean} {self.difference_unit} ({within})"
 
 
 def exceeds(

@@ -173,5 +173,6 @@ CLAIMS = [
         f"right. (In the paper's own tables {_PRINTED} % of them are.)",
         _unsure_is_wrong,
         ("table12", "table13"),
+        fails_in_paper=True,
     ),
 ]

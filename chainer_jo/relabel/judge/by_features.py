@@ -14,7 +14,7 @@ from chainer_jo.data.progress import Progress
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.judge import training
 from chainer_jo.relabel.judge.features import HIDDEN, FeatureSet
-from chainer_jo.relabel.judge.label_errors import find_label_errors
+from chainer_jo.relabel.judge.label_errors import LabelErrors, find_label_errors
 from chainer_jo.relabel.judge.training import Recipe
 from chainer_jo.relabel.read.feature_table import read_features, read_rows
 from chainer_jo.relabel.read.labelled_images import LabelledSets
@@ -36,23 +36,34 @@ class ByFeatures(Relabeller):
             given["quiet"] = round(default.quiet / default.epochs * flags.epochs)
             given["average"] = max(1, round(default.average / default.epochs * flags.epochs))
         self.recipe = replace(default, **given)
-        _check_paths(flags.features, self.sets)
+        self.open()
+
+    def open(self) -> None:
+        """Reads the features from the file."""
+        _check_paths(self.flags.features, self.sets)
         train = self.sets.train
-        with threadpool_limits(flags.threads):
-            self.data = FeatureSet(read_features(flags.features, train), train.labels)
+        with threadpool_limits(self.flags.threads):
+            self.data = FeatureSet(read_features(self.flags.features, train), train.labels)
         self.others = {
-            use: read_features(flags.features, images) for use, images in self.sets.held_out.items()
+            use: read_features(self.flags.features, images)
+            for use, images in self.sets.held_out.items()
         }
 
     @property
-    def about(self) -> dict[str, str]:
-        recipe, (mean, scale) = self.recipe, self.data.normalisation
+    def images(self) -> str:
+        """What is known of the images, in words."""
+        mean, scale = self.data.normalisation
         own = ", each divided by its own standard deviation" if scale.ndim else ""
+        return f"by {len(mean)} features each{own}: one hidden layer"
+
+    @property
+    def about(self) -> dict[str, str]:
+        recipe = self.recipe
         return {
-            "images": f"by {len(mean)} features each{own}: one hidden layer",
+            "images": self.images,
             "training": f"{recipe.epochs} epochs with labels updated from epoch "
             f"{recipe.quiet + 1} on, on all images but one part of {recipe.folds}, for each "
-            f"part; {recipe.number_of_seeds(len(self.data))} times; then {recipe.epochs} "
+            f"part; {recipe.number_of_seeds(len(self.sets.train))} times; then {recipe.epochs} "
             "epochs on the new labels",
             "settings": f"alpha {recipe.alpha:g}, beta {recipe.beta:g}, learning rate "
             f"{recipe.learning_rate:g}",
@@ -63,32 +74,39 @@ class ByFeatures(Relabeller):
         print("seconds for thousands of images, minutes for hundreds of thousands")
 
     def work(self) -> Outcome:
-        images, data, recipe, seed = self.sets.train, self.data, self.recipe, self.flags.seed
         with threadpool_limits(self.flags.threads):
-            bar = Progress("Training", "epochs", 1)
+            return self.outcome(self.judged(self.data))
 
-            def progress(done: int, total: int) -> None:
-                bar.total = total
-                bar.update(done)
+    def judged(self, data: FeatureSet) -> LabelErrors:
+        """Label errors by networks trained on these features."""
+        images, bar = self.sets.train, Progress("Training", "epochs", 1)
 
-            errors = training.judge(data, images.labels, images.class_names, recipe, seed, progress)
-            bar.finish(bar.total)
-            network = self._network(data, errors.probabilities.astype(np.float32))
-            baseline = None
-            if self.flags.baseline:
-                one_hot = np.eye(len(images.class_names), dtype=np.float32)[images.labels]
-                baseline = self._network(data, one_hot)
-            accuracies = accuracies_of(
-                (baseline, network),
-                self.sets.held_out,
-                lambda each, use: each.of_features(self.others[use]),
+        def progress(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done)
+
+        names, seed = images.class_names, self.flags.seed
+        errors = training.judge(data, images.labels, names, self.recipe, seed, progress)
+        bar.finish(bar.total)
+        return errors
+
+    def outcome(self, errors: LabelErrors) -> Outcome:
+        """The outcome, with networks trained on the new labels and, if asked for, on the given."""
+        images, held_out = self.sets.train, self.sets.held_out
+        network, baseline = self.network(errors.probabilities.astype(np.float32)), None
+        if self.flags.baseline:
+            baseline = self.network(
+                np.eye(len(images.class_names), dtype=np.float32)[images.labels]
             )
+        accuracies = accuracies_of(
+            (baseline, network), held_out, lambda each, use: each.of_features(self.others[use])
+        )
         return Outcome(CorrectedLabels(images, errors), network, accuracies, self.about)
 
-    def _network(self, data: FeatureSet, labels: np.ndarray) -> TrainedNetwork:
+    def network(self, labels: np.ndarray) -> TrainedNetwork:
         """Network trained on labels (n, c) of all images."""
-        network = training.second_step(data, labels, self.recipe, self.flags.seed)
-        classes, (mean, scale) = self.sets.class_names, data.normalisation
+        network = training.second_step(self.data, labels, self.recipe, self.flags.seed)
+        classes, (mean, scale) = self.sets.class_names, self.data.normalisation
         about = {"classes": classes, "features": len(mean), "hidden": HIDDEN}
         normalisation = {"mean": mean, "scale": scale}
         return TrainedNetwork(about, [Member.of(network.predictor, normalisation)])

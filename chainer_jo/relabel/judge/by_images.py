@@ -15,16 +15,15 @@ from chainer import serializers
 
 from chainer_jo import files
 from chainer_jo.cores import usable_cores
-from chainer_jo.engine.backend import use_backend
-from chainer_jo.engine.choice import choose_backend
+from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.errors import UserError
 from chainer_jo.method import augmentation
 from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.paper.settings import CLOTHING1M_SIDE
 from chainer_jo.relabel.judge.folds import folds
+from chainer_jo.relabel.judge.image_presets import FOLDS, large_images, small_images
 from chainer_jo.relabel.judge.label_errors import find_label_errors
 from chainer_jo.relabel.judge.near_duplicates import same_files
-from chainer_jo.relabel.judge.presets import FOLDS, large_images, small_images
 from chainer_jo.relabel.read import own_data
 from chainer_jo.relabel.read.own_data import usual_size
 from chainer_jo.relabel.show.outcome import Outcome, Relabeller, accuracies_of
@@ -32,14 +31,11 @@ from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.write.trained_network import Member, TrainedNetwork, untrained
 from chainer_jo.report.dry_run import run_lines
 from chainer_jo.runs.computing_flags import spare_threads
-from chainer_jo.runs.cost import Cost, duration, makespan
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.local_pool import LocalPool
 from chainer_jo.runs.presets import REAL, Study
-from chainer_jo.runs.provenance import device_name
 from chainer_jo.runs.run import Settings, device_of
-from chainer_jo.runs.scheduler import Scheduler, pending
-from chainer_jo.runs.status import Status
+from chainer_jo.runs.runner import Runner, duration
 from chainer_jo.runs.store import DONE_AGAIN, RunStore, without_digest
 
 _logger = logging.getLogger(__name__)
@@ -71,25 +67,21 @@ class ByImages(Relabeller):
         if size is not None and size > MAX_SIDE:
             raise UserError(
                 f"--size {size}: expected 8 to {MAX_SIDE} pixels, or for larger images "
-                "--resnet50-weights FILE or --features FILE without --size"
+                "--resnet50-weights FILE, or features, which are the default"
             )
         side = size or usual_size(self.sets.train)
         if side <= MAX_SIDE:
             if self.flags.weights:
-                _logger.warning(
-                    "--resnet50-weights: not used, images of %d pixels are learnt from scratch",
-                    side,
+                raise UserError(
+                    f"--resnet50-weights: expected images of over {MAX_SIDE} pixels, these have "
+                    f"{side}; --from-scratch trains the paper's network"
                 )
             return side
         if self.flags.weights:
-            if self.flags.flip:
-                raise UserError(
-                    "--flip: expected without --resnet50-weights, whose images are not mirrored"
-                )
             return None
         raise UserError(
-            f"data {self.flags.data!r}: images of about {side} pixels, which need "
-            f"--resnet50-weights FILE, --features FILE, or --size {MAX_SIDE} or less to shrink them"
+            f"data {self.flags.data!r}: images of about {side} pixels, expected --from-scratch "
+            f"with --size {MAX_SIDE} or less to shrink them, or features, which are the default"
         )
 
     def _study(self) -> Study:
@@ -99,13 +91,13 @@ class ByImages(Relabeller):
         else:
             preset = small_images(self.side, number, flags.epochs, flags.flip)
         # Files of the same content make a part larger, and leave less than `number` to train on.
-        fewest = len(self.parts) - int(np.bincount(self.parts).max())
+        fewest = len(self.fold_of) - int(np.bincount(self.fold_of).max())
         preset = replace(preset, batch_size=min(preset.batch_size, fewest))
         prior = "uniform" if flags.prior == "uniform" else None
         return Study(preset, own_data.NAME, seed=flags.seed, prior=prior)
 
     @functools.cached_property
-    def parts(self) -> np.ndarray:
+    def fold_of(self) -> np.ndarray:
         """Fold (n,) of each image; files of the same content are in one."""
         labels = self.sets.train.labels
         return folds(labels, FOLDS, self.flags.seed, self.duplicates).astype(np.int8)
@@ -127,8 +119,8 @@ class ByImages(Relabeller):
             )
         else:
             others["photographs"] = (
-                "features of them by any model (--features) take seconds, and find far more than a "
-                "network from scratch"
+                "features of them, without --from-scratch, take seconds, and find far more in a "
+                "few thousand than a network from scratch"
             )
             sizes = zip(first.network.units, first.network.widths, strict=True)
             stages = ", ".join(f"{units} of {width}" for units, width in sizes)
@@ -146,16 +138,13 @@ class ByImages(Relabeller):
         }
 
     def plan(self) -> None:
-        experiments = list(self.names)
-        waiting = {*pending(experiments, self.store), *self._lost()}
-        cost = self._cost(experiments)
-        name = self.names.__getitem__
-        print(*run_lines(experiments, waiting, self.store, cost, name), sep="\n")
-        left = {e: self.store.epochs_left(e) for e in experiments if e in waiting}
-        seconds = makespan(left, self.flags.jobs) * cost.seconds_per_epoch
+        runner = self.runner
+        waiting = {*runner.left(), *self._lost()}
+        left = {e: self.store.epochs_left(e) for e in self.names if e in waiting}
+        print(*run_lines(runner, left), sep="\n")
         print(
-            f"{len(experiments)} runs, {len(waiting)} to do, in about {duration(seconds)} "
-            f"({cost.basis})"
+            f"{len(self.names)} runs, {len(left)} to do, in about "
+            f"{duration(runner.seconds(left))} ({runner.cost.basis})"
         )
 
     def work(self) -> Outcome | None:
@@ -171,7 +160,7 @@ class ByImages(Relabeller):
         if note := without_digest([r for e in experiments if (r := self.store.result(e))]):
             _logger.warning("--out %s: %s", self.flags.out, note)
         self.store.forget(*self._lost())
-        if not self._run(experiments):
+        if not self._run():
             return None
         self._check_data(experiments)  # another command may have been at work here as well
         for experiment in experiments:
@@ -185,7 +174,7 @@ class ByImages(Relabeller):
         probabilities = np.empty((len(images), len(images.class_names)), np.float32)
         self._use_device()
         for part, network in enumerate(networks):
-            rows = np.flatnonzero(self.parts == part)
+            rows = np.flatnonzero(self.fold_of == part)
             probabilities[rows] = network.of_images(images.files(rows), self.device)
         errors = find_label_errors(
             probabilities, images.labels, images.class_names, self.duplicates
@@ -266,25 +255,21 @@ class ByImages(Relabeller):
     @functools.cached_property
     def load(self):
         """Loads the data; can be pickled and called in other processes."""
-        return functools.partial(self.flags.own.load, self.side, self.parts)
+        return functools.partial(self.flags.own.load, self.side, self.fold_of)
 
-    def _run(self, experiments: Sequence[Experiment]) -> bool:
-        waiting = pending(experiments, self.store)
-        cost = self._cost(experiments)
-        left = {e: self.store.epochs_left(e) for e in waiting}
-        status = Status(left, True, self.names.__getitem__)
-        seconds = makespan(left, self.flags.jobs) * cost.seconds_per_epoch
-        if waiting and not math.isnan(seconds):
-            print(f"{len(waiting)} runs, about {duration(seconds)}", flush=True)
-        flags, settings = self.flags, self.settings
-        pool = LocalPool(self.store, self.load, settings, flags.jobs, flags.threads)
-        try:
-            return Scheduler(self.store, pool, status.show, settings.deadline).work(experiments)
-        finally:
-            status.close()
+    @functools.cached_property
+    def runner(self) -> Runner:
+        """The runs; their time is known once one has finished."""
+        name = self.names.__getitem__
+        return Runner(self.store, list(self.names), self.settings, self.flags.jobs, name=name)
 
-    def _cost(self, experiments: Sequence[Experiment]) -> Cost:
-        return Cost.of(self.store, experiments, device_name(device_of(self.flags.device)), None)
+    def _run(self) -> bool:
+        left, flags = self.runner.left(), self.flags
+        seconds = self.runner.seconds(left)
+        if left and not math.isnan(seconds):
+            print(f"{len(left)} runs, about {duration(seconds)}", flush=True)
+        pool = LocalPool(self.store, self.load, self.settings, flags.jobs, flags.threads)
+        return self.runner.work(pool)
 
     def _network(self, experiment: Experiment) -> TrainedNetwork:
         classes = self.sets.class_names

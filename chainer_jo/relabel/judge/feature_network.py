@@ -14,7 +14,7 @@ import numpy as np
 from chainer import Variable, initializers
 
 from chainer_jo.engine.backend import DECAY, EPS
-from chainer_jo.engine.function_nodes import OnceBackward
+from chainer_jo.engine.functions import OnceBackward
 from chainer_jo.method.preact_resnet import BatchNormReLU
 
 
@@ -82,7 +82,6 @@ class Perceptron(OnceBackward):
         self._statistics = statistics
 
     def forward(self, inputs: tuple) -> tuple:
-        self.retain_inputs(())
         x, W, gamma, beta, V, b = inputs
         x = np.moveaxis(x, 0, -1)
         z = W @ x

@@ -36,10 +36,15 @@ def read_features(file: str | Path, images: LabelledImages) -> np.ndarray:
     """
     chosen, _ = read_rows(file, images, "features")
     where = f"features {str(file)!r}"
-    if (chosen == chosen[0]).all():
-        raise UserError(f"{where}: the same for all images, expected what tells them apart")
+    check_different(where, chosen)
     _note_far_rows(where, chosen, images)
     return chosen
+
+
+def check_different(where: str, features: np.ndarray) -> None:
+    """Raises UserError for features that are the same for all images."""
+    if (features == features[0]).all():
+        raise UserError(f"{where}: the same for all images, expected what tells them apart")
 
 
 def read_rows(

@@ -81,6 +81,8 @@ class Outcome:
     curves : runs whose validation accuracy is drawn, by name.
     about : see `Relabeller.about`.
     audit : rows of the random sample to be reviewed by hand.
+    choice : share of the noisy labels that networks predict out of fold, by the features that they
+        are trained on; the largest share decides. Empty if the features were given.
     """
 
     labels: CorrectedLabels
@@ -89,6 +91,7 @@ class Outcome:
     about: dict[str, str]
     curves: dict[str, Experiment] = field(default_factory=dict)
     audit: np.ndarray = field(default_factory=lambda: np.arange(0))
+    choice: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def doubt(self) -> str:
@@ -104,6 +107,15 @@ class Outcome:
             return None
         wrong = labels.new[drawn] != labels.errors.given[drawn]
         return AuditResult(len(drawn), int(wrong.sum()))
+
+
+def choice_in_words(shares: Mapping[str, float]) -> str:
+    """`Outcome.choice` and its margins in words."""
+    best, *others = sorted(shares, key=lambda name: -shares[name])
+    words = f"{best} predict {percent(shares[best])} of the labels as given out of fold"
+    for other in others:
+        words += f", {100 * (shares[best] - shares[other]):.1f} points more than {other}"
+    return words
 
 
 def doubt(accuracies: Sequence[Accuracy]) -> str:
@@ -179,6 +191,8 @@ def summary(outcome: Outcome) -> list[str]:
     labels, audited = outcome.labels, outcome.audited
     wrong = percent(labels.errors.share_wrong)
     lines = [_changed(labels), f"estimated: {wrong} of the labels as given are wrong"]
+    if outcome.choice:
+        lines.append(f"features: {choice_in_words(outcome.choice)}")
     if audited:
         lines.append(audited.in_words(labels.errors.share_wrong))
     elif len(outcome.audit):

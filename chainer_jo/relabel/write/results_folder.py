@@ -29,6 +29,7 @@ RECORDED: dict[str, dict[str, Callable[[Any], object]]] = {
         "flags": lambda value: isinstance(value, dict),
         "labels": lambda value: isinstance(value, list),
         "applied": lambda value: isinstance(value, dict),
+        "choice": lambda value: isinstance(value, dict),
     },
 }
 #: Folders of training output.
@@ -49,6 +50,10 @@ class ResultsFolder:
         self._fingerprints = dict(fingerprints)
         self._flags = dict(flags)
         self._made = self._record(MADE, {"flags", "labels"})
+        if self._made and "from-scratch" not in (made := self._made["flags"]):
+            # Training from scratch once was the default.
+            others = "features", "probabilities", "resnet50-weights"
+            made["from-scratch"] = all(made.get(name) in (None, "auto") for name in others)
 
     def _record(self, name: str, least: set[str]) -> dict:
         """Reads a record, which has the keys ``least``; empty without the file. Raises UserError
@@ -105,9 +110,10 @@ class ResultsFolder:
         if files.read_json(path, missing=None) != self._fingerprints:
             files.write_json(path, self._fingerprints)
 
-    def write_labels(self, table: str) -> None:
+    def write_labels(self, table: str, choice: Mapping[str, float]) -> None:
         """Writes ``labels.csv`` after a record of its flags and digest, to tell it from an edited
-        one. The record has the digest of the old file as well, which stays if the disk is full.
+        one, and of the choice of features. The record has the digest of the old file as well, which
+        stays if the disk is full.
 
         Raises UserError if the folder has become another data set's since `bind`.
         """
@@ -120,7 +126,7 @@ class ResultsFolder:
         digests = [_digest(table.encode())]
         if labels.exists():
             digests.append(_digest(labels.read_bytes()))
-        self._made = {**self._made, "flags": self._flags, "labels": digests}
+        self._made = {**self._made, "flags": self._flags, "labels": digests, "choice": dict(choice)}
         files.write_json(self.path / MADE, self._made)
         files.write_text(labels, table)
 

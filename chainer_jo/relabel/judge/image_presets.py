@@ -7,8 +7,9 @@ from dataclasses import replace
 from chainer_jo.paper import settings as paper
 from chainer_jo.relabel.judge.training import batch_size
 from chainer_jo.relabel.read.own_data import NAME
+from chainer_jo.runs.clothing1m_presets import CLOTHING1M_PAPER
 from chainer_jo.runs.experiment import Network
-from chainer_jo.runs.presets import CLOTHING1M_PAPER, DIGITS, PAPER, Preset, pretrained
+from chainer_jo.runs.presets import DIGITS, PAPER, Preset, pretrained
 
 #: Share of a shortened first step's epochs that new labels are averaged over, the paper's ten at
 #: most: 5 of 70, as in the presets.

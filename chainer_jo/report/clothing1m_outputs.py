@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from chainer_jo.data.labelled_data import class_index
 from chainer_jo.paper.tables import METHODS, TABLE3
-from chainer_jo.report.cells import Cell, score
 from chainer_jo.report.relabelled import RelabelledFigure
-from chainer_jo.report.table import Block, Table
+from chainer_jo.report.table import Block, Cell, Table, score
 from chainer_jo.report.words import data_set
+from chainer_jo.runs.clothing1m_presets import Clothing1MStudy
 from chainer_jo.runs.presets import REAL, Study
 
 QUOTED = "quoted"
@@ -42,12 +42,12 @@ def table3(study: Study) -> Table:
     return Table(TABLE3.number, caption, [block], NOTE)
 
 
-def relabelled_figure(number: int, before: str, after: str) -> Callable[[Study], RelabelledFigure]:
+def relabelled_figure(
+    number: int, before: str, after: str
+) -> Callable[[Clothing1MStudy], RelabelledFigure]:
     """The figure for the paper's pair of classes, or for the one given with ``--classes``."""
 
-    def build(study: Study) -> RelabelledFigure:
-        if study.load is None:
-            raise ValueError(f"{study.data}: no images, expected a study that can load them")
+    def build(study: Clothing1MStudy) -> RelabelledFigure:
         names = study.load().class_names
         moved, to = (names[class_index(name, names)] for name in study.classes or (before, after))
         return RelabelledFigure(number, moved, to, study.first_step(*REAL, 0), study.load)

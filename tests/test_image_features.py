@@ -1,0 +1,388 @@
+"""Features computed from image files: the built-in network, its weights, the cache, the choice."""
+
+import csv
+import io
+import json
+import pickle
+import sys
+from dataclasses import replace
+from types import ModuleType, SimpleNamespace
+
+import chainer.functions as F
+import numpy as np
+import pytest
+from chainer import serializers
+from own_images import BY_FEATURES, content, make, one_line, read, run
+from PIL import Image
+
+from chainer_jo.data.array_cache import download
+from chainer_jo.errors import UserError
+from chainer_jo.method.resnet50 import ResNet50
+from chainer_jo.relabel.judge import by_computed_features, training
+from chainer_jo.relabel.judge.features import FeatureInput
+from chainer_jo.relabel.read import image_features, lite0, lite0_weights
+from chainer_jo.relabel.read.feature_table import read_features
+from chainer_jo.relabel.read.labelled_images import read_sets
+from chainer_jo.relabel.write.trained_network import TrainedNetwork
+
+needs_weights = pytest.mark.skipif(
+    lite0_weights.installed() is None, reason=f"needs the package {lite0_weights.PACKAGE}"
+)
+#: Kernel, expansion and output channels of each block.
+ARCHITECTURE = [(3, 1, 16), (3, 6, 24), (3, 6, 24), (5, 6, 40), (5, 6, 40), (3, 6, 80), (3, 6, 80)]
+ARCHITECTURE += [(3, 6, 80), (5, 6, 112), (5, 6, 112), (5, 6, 112), (5, 6, 192), (5, 6, 192)]
+ARCHITECTURE += [(5, 6, 192), (5, 6, 192), (3, 6, 320)]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "_dataset_root", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def random_weights():
+    """Arrays of the network's names and shapes."""
+    rng, arrays = np.random.default_rng(0), {}
+
+    def add(name, norm, *shape):
+        scale = np.sqrt(2 / np.prod(shape[1:]))
+        arrays[f"{name}.weight"] = rng.normal(0, scale, shape).astype(np.float32)
+        for part, low, high in (
+            ("weight", 0.5, 1.5), ("bias", -1, 1), ("running_mean", -1, 1), ("running_var", 0.5, 2)
+        ):  # fmt: skip
+            arrays[f"{norm}.{part}"] = rng.uniform(low, high, shape[0]).astype(np.float32)
+
+    add("_conv_stem", "_bn0", 32, 3, 3, 3)
+    c = 32
+    for i, (kernel, expansion, out) in enumerate(ARCHITECTURE):
+        block, wide = f"_blocks.{i}", expansion * c
+        if i:
+            add(f"{block}._expand_conv", f"{block}._bn0", wide, c, 1, 1)
+        add(f"{block}._depthwise_conv", f"{block}._bn1", wide, 1, kernel, kernel)
+        add(f"{block}._project_conv", f"{block}._bn2", out, wide, 1, 1)
+        c = out
+    add("_conv_head", "_bn1", 1280, c, 1, 1)
+    return arrays
+
+
+def with_chainer(arrays, images):
+    """The network by Chainer's convolutions and batch normalisation."""
+
+    def layer(x, name, norm, stride=1, activated=True):
+        weights = arrays[f"{name}.weight"]
+        k, groups = weights.shape[-1], x.shape[1] // weights.shape[1]
+        first = (k - stride) // 2
+        last = k - stride - first
+        x = F.pad(x, ((0, 0), (0, 0), (first, last), (first, last)), "constant")
+        x = F.convolution_2d(x, weights, stride=stride, groups=groups)
+        names = "weight", "bias", "running_mean", "running_var"
+        parts = (arrays[f"{norm}.{part}"] for part in names)
+        x = F.fixed_batch_normalization(x, *parts, eps=1e-3)
+        return F.clip(x, 0.0, 6.0) if activated else x
+
+    x = (images.transpose(0, 3, 1, 2).astype(np.float32) - 127) / 128
+    x = layer(x, "_conv_stem", "_bn0", 2)
+    for i in range(16):
+        block, h = f"_blocks.{i}", x
+        if i:
+            h = layer(h, f"{block}._expand_conv", f"{block}._bn0")
+        h = layer(h, f"{block}._depthwise_conv", f"{block}._bn1", 2 if i in (1, 3, 5, 11) else 1)
+        h = layer(h, f"{block}._project_conv", f"{block}._bn2", activated=False)
+        x = h + x if h.shape == x.shape else h
+    return F.mean(layer(x, "_conv_head", "_bn1"), axis=(2, 3)).array
+
+
+def test_the_network_is_that_of_convolutions_and_batch_normalisation(random_weights):
+    images = np.random.default_rng(1).integers(0, 256, (3, 64, 64, 3)).astype(np.uint8)
+    found = lite0.Lite0(random_weights, 64)(images)
+    expected = with_chainer(random_weights, images)
+    assert found.shape == (3, 1280) and expected.std() > 0.1
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
+@needs_weights
+def test_photographs_have_sensible_classes():
+    """A temple and a flower of scikit-learn's, by the network's own last layer."""
+    sample = pytest.importorskip("sklearn.datasets").load_sample_images().images
+    seen = [np.asarray(Image.fromarray(image).resize((224, 224), 2)) for image in sample]
+    arrays = lite0_weights.load()
+    scores = lite0.Lite0(arrays, 224)(np.stack(seen)) @ arrays["_fc.weight"].T
+    temple, flower = np.argsort(-(scores + arrays["_fc.bias"]), axis=1)[:, :5].tolist()
+    assert 698 in temple and flower[0] == 985  # palace; daisy
+
+
+def torch_file(arrays, monkeypatch):
+    """A file in PyTorch's format before 1.6: (storage, offset, shape, strides) by name."""
+    utils = ModuleType("torch._utils")
+    for name, module in (("torch", ModuleType("torch")), ("torch._utils", utils)):
+        monkeypatch.setitem(sys.modules, name, module)
+    exec("def _rebuild_tensor_v2(*parts): pass", utils.__dict__)
+    kind = type("FloatStorage", (), {"__module__": "torch"})
+    sys.modules["torch"].FloatStorage = kind
+
+    class Storage:
+        def __init__(self, key, values):
+            self.key, self.values = key, values
+
+    class Tensor:
+        def __init__(self, *parts):
+            self.parts = parts
+
+        def __reduce__(self):
+            return utils._rebuild_tensor_v2, (*self.parts, False, {})
+
+    storages = {id(s): Storage(str(i), s) for i, (s, *_) in enumerate(arrays.values())}
+    tensors = {name: Tensor(storages[id(s)], *rest) for name, (s, *rest) in arrays.items()}
+    file = io.BytesIO()
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, value):
+            if isinstance(value, Storage):
+                return ("storage", kind, value.key, "cpu", len(value.values), None)
+
+    for value in (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True}):
+        pickle.dump(value, file, 2)
+    Pickler(file, 2).dump(tensors)
+    pickle.dump([s.key for s in storages.values()], file, 2)
+    for storage in storages.values():
+        file.write(len(storage.values).to_bytes(8, "little") + storage.values.tobytes())
+    return file.getvalue()
+
+
+def test_weights_are_read_with_offsets_and_strides(monkeypatch):
+    values = np.arange(12, dtype=np.float32)
+    arrays = {"a": (values, 0, (2, 3), (1, 2)), "b": (values, 6, (3, 2), (2, 1))}
+    found = lite0_weights.read_arrays(torch_file(arrays, monkeypatch))
+    np.testing.assert_array_equal(found["a"], values[:6].reshape(3, 2).T)
+    np.testing.assert_array_equal(found["b"], values[6:].reshape(3, 2))
+
+
+def test_weights_run_no_code_and_reach_no_other_memory(tmp_path, monkeypatch):
+    values = np.arange(4, dtype=np.float32)
+    with pytest.raises((ValueError, TypeError)):
+        arrays = {"a": (values, 1, (2, 2), (2, 1))}
+        lite0_weights.read_arrays(torch_file(arrays, monkeypatch))
+
+    class Attack:
+        def __reduce__(self):
+            return open, (str(tmp_path / "made"), "w")
+
+    with pytest.raises(pickle.UnpicklingError, match="io.open, expected tensors alone"):
+        lite0_weights.read_arrays(pickle.dumps(Attack()) * 5)
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("content", [b"another", None])
+def test_a_damaged_file_of_weights_is_one_line(content, tmp_path, monkeypatch, capsys):
+    path, data = tmp_path / "lite0.pth", make(tmp_path / "set")
+    if content:
+        path.write_bytes(content)
+    monkeypatch.setattr(lite0_weights, "installed", lambda: path)
+    assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *BY_FEATURES) == 2
+    assert f"{path}: damaged or another file" in one_line(capsys)
+
+
+def images_in(folder, number=10, seed=0):
+    folder.mkdir()
+    rng = np.random.default_rng(seed)
+    for i in range(number):
+        Image.fromarray(rng.integers(0, 256, (9, 12, 3)).astype(np.uint8)).save(folder / f"{i}.png")
+    return [str(folder / f"{i}.png") for i in range(number)]
+
+
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(image_features, "BATCH", 2)
+    monkeypatch.setattr(image_features, "BLOCK", 4)
+
+
+def test_features_are_in_order_and_computed_once(tmp_path, monkeypatch):
+    small_blocks(monkeypatch)
+    paths = images_in(tmp_path / "images", 9)
+    extractor = image_features.pixels(12)
+    found = image_features.compute(paths, extractor)
+    seen = [np.asarray(Image.open(path).resize((12, 12), 2)).ravel() for path in paths]
+    np.testing.assert_allclose(found, np.array(seen) / 255, atol=1e-6)
+
+    def fail(device):
+        raise AssertionError("computed again")
+
+    again = image_features.compute(paths, replace(extractor, load=fail))
+    np.testing.assert_array_equal(again, found)
+    Image.new("RGB", (5, 5)).save(paths[8])  # another content under the same path
+    with pytest.raises(AssertionError):
+        image_features.compute(paths, replace(extractor, load=fail))
+
+
+def test_images_that_cannot_be_decoded_are_named_together(tmp_path, monkeypatch):
+    small_blocks(monkeypatch)
+    paths = images_in(tmp_path / "images")
+    for i in (1, 9):
+        (tmp_path / "images" / f"{i}.png").write_bytes(b"no image")
+    with pytest.raises(UserError, match=r"cannot be decoded \(2 times\): image 1, image 9"):
+        image_features.compute(
+            paths, image_features.pixels(8), "cpu", "images", lambda i: f"image {i}"
+        )
+
+
+def test_a_kill_while_features_are_computed_costs_a_block(tmp_path, monkeypatch, capsys):
+    """The same command ends with the same labels, and computes only what was not kept."""
+    small_blocks(monkeypatch)
+    data, passes, limit = make(tmp_path / "set"), [], [np.inf]
+
+    def slow(side):
+        def load(device):
+            def compute(images):
+                if len(passes) >= limit[0]:
+                    raise KeyboardInterrupt
+                passes.append(len(images))
+                return images.reshape(len(images), -1).astype(np.float32)
+
+            return compute
+
+        return replace(image_features.pixels(side), load=load, threads=False)
+
+    monkeypatch.setitem(image_features.BY_NAME, "pixels", slow)
+    words = ("--features", "pixels", *BY_FEATURES)
+    tables = []
+    for number in ("whole", "stopped"):
+        monkeypatch.setattr(download, "_dataset_root", str(tmp_path / number))
+        command = ("relabel", data / "labels.csv", "--out", tmp_path / f"out-{number}", *words)
+        if number == "stopped":
+            whole, limit[0] = len(passes), 7
+            passes.clear()
+            assert run(*command) == 130
+            assert "the same command continues where this one stopped" in capsys.readouterr().err
+            passes.clear()
+            limit[0] = np.inf
+        assert run(*command) == 0
+        tables.append((tmp_path / f"out-{number}" / "labels.csv").read_bytes())
+    assert tables[0] == tables[1]
+    assert whole == 30 and len(passes) == 24
+
+
+def test_what_works_without_the_package(tmp_path, monkeypatch, capsys, caplog):
+    monkeypatch.setattr(lite0_weights, "installed", lambda: None)
+    data, out = make(tmp_path / "set"), tmp_path / "out"
+    assert run("relabel", data / "labels.csv", "--out", out, *BY_FEATURES, "--dry-run") == 0
+    assert "by pixels (8 x 8): " in capsys.readouterr().out
+    assert f"no package {lite0_weights.PACKAGE}" in caplog.text and "pixels alone" in caplog.text
+    words = ("--features", "builtin", *BY_FEATURES)
+    assert run("relabel", data / "labels.csv", "--out", out, *words) == 2
+    assert f"no package {lite0_weights.PACKAGE}, expected it" in one_line(capsys)
+    for path in (data / "images").iterdir():
+        Image.new("RGB", (65, 20)).save(path)
+    assert run("relabel", data / "labels.csv", "--out", out, *BY_FEATURES) == 2
+    line = one_line(capsys)
+    expected = (lite0_weights.PACKAGE, "65 pixels", "--features FILE", "--features pixels")
+    assert all(word in line for word in (*expected, "--from-scratch --size 64")), line
+
+
+@pytest.mark.parametrize("better", ["builtin", "pixels"])
+def test_the_noisy_labels_choose_the_features(better, tmp_path, monkeypatch, capsys):
+    """Of noise and pixels the ones that predict the labels; `predict` computes the same."""
+    data, out = make(tmp_path / "set"), tmp_path / "out"
+
+    def noise(side):
+        def load(device):
+            return lambda images: np.random.default_rng(0).normal(size=(len(images), 5))
+
+        return replace(image_features.pixels(side), name="noise", words="noise", load=load)
+
+    worse = {"builtin": "pixels", "pixels": "builtin"}[better]
+    both = {worse: noise, better: lambda side: image_features.pixels(8)}
+    for name, extractor in both.items():
+        monkeypatch.setitem(image_features.BY_NAME, name, extractor)
+    monkeypatch.setattr(lite0_weights, "load", dict)
+    monkeypatch.setattr(lite0_weights, "installed", lambda: tmp_path)
+    assert run("relabel", data / "labels.csv", "--out", out, *BY_FEATURES) == 0
+    (said,) = [x for x in capsys.readouterr().out.splitlines() if x.startswith("features: ")]
+    assert said.startswith("features: pixels (8 x 8) predict ") and said.endswith("more than noise")
+    shares = json.loads((out / "results.json").read_text())["choice"]
+    assert set(shares) == {"noise", "pixels (8 x 8)"} and shares["noise"] < 0.8
+    assert f"{100 * shares['pixels (8 x 8)']:.1f} %" in said
+    assert said.removeprefix("features: ") in (out / "report.html").read_text(encoding="utf-8")
+    assert content(out / "report.html")["rows"]
+    assert TrainedNetwork.load(out).about["seen"] == {"by": "pixels", "side": 8}
+    monkeypatch.undo()
+    assert run("predict", out, data / "images") == 0
+    found = csv.DictReader(capsys.readouterr().out.splitlines())
+    predicted = {row["path"].rpartition("/")[2]: row["label"] for row in found}
+    new = {row["path"].rpartition("/")[2]: row["new"] for row in read(out / "labels.csv")}
+    assert sum(predicted[name] == label for name, label in new.items()) >= 57
+
+
+def test_projection_and_scale_are_in_the_networks_first_layer(tmp_path):
+    """A network in terms of principal components, and the one that is kept, say the same."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(3, 2, (200, 300)).astype(np.float32)
+    labels = (features[:, 0] > 3).astype(np.int32)
+    relabeller = by_computed_features.ByComputedFeatures.__new__(
+        by_computed_features.ByComputedFeatures
+    )
+    relabeller.axes = by_computed_features.Axes.of(features)
+    assert relabeller.axes.directions.shape == (300, 128)
+    projected = relabeller.axes.project(features)
+    relabeller.data = by_computed_features.FeatureSet(projected, labels)
+    relabeller.flags, relabeller.recipe = SimpleNamespace(seed=0), training.Recipe()
+    relabeller.sets = SimpleNamespace(class_names=("a", "b"))
+    relabeller.extractors = [image_features.pixels(8)]
+    one_hot = np.eye(2, dtype=np.float32)[labels]
+    model = training.second_step(relabeller.data, one_hot, relabeller.recipe, 0)
+    inputs = FeatureInput(projected, *relabeller.data.normalisation)
+    expected = training.predict(model, inputs)
+    relabeller.network(one_hot).save(tmp_path)
+    found = TrainedNetwork.load(tmp_path).of_features(features)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_principal_components_are_those_of_largest_variance():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(300, 300)) * np.where(np.arange(300) < 128, 10, 0.1) + 5
+    axes = by_computed_features.Axes.of(features.astype(np.float32))
+    kept = axes.project(features.astype(np.float32)).var(axis=0).sum()
+    assert kept > 0.999 * features.var(axis=0).sum()
+    few = features[:, :200].astype(np.float32)
+    np.testing.assert_array_equal(by_computed_features.Axes.of(few).project(few), few)
+
+
+@pytest.mark.parametrize("network", ["resnet50", pytest.param("builtin", marks=needs_weights)])
+def test_features_alone_are_a_file_for_relabel(network, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(image_features, "RESNET50_SIDE", 32)
+    monkeypatch.setattr(image_features, "LITE0_SIDE", 32)
+    data, file = make(tmp_path / "set"), tmp_path / "f.npz"
+    words = ("--out", file, "--device", "cpu")
+    if network == "resnet50":
+        serializers.save_npz(tmp_path / "w.npz", ResNet50(rng=np.random.RandomState(0)))
+        words += ("--resnet50-weights", tmp_path / "w.npz")
+    assert run("features", data / "labels.csv", *words) == 0
+    assert "60 images" in capsys.readouterr().out
+    features = read_features(file, read_sets(str(data / "labels.csv")).train)
+    assert features.shape == (60, 2048 if network == "resnet50" else 1280)
+    assert run("features", data / "labels.csv", *words) == 2
+    assert "is there already" in one_line(capsys)
+
+
+def test_the_first_lines_of_help_are_all_that_most_users_need(capsys):
+    assert run("relabel", "--help") == 0
+    first = capsys.readouterr().out.splitlines()[:10]
+    for word in ("DATA", "--out FOLDER", "--apply DEST", "--features FILE.npz", "--from-scratch"):
+        assert any(word in line for line in first), word
+
+
+def test_results_of_the_time_when_images_were_trained_on_by_default(tmp_path, capsys):
+    """They are resumed with --from-scratch, and not overwritten without."""
+    data, out = make(tmp_path / "set"), tmp_path / "out"
+    words = ("relabel", data / "labels.csv", "--out", out, "--from-scratch", "--dry-run")
+    probabilities = np.eye(3)[np.arange(60) % 3] * 0.8 + 0.1
+    paths = [row["path"] for row in read(data / "labels.csv")]
+    np.savez(tmp_path / "p.npz", probabilities=probabilities, paths=paths)
+    by = ("--probabilities", tmp_path / "p.npz")
+    assert run("relabel", data / "labels.csv", "--out", out, *by) == 0
+    record = json.loads((out / "results.json").read_text())
+    flags = {**record["flags"], "probabilities": None}
+    del flags["from-scratch"], record["choice"]
+    (out / "results.json").write_text(json.dumps({**record, "flags": flags}))
+    assert run(*words) == 0
+    capsys.readouterr()
+    assert run("relabel", data / "labels.csv", "--out", out, *BY_FEATURES, "--epochs", "12") == 2
+    assert "made with --from-scratch True, now it is False" in one_line(capsys)

@@ -1,0 +1,105 @@
+"""Runs that share a process: its calls, its end, and what fits on a GPU."""
+
+import logging
+import multiprocessing
+import os
+import threading
+import time
+from concurrent.futures import BrokenExecutor, wait
+
+import pytest
+
+from chainer_jo.errors import UserError
+from chainer_jo.runs.gpu_room import Room
+from chainer_jo.runs.threads_of_a_process import ThreadsOfAProcess
+
+
+def nothing():
+    pass
+
+
+@pytest.fixture
+def executor():
+    context = multiprocessing.get_context("spawn")
+    with ThreadsOfAProcess(2, context, nothing, ()) as made:
+        yield made
+
+
+_met = threading.Barrier(2)
+
+
+def meet():
+    _met.wait(30)
+    return os.getpid(), threading.get_ident()
+
+
+def refuse(text):
+    raise UserError(text)
+
+
+def test_calls_run_at_the_same_time_in_threads_of_one_other_process(executor):
+    (a, first), (b, second) = (f.result() for f in [executor.submit(meet) for _ in range(2)])
+    assert a == b != os.getpid() and first != second
+
+
+def test_what_a_call_raises_is_raised_here_and_harms_no_other_call(executor):
+    slow, failed = executor.submit(time.sleep, 1), executor.submit(refuse, "not this one")
+    with pytest.raises(UserError, match="not this one") as raised:
+        failed.result()
+    assert "in refuse" in raised.value.__notes__[0]
+    assert slow.result() is None
+
+
+def test_the_death_of_the_process_ends_every_call(executor):
+    executor.submit(nothing).result()
+    calls = [executor.submit(time.sleep, 60), executor.submit(os._exit, 3)]
+    started = time.monotonic()
+    assert not wait(calls, 20).not_done and time.monotonic() - started < 20
+    for call in [*calls, executor.submit(nothing)]:
+        with pytest.raises(BrokenExecutor):
+            call.result()
+
+
+class Memory:
+    """Free bytes of a device on which each run takes 3 of 10."""
+
+    def __init__(self):
+        self.free = 10
+        self.room = Room("cuda:0", lambda: self.free)
+        self.begun = threading.Semaphore(0)
+        self.end = threading.Event()
+
+    def run(self, deadline=None):
+        with self.room.place(deadline) as has_place:
+            if has_place:
+                self.free -= 3
+                self.begun.release()
+                self.end.wait(30)
+                self.free += 3
+            return has_place
+
+    def start(self):
+        threading.Thread(target=self.run, daemon=True).start()
+
+
+def test_the_first_run_measures_how_many_fit_and_the_others_wait(caplog):
+    caplog.set_level(logging.WARNING)
+    memory = Memory()
+    for _ in range(4):
+        memory.start()
+    assert memory.begun.acquire(timeout=10)
+    assert not memory.begun.acquire(timeout=0.2), "the first is alone until it is measured"
+    memory.room.measure()
+    assert memory.begun.acquire(timeout=10) and memory.begun.acquire(timeout=10)
+    assert not memory.begun.acquire(timeout=0.2), "three of 3 bytes fit into 10"
+    assert not memory.run(time.monotonic() + 0.1), "a deadline ends the waiting"
+    memory.run(time.monotonic())
+    assert caplog.messages == ["cuda:0: memory for 3 runs at a time; further runs wait"]
+    memory.end.set()
+    assert memory.begun.acquire(timeout=10)
+
+
+def test_the_next_run_is_the_first_if_the_first_ended_before_it_was_measured():
+    memory = Memory()
+    memory.end.set()
+    assert memory.run() and memory.run()
