@@ -68,7 +68,7 @@ def test_the_readme_says_how_far_accuracy_drops_in_figure_2():
     for rate, curve in zip(drops, at_scale, strict=True):
         assert curve["label"] == f"lr={rate}"
         (run,) = curve["runs"]
-        drops[rate].append(drop([100 * entry["accuracy/test"] for entry in runs[run]["log"]]))
+        drops[rate].append(drop([100 * entry["test"] for entry in runs[run]["log"]]))
     for folder in ("half", "digits"):
         high = claim(folder, "high-rate-keeps")["findings"]
         (low,) = claim(folder, "low-rate-falls")["findings"]
