@@ -20,8 +20,8 @@ def page(found: Sequence[Reference]) -> str:
     lines = [
         "# All committed results",
         "",
-        "`reproduce/overview.py` writes this page. Each section names the commits that computed its "
-        "runs; later code may round otherwise. New runs are written to another folder, and "
+        "`reproduce/overview.py` writes this page. Each section names the commits that computed "
+        "its runs; later code may round otherwise. New runs are written to another folder, and "
         "`reproduce/compare.py` compares them with these.",
         "",
     ]
@@ -101,8 +101,8 @@ def _claims(found: Sequence[Reference]) -> list[str]:
     lines = [
         "## Claims",
         "",
-        "The paper's claims in our words. Each verdict links to all numbers. The share of supporting "
-        "comparisons and the range",
+        "The paper's claims in our words. Each verdict links to all numbers. The share of "
+        "supporting comparisons and the range",
         "of differences, the least favourable first, stand beside it.",
         "",
         f"| claim | {' | '.join(verdicts)} |",

@@ -31,6 +31,8 @@ CHECKS = {
     "conda ": "listed",
     "dask ": "listed",
 }
+#: `chainer-jo` by this interpreter.
+OWN_IMAGES = "import sys; from chainer_jo.relabel.cli import main; sys.exit(main())"
 
 
 def documented() -> list[str]:
@@ -107,6 +109,5 @@ def test_own_images_from_example_to_prediction(tmp_path):
     )
     assert len(chain) == 3
     for command in chain:
-        module = [sys.executable, "-m", "chainer_jo.relabel.cli", *shlex.split(command)[1:]]
-        run(module, cwd=tmp_path)
+        run([sys.executable, "-c", OWN_IMAGES, *shlex.split(command)[1:]], cwd=tmp_path)
     assert (tmp_path / "corrected" / "report.html").exists()
