@@ -177,7 +177,7 @@ def test_figure4_counts_labels_and_names_the_papers_numbers(store):
 
 def test_what_happens_at_an_epoch_is_marked():
     assert figure_of(3).vertical_lines == dict.fromkeys(
-        [STUDY.epochs(200), STUDY.epochs(400)], "lr / 10"
+        [STUDY.epochs(200), STUDY.epochs(400)], "lr/10"
     )
     assert figure_of(4).vertical_lines == {STUDY.epochs(70): "updates start"}
     assert figure_of(2).vertical_lines == {}

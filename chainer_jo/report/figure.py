@@ -187,7 +187,7 @@ class Figure(TableOrFigure):
 
 def _events(runs: Sequence[Experiment]) -> dict[int, str]:
     """Events by epoch: learning rate drops after it, label updates from it."""
-    drops = {drop: "lr / 10" for run in runs for drop in run.optimization.drops}
+    drops = {drop: "lr/10" for run in runs for drop in run.optimization.drops}
     starts = {run.relabelling.start: "updates start" for run in runs if run.relabelling}
     return dict(sorted({**drops, **starts}.items()))
 

@@ -203,9 +203,9 @@ class AuditResult:
         """The result beside the share of wrong labels estimated from the labels, in [0, 1]."""
         low, high = self.interval
         words = (
-            f"by eye: {self.wrong:,} of {self.judged:,} labels drawn at random are wrong, "
+            f"audit: {self.wrong:,} of {self.judged:,} randomly drawn labels are wrong, "
             f"{100 * self.wrong / self.judged:.1f} % (95 %: {100 * low:.1f} to {100 * high:.1f} %);"
-            f" estimated from the labels: {100 * estimate:.1f} %"
+            f" estimate without review: {100 * estimate:.1f} %"
         )
         if estimate < low:
             return words + ". Some errors follow the looks of images, and the new labels keep them."
