@@ -20,8 +20,8 @@ from chainer_jo.errors import Unfinished, UserError
 
 
 class Parser(argparse.ArgumentParser):
-    """Parser that reports a wrong flag in one line. Empty arguments (unset shell variables) are wrong,
-    too: as a path, they would be the current folder."""
+    """Parser that reports a wrong flag in one line, and rejects empty arguments (unset shell
+    variables), which as paths would be the current folder."""
 
     def parse_known_args(
         self, args: Iterable[str] | None = None, namespace: Any = None

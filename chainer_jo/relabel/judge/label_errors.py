@@ -78,7 +78,7 @@ class LabelErrors:
 
     @cached_property
     def probability_given(self) -> np.ndarray:
-        """The probability (n,) that the given label is correct; lowest for the most certain errors."""
+        """The probability (n,) that the given label is correct, lowest for certain errors."""
         return self.probabilities[np.arange(len(self.given)), self.given]
 
     @cached_property

@@ -100,7 +100,7 @@ class Outcome:
 
     @property
     def audited(self) -> AuditResult | None:
-        """Result of the audit; None until all its images are reviewed, because images that the report
+        """Result of the audit; None until all images are reviewed, because images that the report
         also lists are reviewed first and have a higher share of errors."""
         labels, drawn = self.labels, self.audit
         if not len(drawn) or not labels.judged[drawn].all():
@@ -130,8 +130,8 @@ def doubt(accuracies: Sequence[Accuracy]) -> str:
         error = math.sqrt((before * (1 - before) + after * (1 - after)) / (n + 2))
         if before - after > CERTAIN_STANDARD_ERRORS * error:
             return (
-                f"The new labels are probably worse than the given labels: a network trained on them "
-                f"reaches {percent(accuracy.after)} instead of {percent(accuracy.before)} on "
+                f"The new labels are probably worse than the given labels: a network trained on "
+                f"them reaches {percent(accuracy.after)} instead of {percent(accuracy.before)} on "
                 f"{accuracy.of}. More --epochs or another --learning-rate may help."
             )
     return ""
@@ -199,8 +199,8 @@ def summary(outcome: Outcome) -> list[str]:
         waiting = int((~labels.judged[outcome.audit]).sum())
         of = f" of {len(outcome.audit)}" if waiting < len(outcome.audit) else ""
         lines.append(
-            f"audit: {waiting}{of} random images in the report await manual review, the only check for "
-            "errors that depend on the appearance of images"
+            f"audit: {waiting}{of} random images in the report await manual review, the only check "
+            "for errors that depend on the appearance of images"
         )
     if duplicates := labels.errors.duplicates:
         images = labels.images
