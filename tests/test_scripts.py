@@ -546,7 +546,7 @@ def _computing(folder, **options):
     return process
 
 
-NO_READER = "nobody reads the output; the same command continues where this one stopped\n"
+NO_READER = "output closed by its reader; the same command continues where this one stopped\n"
 
 
 def test_output_that_is_read_no_more_ends_in_one_line(tmp_path):
