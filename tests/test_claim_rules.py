@@ -267,8 +267,7 @@ class TestRule:
         assert exceeds("", one, three).sides == "65.0 (1 trial) versus 64.8 (1 trial) %"
         gone = Trials({2: 60.0, 3: 61.0})
         assert (
-            exceeds("", gone, three).sides
-            == "60.5 ± 0.7 versus 66.6 (1 trial) (1 of 2 diverged) %"
+            exceeds("", gone, three).sides == "60.5 ± 0.7 versus 66.6 (1 trial) (1 of 2 diverged) %"
         )
         assert exceeds("", Trials({9: 1.0}), one).sides == "1.00 (1 trial) versus 65.0 (1 trial) %"
         assert exceeds("", Trials.of_all(50.0), one).sides == "50.0 versus 65.0 (1 trial) %"

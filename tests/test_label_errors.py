@@ -118,7 +118,8 @@ def test_errors_are_found_and_mended(kind, rate):
 @pytest.mark.parametrize("images,spread,rate,expected", [
     (100, 0.6, 0.3, "^The new labels may .* 100 images of 4 classes, expected 160"),
     (800, 1e3, 0.3, "^The new labels may .* network predicts .* hardly more"),
-    (800, 3.0, 0.3, "^The new labels may .* expected accuracy of a network .* is [345]. %, expected"),
+    (800, 3.0, 0.3, "^The new labels may .* expected accuracy of a network .* is [345]. %, "
+        "expected"),
     (800, 1.2, 0.0, r"^The new labels may .* estimated [0-4]\.. % are wrong, less than"),
     (800, 0.6, 0.3, "^$"),
 ])  # fmt: skip

@@ -369,7 +369,8 @@ def test_interrupted_by_features_it_begins_again(data, tmp_path, capsys, monkeyp
     monkeypatch.setattr(training, "judge", interrupted)
     words = ("--features", data / "features.npz", *BY_FEATURES)
     assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *words) == 130
-    assert capsys.readouterr().err.strip() == "interrupted; the same command starts again from the beginning"
+    hint = "the same command starts again from the beginning"
+    assert capsys.readouterr().err.strip() == f"interrupted; {hint}"
 
 
 def test_other_data_in_the_same_folder_are_refused(by_features, data, tmp_path, capsys):

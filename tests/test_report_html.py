@@ -89,7 +89,8 @@ def test_the_page_is_whole_and_can_be_read_without_seeing(html):
 
 @pytest.mark.parametrize("preset, data, said", [
     (presets.PAPER, "cifar10", "Data, network and schedules are the paper’s."),
-    (presets.PAPER, "cifar10-jpeg", "Network and schedules are the paper’s; the data are CIFAR-10 (as JPEG)."),
+    (presets.PAPER, "cifar10-jpeg", "Network and schedules are the paper’s; the data are CIFAR-10 "
+        "(as JPEG)."),
     (presets.DIGITS, "digits", "Not the paper’s setting : scikit-learn’s 8x8 digits"),
     (presets.DIGITS, "photos", "Not the paper’s setting : preset digits, on photos."),
 ])  # fmt: skip

@@ -24,7 +24,7 @@ from chainer_jo.report.grid import aligned
 from chainer_jo.report.words import counted
 from chainer_jo.runs.experiment import PRECISIONS
 
-#: A cell whose trials are the same numbers as those of the reference.
+#: A cell whose trials equal the trials of the reference.
 SAME = "the same numbers"
 
 

@@ -16,7 +16,7 @@ from chainer_jo.relabel.read import label_table
 from chainer_jo.relabel.read.label_table import LABEL, PATH
 
 LABELS, TRUE_LABELS = "labels.csv", "true_labels.csv"
-#: Noise rate of symmetric noise (Section 5.1): a third of the labels is redrawn from all ten
+#: Noise rate of symmetric noise (Section 5.1): a third of the labels is drawn from all ten
 #: classes, so that 30 % are wrong.
 RATE = 1 / 3
 SEED = 0

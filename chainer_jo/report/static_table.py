@@ -100,7 +100,7 @@ def architecture_table(study: Study) -> StaticTable:
     return StaticTable(
         4,
         f"{tables.TABLE4_CAPTION}; {trained_on(study)}.",
-        ("part", "description", "output shape", "parameters"),
+        ("part", "what it is", "output shape", "parameters"),
         rows,
     )
 

@@ -42,11 +42,11 @@ class LabelErrors:
     class_names : of the c classes.
     given : int (n,).
     probabilities : p(true | x, given), float64 (n, c): new soft labels.
-    predicted : p(true | x), float64 (n, c): what the network says of an image whose label it has
-        not seen, before that label counts as evidence.
-    wrong : bool (n,), which given labels to call wrong so that F1 is expected to be highest. That
-        finds more than ``changed``: an image whose given label is only a little likelier than
-        not is worth a review, though not a change.
+    predicted : p(true | x), float64 (n, c): out-of-fold predictions of the network, before the
+        given label counts as evidence.
+    wrong : bool (n,), given labels judged wrong, at the threshold of the highest expected F1. They
+        include more images than ``changed``: a given label that is barely more probable than its
+        alternatives deserves a review, but no change.
     transition : T (c, c), the estimated p(given j | true k), its rows sum to 1.
     duplicates : groups of images that are the same or nearly, int arrays of rows.
     index : row labels of the table: the index of a DataFrame that came in, else None.
@@ -193,7 +193,7 @@ def find_label_errors(
 def best_threshold(wrong: np.ndarray) -> float:
     """Threshold on the probability of being wrong that gives the highest expected F1.
 
-    If k labels of probabilities w are called wrong, twice their sum over k plus the sum of all is
+    If k labels of probabilities w are judged wrong, twice their sum over k plus the sum of all is
     about the expected F1: numerator and denominator are replaced by their expectations. 1 if none
     can be wrong.
 

@@ -68,7 +68,7 @@ class CorrectedLabels:
 
     @property
     def unsure(self) -> np.ndarray:
-        """Images that keep the given label although it is called wrong, bool (n,)."""
+        """Images that keep the given label although it was judged wrong, bool (n,)."""
         return self.errors.wrong & ~self.changed & ~self.judged
 
     def scores(self) -> dict[str, Scores]:
@@ -93,7 +93,7 @@ class CorrectedLabels:
             "path": self.images.paths,
             "given": (names[k] for k in errors.given),
             "new": (names[k] for k in self.new),
-            # Enough digits to sort by: the surest errors differ in what is next to nothing.
+            # Enough digits to sort by: the most certain errors have probabilities close to 0.
             "probability_given": (f"{p:.9g}" for p in errors.probability_given),
             "probability_new": (f"{p:.9g}" for p in probability_new),
             "changed": np.where(self.changed, "yes", "no"),
@@ -150,7 +150,7 @@ class Scores:
 
     @staticmethod
     def of(called: np.ndarray, wrong: np.ndarray, right_after: float) -> Scores:
-        """Compares labels that are called wrong with those that are, bool (n,)."""
+        """Scores of labels judged wrong against truly wrong labels, both bool (n,)."""
         hits = int((called & wrong).sum())
         return Scores(
             len(wrong),
@@ -200,7 +200,7 @@ class AuditResult:
         return max(0.0, middle - half), min(1.0, middle + half)
 
     def in_words(self, estimate: float) -> str:
-        """The result beside the share of wrong labels estimated from the labels, in [0, 1]."""
+        """The result in words, beside ``estimate``, the estimated share in [0, 1]."""
         low, high = self.interval
         words = (
             f"audit: {self.wrong:,} of {self.judged:,} randomly drawn labels are wrong, "
