@@ -155,7 +155,7 @@ def _check(flags: argparse.Namespace, images: ImageSource) -> None:
     at_least(1, "trials", flags.trials)
     at_least(0, "seed", flags.seed)
     if flags.machines and not flags.dry_run:
-        raise UserError(f"--machines {flags.machines}: expected together with --dry-run")
+        raise UserError(f"--machines {flags.machines}: expected with --dry-run")
     if flags.cluster and flags.jobs and not flags.dry_run:
         raise UserError(
             f"--jobs {flags.jobs}: expected without --cluster, where each worker has one run at a "

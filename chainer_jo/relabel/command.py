@@ -40,7 +40,7 @@ def relabel(flags: argparse.Namespace) -> None:
     sets, form = flags.own.sets, flags.own.form
     images = sets.train
     if flags.baseline and not sets.held_out:
-        raise UserError("--baseline: expected together with --validation or --test")
+        raise UserError("--baseline: expected with --validation or --test")
     reviewed = flags.accept and labels_of(flags.accept, images, form)
     true = flags.true_labels and labels_of(flags.true_labels, images, form, others=True)
     _check_apart(flags)

@@ -169,7 +169,7 @@ def _check(flags: argparse.Namespace) -> None:
     limits.check(given, lambda name: f"--{_written(name)}")
     for name in ("copy", "drop_unsure", "despite_doubt"):
         if getattr(flags, name) and flags.apply is None:
-            raise UserError(f"--{_written(name)}: expected together with --apply DEST")
+            raise UserError(f"--{_written(name)}: expected with --apply DEST")
     by_images = [name for name in ("from_scratch", "weights") if getattr(flags, name)]
     if by_images and flags.features != "auto":
         raise UserError(f"--features: expected without --{_written(by_images[0])}")
@@ -178,12 +178,12 @@ def _check(flags: argparse.Namespace) -> None:
     for name in ("size", "flip"):
         if getattr(flags, name) and not flags.from_scratch and not flags.probabilities:
             raise UserError(
-                f"--{name}: expected together with --from-scratch; features use the original "
+                f"--{name}: expected with --from-scratch; features use the original "
                 "images at a fixed size"
             )
     if flags.time_budget and not by_images:
         raise UserError(
-            "--time-budget: expected together with --from-scratch or --resnet50-weights; features "
+            "--time-budget: expected with --from-scratch or --resnet50-weights; features "
             "and probabilities take seconds to minutes"
         )
     for name in OF_TRAINING:
