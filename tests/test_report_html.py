@@ -132,7 +132,7 @@ def test_provenance_without_runs(store, tmp_path):
 @pytest.mark.parametrize("claims", [[3], [{}], [{"verdict": ["holds"]}], [{"verdict": "holds"}]])
 def test_claims_of_another_form_are_one_line(store, tmp_path, claims):
     files.write_json(store.root / "claims.json", claims)
-    with pytest.raises(UserError, match=r"claims.json: damaged \(.*expected it removed"):
+    with pytest.raises(UserError, match=r"claims.json: damaged \(.*expected the file removed"):
         write(store, tmp_path)
 
 
