@@ -153,10 +153,11 @@ def test_the_columns_of_the_table_are_computed_once():
 
 @pytest.mark.parametrize("images, wrong_by_class, said", [
     # The fewer images, the more labels have to be wrong.
-    ([150] * 2, [0, 0.08], "4.0 % are estimated to be wrong, less than 0.5 times the 10.0 % of"),
+    ([150] * 2, [0, 0.08], "4.0 % are wrong, less than 0.5 times the network's expected error of "
+        "10.0 %"),
     ([1000] * 2, [0, 0.08], ""),
-    ([1000] * 2, [0, 0.05], "2.5 % are estimated to be wrong, less than 0.3 times"),
-    ([100, 1000, 1000], [0, 0.7, 0.7], "67 % are estimated to be wrong"),
+    ([1000] * 2, [0, 0.05], "2.5 % are wrong, less than 0.3 times"),
+    ([100, 1000, 1000], [0, 0.7, 0.7], "67 % are wrong"),
     ([100, 1000, 1000], [0, 0.6, 0.6], ""),
     ([600, 600, 50], [0, 0.1, 0.9], "hardly any image labelled class 2 keeps its label."),
     ([600, 600, 50], [0, 0.1, 0.7], ""),

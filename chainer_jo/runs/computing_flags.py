@@ -34,8 +34,8 @@ def add_computing_flags(add: Callable[..., Any]) -> None:
     add(
         "--threads",
         type=int,
-        help="threads per run on a CPU; default: cores divided by jobs, and 1 for networks as "
-        "small as in the preset digits",
+        help="threads per run on a CPU; default: cores divided by jobs, but 1 for very small "
+        "networks",
     )
     add(
         "--time-budget",

@@ -1,6 +1,6 @@
 """Corrected labels of a user's images, and an audit: a random sample that is reviewed by hand.
 
-A network learns errors that follow the looks of images like correct labels, so that no estimate
+A network learns errors that depend on the appearance of images like correct labels, so that no estimate
 from the labels reveals them. The share of wrong labels in a random sample does.
 """
 
@@ -208,5 +208,8 @@ class AuditResult:
             f" estimate without review: {100 * estimate:.1f} %"
         )
         if estimate < low:
-            return words + ". Some errors follow the looks of images, and the new labels keep them."
+            return (
+                words
+                + ". Some errors depend on the appearance of images, and the new labels keep them."
+            )
         return words
