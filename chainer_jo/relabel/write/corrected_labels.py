@@ -1,7 +1,7 @@
 """Corrected labels of a user's images, and an audit: a random sample that is reviewed by hand.
 
-A network learns errors that depend on the appearance of images like correct labels, so that no estimate
-from the labels reveals them. The share of wrong labels in a random sample does.
+A network learns errors that depend on the appearance of images like correct labels, so no estimate
+from labels reveals them. The share of wrong labels in a random sample does.
 """
 
 from __future__ import annotations
