@@ -40,7 +40,7 @@ def relabel(flags: argparse.Namespace) -> None:
     sets, form = flags.own.sets, flags.own.form
     images = sets.train
     if flags.baseline and not sets.held_out:
-        raise UserError("--baseline: expected with --validation or --test, which it is compared on")
+        raise UserError("--baseline: expected with --validation or --test")
     reviewed = flags.accept and labels_of(flags.accept, images, form)
     true = flags.true_labels and labels_of(flags.true_labels, images, form, others=True)
     _check_apart(flags)
@@ -82,7 +82,7 @@ def _check_apart(flags: argparse.Namespace) -> None:
     folders = [folder.resolve() for folder in named if folder.is_dir()]
     for flag, written in (("out", flags.out), ("apply", flags.apply)):
         if written and any(map(written.resolve().is_relative_to, folders)):
-            raise UserError(f"--{flag} {written}: lies in the data, expected a folder elsewhere")
+            raise UserError(f"--{flag} {written}: is inside the data, expected a folder elsewhere")
 
 
 def _check_form(flags: argparse.Namespace) -> None:
@@ -95,7 +95,7 @@ def _check_form(flags: argparse.Namespace) -> None:
         if getattr(flags, flag) is not None:
             raise UserError(
                 f"--{flag.replace('_', '-')} {getattr(flags, flag)}: expected with a table, "
-                f"{flags.data} is class folders"
+                f"but {flags.data} has class folders"
             )
 
 
@@ -121,7 +121,7 @@ def _apply(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
     by_the_method = flags.drop_unsure or (labels.changed & ~labels.judged).any()
     if outcome.doubt and by_the_method and not flags.despite_doubt:
         raise UserError(
-            f"--apply {flags.apply}: not written, as the new labels are in doubt (see above), "
+            f"--apply {flags.apply}: not written because the new labels are in doubt (see above), "
             "expected --despite-doubt, or --accept FILE with --min-probability 1 and without "
             "--drop-unsure"
         )

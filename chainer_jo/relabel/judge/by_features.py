@@ -1,5 +1,4 @@
-"""Relabelling by features or probabilities that any model has computed of the images: seconds, in
-this process."""
+"""Relabelling by features or probabilities of any model: seconds, in this process."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ from chainer_jo.relabel.write.trained_network import Member, TrainedNetwork
 
 
 class ByFeatures(Relabeller):
-    """Trains small networks on features; steps this short gain nothing from GPUs or processes."""
+    """Trains small networks on features, on one CPU process: steps are too short for a GPU."""
 
     def __init__(self, flags: argparse.Namespace) -> None:
         self.flags = flags
@@ -51,27 +50,27 @@ class ByFeatures(Relabeller):
 
     @property
     def images(self) -> str:
-        """What is known of the images, in words."""
+        """Description of the features and the network."""
         mean, scale = self.data.normalisation
         own = ", each divided by its own standard deviation" if scale.ndim else ""
-        return f"by {len(mean)} features each{own}: one hidden layer"
+        return f"{len(mean)} features each{own}; network with one hidden layer"
 
     @property
     def about(self) -> dict[str, str]:
         recipe = self.recipe
         return {
             "images": self.images,
-            "training": f"{recipe.epochs} epochs with labels updated from epoch "
-            f"{recipe.quiet + 1} on, on all images but one part of {recipe.folds}, for each "
-            f"part; {recipe.number_of_seeds(len(self.sets.train))} times; then {recipe.epochs} "
-            "epochs on the new labels",
+            "training": f"{recipe.folds}-fold cross-validation with "
+            f"{recipe.number_of_seeds(len(self.sets.train))} seeds, {recipe.epochs} epochs each, "
+            f"label updates from epoch {recipe.quiet + 1}; then {recipe.epochs} epochs on the new "
+            "labels",
             "settings": f"alpha {recipe.alpha:g}, beta {recipe.beta:g}, learning rate "
             f"{recipe.learning_rate:g}",
             "device": "cpu, fp32",
         }
 
     def plan(self) -> None:
-        print("seconds for thousands of images, minutes for hundreds of thousands")
+        print("estimated time: seconds for thousands of images, minutes for hundreds of thousands")
 
     def work(self) -> Outcome:
         with threadpool_limits(self.flags.threads):
@@ -159,10 +158,10 @@ class ByProbabilities(Relabeller):
 
     @property
     def about(self) -> dict[str, str]:
-        return {"images": "by probabilities that came in; no network is trained"}
+        return {"images": "given probabilities; no network is trained"}
 
     def plan(self) -> None:
-        print("nothing is trained")
+        print("no network is trained")
 
     def work(self) -> Outcome:
         images = self.images
