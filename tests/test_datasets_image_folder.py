@@ -10,7 +10,7 @@ import pytest
 from hostile import memory_below
 from PIL import Image
 
-from chainer_jo.data import image_folder, source
+from chainer_jo.data import decoding, image_folder, source
 from chainer_jo.data.array_cache import download
 from chainer_jo.errors import UserError
 
@@ -224,7 +224,7 @@ def cores(monkeypatch):
     monkeypatch.setattr(image_folder, "PER_PROCESS", 2)
     monkeypatch.setattr(image_folder, "CHUNK", 1)
     monkeypatch.setattr(image_folder, "usable_cores", lambda: 2)
-    monkeypatch.setattr(image_folder, "_decode", None)
+    monkeypatch.setattr(decoding, "read", None)
 
 
 @pytest.mark.usefixtures("cores")
