@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from multiprocessing import resource_tracker
 from typing import Any
 
 from chainer_jo.errors import Unfinished
@@ -29,6 +30,7 @@ def end_with_parent() -> None:
 @contextlib.contextmanager
 def without_ctrl_c() -> Iterator[None]:
     """Context in which new processes start with Ctrl-C blocked, which reaches the whole group."""
+    resource_tracker.ensure_running()  # its start would unblock Ctrl-C again
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

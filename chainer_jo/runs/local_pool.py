@@ -10,7 +10,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
 from multiprocessing.context import BaseContext
 from multiprocessing.managers import BaseManager
 from typing import Any, Self
@@ -72,7 +71,6 @@ def _for_workers(threads: int) -> Iterator[None]:
     before = dict(os.environ)
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     os.environ.update(dict.fromkeys(names, str(threads)))
-    resource_tracker.ensure_running()  # its start would unblock Ctrl-C again
     try:
         with child_processes.without_ctrl_c():
             yield

@@ -105,10 +105,8 @@ class Plan:
         self.is_own = False
         self._results = graph.results
         self._own = own.keys()
-        self._sources: list[Source] = [
-            *(_cudnn_plans(prefix, graph) for prefix, graph in graphs.items()),
-            *({name: partial(_own_plan, launch)} for name, launch in own.items()),
-        ]
+        self._sources = [_cudnn_plans(prefix, graph) for prefix, graph in graphs.items()]
+        self._sources += [{name: partial(_own_plan, launch)} for name, launch in own.items()]
         self._workspace = 0
         self._errors = ValueError, RuntimeError, graph.library.cudnnGraphNotSupportedError
 
