@@ -45,14 +45,15 @@ def in_order(
 
     Parameters
     ----------
-    processes : number of child processes; one per core if None, none if 1.
+    processes : number of child processes; one per core if None. None are started if 1, or if this
+        process may start no others.
 
     Raises
     ------
     Unfinished
         if a process was killed.
     """
-    if processes == 1:
+    if processes == 1 or multiprocessing.current_process().daemon:
         yield from map(function, items)
         return
     context = multiprocessing.get_context("spawn")  # a fork would inherit CUDA and threads

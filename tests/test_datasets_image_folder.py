@@ -1,5 +1,6 @@
 """Folders and tars of images: what is read, in which order, and what is refused."""
 
+import multiprocessing
 import os
 import tarfile
 from multiprocessing import get_context
@@ -229,6 +230,14 @@ def cores(monkeypatch):
 
 @pytest.mark.usefixtures("cores")
 def test_many_images_are_decoded_by_all_cores(folder):
+    check(load(folder))
+
+
+def test_a_process_that_may_start_no_others_decodes_alone(folder, monkeypatch):
+    """A Dask worker, unless it is told otherwise."""
+    monkeypatch.setattr(image_folder, "PER_PROCESS", 2)
+    monkeypatch.setattr(image_folder, "usable_cores", lambda: 2)
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
     check(load(folder))
 
 

@@ -27,6 +27,8 @@ from chainer_jo.engine.cuda.cudnn_plans import address as _address
 from chainer_jo.errors import UserError
 
 FLOAT32 = numpy.dtype(numpy.float32)
+#: Scalars that cuDNN reads from host memory whenever a plan runs.
+BATCH_NORM_EPS, BATCH_NORM_MOMENTUM = numpy.full(1, EPS, FLOAT32), numpy.ones(1, FLOAT32)
 
 #: Alignment of tensors in bytes, which cudnn-frontend promises to cuDNN.
 ALIGNMENT = 16
@@ -128,8 +130,6 @@ class CuDNN(Backend):
         self._min_channels = MIN_CHANNELS[precision]
         self._dtype = numpy.dtype(numpy.float16 if precision == "mixed" else numpy.float32)
         self._stream: Any = None
-        # cuDNN reads these scalars from host memory whenever a plan runs.
-        self._scalars: dict[float, numpy.ndarray] = {}
         self._unused_averages: dict[int, Any] = {}
         self._thread = _Thread()
 
@@ -223,7 +223,7 @@ class CuDNN(Backend):
                 "x": x, "gamma": gamma, "beta": beta, "y": y, "mean": mean, "inverse": inverse,
                 "average_mean": average_mean, "next_average_mean": average_mean,
                 "average_var": average_var, "next_average_var": average_var,
-                "eps": self._scalar(EPS), "momentum": self._scalar(1.0),
+                "eps": BATCH_NORM_EPS, "momentum": BATCH_NORM_MOMENTUM,
             })  # fmt: skip
             if not relu:
                 y = self._map(self._kernels.relu, y)
@@ -396,9 +396,6 @@ class CuDNN(Backend):
     def _vectors(self, channels: int) -> tuple[Any, Any]:
         """Two new arrays with one number per channel."""
         return self._xp.empty(channels, FLOAT32), self._xp.empty(channels, FLOAT32)
-
-    def _scalar(self, value: float) -> numpy.ndarray:
-        return self._scalars.setdefault(value, numpy.full(1, value, FLOAT32))
 
     def _averages(self, channels: int) -> tuple[Any, Any]:
         """Running statistics that cuDNN requires and nobody reads."""

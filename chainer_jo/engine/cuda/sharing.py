@@ -74,9 +74,12 @@ class Room:
     @contextmanager
     def place(self, deadline: float | None) -> Iterator[bool]:
         """Context of a run, which begins when there is room; yields False if there is none at
-        ``deadline``, a value of ``time.monotonic()``."""
+        ``deadline``, a value of ``time.monotonic()``. One line says that runs have to wait."""
         if not self._places.acquire(blocking=False):
-            self._say_that_runs_wait()
+            if self._fitting and not self._said:
+                self._said = True
+                room = f"{self._device}: memory for {self._fitting} runs at a time"
+                _logger.warning("%s; further runs wait", room)
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             if not self._places.acquire(timeout=left):
                 yield False
@@ -96,9 +99,3 @@ class Room:
             self._fitting = 1 + more
             if more:
                 self._places.release(more)
-
-    def _say_that_runs_wait(self) -> None:
-        if self._fitting and not self._said:
-            self._said = True
-            room = f"{self._device}: memory for {self._fitting} runs at a time"
-            _logger.warning("%s; further runs wait", room)
