@@ -170,7 +170,7 @@ class Plan:
     ) -> None:
         """Removes own kernels that fail, or whose results differ from cuDNN's in relative norm;
         ``run()`` is idempotent and queues the operation on `arrays`."""
-        own = self.candidates.keys() & self._own
+        own = [name for name in self.candidates if name in self._own]
         if not own:
             return
         results = [arrays[name] for name in self._results]
