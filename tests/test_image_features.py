@@ -6,7 +6,7 @@ import json
 import pickle
 import sys
 from dataclasses import replace
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import chainer.functions as F
 import numpy as np
@@ -18,7 +18,7 @@ from PIL import Image
 from chainer_jo.data.array_cache import download
 from chainer_jo.errors import UserError
 from chainer_jo.method.resnet50 import ResNet50
-from chainer_jo.relabel.judge import by_computed_features, training
+from chainer_jo.relabel.judge import by_features, training
 from chainer_jo.relabel.judge.features import FeatureInput
 from chainer_jo.relabel.read import image_features, lite0, lite0_weights
 from chainer_jo.relabel.read.feature_table import read_features
@@ -316,21 +316,15 @@ def test_projection_and_scale_are_in_the_networks_first_layer(tmp_path):
     rng = np.random.default_rng(0)
     features = rng.normal(3, 2, (200, 300)).astype(np.float32)
     labels = (features[:, 0] > 3).astype(np.int32)
-    relabeller = by_computed_features.ByComputedFeatures.__new__(
-        by_computed_features.ByComputedFeatures
-    )
-    relabeller.axes = by_computed_features.Axes.of(features)
-    assert relabeller.axes.directions.shape == (300, 128)
-    projected = relabeller.axes.project(features)
-    relabeller.data = by_computed_features.FeatureSet(projected, labels)
-    relabeller.flags, relabeller.recipe = SimpleNamespace(seed=0), training.Recipe()
-    relabeller.sets = SimpleNamespace(class_names=("a", "b"))
-    relabeller.extractors = [image_features.pixels(8)]
-    one_hot = np.eye(2, dtype=np.float32)[labels]
-    model = training.second_step(relabeller.data, one_hot, relabeller.recipe, 0)
-    inputs = FeatureInput(projected, *relabeller.data.normalisation)
-    expected = training.predict(model, inputs)
-    relabeller.network(one_hot).save(tmp_path)
+    axes = by_features.Axes.of(features)
+    assert axes.directions.shape == (300, 128)
+    projected = axes.project(features)
+    data = by_features.FeatureSet(projected, labels)
+    one_hot, recipe = np.eye(2, dtype=np.float32)[labels], training.Recipe()
+    model = training.second_step(data, one_hot, recipe, 0)
+    expected = training.predict(model, FeatureInput(projected, *data.normalisation))
+    candidate = by_features.Candidate(data, {}, image_features.pixels(8), axes)
+    candidate.network(one_hot, ("a", "b"), recipe, 0).save(tmp_path)
     found = TrainedNetwork.load(tmp_path).of_features(features)
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
@@ -338,11 +332,11 @@ def test_projection_and_scale_are_in_the_networks_first_layer(tmp_path):
 def test_principal_components_are_those_of_largest_variance():
     rng = np.random.default_rng(0)
     features = rng.normal(size=(300, 300)) * np.where(np.arange(300) < 128, 10, 0.1) + 5
-    axes = by_computed_features.Axes.of(features.astype(np.float32))
+    axes = by_features.Axes.of(features.astype(np.float32))
     kept = axes.project(features.astype(np.float32)).var(axis=0).sum()
     assert kept > 0.999 * features.var(axis=0).sum()
     few = features[:, :200].astype(np.float32)
-    np.testing.assert_array_equal(by_computed_features.Axes.of(few).project(few), few)
+    np.testing.assert_array_equal(by_features.Axes.of(few).project(few), few)
 
 
 @pytest.mark.parametrize("network", ["resnet50", pytest.param("builtin", marks=needs_weights)])

@@ -9,8 +9,7 @@ from pathlib import Path
 from chainer_jo.command_line import resume_hint, say, start
 from chainer_jo.data.array_cache import cache
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.flags import COMPUTED, deciding, parse
-from chainer_jo.relabel.judge.by_computed_features import ByComputedFeatures
+from chainer_jo.relabel.flags import deciding, parse
 from chainer_jo.relabel.judge.by_features import ByFeatures, ByProbabilities
 from chainer_jo.relabel.judge.by_images import ByImages
 from chainer_jo.relabel.read.labelled_images import labels_of
@@ -72,7 +71,7 @@ def _relabeller(flags: argparse.Namespace) -> Relabeller:
         return ByProbabilities(flags)
     if flags.from_scratch or flags.weights:
         return ByImages(flags)
-    return ByComputedFeatures(flags) if flags.features in COMPUTED else ByFeatures(flags)
+    return ByFeatures(flags)
 
 
 def _check_apart(flags: argparse.Namespace) -> None:

@@ -10,6 +10,7 @@ from chainer_jo.command_line import Parser
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import limits
 from chainer_jo.relabel.read.class_folders import is_utf8
+from chainer_jo.relabel.read.image_features import COMPUTED
 from chainer_jo.relabel.read.label_table import TableForm
 from chainer_jo.relabel.read.own_data import OwnData
 from chainer_jo.runs.computing_flags import add_computing_flags, resolve_computing_flags
@@ -36,8 +37,6 @@ examples:
 DECIDING: tuple[str, ...] = ("from_scratch", "size", "flip", "alpha", "beta", "learning_rate")
 DECIDING += ("epochs", "prior", "seed")
 DECIDING_FILES = ("features", "probabilities", "weights")
-#: Values of --features that name no file.
-COMPUTED = ("auto", "pixels", "builtin")
 #: Flags of training and of the evaluation of networks.
 OF_TRAINING: tuple[str, ...] = ("features", "from_scratch", "size", "flip", "weights", "baseline")
 OF_TRAINING += ("validation", "test", "alpha", "beta", "epochs", "learning_rate", "prior")
