@@ -20,13 +20,13 @@ from chainer_jo.errors import UserError
 from chainer_jo.method.resnet50 import ResNet50
 from chainer_jo.relabel.judge import by_features, training
 from chainer_jo.relabel.judge.features import FeatureInput
-from chainer_jo.relabel.read import image_features, lite0, lite0_weights
+from chainer_jo.relabel.read import image_features, lite0
 from chainer_jo.relabel.read.feature_table import read_features
 from chainer_jo.relabel.read.labelled_images import read_sets
 from chainer_jo.relabel.write.trained_network import TrainedNetwork
 
 needs_weights = pytest.mark.skipif(
-    lite0_weights.installed() is None, reason=f"needs the package {lite0_weights.PACKAGE}"
+    lite0.installed() is None, reason=f"needs the package {lite0.PACKAGE}"
 )
 #: Kernel, expansion and output channels of each block.
 ARCHITECTURE = [(3, 1, 16), (3, 6, 24), (3, 6, 24), (5, 6, 40), (5, 6, 40), (3, 6, 80), (3, 6, 80)]
@@ -105,7 +105,7 @@ def test_photographs_have_sensible_classes():
     """A temple and a flower of scikit-learn's, by the network's own last layer."""
     sample = pytest.importorskip("sklearn.datasets").load_sample_images().images
     seen = [np.asarray(Image.fromarray(image).resize((224, 224), 2)) for image in sample]
-    arrays = lite0_weights.load()
+    arrays = lite0.load_weights()
     scores = lite0.Lite0(arrays, 224)(np.stack(seen)) @ arrays["_fc.weight"].T
     temple, flower = np.argsort(-(scores + arrays["_fc.bias"]), axis=1)[:, :5].tolist()
     assert 698 in temple and flower[0] == 985  # palace; daisy
@@ -152,7 +152,7 @@ def torch_file(arrays, monkeypatch):
 def test_weights_are_read_with_offsets_and_strides(monkeypatch):
     values = np.arange(12, dtype=np.float32)
     arrays = {"a": (values, 0, (2, 3), (1, 2)), "b": (values, 6, (3, 2), (2, 1))}
-    found = lite0_weights.read_arrays(torch_file(arrays, monkeypatch))
+    found = lite0.read_arrays(torch_file(arrays, monkeypatch))
     np.testing.assert_array_equal(found["a"], values[:6].reshape(3, 2).T)
     np.testing.assert_array_equal(found["b"], values[6:].reshape(3, 2))
 
@@ -161,14 +161,14 @@ def test_weights_run_no_code_and_reach_no_other_memory(tmp_path, monkeypatch):
     values = np.arange(4, dtype=np.float32)
     with pytest.raises((ValueError, TypeError)):
         arrays = {"a": (values, 1, (2, 2), (2, 1))}
-        lite0_weights.read_arrays(torch_file(arrays, monkeypatch))
+        lite0.read_arrays(torch_file(arrays, monkeypatch))
 
     class Attack:
         def __reduce__(self):
             return open, (str(tmp_path / "made"), "w")
 
     with pytest.raises(pickle.UnpicklingError, match="io.open, expected tensors alone"):
-        lite0_weights.read_arrays(pickle.dumps(Attack()) * 5)
+        lite0.read_arrays(pickle.dumps(Attack()) * 5)
     assert not (tmp_path / "made").exists()
 
 
@@ -177,7 +177,7 @@ def test_a_damaged_file_of_weights_is_one_line(content, tmp_path, monkeypatch, c
     path, data = tmp_path / "lite0.pth", make(tmp_path / "set")
     if content:
         path.write_bytes(content)
-    monkeypatch.setattr(lite0_weights, "installed", lambda: path)
+    monkeypatch.setattr(lite0, "installed", lambda: path)
     assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *BY_FEATURES) == 2
     assert f"{path}: damaged or another file" in one_line(capsys)
 
@@ -261,19 +261,19 @@ def test_a_kill_while_features_are_computed_costs_a_block(tmp_path, monkeypatch,
 
 
 def test_what_works_without_the_package(tmp_path, monkeypatch, capsys, caplog):
-    monkeypatch.setattr(lite0_weights, "installed", lambda: None)
+    monkeypatch.setattr(lite0, "installed", lambda: None)
     data, out = make(tmp_path / "set"), tmp_path / "out"
     assert run("relabel", data / "labels.csv", "--out", out, *BY_FEATURES, "--dry-run") == 0
     assert "by pixels (8 x 8): " in capsys.readouterr().out
-    assert f"no package {lite0_weights.PACKAGE}" in caplog.text and "pixels alone" in caplog.text
+    assert f"no package {lite0.PACKAGE}" in caplog.text and "pixels alone" in caplog.text
     words = ("--features", "builtin", *BY_FEATURES)
     assert run("relabel", data / "labels.csv", "--out", out, *words) == 2
-    assert f"no package {lite0_weights.PACKAGE}, expected it" in one_line(capsys)
+    assert f"no package {lite0.PACKAGE}, expected it" in one_line(capsys)
     for path in (data / "images").iterdir():
         Image.new("RGB", (65, 20)).save(path)
     assert run("relabel", data / "labels.csv", "--out", out, *BY_FEATURES) == 2
     line = one_line(capsys)
-    expected = (lite0_weights.PACKAGE, "65 pixels", "--features FILE", "--features pixels")
+    expected = (lite0.PACKAGE, "65 pixels", "--features FILE", "--features pixels")
     assert all(word in line for word in (*expected, "--from-scratch --size 64")), line
 
 
@@ -292,8 +292,8 @@ def test_the_noisy_labels_choose_the_features(better, tmp_path, monkeypatch, cap
     both = {worse: noise, better: lambda side: image_features.pixels(8)}
     for name, extractor in both.items():
         monkeypatch.setitem(image_features.BY_NAME, name, extractor)
-    monkeypatch.setattr(lite0_weights, "load", dict)
-    monkeypatch.setattr(lite0_weights, "installed", lambda: tmp_path)
+    monkeypatch.setattr(lite0, "load_weights", dict)
+    monkeypatch.setattr(lite0, "installed", lambda: tmp_path)
     assert run("relabel", data / "labels.csv", "--out", out, *BY_FEATURES) == 0
     (said,) = [x for x in capsys.readouterr().out.splitlines() if x.startswith("features: ")]
     assert said.startswith("features: pixels (8 x 8) predict ") and said.endswith("more than noise")

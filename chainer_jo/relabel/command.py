@@ -6,25 +6,201 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from chainer_jo.command_line import resume_hint, say, start
+from chainer_jo import files
+from chainer_jo.command_line import Parser, resume_hint, say, start
 from chainer_jo.data.array_cache import cache
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.flags import deciding, parse
 from chainer_jo.relabel.judge.by_features import ByFeatures, ByProbabilities
 from chainer_jo.relabel.judge.by_images import ByImages
+from chainer_jo.relabel.judge.settings import LIMITS, check_limits
+from chainer_jo.relabel.read.image_features import COMPUTED
+from chainer_jo.relabel.read.label_table import TableForm
 from chainer_jo.relabel.read.labelled_images import labels_of
-from chainer_jo.relabel.read.own_data import usual_size
+from chainer_jo.relabel.read.own_data import OwnData, usual_size
 from chainer_jo.relabel.show import report
 from chainer_jo.relabel.show.outcome import Outcome, Relabeller, summary
 from chainer_jo.relabel.write import corrected_set
 from chainer_jo.relabel.write.corrected_labels import CorrectedLabels, drawn_to_judge
 from chainer_jo.relabel.write.results_folder import LABELS, SOFT_LABELS, ResultsFolder
+from chainer_jo.runs.computing_flags import add_computing_flags, resolve_computing_flags
 from chainer_jo.runs.store import RunStore
+
+USAGE = "chainer-jo relabel DATA --out FOLDER [--apply DEST] [flags]"
+DESCRIPTION = """\
+DATA      a folder or tar of class folders, or a CSV or TSV with columns 'path' and 'label'
+FOLDER    gets labels.csv, report.html to look at, soft_labels.npz and model.npz
+DEST      gets the whole set once more, with the new labels; DATA is only read
+
+That is all that most users need: features of the images are computed here. Otherwise
+--features FILE.npz takes features of your own model, and --from-scratch trains the paper's network,
+which tens of thousands of small images are enough for. The same command resumes what was stopped.
+"""
+EXAMPLES = """\
+examples:
+  chainer-jo example digits                                  images with wrong labels, to try it on
+  chainer-jo relabel digits/labels.csv --out corrected
+  chainer-jo relabel photos/ --out corrected --apply photos-corrected
+"""
+
+
+#: Flags whose values decide the labels; flags that name files do so by the content.
+DECIDING: tuple[str, ...] = ("from_scratch", "size", "flip", "alpha", "beta", "learning_rate")
+DECIDING += ("epochs", "prior", "seed")
+DECIDING_FILES = ("features", "probabilities", "weights")
+#: Flags of training and of the evaluation of networks.
+OF_TRAINING: tuple[str, ...] = ("features", "from_scratch", "size", "flip", "weights", "baseline")
+OF_TRAINING += ("validation", "test", "alpha", "beta", "epochs", "learning_rate", "prior")
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point; ends the process as `start` says."""
     start(lambda: parse(arguments), relabel)
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """Reads the command line: a field for each flag, resolved as by `resolve_computing_flags`;
+    ``own``, the data that the flags name; ``keeps``, True if an interrupted command can be resumed.
+
+    Raises
+    ------
+    UserError
+        for an unknown flag, or a value that the flag does not take.
+    """
+    parser = Parser(
+        prog="chainer-jo relabel",
+        usage=USAGE,
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("data", metavar="DATA", help="images with labels in doubt")
+    add("--out", required=True, type=Path, metavar="FOLDER", help="folder for everything written")
+    add("--apply", type=Path, metavar="DEST",
+        help="also write the set with corrected labels, as links to the images")  # fmt: skip
+    review = parser.add_argument_group("review and corrected set")
+    add = review.add_argument
+    add("--accept", metavar="FILE", help="reviewed.csv of the report, or another table of paths "
+        "and labels: these labels are taken, whatever the method says")  # fmt: skip
+    add("--audit", type=int, default=50, metavar="N", help="images drawn at random, to be reviewed "
+        "in report.html for a share of wrong labels beside the estimate; default: 50")  # fmt: skip
+    add("--min-probability", type=float, default=0.0, metavar="P", help="take a new label only if "
+        "it is more probable than this; 1: only reviewed labels; default: 0")  # fmt: skip
+    add("--copy", action="store_true", help="with --apply: copies of the images, not links")
+    add("--drop-unsure", action="store_true", help="with --apply: without the images whose label "
+        "is called wrong and stays")  # fmt: skip
+    add("--despite-doubt", action="store_true", help="with --apply: also where the result is in "
+        "doubt")  # fmt: skip
+    sets = parser.add_argument_group("sets with correct labels")
+    add = sets.add_argument
+    add("--validation", metavar="SET", help="images with correct labels, in the same forms, "
+        "for an accuracy")  # fmt: skip
+    add("--test", metavar="SET", help="images with correct labels, for a test accuracy")
+    add("--baseline", action="store_true", help="also train on the labels as given, and compare on "
+        "the images of --validation and --test")  # fmt: skip
+    add("--true-labels", metavar="FILE", help="a CSV with the correct labels of DATA's images or "
+        "of some; nothing is trained on it: precision, recall and accuracy are "
+        "computed")  # fmt: skip
+    table = parser.add_argument_group("columns of a table")
+    add = table.add_argument
+    add("--path-column", metavar="NAME", help="default: path, or file_name")
+    add("--label-column", metavar="NAME", help="default: label")
+    add("--images", metavar="ROOT", help="folder that the paths are below, those of --validation, "
+        "--test and --true-labels, too; default: the folder of the table")  # fmt: skip
+    seen = parser.add_argument_group("features, which small networks are trained on")
+    add = seen.add_argument
+    add("--features", default="auto", metavar="auto|pixels|builtin|FILE", help="pixels; builtin: "
+        "EfficientNet-Lite0's; auto, the default: of these the ones that predict the labels "
+        "better; or an .npz with 'features' (n, d) of any model and the images' 'paths' (n,), or "
+        "an .npy in the order of the table")  # fmt: skip
+    add("--probabilities", metavar="FILE", help="the same with 'probabilities' (n, classes) by a "
+        "model that was not trained on the images' labels; nothing is trained")  # fmt: skip
+    images = parser.add_argument_group("training on the images instead, for minutes to days")
+    add = images.add_argument
+    add("--from-scratch", action="store_true", help="train the paper's network on the images")
+    add("--size", type=int, metavar="PIXELS", help="with --from-scratch: resize images to PIXELS "
+        "by PIXELS, 8 to 64; default: as they are")  # fmt: skip
+    add("--flip", action="store_true", help="with --from-scratch: a mirrored image is of the same "
+        "class, right for most photographs, wrong for writing")  # fmt: skip
+    add("--resnet50-weights", dest="weights", metavar="FILE",
+        help="train ImageNet's ResNet-50, npz or safetensors, on images of over 64 pixels; "
+        "chainer-jo features computes its features only")  # fmt: skip
+    method = parser.add_argument_group("the method")
+    add = method.add_argument
+    add("--alpha", type=float, help="weight of the prior; default: the paper's")
+    add("--beta", type=float, help="weight of the entropy; default: the paper's")
+    add("--learning-rate", type=float, help="of the first step; default: 0.3 on features, else the "
+        "paper's")  # fmt: skip
+    add("--epochs", type=int, help="of the first step; default: 12 on features, 70 from scratch, "
+        "10 for ResNet-50; the second step's follow")  # fmt: skip
+    add("--prior", choices=("labels", "uniform"), default="labels", help="how many images of each "
+        "class there are: as the labels say, which is the default, or the same number")  # fmt: skip
+    add("--seed", type=int, default=0, help="of everything random; default: 0")
+    how = parser.add_argument_group("how it is computed")
+    add_computing_flags(how.add_argument)
+    how.add_argument("--dry-run", action="store_true",
+                     help="say what would be run and how long it takes; run nothing")  # fmt: skip
+    flags = parser.parse_args(arguments)
+    _check(flags)
+    resolve_computing_flags(flags)
+    form = TableForm.of(flags.path_column, flags.label_column, flags.images)
+    flags.keeps = flags.features in COMPUTED
+    flags.own = OwnData(flags.data, flags.validation, flags.test, form)
+    return flags
+
+
+def deciding(flags: argparse.Namespace) -> dict[str, object]:
+    """Flags that decide the labels, by name; of a file the digest of its content.
+
+    Raises UserError for a file that cannot be read.
+    """
+    values = {_written(name): getattr(flags, name) for name in DECIDING}
+    for name in DECIDING_FILES:
+        file = getattr(flags, name)
+        values[_written(name)] = file if file in (None, *COMPUTED) else files.digest(file)
+    return values
+
+
+def _written(name: str) -> str:
+    """Name of a flag on the command line, without dashes, by the name of its field."""
+    return "resnet50-weights" if name == "weights" else name.replace("_", "-")
+
+
+def _check(flags: argparse.Namespace) -> None:
+    for name in ("data", "validation", "test", "images", "out", "apply"):
+        path = getattr(flags, name)
+        if path is not None and not files.is_utf8(str(path)):
+            shown = "DATA" if name == "data" else f"--{name}"
+            raise UserError(f"{shown} {str(path)!r}: expected a name in UTF-8")
+    given = {name: value for name in LIMITS if (value := getattr(flags, name, None)) is not None}
+    check_limits(given, lambda name: f"--{_written(name)}")
+    for name in ("copy", "drop_unsure", "despite_doubt"):
+        if getattr(flags, name) and flags.apply is None:
+            raise UserError(
+                f"--{_written(name)}: expected with --apply DEST, the set that is written"
+            )
+    by_images = [name for name in ("from_scratch", "weights") if getattr(flags, name)]
+    if by_images and flags.features != "auto":
+        raise UserError(f"--features: expected without --{_written(by_images[0])}")
+    if len(by_images) > 1:
+        raise UserError("--from-scratch: expected without --resnet50-weights")
+    for name in ("size", "flip"):
+        if getattr(flags, name) and not flags.from_scratch and not flags.probabilities:
+            raise UserError(
+                f"--{name}: expected with --from-scratch, which trains on the images; features "
+                "have a size of their own, and are of the images as they are"
+            )
+    if flags.time_budget and not by_images:
+        raise UserError(
+            "--time-budget: expected with --from-scratch or --resnet50-weights; by features and "
+            "probabilities it takes seconds to minutes"
+        )
+    for name in OF_TRAINING:
+        value = getattr(flags, name)
+        left_out = value in ("auto", "labels") or value is None or value is False
+        if flags.probabilities and not left_out:
+            raise UserError(f"--probabilities: expected without --{_written(name)}")
 
 
 def relabel(flags: argparse.Namespace) -> None:

@@ -18,7 +18,7 @@ from chainer_jo.errors import UserError
 from chainer_jo.relabel.judge import training
 from chainer_jo.relabel.judge.features import HIDDEN, FeatureSet
 from chainer_jo.relabel.judge.label_errors import LabelErrors, find_label_errors
-from chainer_jo.relabel.judge.training import Recipe
+from chainer_jo.relabel.judge.settings import Recipe
 from chainer_jo.relabel.read import image_features
 from chainer_jo.relabel.read.feature_table import check_different, read_features, read_rows
 from chainer_jo.relabel.read.image_features import COMPUTED, Extractor, candidates

@@ -20,10 +20,9 @@ from chainer_jo.errors import UserError
 from chainer_jo.method import augmentation
 from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.paper.settings import CLOTHING1M_SIDE
-from chainer_jo.relabel.judge.folds import folds
-from chainer_jo.relabel.judge.image_presets import FOLDS, large_images, small_images
+from chainer_jo.relabel.judge.folds import folds, same_files
 from chainer_jo.relabel.judge.label_errors import find_label_errors
-from chainer_jo.relabel.judge.near_duplicates import same_files
+from chainer_jo.relabel.judge.settings import FOLDS, large_images, small_images
 from chainer_jo.relabel.read import own_data
 from chainer_jo.relabel.read.own_data import usual_size
 from chainer_jo.relabel.show.outcome import Outcome, Relabeller, accuracies_of

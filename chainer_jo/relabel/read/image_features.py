@@ -24,9 +24,8 @@ from chainer_jo.data.progress import Progress
 from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.errors import UserError
 from chainer_jo.method.resnet50 import load_resnet50
-from chainer_jo.relabel.read import lite0_weights
+from chainer_jo.relabel.read import lite0
 from chainer_jo.relabel.read.labelled_images import LabelledImages
-from chainer_jo.relabel.read.lite0 import Lite0
 from chainer_jo.relabel.read.own_data import usual_size
 from chainer_jo.runs.resnet50_features import pool5
 from chainer_jo.runs.run import device_of
@@ -84,10 +83,10 @@ def builtin(side: int = LITE0_SIDE) -> Extractor:
     def load(device: str) -> Compute:
         used = device_of(device)
         used.use()
-        return Lite0(lite0_weights.load(), side, used.xp)
+        return lite0.Lite0(lite0.load_weights(), side, used.xp)
 
     words = f"built-in features (EfficientNet-Lite0, {side} x {side} pixels)"
-    return Extractor("builtin", words, side, lite0_weights.SHA256, load)
+    return Extractor("builtin", words, side, lite0.SHA256, load)
 
 
 def resnet50(weights: str) -> Extractor:
@@ -118,8 +117,8 @@ def candidates(chosen: str, images: LabelledImages) -> list[Extractor]:
     """
     side = usual_size(images)
     sides = {"builtin": LITE0_SIDE, "pixels": min(side, PIXELS_SIDE)}
-    if chosen == "auto" and not lite0_weights.installed():
-        missing = f"no package {lite0_weights.PACKAGE}, which built-in features need"
+    if chosen == "auto" and not lite0.installed():
+        missing = f"no package {lite0.PACKAGE}, which built-in features need"
         if side > SMALL:
             raise UserError(
                 f"data {images.source!r}: images of about {side} pixels, and {missing}; expected "
@@ -129,7 +128,7 @@ def candidates(chosen: str, images: LabelledImages) -> list[Extractor]:
         _log.warning("%s: pixels alone are tried", missing)
         chosen = "pixels"
     if chosen != "pixels":
-        lite0_weights.load()
+        lite0.load_weights()
     names = [chosen] if chosen in BY_NAME else ["builtin"] + ["pixels"] * (side <= SMALL)
     return [BY_NAME[name](sides[name]) for name in names]
 
