@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import pickle
+import signal
 import sys
 from dataclasses import replace
 from types import ModuleType
@@ -14,6 +15,7 @@ import pytest
 from chainer import serializers
 from own_images import BY_FEATURES, content, make, one_line, read, run
 from PIL import Image
+from processes import environment, finish, start
 
 from chainer_jo.data.array_cache import download
 from chainer_jo.errors import UserError
@@ -224,40 +226,50 @@ def test_images_that_cannot_be_decoded_are_named_together(tmp_path, monkeypatch)
         )
 
 
-def test_a_kill_while_features_are_computed_costs_a_block(tmp_path, monkeypatch, capsys):
+#: Runs the command by pixels in small blocks, and kills itself after so many forward passes.
+KILLED = """
+import os, signal, sys
+from dataclasses import replace
+from chainer_jo.relabel import cli
+from chainer_jo.relabel.read import image_features
+
+image_features.BATCH, image_features.BLOCK = 2, 4
+usual, most, passes = image_features.pixels, int(sys.argv[1]), []
+
+def counted(side):
+    def load(device):
+        compute = usual(side).load(device)
+        def one_pass(images):
+            if len(passes) == most:
+                os.kill(os.getpid(), signal.SIGKILL)
+            passes.append(len(images))
+            return compute(images)
+        return one_pass
+    return replace(usual(side), load=load, threads=False)
+
+image_features.BY_NAME["pixels"] = counted
+cli.main(sys.argv[2:])
+print("passes:", len(passes))
+"""
+
+
+def test_a_kill_while_features_are_computed_costs_a_block(tmp_path):
     """The same command ends with the same labels, and computes only what was not kept."""
-    small_blocks(monkeypatch)
-    data, passes, limit = make(tmp_path / "set"), [], [np.inf]
+    data = make(tmp_path / "set") / "labels.csv"
 
-    def slow(side):
-        def load(device):
-            def compute(images):
-                if len(passes) >= limit[0]:
-                    raise KeyboardInterrupt
-                passes.append(len(images))
-                return images.reshape(len(images), -1).astype(np.float32)
+    def ended(name, most, code=0):
+        words = ("relabel", data, "--out", tmp_path / name, "--features", "pixels", *BY_FEATURES)
+        env = environment(CHAINER_DATASET_ROOT=tmp_path / f"cache-{name}")
+        process = start([sys.executable, "-c", KILLED, most, *words], env=env)
+        said = finish(process, code).stdout
+        return int(said.rpartition("passes: ")[2]) if code == 0 else None
 
-            return compute
-
-        return replace(image_features.pixels(side), load=load, threads=False)
-
-    monkeypatch.setitem(image_features.BY_NAME, "pixels", slow)
-    words = ("--features", "pixels", *BY_FEATURES)
-    tables = []
-    for number in ("whole", "stopped"):
-        monkeypatch.setattr(download, "_dataset_root", str(tmp_path / number))
-        command = ("relabel", data / "labels.csv", "--out", tmp_path / f"out-{number}", *words)
-        if number == "stopped":
-            whole, limit[0] = len(passes), 7
-            passes.clear()
-            assert run(*command) == 130
-            assert "the same command continues where this one stopped" in capsys.readouterr().err
-            passes.clear()
-            limit[0] = np.inf
-        assert run(*command) == 0
-        tables.append((tmp_path / f"out-{number}" / "labels.csv").read_bytes())
+    assert ended("whole", -1) == 30
+    ended("killed", 7, -signal.SIGKILL)
+    assert not (tmp_path / "killed" / "labels.csv").exists()
+    assert ended("killed", -1) == 24
+    tables = [(tmp_path / name / "labels.csv").read_bytes() for name in ("whole", "killed")]
     assert tables[0] == tables[1]
-    assert whole == 30 and len(passes) == 24
 
 
 def test_what_works_without_the_package(tmp_path, monkeypatch, capsys, caplog):

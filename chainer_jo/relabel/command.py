@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,13 +75,16 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+
+    def group(title: str) -> Callable[..., argparse.Action]:
+        return parser.add_argument_group(title).add_argument
+
     add = parser.add_argument
     add("data", metavar="DATA", help="images with labels in doubt")
     add("--out", required=True, type=Path, metavar="FOLDER", help="folder for everything written")
     add("--apply", type=Path, metavar="DEST",
         help="also write the set with corrected labels, as links to the images")  # fmt: skip
-    review = parser.add_argument_group("review and corrected set")
-    add = review.add_argument
+    add = group("review and corrected set")
     add("--accept", metavar="FILE", help="reviewed.csv of the report, or another table of paths "
         "and labels: these labels are taken, whatever the method says")  # fmt: skip
     add("--audit", type=int, default=50, metavar="N", help="images drawn at random, to be reviewed "
@@ -92,8 +96,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "is called wrong and stays")  # fmt: skip
     add("--despite-doubt", action="store_true", help="with --apply: also where the result is in "
         "doubt")  # fmt: skip
-    sets = parser.add_argument_group("sets with correct labels")
-    add = sets.add_argument
+    add = group("sets with correct labels")
     add("--validation", metavar="SET", help="images with correct labels, in the same forms, "
         "for an accuracy")  # fmt: skip
     add("--test", metavar="SET", help="images with correct labels, for a test accuracy")
@@ -102,22 +105,19 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--true-labels", metavar="FILE", help="a CSV with the correct labels of DATA's images or "
         "of some; nothing is trained on it: precision, recall and accuracy are "
         "computed")  # fmt: skip
-    table = parser.add_argument_group("columns of a table")
-    add = table.add_argument
+    add = group("columns of a table")
     add("--path-column", metavar="NAME", help="default: path, or file_name")
     add("--label-column", metavar="NAME", help="default: label")
     add("--images", metavar="ROOT", help="folder that the paths are below, those of --validation, "
         "--test and --true-labels, too; default: the folder of the table")  # fmt: skip
-    seen = parser.add_argument_group("features, which small networks are trained on")
-    add = seen.add_argument
+    add = group("features, which small networks are trained on")
     add("--features", default="auto", metavar="auto|pixels|builtin|FILE", help="pixels; builtin: "
         "EfficientNet-Lite0's; auto, the default: of these the ones that predict the labels "
         "better; or an .npz with 'features' (n, d) of any model and the images' 'paths' (n,), or "
         "an .npy in the order of the table")  # fmt: skip
     add("--probabilities", metavar="FILE", help="the same with 'probabilities' (n, classes) by a "
         "model that was not trained on the images' labels; nothing is trained")  # fmt: skip
-    images = parser.add_argument_group("training on the images instead, for minutes to days")
-    add = images.add_argument
+    add = group("training on the images instead, for minutes to days")
     add("--from-scratch", action="store_true", help="train the paper's network on the images")
     add("--size", type=int, metavar="PIXELS", help="with --from-scratch: resize images to PIXELS "
         "by PIXELS, 8 to 64; default: as they are")  # fmt: skip
@@ -126,8 +126,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--resnet50-weights", dest="weights", metavar="FILE",
         help="train ImageNet's ResNet-50, npz or safetensors, on images of over 64 pixels; "
         "chainer-jo features computes its features only")  # fmt: skip
-    method = parser.add_argument_group("the method")
-    add = method.add_argument
+    add = group("the method")
     add("--alpha", type=float, help="weight of the prior; default: the paper's")
     add("--beta", type=float, help="weight of the entropy; default: the paper's")
     add("--learning-rate", type=float, help="of the first step; default: 0.3 on features, else the "
@@ -137,10 +136,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--prior", choices=("labels", "uniform"), default="labels", help="how many images of each "
         "class there are: as the labels say, which is the default, or the same number")  # fmt: skip
     add("--seed", type=int, default=0, help="of everything random; default: 0")
-    how = parser.add_argument_group("how it is computed")
-    add_computing_flags(how.add_argument)
-    how.add_argument("--dry-run", action="store_true",
-                     help="say what would be run and how long it takes; run nothing")  # fmt: skip
+    add = group("how it is computed")
+    add_computing_flags(add)
+    add("--dry-run", action="store_true",
+        help="say what would be run and how long it takes; run nothing")  # fmt: skip
     flags = parser.parse_args(arguments)
     _check(flags)
     resolve_computing_flags(flags)
@@ -175,22 +174,23 @@ def _check(flags: argparse.Namespace) -> None:
             raise UserError(f"{shown} {str(path)!r}: expected a name in UTF-8")
     given = {name: value for name in LIMITS if (value := getattr(flags, name, None)) is not None}
     check_limits(given, lambda name: f"--{_written(name)}")
-    for name in ("copy", "drop_unsure", "despite_doubt"):
-        if getattr(flags, name) and flags.apply is None:
-            raise UserError(
-                f"--{_written(name)}: expected with --apply DEST, the set that is written"
-            )
-    by_images = [name for name in ("from_scratch", "weights") if getattr(flags, name)]
+
+    def first(*names: str) -> str:
+        """The first of these flags that is given, as it is written; or empty."""
+        return next((f"--{_written(name)}" for name in names if getattr(flags, name)), "")
+
+    if flags.apply is None and (name := first("copy", "drop_unsure", "despite_doubt")):
+        raise UserError(f"{name}: expected with --apply DEST, the set that is written")
+    by_images = first("from_scratch", "weights")
     if by_images and flags.features != "auto":
-        raise UserError(f"--features: expected without --{_written(by_images[0])}")
-    if len(by_images) > 1:
+        raise UserError(f"--features: expected without {by_images}")
+    if flags.from_scratch and flags.weights:
         raise UserError("--from-scratch: expected without --resnet50-weights")
-    for name in ("size", "flip"):
-        if getattr(flags, name) and not flags.from_scratch and not flags.probabilities:
-            raise UserError(
-                f"--{name}: expected with --from-scratch, which trains on the images; features "
-                "have a size of their own, and are of the images as they are"
-            )
+    if not flags.from_scratch and not flags.probabilities and (name := first("size", "flip")):
+        raise UserError(
+            f"{name}: expected with --from-scratch, which trains on the images; features have a "
+            "size of their own, and are of the images as they are"
+        )
     if flags.time_budget and not by_images:
         raise UserError(
             "--time-budget: expected with --from-scratch or --resnet50-weights; by features and "

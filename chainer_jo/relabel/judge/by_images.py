@@ -89,7 +89,7 @@ class ByImages(Relabeller):
             preset = large_images(flags.weights, number, flags.epochs)
         else:
             preset = small_images(self.side, number, flags.epochs, flags.flip)
-        # Files of the same content make a part larger, and leave less than `number` to train on.
+        # Files of the same content make a fold larger, and leave less than `number` to train on.
         fewest = len(self.fold_of) - int(np.bincount(self.fold_of).max())
         preset = replace(preset, batch_size=min(preset.batch_size, fewest))
         prior = "uniform" if flags.prior == "uniform" else None
@@ -128,8 +128,8 @@ class ByImages(Relabeller):
             "images": seen,
             "training": f"{first.optimization.epochs} epochs with labels updated from epoch "
             f"{self.study.epochs(preset.first_step.start_epoch)} on, then "
-            f"{second.optimization.epochs} epochs on the new labels; without one part of "
-            f"{FOLDS}, for each part; batches of {preset.batch_size}",
+            f"{second.optimization.epochs} epochs on the new labels; without each fold of "
+            f"{FOLDS}; batches of {preset.batch_size}",
             "settings": f"alpha {first.alpha:g}, beta {first.beta:g}, learning rate "
             f"{first.optimization.learning_rate:g}",
             "device": f"{self.flags.device}, {first.precision}",
@@ -172,8 +172,8 @@ class ByImages(Relabeller):
         images, networks = self.sets.train, [self._network(steps[1]) for steps in self.steps]
         probabilities = np.empty((len(images), len(images.class_names)), np.float32)
         self._use_device()
-        for part, network in enumerate(networks):
-            rows = np.flatnonzero(self.fold_of == part)
+        for fold, network in enumerate(networks):
+            rows = np.flatnonzero(self.fold_of == fold)
             probabilities[rows] = network.of_images(images.files(rows), self.device)
         errors = find_label_errors(
             probabilities, images.labels, images.class_names, self.duplicates
@@ -195,8 +195,8 @@ class ByImages(Relabeller):
     def _check_data(self, experiments: Sequence[Experiment]) -> None:
         """Raises UserError for runs on other labels, or files rewritten since at the same size."""
         made = {e: result["data"] for e in experiments if (result := self.store.result(e))}
-        parts = {e.data.left_out for e in made}
-        now = {part: self.data.without(part).fingerprint() for part in parts}
+        left_out = {e.data.left_out for e in made}
+        now = {fold: self.data.without(fold).fingerprint() for fold in left_out}
         for experiment, fingerprint in made.items():
             if fingerprint != now[experiment.data.left_out]:
                 raise UserError(
@@ -224,17 +224,17 @@ class ByImages(Relabeller):
     @property
     def _studies(self) -> list[Study]:
         """Studies, each without one fold."""
-        return [replace(self.study, left_out=part) for part in range(FOLDS)]
+        return [replace(self.study, left_out=fold) for fold in range(FOLDS)]
 
     @functools.cached_property
     def names(self) -> dict[Experiment, str]:
         """Names of the runs."""
         names = {}
-        for part, steps in enumerate(self.steps, 1):
+        for fold, steps in enumerate(self.steps, 1):
             for experiment, name in zip(steps, ("new labels", "network on them"), strict=True):
-                names[experiment] = f"{name}, {part} of {FOLDS}"
-        for part, experiment in enumerate(self.baselines, 1):
-            names[experiment] = f"network on given ones, {part} of {FOLDS}"
+                names[experiment] = f"{name}, {fold} of {FOLDS}"
+        for fold, experiment in enumerate(self.baselines, 1):
+            names[experiment] = f"network on given ones, {fold} of {FOLDS}"
         return names
 
     def _lost(self) -> list[Experiment]:

@@ -205,7 +205,7 @@ def out_of_fold(
     n = len(data)
     number = recipe.number_of_seeds(n)
     divided = [folds(given, recipe.folds, (seed, k), groups) for k in range(number)]
-    networks = [(k, part) for k in range(number) for part in range(recipe.folds)]
+    networks = [(k, fold) for k in range(number) for fold in range(recipe.folds)]
     at_a_time = max(1, LARGEST_LABELS // (n * num_classes))
     total, done = -(-len(networks) // at_a_time) * recipe.epochs, 0
 
@@ -217,8 +217,8 @@ def out_of_fold(
     mean = np.zeros((n, num_classes), np.float32)
     for first in range(0, len(networks), at_a_time):
         some = networks[first : first + at_a_time]
-        rows = _stacked([np.flatnonzero(divided[k] != part) for k, part in some])
-        others = [np.flatnonzero(divided[k] == part) for k, part in some]
+        rows = _stacked([np.flatnonzero(divided[k] != fold) for k, fold in some])
+        others = [np.flatnonzero(divided[k] == fold) for k, fold in some]
         numbers = range(first, first + len(some))
         probabilities = first_step(
             data, rows, given[rows], _stacked(others), num_classes, recipe, seed, numbers, on_epoch
