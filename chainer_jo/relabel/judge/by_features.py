@@ -131,7 +131,7 @@ class ByFeatures(Relabeller):
         return {
             "images": f"by {seen} one hidden layer",
             "training": f"{recipe.epochs} epochs with labels updated from epoch "
-            f"{recipe.quiet + 1} on, without each fold of {recipe.folds}; "
+            f"{recipe.quiet + 1} on, without each of {recipe.folds} folds in turn; "
             f"{recipe.number_of_seeds(len(self.sets.train))} times; then {recipe.epochs} "
             "epochs on the new labels",
             "settings": f"alpha {recipe.alpha:g}, beta {recipe.beta:g}, learning rate "

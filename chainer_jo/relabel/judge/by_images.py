@@ -128,8 +128,8 @@ class ByImages(Relabeller):
             "images": seen,
             "training": f"{first.optimization.epochs} epochs with labels updated from epoch "
             f"{self.study.epochs(preset.first_step.start_epoch)} on, then "
-            f"{second.optimization.epochs} epochs on the new labels; without each fold of "
-            f"{FOLDS}; batches of {preset.batch_size}",
+            f"{second.optimization.epochs} epochs on the new labels; without each of "
+            f"{FOLDS} folds in turn; batches of {preset.batch_size}",
             "settings": f"alpha {first.alpha:g}, beta {first.beta:g}, learning rate "
             f"{first.optimization.learning_rate:g}",
             "device": f"{self.flags.device}, {first.precision}",

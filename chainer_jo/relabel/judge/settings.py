@@ -82,7 +82,7 @@ class Recipe:
     quiet : epochs before labels are first updated, which is t1 - 1.
     average : epochs that labels and predictions are averaged over.
     rule : of label updates: "posterior" (`PosteriorLabels`), or "soft" (``eq:soft``).
-    folds : parts of the images, each classified by a network trained on the others.
+    folds : number of folds, each classified by a network trained on the others.
     seeds : repetitions with folds and weights of their own; None: see `SEEDS`.
     prior : p of eq. 10: "labels", the mean label after each update, or "uniform".
 
