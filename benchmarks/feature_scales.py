@@ -27,7 +27,8 @@ import numpy as np  # noqa: E402
 from sklearn import datasets  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
-from chainer_jo.relabel.judge import feature_scaling, training  # noqa: E402
+from chainer_jo.relabel.judge import features as feature_vectors  # noqa: E402
+from chainer_jo.relabel.judge import training  # noqa: E402
 from chainer_jo.relabel.judge.features import FeatureSet  # noqa: E402
 from chainer_jo.runs.provenance import provenance  # noqa: E402
 
@@ -63,7 +64,7 @@ def measure(features: np.ndarray, given: np.ndarray, true: np.ndarray, seed: int
     for name, dimensions in SCALINGS.items():
         # Whatever the labels say, the other one is taken to be worse.
         said = dimensions, 1 - dimensions
-        with mock.patch.object(feature_scaling, "left_out_error", side_effect=said):
+        with mock.patch.object(feature_vectors, "left_out_error", side_effect=said):
             data = FeatureSet(features, given)
         errors = training.judge(data, given, classes, training.Recipe(), seed)
         found[name] = {"right": float((errors.new == true).mean()), "doubt": bool(errors.doubt)}

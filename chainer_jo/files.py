@@ -52,6 +52,15 @@ def opened(path: str | Path) -> BufferedReader:
     return open(path, "rb")
 
 
+def is_utf8(name: str) -> bool:
+    """True for a file name in UTF-8; other bytes stand in a name as lone surrogates."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
     """Temporary folder to fill, renamed to ``folder`` at the end. The working directory and a mount

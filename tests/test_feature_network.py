@@ -5,7 +5,7 @@ import chainer.functions as F
 import numpy as np
 import pytest
 
-from chainer_jo.relabel.judge.feature_network import FeatureNetwork
+from chainer_jo.relabel.judge.features import FeatureNetwork
 
 N, D, H, C = 7, 5, 4, 3
 

@@ -7,8 +7,7 @@ from own_images import run, write
 from sklearn.datasets import load_wine
 
 from chainer_jo.relabel import RelabelClassifier, relabel
-from chainer_jo.relabel.judge.feature_network import FeatureNetwork
-from chainer_jo.relabel.judge.features import HIDDEN, FeatureInput, FeatureSet
+from chainer_jo.relabel.judge.features import HIDDEN, FeatureInput, FeatureNetwork, FeatureSet
 from chainer_jo.relabel.write.trained_network import Member, TrainedNetwork
 
 

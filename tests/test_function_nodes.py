@@ -7,7 +7,7 @@ import pytest
 from engines import backend
 
 from chainer_jo.engine.functions import as_activation, batch_norm_relu, conv2d
-from chainer_jo.relabel.judge.feature_network import FeatureNetwork
+from chainer_jo.relabel.judge.features import FeatureNetwork
 
 RNG = np.random.default_rng(0)
 W, GAMMA, BETA = (RNG.standard_normal(s, np.float32) for s in ((4, 4, 3, 3), 4, 4))

@@ -4,9 +4,10 @@ import csv
 import io
 import json
 import pickle
+import signal
 import sys
 from dataclasses import replace
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import chainer.functions as F
 import numpy as np
@@ -14,19 +15,20 @@ import pytest
 from chainer import serializers
 from own_images import BY_FEATURES, content, make, one_line, read, run
 from PIL import Image
+from processes import environment, finish, start
 
 from chainer_jo.data.array_cache import download
 from chainer_jo.errors import UserError
 from chainer_jo.method.resnet50 import ResNet50
-from chainer_jo.relabel.judge import by_computed_features, training
+from chainer_jo.relabel.judge import by_features, training
 from chainer_jo.relabel.judge.features import FeatureInput
-from chainer_jo.relabel.read import image_features, lite0, lite0_weights
+from chainer_jo.relabel.read import image_features, lite0
 from chainer_jo.relabel.read.feature_table import read_features
 from chainer_jo.relabel.read.labelled_images import read_sets
 from chainer_jo.relabel.write.trained_network import TrainedNetwork
 
 needs_weights = pytest.mark.skipif(
-    lite0_weights.installed() is None, reason=f"needs the package {lite0_weights.PACKAGE}"
+    lite0.installed() is None, reason=f"needs the package {lite0.PACKAGE}"
 )
 #: Kernel, expansion and output channels of each block.
 ARCHITECTURE = [(3, 1, 16), (3, 6, 24), (3, 6, 24), (5, 6, 40), (5, 6, 40), (3, 6, 80), (3, 6, 80)]
@@ -105,7 +107,7 @@ def test_photographs_have_sensible_classes():
     """A temple and a flower of scikit-learn's, by the network's own last layer."""
     sample = pytest.importorskip("sklearn.datasets").load_sample_images().images
     seen = [np.asarray(Image.fromarray(image).resize((224, 224), 2)) for image in sample]
-    arrays = lite0_weights.load()
+    arrays = lite0.load_weights()
     scores = lite0.Lite0(arrays, 224)(np.stack(seen)) @ arrays["_fc.weight"].T
     temple, flower = np.argsort(-(scores + arrays["_fc.bias"]), axis=1)[:, :5].tolist()
     assert 698 in temple and flower[0] == 985  # palace; daisy
@@ -152,7 +154,7 @@ def torch_file(arrays, monkeypatch):
 def test_weights_are_read_with_offsets_and_strides(monkeypatch):
     values = np.arange(12, dtype=np.float32)
     arrays = {"a": (values, 0, (2, 3), (1, 2)), "b": (values, 6, (3, 2), (2, 1))}
-    found = lite0_weights.read_arrays(torch_file(arrays, monkeypatch))
+    found = lite0.read_arrays(torch_file(arrays, monkeypatch))
     np.testing.assert_array_equal(found["a"], values[:6].reshape(3, 2).T)
     np.testing.assert_array_equal(found["b"], values[6:].reshape(3, 2))
 
@@ -161,14 +163,14 @@ def test_weights_run_no_code_and_reach_no_other_memory(tmp_path, monkeypatch):
     values = np.arange(4, dtype=np.float32)
     with pytest.raises((ValueError, TypeError)):
         arrays = {"a": (values, 1, (2, 2), (2, 1))}
-        lite0_weights.read_arrays(torch_file(arrays, monkeypatch))
+        lite0.read_arrays(torch_file(arrays, monkeypatch))
 
     class Attack:
         def __reduce__(self):
             return open, (str(tmp_path / "made"), "w")
 
     with pytest.raises(pickle.UnpicklingError, match="io.open, expected tensors alone"):
-        lite0_weights.read_arrays(pickle.dumps(Attack()) * 5)
+        lite0.read_arrays(pickle.dumps(Attack()) * 5)
     assert not (tmp_path / "made").exists()
 
 
@@ -177,7 +179,7 @@ def test_a_damaged_file_of_weights_is_one_line(content, tmp_path, monkeypatch, c
     path, data = tmp_path / "lite0.pth", make(tmp_path / "set")
     if content:
         path.write_bytes(content)
-    monkeypatch.setattr(lite0_weights, "installed", lambda: path)
+    monkeypatch.setattr(lite0, "installed", lambda: path)
     assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *BY_FEATURES) == 2
     assert f"{path}: damaged or another file" in one_line(capsys)
 
@@ -224,56 +226,66 @@ def test_images_that_cannot_be_decoded_are_named_together(tmp_path, monkeypatch)
         )
 
 
-def test_a_kill_while_features_are_computed_costs_a_block(tmp_path, monkeypatch, capsys):
+#: Runs the command by pixels in small blocks, and kills itself after so many forward passes.
+KILLED = """
+import os, signal, sys
+from dataclasses import replace
+from chainer_jo.relabel import cli
+from chainer_jo.relabel.read import image_features
+
+image_features.BATCH, image_features.BLOCK = 2, 4
+usual, most, passes = image_features.pixels, int(sys.argv[1]), []
+
+def counted(side):
+    def load(device):
+        compute = usual(side).load(device)
+        def one_pass(images):
+            if len(passes) == most:
+                os.kill(os.getpid(), signal.SIGKILL)
+            passes.append(len(images))
+            return compute(images)
+        return one_pass
+    return replace(usual(side), load=load, threads=False)
+
+image_features.BY_NAME["pixels"] = counted
+cli.main(sys.argv[2:])
+print("passes:", len(passes))
+"""
+
+
+def test_a_kill_while_features_are_computed_costs_a_block(tmp_path):
     """The same command ends with the same labels, and computes only what was not kept."""
-    small_blocks(monkeypatch)
-    data, passes, limit = make(tmp_path / "set"), [], [np.inf]
+    data = make(tmp_path / "set") / "labels.csv"
 
-    def slow(side):
-        def load(device):
-            def compute(images):
-                if len(passes) >= limit[0]:
-                    raise KeyboardInterrupt
-                passes.append(len(images))
-                return images.reshape(len(images), -1).astype(np.float32)
+    def ended(name, most, code=0):
+        words = ("relabel", data, "--out", tmp_path / name, "--features", "pixels", *BY_FEATURES)
+        env = environment(CHAINER_DATASET_ROOT=tmp_path / f"cache-{name}")
+        process = start([sys.executable, "-c", KILLED, most, *words], env=env)
+        said = finish(process, code).stdout
+        return int(said.rpartition("passes: ")[2]) if code == 0 else None
 
-            return compute
-
-        return replace(image_features.pixels(side), load=load, threads=False)
-
-    monkeypatch.setitem(image_features.BY_NAME, "pixels", slow)
-    words = ("--features", "pixels", *BY_FEATURES)
-    tables = []
-    for number in ("whole", "stopped"):
-        monkeypatch.setattr(download, "_dataset_root", str(tmp_path / number))
-        command = ("relabel", data / "labels.csv", "--out", tmp_path / f"out-{number}", *words)
-        if number == "stopped":
-            whole, limit[0] = len(passes), 7
-            passes.clear()
-            assert run(*command) == 130
-            assert "the same command continues where this one stopped" in capsys.readouterr().err
-            passes.clear()
-            limit[0] = np.inf
-        assert run(*command) == 0
-        tables.append((tmp_path / f"out-{number}" / "labels.csv").read_bytes())
+    assert ended("whole", -1) == 30
+    ended("killed", 7, -signal.SIGKILL)
+    assert not (tmp_path / "killed" / "labels.csv").exists()
+    assert ended("killed", -1) == 24
+    tables = [(tmp_path / name / "labels.csv").read_bytes() for name in ("whole", "killed")]
     assert tables[0] == tables[1]
-    assert whole == 30 and len(passes) == 24
 
 
 def test_what_works_without_the_package(tmp_path, monkeypatch, capsys, caplog):
-    monkeypatch.setattr(lite0_weights, "installed", lambda: None)
+    monkeypatch.setattr(lite0, "installed", lambda: None)
     data, out = make(tmp_path / "set"), tmp_path / "out"
     assert run("relabel", data / "labels.csv", "--out", out, *BY_FEATURES, "--dry-run") == 0
     assert "by pixels (8 x 8): " in capsys.readouterr().out
-    assert f"no package {lite0_weights.PACKAGE}" in caplog.text and "pixels alone" in caplog.text
+    assert f"no package {lite0.PACKAGE}" in caplog.text and "pixels alone" in caplog.text
     words = ("--features", "builtin", *BY_FEATURES)
     assert run("relabel", data / "labels.csv", "--out", out, *words) == 2
-    assert f"no package {lite0_weights.PACKAGE}, expected it" in one_line(capsys)
+    assert f"no package {lite0.PACKAGE}, expected it" in one_line(capsys)
     for path in (data / "images").iterdir():
         Image.new("RGB", (65, 20)).save(path)
     assert run("relabel", data / "labels.csv", "--out", out, *BY_FEATURES) == 2
     line = one_line(capsys)
-    expected = (lite0_weights.PACKAGE, "65 pixels", "--features FILE", "--features pixels")
+    expected = (lite0.PACKAGE, "65 pixels", "--features FILE", "--features pixels")
     assert all(word in line for word in (*expected, "--from-scratch --size 64")), line
 
 
@@ -292,8 +304,8 @@ def test_the_noisy_labels_choose_the_features(better, tmp_path, monkeypatch, cap
     both = {worse: noise, better: lambda side: image_features.pixels(8)}
     for name, extractor in both.items():
         monkeypatch.setitem(image_features.BY_NAME, name, extractor)
-    monkeypatch.setattr(lite0_weights, "load", dict)
-    monkeypatch.setattr(lite0_weights, "installed", lambda: tmp_path)
+    monkeypatch.setattr(lite0, "load_weights", dict)
+    monkeypatch.setattr(lite0, "installed", lambda: tmp_path)
     assert run("relabel", data / "labels.csv", "--out", out, *BY_FEATURES) == 0
     (said,) = [x for x in capsys.readouterr().out.splitlines() if x.startswith("features: ")]
     assert said.startswith("features: pixels (8 x 8) predict ") and said.endswith("more than noise")
@@ -316,21 +328,15 @@ def test_projection_and_scale_are_in_the_networks_first_layer(tmp_path):
     rng = np.random.default_rng(0)
     features = rng.normal(3, 2, (200, 300)).astype(np.float32)
     labels = (features[:, 0] > 3).astype(np.int32)
-    relabeller = by_computed_features.ByComputedFeatures.__new__(
-        by_computed_features.ByComputedFeatures
-    )
-    relabeller.axes = by_computed_features.Axes.of(features)
-    assert relabeller.axes.directions.shape == (300, 128)
-    projected = relabeller.axes.project(features)
-    relabeller.data = by_computed_features.FeatureSet(projected, labels)
-    relabeller.flags, relabeller.recipe = SimpleNamespace(seed=0), training.Recipe()
-    relabeller.sets = SimpleNamespace(class_names=("a", "b"))
-    relabeller.extractors = [image_features.pixels(8)]
-    one_hot = np.eye(2, dtype=np.float32)[labels]
-    model = training.second_step(relabeller.data, one_hot, relabeller.recipe, 0)
-    inputs = FeatureInput(projected, *relabeller.data.normalisation)
-    expected = training.predict(model, inputs)
-    relabeller.network(one_hot).save(tmp_path)
+    axes = by_features.Axes.of(features)
+    assert axes.directions.shape == (300, 128)
+    projected = axes.project(features)
+    data = by_features.FeatureSet(projected, labels)
+    one_hot, recipe = np.eye(2, dtype=np.float32)[labels], training.Recipe()
+    model = training.second_step(data, one_hot, recipe, 0)
+    expected = training.predict(model, FeatureInput(projected, *data.normalisation))
+    candidate = by_features.Candidate(data, {}, image_features.pixels(8), axes)
+    candidate.network(one_hot, ("a", "b"), recipe, 0).save(tmp_path)
     found = TrainedNetwork.load(tmp_path).of_features(features)
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
@@ -338,11 +344,11 @@ def test_projection_and_scale_are_in_the_networks_first_layer(tmp_path):
 def test_principal_components_are_those_of_largest_variance():
     rng = np.random.default_rng(0)
     features = rng.normal(size=(300, 300)) * np.where(np.arange(300) < 128, 10, 0.1) + 5
-    axes = by_computed_features.Axes.of(features.astype(np.float32))
+    axes = by_features.Axes.of(features.astype(np.float32))
     kept = axes.project(features.astype(np.float32)).var(axis=0).sum()
     assert kept > 0.999 * features.var(axis=0).sum()
     few = features[:, :200].astype(np.float32)
-    np.testing.assert_array_equal(by_computed_features.Axes.of(few).project(few), few)
+    np.testing.assert_array_equal(by_features.Axes.of(few).project(few), few)
 
 
 @pytest.mark.parametrize("network", ["resnet50", pytest.param("builtin", marks=needs_weights)])

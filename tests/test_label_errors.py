@@ -11,14 +11,13 @@ from chainer_jo.method import noise
 from chainer_jo.method.objectives import JointObjective
 from chainer_jo.relabel.judge import label_noise, training
 from chainer_jo.relabel.judge.features import FeatureSet
-from chainer_jo.relabel.judge.folds import folds
+from chainer_jo.relabel.judge.folds import _near_pairs, folds, near_duplicates, same_files
 from chainer_jo.relabel.judge.label_errors import (
     COLUMNS,
     LabelErrors,
     best_threshold,
     find_label_errors,
 )
-from chainer_jo.relabel.judge.near_duplicates import _near_pairs, near_duplicates, same_files
 from chainer_jo.relabel.judge.posterior_labels import PosteriorLabels, PriorUpdate
 from chainer_jo.relabel.judge.training import Recipe
 

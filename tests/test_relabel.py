@@ -34,8 +34,8 @@ from PIL import Image
 from processes import names_in_utf8
 
 from chainer_jo.method.resnet50 import ResNet50
-from chainer_jo.relabel.flags import parse
-from chainer_jo.relabel.judge import by_images, image_presets, training
+from chainer_jo.relabel.command import parse
+from chainer_jo.relabel.judge import by_images, settings, training
 from chainer_jo.relabel.judge.folds import folds
 from chainer_jo.relabel.judge.label_errors import find_label_errors
 from chainer_jo.relabel.show import report
@@ -398,8 +398,8 @@ def test_a_few_images_of_which_two_are_the_same(tmp_path):
 def test_large_images_are_learnt_by_resnet50(tmp_path, monkeypatch, capsys):
     """From weights of ImageNet, here random ones; small, in two folds. Two images are the same."""
     monkeypatch.setattr(by_images, "FOLDS", 2)
-    small = replace(image_presets.CLOTHING1M_PAPER, resize=36, crop=32)
-    monkeypatch.setattr(image_presets, "CLOTHING1M_PAPER", small)
+    small = replace(settings.CLOTHING1M_PAPER, resize=36, crop=32)
+    monkeypatch.setattr(settings, "CLOTHING1M_PAPER", small)
     serializers.save_npz(tmp_path / "resnet50.npz", ResNet50(rng=np.random.RandomState(0)))
     rng = np.random.default_rng(0)
     for i in range(12):

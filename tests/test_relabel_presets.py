@@ -8,8 +8,7 @@ import pytest
 from chainer_jo.data.labelled_data import Labelled, LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.paper import settings as paper
-from chainer_jo.relabel.judge.image_presets import small_images
-from chainer_jo.relabel.judge.training import batch_size
+from chainer_jo.relabel.judge.settings import batch_size, small_images
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import DIGITS, HALF, PAPER, REAL, Study
 from chainer_jo.runs.run import make_task

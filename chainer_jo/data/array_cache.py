@@ -1,4 +1,4 @@
-"""Cache of decoded data sets, memory-mapped, in Chainer's data set folder."""
+"""Cache in Chainer's data set folder: decoded data sets, memory-mapped, and blocks of arrays."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import IO, TypeVar
 
 import numpy as np
 from chainer.dataset import download
 
+from chainer_jo import files
 from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.progress import Progress
 from chainer_jo.errors import UserError
 
 #: Attributes of `ImageData` and the names of their files.
@@ -25,6 +28,7 @@ _ARRAYS = {
     "test_labels": "test_labels.npy",
 }
 _CLASS_NAMES, _FINGERPRINT = "class_names.json", "fingerprint"
+_ELSEWHERE = "(CHAINER_DATASET_ROOT names another place)"
 Made = TypeVar("Made")
 
 
@@ -70,7 +74,7 @@ def made_once(name: str, write: Callable[[Path], None], read: Callable[[Path], M
     except OSError as error:
         raise UserError(
             f"data cache {str(folder)!r}: {error.strerror or error}, expected to write there "
-            "(CHAINER_DATASET_ROOT names another place)"
+            f"{_ELSEWHERE}"
         ) from error
 
 
@@ -111,6 +115,40 @@ def _write(data: ImageData, folder: Path) -> None:
         json.dump(data.class_names, file)
         to_disk(file)
     (folder / _FINGERPRINT).write_text(data.fingerprint(), encoding="utf-8")
+
+
+def blocks_once(
+    names: Iterable[str], load: Callable[[], Callable[[int], np.ndarray | None]], bar: Progress
+) -> list[np.ndarray]:
+    """Arrays in files of the cache; missing and damaged ones are computed, so that a kill costs one
+    block.
+
+    Parameters
+    ----------
+    names : of the files; each has to identify the content.
+    load : called once, if a block has to be computed; gives the array of block i, or None, which is
+        left out.
+    bar : ends when blocks were computed.
+
+    Raises UserError if the cache cannot be written.
+    """
+    compute, blocks = None, []
+    for i, name in enumerate(names):
+        file, block = cache() / name, None
+        with contextlib.suppress(OSError, ValueError, EOFError):
+            block = np.load(file, allow_pickle=False)
+        if block is None:
+            compute = compute or load()
+            if (block := compute(i)) is None:
+                continue
+            try:
+                files.write(file, partial(np.save, arr=block))
+            except UserError as error:
+                raise UserError(f"{error} {_ELSEWHERE}") from None
+        blocks.append(block)
+    if compute:
+        bar.finish(bar.total)
+    return blocks
 
 
 def to_disk(file: IO) -> None:

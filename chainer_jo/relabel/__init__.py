@@ -9,8 +9,8 @@ judge   by images or by features, both out of fold; noise transition matrix T; l
 write   labels.csv, soft_labels.npz, data sets with corrected labels, model.npz
 show    the outcome in the terminal, and report.html
 
-`arrays` and `classifier` are the Python functions. `cli` is the entry point; `command`, `predict`,
-`extract` and `example` are its commands, `flags` and `limits` their settings.
+`arrays` and `classifier` are the Python functions. `cli` is the entry point; `command` (relabel),
+`predict`, `extract` (features) and `example` are its commands.
 """
 
 import importlib

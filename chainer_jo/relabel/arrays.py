@@ -25,6 +25,10 @@ def find_label_errors(
     """Finds wrong labels by probabilities of any model that was not trained on them, out of fold of
     a cross validation, say. See `LabelErrors.table` for a table.
 
+    >>> probabilities = [[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]] * 9
+    >>> find_label_errors(probabilities, ["cat", "dog", "dog"] * 9).changed[:3]
+    array([False,  True, False])
+
     Parameters
     ----------
     probabilities : (n, c) numbers that are not negative, an array or a table (see `column_names`).
@@ -51,6 +55,10 @@ def find_label_errors(
 def relabel(features: Any, labels: Any, seed: int = 0, **settings: Any) -> LabelErrors:
     """Finds wrong labels by features that any model has computed, of images or anything else: small
     networks are trained on them, seconds for thousands.
+
+    >>> features = [[i, j] for i in (0, 8) for j in range(30)]  # 30 cats, 30 dogs
+    >>> relabel(features, ["cat"] * 29 + ["dog"] * 31).changed.nonzero()
+    (array([29]),)
 
     Parameters
     ----------

@@ -17,6 +17,10 @@ from chainer_jo.relabel.judge.features import FeatureInput
 class RelabelClassifier(ClassifierMixin, BaseEstimator):
     """Finds wrong labels as `relabel` does, then learns from the new ones.
 
+    >>> features = [[i, j] for i in (0, 8) for j in range(30)]  # 30 cats, 30 dogs
+    >>> RelabelClassifier().fit(features, ["cat"] * 29 + ["dog"] * 31).predict([[0, 9], [8, 9]])
+    array(['cat', 'dog'], dtype='<U3')
+
     Parameters
     ----------
     seed : of folds, weights and data order.

@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 
+from chainer_jo import files
 from chainer_jo.command_line import Parser, ending, say
 from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.errors import UserError
@@ -83,7 +84,7 @@ def _predict(flags: argparse.Namespace) -> None:
 
 def _images(name: str) -> list[str]:
     """Path of a file, or of the images below a folder in order."""
-    if not class_folders.is_utf8(name):
+    if not files.is_utf8(name):
         raise UserError(f"IMAGE {name!r}: expected a name in UTF-8")
     if not os.path.isdir(name):
         return [name]

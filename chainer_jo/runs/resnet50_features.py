@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
 import chainer
 import numpy as np
 from PIL import Image
 
-from chainer_jo import files
-from chainer_jo.data.array_cache import cache
+from chainer_jo.data.array_cache import blocks_once
 from chainer_jo.data.progress import Progress
 from chainer_jo.errors import UserError
-from chainer_jo.method.resnet50 import FEATURES, ResNet50, Variant, load_resnet50, variant_of
+from chainer_jo.method.resnet50 import ResNet50, Variant, load_resnet50, variant_of
 
 #: Images per forward pass, and per file of the cache: an interrupted extraction loses one file.
 BATCH = 50
@@ -62,47 +61,40 @@ def pool5_features(
             f"images of type {images.dtype}, shape {images.shape}: "
             "expected uint8 (n, h, w, 3) for a ResNet-50"
         )
-    variant = variant_of(weights)
-    folder = _cache_folder(images, Path(weights), variant, size)
-    network = None
-    progress = Progress("ResNet-50 features", "images", len(images))
-    blocks = []
-    for start in range(0, len(images), BLOCK):
-        path = folder / f"{start:07d}.npy"
-        if not path.exists():
-            if network is None:
-                network = load_resnet50(weights)
-                network.to_device(device)
-            block = _extract(network, images, start, size, progress)
-            try:
-                files.write(path, partial(np.save, arr=block))
-            except UserError as error:
-                raise UserError(f"{error} (CHAINER_DATASET_ROOT names another place)") from None
-        blocks.append(np.load(path))
-    if network is not None:
-        progress.finish(len(images))
-    return np.concatenate(blocks)
+    folder = _cache_folder(images, Path(weights), variant_of(weights), size)
+    names = (f"{folder}/{start:07d}.npy" for start in range(0, len(images), BLOCK))
+    bar = Progress("ResNet-50 features", "images", len(images))
+
+    def load() -> Callable[[int], np.ndarray]:
+        network = load_resnet50(weights)
+        network.to_device(device)
+        return lambda i: _extract(network, images, i * BLOCK, size, bar)
+
+    return np.concatenate(blocks_once(names, load, bar))
 
 
 def _extract(
-    network: ResNet50, images: np.ndarray, start: int, size: int, progress: Progress
+    network: ResNet50, images: np.ndarray, start: int, size: int, bar: Progress
 ) -> np.ndarray:
     """Features of the block of images that begins at ``start``."""
-    stop = min(start + BLOCK, len(images))
-    values = np.empty((stop - start, FEATURES), np.float32)
+    parts = []
+    for i in range(start, min(start + BLOCK, len(images)), BATCH):
+        parts.append(pool5(network, images[i : i + BATCH], size))
+        bar.update(i + len(parts[-1]))
+    return np.concatenate(parts)
+
+
+def pool5(network: ResNet50, images: np.ndarray, size: int) -> np.ndarray:
+    """Features (b, 2048) of a batch of RGB images (b, h, w, 3) uint8, on the network's device."""
     with chainer.using_config("train", False), chainer.no_backprop_mode():
-        for i in range(start, stop, BATCH):
-            batch = prepare(images[i : min(i + BATCH, stop)], network.variant, size)
-            features = network.pool5(network.device.send(batch)).array
-            values[i - start : i - start + len(batch)] = chainer.get_device("@numpy").send(features)
-            progress.update(i + len(batch))
-    return values
+        x = network.device.send(prepare(images, network.variant, size))
+        return chainer.get_device("@numpy").send(network.pool5(x).array)
 
 
-def _cache_folder(images: np.ndarray, weights: Path, variant: str, size: int) -> Path:
-    """Cache folder for the features of these images under these weights."""
+def _cache_folder(images: np.ndarray, weights: Path, variant: str, size: int) -> str:
+    """Folder of the cache for the features of these images under these weights."""
     with open(weights, "rb") as file:
         digest = hashlib.file_digest(file, "sha256")
     digest.update(f"{variant}{images.shape}{size}".encode())
     digest.update(np.ascontiguousarray(images).data)
-    return cache() / f"resnet50-{digest.hexdigest()[:16]}"
+    return f"resnet50-{digest.hexdigest()[:16]}"

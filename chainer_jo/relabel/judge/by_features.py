@@ -1,9 +1,13 @@
-"""Relabelling by features or probabilities of any model: seconds, in this process."""
+"""Relabelling by features: computed here from the images, or given with `--features`; and by given
+probabilities. It takes seconds to minutes, in this process."""
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -14,16 +18,81 @@ from chainer_jo.errors import UserError
 from chainer_jo.relabel.judge import training
 from chainer_jo.relabel.judge.features import HIDDEN, FeatureSet
 from chainer_jo.relabel.judge.label_errors import LabelErrors, find_label_errors
-from chainer_jo.relabel.judge.training import Recipe
-from chainer_jo.relabel.read.feature_table import read_features, read_rows
-from chainer_jo.relabel.read.labelled_images import LabelledSets
-from chainer_jo.relabel.show.outcome import Outcome, Relabeller, accuracies_of
+from chainer_jo.relabel.judge.settings import Recipe
+from chainer_jo.relabel.read import image_features
+from chainer_jo.relabel.read.feature_table import check_different, read_features, read_rows
+from chainer_jo.relabel.read.image_features import COMPUTED, Extractor, candidates
+from chainer_jo.relabel.read.labelled_images import LabelledImages, LabelledSets
+from chainer_jo.relabel.show.outcome import Outcome, Relabeller, accuracies_of, choice_in_words
 from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.write.trained_network import Member, TrainedNetwork
 
+#: Features of more than MOST dimensions are projected to COMPONENTS principal ones, of MAX_ROWS
+#: images at most. Pixels of 8 x 8 are not: networks learn standardised columns better.
+MOST, COMPONENTS, MAX_ROWS = 256, 128, 10_000
+
+
+class Axes(NamedTuple):
+    """Mean (d,) and orthonormal principal directions (d, k) of features, float32."""
+
+    mean: np.ndarray
+    directions: np.ndarray
+
+    @classmethod
+    def of(cls, features: np.ndarray) -> Axes:
+        """The `COMPONENTS` directions of largest variance of features (n, d); few features' own."""
+        if (d := features.shape[1]) <= MOST:
+            return cls(np.zeros(d, np.float32), np.eye(d, dtype=np.float32))
+        mean = features.mean(axis=0, dtype=np.float64)
+        rows = np.random.default_rng(0).permutation(len(features))[:MAX_ROWS]
+        some = features[rows] - mean
+        directions = np.linalg.eigh(some.T @ some)[1][:, : -COMPONENTS - 1 : -1]
+        return cls(mean.astype(np.float32), directions.astype(np.float32))
+
+    def project(self, features: np.ndarray) -> np.ndarray:
+        """Coordinates (n, k) of features (n, d)."""
+        return (features - self.mean) @ self.directions
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """Features that networks may be trained on.
+
+    Attributes
+    ----------
+    data : of the training images.
+    held_out : features (n, d) of the other sets, by their use.
+    extractor, axes : of computed features, whose `data` are projected; None for given features.
+    """
+
+    data: FeatureSet
+    held_out: Mapping[str, np.ndarray]
+    extractor: Extractor | None = None
+    axes: Axes | None = None
+
+    def network(
+        self, labels: np.ndarray, classes: Sequence[str], recipe: Recipe, seed: int
+    ) -> TrainedNetwork:
+        """Network trained on labels (n, c) of all images. Projection and scale of computed features
+        are multiplied into its first layer, so that its input are features as computed."""
+        network = training.second_step(self.data, labels, recipe, seed).predictor
+        mean, scale = self.data.normalisation
+        member = Member.of(network, {"mean": mean, "scale": scale})
+        about = {"classes": classes, "features": len(mean), "hidden": HIDDEN}
+        if self.axes and self.extractor:
+            centre, directions = self.axes
+            hidden = (member.weights["hidden/W"] / scale) @ directions.T
+            inputs = {"mean": centre + directions @ mean, "scale": np.ones((), "f4")}
+            member = Member({**member.weights, "hidden/W": hidden}, inputs)
+            about["features"] = len(centre)
+            about["seen"] = {"by": self.extractor.name, "side": self.extractor.side}
+        return TrainedNetwork(about, [member])
+
 
 class ByFeatures(Relabeller):
-    """Trains small networks on features, on one CPU process: steps are too short for a GPU."""
+    """Trains small networks on features; steps this short gain nothing from GPUs or processes. Of
+    several computed features it takes those from which networks predict the noisy labels best, out
+    of fold."""
 
     def __init__(self, flags: argparse.Namespace) -> None:
         self.flags = flags
@@ -35,31 +104,32 @@ class ByFeatures(Relabeller):
             given["quiet"] = round(default.quiet / default.epochs * flags.epochs)
             given["average"] = max(1, round(default.average / default.epochs * flags.epochs))
         self.recipe = replace(default, **given)
-        self.open()
+        self.extractors: list[Extractor] = []
+        if flags.features in COMPUTED:
+            self.extractors = candidates(flags.features, self.sets.train)
+            return
+        _check_paths(flags.features, self.sets)
+        features = self._of_all_sets(partial(read_features, flags.features))
+        with threadpool_limits(flags.threads):
+            data = FeatureSet(features.pop("train"), self.sets.train.labels)
+        self.given = Candidate(data, features)
 
-    def open(self) -> None:
-        """Reads the features from the file."""
-        _check_paths(self.flags.features, self.sets)
-        train = self.sets.train
-        with threadpool_limits(self.flags.threads):
-            self.data = FeatureSet(read_features(self.flags.features, train), train.labels)
-        self.others = {
-            use: read_features(self.flags.features, images)
-            for use, images in self.sets.held_out.items()
-        }
-
-    @property
-    def images(self) -> str:
-        """Description of the features and the network."""
-        mean, scale = self.data.normalisation
-        own = ", each divided by its own standard deviation" if scale.ndim else ""
-        return f"{len(mean)} features each{own}; network with one hidden layer"
+    def _of_all_sets(self, of: Callable[[LabelledImages], np.ndarray]) -> dict[str, np.ndarray]:
+        sets = {"train": self.sets.train, **self.sets.held_out}
+        return {use: of(images) for use, images in sets.items()}
 
     @property
     def about(self) -> dict[str, str]:
         recipe = self.recipe
+        if ways := " or ".join(extractor.words for extractor in self.extractors):
+            better = ", whichever predict the labels better" if len(self.extractors) > 1 else ""
+            seen = f"{ways}{better}: {COMPONENTS} principal components of many,"
+        else:
+            mean, scale = self.given.data.normalisation
+            own = ", each divided by its own standard deviation" if scale.ndim else ""
+            seen = f"{len(mean)} features each{own}:"
         return {
-            "images": self.images,
+            "images": f"{seen} network with one hidden layer",
             "training": f"{recipe.folds}-fold cross-validation with "
             f"{recipe.number_of_seeds(len(self.sets.train))} seeds, {recipe.epochs} epochs each, "
             f"label updates from epoch {recipe.quiet + 1}; then {recipe.epochs} epochs on the new "
@@ -70,13 +140,44 @@ class ByFeatures(Relabeller):
         }
 
     def plan(self) -> None:
+        if self.extractors:
+            print("built-in features take about 10 ms an image on one core, once")
         print("estimated time: seconds for thousands of images, minutes for hundreds of thousands")
 
     def work(self) -> Outcome:
+        shares: dict[str, float] = {}
         with threadpool_limits(self.flags.threads):
-            return self.outcome(self.judged(self.data))
+            for candidate in self._computed() if self.extractors else [self.given]:
+                errors = self._judged(candidate.data)
+                share = float((errors.network == errors.given).mean())
+                if share > max(shares.values(), default=-1.0):
+                    best, best_errors = candidate, errors
+                shares[candidate.extractor.words if candidate.extractor else ""] = share
+            if best.extractor is None:
+                return self._outcome(best, best_errors)
+            self.extractors = [best.extractor]
+            outcome = self._outcome(best, best_errors)
+        about = {**outcome.about, "choice": choice_in_words(shares)}
+        return replace(outcome, about=about, choice=shares)
 
-    def judged(self, data: FeatureSet) -> LabelErrors:
+    def _computed(self) -> Iterator[Candidate]:
+        """Candidates of all features, which are computed before training: images that cannot be
+        decoded are named at once."""
+
+        def compute(extractor: Extractor, images: LabelledImages) -> np.ndarray:
+            where = f"data {images.source!r}"
+            device = self.flags.device
+            return image_features.compute(images.files(), extractor, device, where, images.show)
+
+        every = [(each, self._of_all_sets(partial(compute, each))) for each in self.extractors]
+        for extractor, features in every:
+            train = features.pop("train")
+            check_different(f"{extractor.words} of {self.flags.data!r}", train)
+            axes = Axes.of(train)
+            data = FeatureSet(axes.project(train), self.sets.train.labels)
+            yield Candidate(data, features, extractor, axes)
+
+    def _judged(self, data: FeatureSet) -> LabelErrors:
         """Label errors by networks trained on these features."""
         images, bar = self.sets.train, Progress("Training", "epochs", 1)
 
@@ -89,26 +190,23 @@ class ByFeatures(Relabeller):
         bar.finish(bar.total)
         return errors
 
-    def outcome(self, errors: LabelErrors) -> Outcome:
+    def _outcome(self, chosen: Candidate, errors: LabelErrors) -> Outcome:
         """The outcome, with networks trained on the new labels and, if asked for, on the given."""
-        images, held_out = self.sets.train, self.sets.held_out
-        network, baseline = self.network(errors.probabilities.astype(np.float32)), None
+        images, names = self.sets.train, self.sets.class_names
+
+        def trained(labels: np.ndarray) -> TrainedNetwork:
+            labels = labels.astype(np.float32)
+            return chosen.network(labels, names, self.recipe, self.flags.seed)
+
+        network, baseline = trained(errors.probabilities), None
         if self.flags.baseline:
-            baseline = self.network(
-                np.eye(len(images.class_names), dtype=np.float32)[images.labels]
-            )
+            baseline = trained(np.eye(len(names))[images.labels])
         accuracies = accuracies_of(
-            (baseline, network), held_out, lambda each, use: each.of_features(self.others[use])
+            (baseline, network),
+            self.sets.held_out,
+            lambda each, use: each.of_features(chosen.held_out[use]),
         )
         return Outcome(CorrectedLabels(images, errors), network, accuracies, self.about)
-
-    def network(self, labels: np.ndarray) -> TrainedNetwork:
-        """Network trained on labels (n, c) of all images."""
-        network = training.second_step(self.data, labels, self.recipe, self.flags.seed)
-        classes, (mean, scale) = self.sets.class_names, self.data.normalisation
-        about = {"classes": classes, "features": len(mean), "hidden": HIDDEN}
-        normalisation = {"mean": mean, "scale": scale}
-        return TrainedNetwork(about, [Member.of(network.predictor, normalisation)])
 
 
 def _check_paths(file: str, sets: LabelledSets) -> None:

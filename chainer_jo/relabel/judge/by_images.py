@@ -20,10 +20,9 @@ from chainer_jo.errors import UserError
 from chainer_jo.method import augmentation
 from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.paper.settings import CLOTHING1M_SIDE
-from chainer_jo.relabel.judge.folds import folds
-from chainer_jo.relabel.judge.image_presets import FOLDS, large_images, small_images
+from chainer_jo.relabel.judge.folds import folds, same_files
 from chainer_jo.relabel.judge.label_errors import find_label_errors
-from chainer_jo.relabel.judge.near_duplicates import same_files
+from chainer_jo.relabel.judge.settings import FOLDS, large_images, small_images
 from chainer_jo.relabel.read import own_data
 from chainer_jo.relabel.read.own_data import usual_size
 from chainer_jo.relabel.show.outcome import Outcome, Relabeller, accuracies_of
@@ -90,7 +89,7 @@ class ByImages(Relabeller):
             preset = large_images(flags.weights, number, flags.epochs)
         else:
             preset = small_images(self.side, number, flags.epochs, flags.flip)
-        # Files of the same content make a part larger, and leave less than `number` to train on.
+        # Files of the same content make a fold larger, and leave less than `number` to train on.
         fewest = len(self.fold_of) - int(np.bincount(self.fold_of).max())
         preset = replace(preset, batch_size=min(preset.batch_size, fewest))
         prior = "uniform" if flags.prior == "uniform" else None
@@ -173,8 +172,8 @@ class ByImages(Relabeller):
         images, networks = self.sets.train, [self._network(steps[1]) for steps in self.steps]
         probabilities = np.empty((len(images), len(images.class_names)), np.float32)
         self._use_device()
-        for part, network in enumerate(networks):
-            rows = np.flatnonzero(self.fold_of == part)
+        for fold, network in enumerate(networks):
+            rows = np.flatnonzero(self.fold_of == fold)
             probabilities[rows] = network.of_images(images.files(rows), self.device)
         errors = find_label_errors(
             probabilities, images.labels, images.class_names, self.duplicates
@@ -196,8 +195,8 @@ class ByImages(Relabeller):
     def _check_data(self, experiments: Sequence[Experiment]) -> None:
         """Raises UserError for runs on other labels, or files rewritten since at the same size."""
         made = {e: result["data"] for e in experiments if (result := self.store.result(e))}
-        parts = {e.data.left_out for e in made}
-        now = {part: self.data.without(part).fingerprint() for part in parts}
+        left_out = {e.data.left_out for e in made}
+        now = {fold: self.data.without(fold).fingerprint() for fold in left_out}
         for experiment, fingerprint in made.items():
             if fingerprint != now[experiment.data.left_out]:
                 raise UserError(
@@ -225,17 +224,17 @@ class ByImages(Relabeller):
     @property
     def _studies(self) -> list[Study]:
         """Studies, each without one fold."""
-        return [replace(self.study, left_out=part) for part in range(FOLDS)]
+        return [replace(self.study, left_out=fold) for fold in range(FOLDS)]
 
     @functools.cached_property
     def names(self) -> dict[Experiment, str]:
         """Names of the runs."""
         names = {}
-        for part, steps in enumerate(self.steps, 1):
+        for fold, steps in enumerate(self.steps, 1):
             for experiment, name in zip(steps, ("new labels", "network on them"), strict=True):
-                names[experiment] = f"{name}, {part} of {FOLDS}"
-        for part, experiment in enumerate(self.baselines, 1):
-            names[experiment] = f"network on given ones, {part} of {FOLDS}"
+                names[experiment] = f"{name}, {fold} of {FOLDS}"
+        for fold, experiment in enumerate(self.baselines, 1):
+            names[experiment] = f"network on given ones, {fold} of {FOLDS}"
         return names
 
     def _lost(self) -> list[Experiment]:

@@ -1,14 +1,37 @@
 """Stratified folds: every image is judged by networks that were trained without it and without its
-duplicates."""
+duplicates, which are files of the same content, and images whose features are nearly the same, such
+as copies in another size or quality.
+
+Near duplicates, in the distances of features:
+
+    sample   = 200 random images
+    usual    = median over the sample of the distance to the 5th nearest image (the nearest may be a
+               copy; of every image, in a set with copies)
+    far      = the same for the 25th; if far > 3 usual, the 5th is a copy as well: usual = far
+    limit    = 0.2 usual
+    crowded  = images near to one of the sample that has too many neighbours (within 0.9 limit)
+    pairs    = pairs of the others within the limit in the 8 principal directions of the sample,
+               then in all dimensions
+    groups   = connected components of the pairs, except too large ones
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 
-from chainer_jo import seeds
+from chainer_jo import files, seeds
 from chainer_jo.errors import UserError
+
+NEAR_DISTANCE_RATIO = 0.2  # of the usual distance
+USUAL_NEIGHBOUR, FAR_NEIGHBOUR = 5, 25  # ranks by distance
+SAMPLED_IMAGES = 200
+DIRECTIONS = 8
+#: Mean number of images within the limit in these directions from which on all pairs are compared.
+MAX_CANDIDATES_PER_IMAGE = 100
+#: Share of all images. Features that more images have in common, empty ones say, tell nothing.
+MAX_GROUP_SHARE = 0.05
 
 
 def folds(
@@ -46,3 +69,92 @@ def folds(
     if len(order) < number:
         raise UserError(f"{n} images, {len(order)} of them not the same: expected {number} or more")
     return fold
+
+
+def same(keys: Iterable[Hashable]) -> list[np.ndarray]:
+    """Groups of images whose keys are equal: int arrays of two rows or more."""
+    rows: dict[Hashable, list[int]] = {}
+    for row, key in enumerate(keys):
+        rows.setdefault(key, []).append(row)
+    return [np.array(group) for group in rows.values() if len(group) > 1]
+
+
+def same_files(paths: Sequence[str], sizes: np.ndarray) -> list[np.ndarray]:
+    """Groups of files with the same content; only files of equal size are read."""
+    suspects = np.concatenate([*same(sizes.tolist()), np.empty(0, np.int64)])
+    groups = same(files.digest(paths[row]) for row in suspects)
+    return [np.sort(suspects[group]) for group in groups]
+
+
+def near_duplicates(features: np.ndarray) -> list[np.ndarray]:
+    """Groups of images whose features are nearly the same; the next picture of a film is farther.
+
+    Parameters
+    ----------
+    features : float32 (n, d), finite, scaled as networks see them.
+    """
+    n = len(features)
+    most = max(2, int(MAX_GROUP_SHARE * n))
+    equal = same(map(bytes, features))
+    single = np.ones(n, bool)
+    for group in equal:
+        single[group[1:]] = False
+    rows = np.flatnonzero(single)
+    pairs = [rows[_near_pairs(features[rows], most)]] if len(rows) > 2 else []
+    pairs += [np.stack([np.broadcast_to(g[:1], len(g) - 1), g[1:]], axis=1) for g in equal]
+    joined = np.concatenate([*pairs, np.empty((0, 2), np.int64)])
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_matrix((np.ones(len(joined)), tuple(joined.T)), (n, n))
+    groups = [np.sort(group) for group in same(connected_components(graph, directed=False)[1])]
+    return [group for group in groups if len(group) <= most]
+
+
+def _near_pairs(features: np.ndarray, most: int) -> np.ndarray:
+    """Pairs (m, 2) of near rows, without most pairs of groups larger than ``most``; no two rows are
+    equal."""
+    centred = features - features.mean(axis=0)
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(len(centred))[:SAMPLED_IMAGES]
+    sample = centred[rows]
+    squares = (sample**2).sum(axis=1)[:, None] + np.einsum("nd,nd->n", centred, centred)
+    squares -= 2 * (sample @ centred.T)
+    squares[np.arange(len(rows)), rows] = np.inf  # of an image from itself
+    places = [min(k, len(centred) - 1) - 1 for k in (USUAL_NEIGHBOUR, FAR_NEIGHBOUR)]
+    ordered = np.partition(squares, places, axis=1)[:, places].clip(0)
+    usual, far = np.median(np.sqrt(ordered), axis=0)
+    limit = NEAR_DISTANCE_RATIO * (far if far > 3 * usual else usual)
+    # A crowd has as many pairs as its size squared: images near to one in it are left out.
+    near = squares < (0.9 * limit) ** 2
+    kept = np.flatnonzero(~near[near.sum(axis=1) >= most].any(axis=0))
+    if len(kept) < 2:
+        return np.empty((0, 2), np.int64)
+    centred = centred[kept]
+    directions = np.linalg.svd(sample, full_matrices=False)[2][:DIRECTIONS]
+    from scipy.spatial import cKDTree
+
+    tree = cKDTree(centred @ directions.T)
+    candidates = tree.query_ball_point(sample @ directions.T, limit, return_length=True)
+    if candidates.mean() <= MAX_CANDIDATES_PER_IMAGE:
+        pairs = tree.query_pairs(limit, output_type="ndarray")
+    else:  # features without such directions, whitened ones for example
+        pairs = _all_pairs(centred, 1.1 * limit)
+    near_parts = [
+        np.linalg.norm(centred[i] - centred[j], axis=1) < limit
+        for i, j in (part.T for part in np.array_split(pairs, 1 + len(pairs) // 10_000))
+    ]
+    return kept[pairs[np.concatenate(near_parts)]]
+
+
+def _all_pairs(points: np.ndarray, limit: float) -> np.ndarray:
+    """Pairs (m, 2) of rows nearer than the limit, up to rounding; n x n x d steps."""
+    half = np.einsum("nd,nd->n", points, points) / 2
+    at_a_time = max(1, 2**24 // len(points))
+    pairs = []
+    for start in range(0, len(points), at_a_time):
+        some = slice(start, start + at_a_time)
+        gain = points[some] @ points[start:].T - half[some, None] - half[start:]
+        i, j = np.nonzero(gain > -(limit**2) / 2)
+        pairs.append(start + np.stack([i, j], axis=1)[i < j])
+    return np.concatenate(pairs)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
 
 import chainer
 import numpy as np
@@ -22,85 +21,26 @@ from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.soft_labels import LabelStore
 from chainer_jo.method.updater import JointUpdater
-from chainer_jo.relabel import limits
 from chainer_jo.relabel.judge.features import FeatureInput, FeatureSet
-from chainer_jo.relabel.judge.folds import folds
+from chainer_jo.relabel.judge.folds import folds, near_duplicates
 from chainer_jo.relabel.judge.label_errors import ClassNames, LabelErrors, find_label_errors
-from chainer_jo.relabel.judge.near_duplicates import near_duplicates
 from chainer_jo.relabel.judge.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
+from chainer_jo.relabel.judge.settings import Recipe, batch_size, check_limits
 
 #: Images per forward pass in test mode.
 IMAGES_PER_PASS = 1000
 #: Most images per batch, least number of batches in an epoch; see `batch_size`.
 LARGEST_BATCH, FEWEST_BATCHES = 512, 12
-#: Least images per batch: statistics of fewer are too noisy for batch normalisation.
-SMALLEST_BATCH = 16
-#: Seeds that probabilities are averaged over: SEEDS; MANY_SEEDS for less than FEW_IMAGES, where
-#: probabilities depend much on the division into folds.
-SEEDS, MANY_SEEDS, FEW_IMAGES = 3, 10, 1000
 #: Most numbers in the labels of networks that are trained side by side.
 LARGEST_LABELS = 2**22
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """Settings of training on features; docs/label-errors.md says where the defaults come from.
-
-    Parameters
-    ----------
-    alpha, beta : of eq. 5, in the first step; here the paper's for most rates of symmetric noise.
-    learning_rate, weight_decay : of SGD. The decay is far above the paper's: features are not
-        augmented.
-    epochs : of either step.
-    quiet : epochs before labels are first updated, which is t1 - 1.
-    average : epochs that labels and predictions are averaged over.
-    rule : of label updates: "posterior" (`PosteriorLabels`), or "soft" (``eq:soft``).
-    folds : parts of the images, each classified by a network trained on the others.
-    seeds : repetitions with folds and weights of their own; None: see `SEEDS`.
-    prior : p of eq. 10: "labels", the mean label after each update, or "uniform".
-
-    Raises
-    ------
-    UserError
-        a ValueError, for values beyond `limits.LIMITS`.
-    """
-
-    alpha: float = 1.2
-    beta: float = 0.8
-    learning_rate: float = 0.3
-    weight_decay: float = 0.01
-    epochs: int = 12
-    quiet: int = 2
-    average: int = 2
-    rule: str = "posterior"
-    folds: int = 3
-    seeds: int | None = None
-    prior: str = "labels"
-
-    def __post_init__(self) -> None:
-        given = {f.name: x for f in fields(self) if (x := getattr(self, f.name)) is not f.default}
-        limits.check(given)
-
-    def number_of_seeds(self, n: int) -> int:
-        """Number of seeds that probabilities of n images are averaged over."""
-        return self.seeds or (SEEDS if n >= FEW_IMAGES else MANY_SEEDS)
-
-
-def batch_size(n: int, largest: int, fewest_batches: int) -> int:
-    """Images per batch: the largest power of two up to ``largest`` with which an epoch of n images
-    has ``fewest_batches``, but at least `SMALLEST_BATCH`, and at most n."""
-    batch = largest
-    while batch > SMALLEST_BATCH and n < fewest_batches * batch:
-        batch //= 2
-    return min(batch, n)
 
 
 @contextmanager
 def configured() -> Iterator[None]:
     """Training's own configuration of Chainer and NumPy, whatever the caller's is.
 
-    Chainer's type checks take a tenth of a step of networks this small. `_check` looks for numbers
-    that are not finite after training.
+    Chainer's type checks take a tenth of a step of networks this small. `_check_finite` looks for
+    numbers that are not finite after training.
     """
     with (
         chainer.using_config("train", True),
@@ -199,7 +139,7 @@ def second_step(data: FeatureSet, labels: np.ndarray, recipe: Recipe, seed: int)
     trainer.extend(ExponentialShift("lr", 0.1), trigger=ManualScheduleTrigger(drops, "epoch"))
     _run(trainer)
     model = trainer.updater.model
-    _check(recipe, *(parameter.array for parameter in model.params()))
+    _check_finite(recipe, *(parameter.array for parameter in model.params()))
     return model
 
 
@@ -224,14 +164,14 @@ def judge(
         if training diverged, there are too few images for folds, or the seed is no whole number
         from 0 on.
     """
-    limits.check({"seed": seed})
+    check_limits({"seed": seed})
     groups = near_duplicates(data.values)
     probabilities = out_of_fold(data, given, len(class_names), recipe, seed, groups, progress)
-    _check(recipe, probabilities)
+    _check_finite(recipe, probabilities)
     return find_label_errors(probabilities, given, class_names, groups)
 
 
-def _check(recipe: Recipe, *arrays: np.ndarray) -> None:
+def _check_finite(recipe: Recipe, *arrays: np.ndarray) -> None:
     if not all(np.isfinite(array).all() for array in arrays):
         raise UserError(
             f"training diverged with learning rate {recipe.learning_rate:g}, expected a smaller one"
@@ -265,7 +205,7 @@ def out_of_fold(
     n = len(data)
     number = recipe.number_of_seeds(n)
     divided = [folds(given, recipe.folds, (seed, k), groups) for k in range(number)]
-    networks = [(k, part) for k in range(number) for part in range(recipe.folds)]
+    networks = [(k, fold) for k in range(number) for fold in range(recipe.folds)]
     at_a_time = max(1, LARGEST_LABELS // (n * num_classes))
     total, done = -(-len(networks) // at_a_time) * recipe.epochs, 0
 
@@ -277,8 +217,8 @@ def out_of_fold(
     mean = np.zeros((n, num_classes), np.float32)
     for first in range(0, len(networks), at_a_time):
         some = networks[first : first + at_a_time]
-        rows = _stacked([np.flatnonzero(divided[k] != part) for k, part in some])
-        others = [np.flatnonzero(divided[k] == part) for k, part in some]
+        rows = _stacked([np.flatnonzero(divided[k] != fold) for k, fold in some])
+        others = [np.flatnonzero(divided[k] == fold) for k, fold in some]
         numbers = range(first, first + len(some))
         probabilities = first_step(
             data, rows, given[rows], _stacked(others), num_classes, recipe, seed, numbers, on_epoch

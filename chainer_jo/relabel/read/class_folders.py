@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from chainer_jo import files
 from chainer_jo.data.hidden_names import is_hidden
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.read.label_table import LabelTable
@@ -100,15 +101,6 @@ def images_below(folder: Path) -> list[str]:
     return sorted(filter(_is_image, _files(folder)))
 
 
-def is_utf8(name: str) -> bool:
-    """True for a file name in UTF-8; other bytes stand in a name as lone surrogates."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _is_image(path: str) -> bool:
     return path.lower().endswith(ENDINGS)
 
@@ -140,7 +132,7 @@ def _entries(folder: Path) -> list[os.DirEntry]:
         raise UserError(f"folder {str(folder)!r}: {error.strerror or error}") from None
     visible = [entry for entry in entries if not is_hidden(entry.name)]
     for entry in visible:
-        if not is_utf8(entry.name):
+        if not files.is_utf8(entry.name):
             raise UserError(f"file {entry.path!r}: expected a name in UTF-8")
         if entry.is_symlink() and not os.path.exists(entry.path):
             raise UserError(f"image {entry.path!r}: a link that leads nowhere, expected a file")

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from typing import Any
 
-import chainer
 import numpy as np
 from PIL import Image
 from threadpoolctl import threadpool_limits
@@ -19,17 +18,16 @@ from threadpoolctl import threadpool_limits
 from chainer_jo import files
 from chainer_jo.cores import usable_cores
 from chainer_jo.data import decoding
-from chainer_jo.data.array_cache import cache
+from chainer_jo.data.array_cache import blocks_once
 from chainer_jo.data.input_problems import Problems
 from chainer_jo.data.progress import Progress
 from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.errors import UserError
 from chainer_jo.method.resnet50 import load_resnet50
-from chainer_jo.relabel.read import lite0_weights
+from chainer_jo.relabel.read import lite0
 from chainer_jo.relabel.read.labelled_images import LabelledImages
-from chainer_jo.relabel.read.lite0 import Lite0
 from chainer_jo.relabel.read.own_data import usual_size
-from chainer_jo.runs.resnet50_features import prepare
+from chainer_jo.runs.resnet50_features import pool5
 from chainer_jo.runs.run import device_of
 
 #: Images per forward pass, always as many, so that features are the same bits however often a
@@ -85,10 +83,10 @@ def builtin(side: int = LITE0_SIDE) -> Extractor:
     def load(device: str) -> Compute:
         used = device_of(device)
         used.use()
-        return Lite0(lite0_weights.load(), side, used.xp)
+        return lite0.Lite0(lite0.load_weights(), side, used.xp)
 
     words = f"built-in features (EfficientNet-Lite0, {side} x {side} pixels)"
-    return Extractor("builtin", words, side, lite0_weights.SHA256, load)
+    return Extractor("builtin", words, side, lite0.SHA256, load)
 
 
 def resnet50(weights: str) -> Extractor:
@@ -99,13 +97,7 @@ def resnet50(weights: str) -> Extractor:
         network.to_device(device_of(device))
         network.device.use()
         use_backend(choose_backend(network.device))
-
-        def compute(images: np.ndarray) -> np.ndarray:
-            with chainer.using_config("train", False), chainer.no_backprop_mode():
-                x = network.device.send(prepare(images, network.variant, RESNET50_SIDE))
-                return chainer.get_device("@numpy").send(network.pool5(x).array)
-
-        return compute
+        return lambda images: pool5(network, images, RESNET50_SIDE)
 
     digest = files.digest(weights)
     return Extractor("resnet50", "ResNet-50's features", RESNET50_SIDE, digest, load, False)
@@ -113,6 +105,8 @@ def resnet50(weights: str) -> Extractor:
 
 #: Extractors by the names that ``--features`` and ``model.npz`` have for them.
 BY_NAME: Mapping[str, Callable[[int], Extractor]] = {"builtin": builtin, "pixels": pixels}
+#: Values of ``--features`` that name no file.
+COMPUTED = ("auto", *BY_NAME)
 
 
 def candidates(chosen: str, images: LabelledImages) -> list[Extractor]:
@@ -123,8 +117,8 @@ def candidates(chosen: str, images: LabelledImages) -> list[Extractor]:
     """
     side = usual_size(images)
     sides = {"builtin": LITE0_SIDE, "pixels": min(side, PIXELS_SIDE)}
-    if chosen == "auto" and not lite0_weights.installed():
-        missing = f"no package {lite0_weights.PACKAGE}, which built-in features need"
+    if chosen == "auto" and not lite0.installed():
+        missing = f"no package {lite0.PACKAGE}, which built-in features need"
         if side > SMALL:
             raise UserError(
                 f"data {images.source!r}: images of about {side} pixels, and {missing}; expected "
@@ -134,7 +128,7 @@ def candidates(chosen: str, images: LabelledImages) -> list[Extractor]:
         _log.warning("%s: pixels alone are tried", missing)
         chosen = "pixels"
     if chosen != "pixels":
-        lite0_weights.load()
+        lite0.load_weights()
     names = [chosen] if chosen in BY_NAME else ["builtin"] + ["pixels"] * (side <= SMALL)
     return [BY_NAME[name](sides[name]) for name in names]
 
@@ -159,34 +153,35 @@ def compute(
         naming the images that cannot be decoded; as `Extractor.load` does; or if the cache cannot
         be written.
     """
-    problems, blocks, network = Problems(), [], None
+    problems = Problems()
     bar = Progress(extractor.words.partition(" (")[0].capitalize(), "images", len(paths))
     threads = 1 if extractor.threads else usable_cores()
     with ThreadPoolExecutor(usable_cores()) as pool, threadpool_limits(threads):
         run = pool.map if extractor.threads and device == "cpu" else map
-        for start in range(0, len(paths), BLOCK):
-            some = paths[start : start + BLOCK]
-            file = _cache_file(extractor, device, pool.map(_content, some))
-            if (block := _read(file, len(some))) is None:
+
+        def load() -> Callable[[int], np.ndarray | None]:
+            network = extractor.load(device)
+
+            def block(number: int) -> np.ndarray | None:
+                start = number * BLOCK
+                some = paths[start : start + BLOCK]
                 images = list(pool.map(partial(_decoded, side=extractor.side), some))
                 for i in (i for i, image in enumerate(images, start) if image is None):
                     problems.add("image cannot be decoded", show(i))
                 if len(problems):  # all others are tried as well, to be named
-                    continue
-                network, parts = network or extractor.load(device), []
-                for part in run(network, _batches([x for x in images if x is not None])):
+                    return None
+                parts = []
+                for part in run(network, _batches(images)):
                     parts.append(part)
                     bar.update(start + BATCH * len(parts))
-                block = np.concatenate(parts)[: len(some)]
-                try:
-                    files.write(file, partial(np.save, arr=block))
-                except UserError as error:
-                    hint = "CHAINER_DATASET_ROOT names another place"
-                    raise UserError(f"{error} ({hint})") from None
-            blocks.append(block)
+                return np.concatenate(parts)[: len(some)]
+
+            return block
+
+        starts = range(0, len(paths), BLOCK)
+        contents = (pool.map(_content, paths[start : start + BLOCK]) for start in starts)
+        blocks = blocks_once((_cached(extractor, device, each) for each in contents), load, bar)
     problems.raise_if_any(where)
-    if network:
-        bar.finish(len(paths))
     return np.concatenate(blocks)
 
 
@@ -200,7 +195,7 @@ def _decoded(path: str, side: int) -> np.ndarray | None:
     return np.asarray(image.resize((side, side), Image.Resampling.BILINEAR))
 
 
-def _batches(images: Sequence[np.ndarray]) -> list[np.ndarray]:
+def _batches(images: Sequence[Any]) -> list[np.ndarray]:
     """Batches of `BATCH` images; the last one is filled up with images from the start."""
     number = -(-len(images) // BATCH)
     return np.split(np.resize(images, (number * BATCH, *images[0].shape)), number)
@@ -215,17 +210,9 @@ def _content(path: str) -> bytes:
         return b""
 
 
-def _cache_file(extractor: Extractor, device: str, contents: Iterable[bytes]) -> Path:
+def _cached(extractor: Extractor, device: str, contents: Iterable[bytes]) -> str:
+    """Name in the cache for the features of a block of files."""
     computed = device.partition(":")[0], extractor.name, extractor.side, extractor.weights
     digest = hashlib.sha256(f"{VERSION} {decoding.VERSION} {computed}".encode())
     digest.update(b"".join(contents))
-    return cache() / "features" / f"{extractor.name}-{digest.hexdigest()[:16]}.npy"
-
-
-def _read(file: Path, number: int) -> np.ndarray | None:
-    """Features in a file of the cache; None if they are not there, or damaged."""
-    try:
-        block = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        return None
-    return block if len(block) == number else None
+    return f"features/{extractor.name}-{digest.hexdigest()[:16]}.npy"

@@ -54,19 +54,19 @@ class OwnData:
         """The images. Raises UserError as `labelled_images.read_sets` does."""
         return _sets(self.data, self.validation, self.test, self.form)
 
-    def load(self, side: int | None, parts: np.ndarray) -> LabelledData:
+    def load(self, side: int | None, fold_of: np.ndarray) -> LabelledData:
         """Loads the training data of runs, without true labels and held-out sets.
 
         Parameters
         ----------
         side : pixels along a side of the decoded images; None: images stay on disk.
-        parts : fold (n,) of each image.
+        fold_of : fold (n,) of each image.
         """
         images = self.sets.train
         seen = ImageFiles(images.root, images.paths) if side is None else decoded(images, side)
         train = Labelled(seen, images.labels, np.full_like(images.labels, UNKNOWN))
         nothing = train.take(np.arange(0))
-        return LabelledData(NAME, self.sets.class_names, train, nothing, None, parts)
+        return LabelledData(NAME, self.sets.class_names, train, nothing, None, fold_of)
 
     @property
     def fingerprints(self) -> dict[str, str]:

@@ -22,8 +22,7 @@ from chainer_jo.method import augmentation
 from chainer_jo.method.images import Preparation
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.method.resnet50 import ResNet50
-from chainer_jo.relabel.judge.feature_network import FeatureNetwork
-from chainer_jo.relabel.judge.features import FeatureInput
+from chainer_jo.relabel.judge.features import FeatureInput, FeatureNetwork
 from chainer_jo.relabel.write.results_folder import MODEL
 
 #: Images per forward pass.
