@@ -1,14 +1,13 @@
-"""How often the rule for claims errs: true nulls simulated, judged as results of runs are.
+"""Error rates of the rule for claims, from simulated results under true null hypotheses.
 
     python benchmarks/claim_errors.py [--repeats N]
 
-Every setting of a simulated claim has the same true accuracy, so whatever refutes the claim, or
-bears it out, does so by chance: at most 2.5 % each are allowed. Settings scatter by 1 point from
-trial to trial; all of one trial share a part that scatters by 2 points, as runs of one seed do.
-"one for itself" is what would be refuted if every comparison of a claim decided alone. The second
-table is of accuracies that truly lose 2 points, the margin: how often that passes as kept. The
-third is of claims of which one comparison is truly wrong, by 20 points: how often they hold in
-part.
+Every setting of a simulated claim has the same true accuracy, so support and refutation are chance:
+at most 2.5 % each are allowed. Settings scatter by 1 point between trials; all settings of a trial
+share a scatter of 2 points, as runs of one seed do. The column "one for itself" is the rate if
+every comparison of a claim decided alone. The second table simulates accuracies that truly lose 2
+points (the margin) and shows how often they pass as kept. The third table simulates claims with one
+truly wrong comparison (by 20 points) and shows how often they hold in part.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python benchmarks/clothing1m_scale.py [--images N]
 
-Prints what a run holds, how long start-up takes, what one step costs besides the network, and how
-long the label update at an epoch's end takes.
+Prints the memory of a run, start-up time, cost of a step without the network, and time of the label
+update at the end of an epoch.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""Whether a GPU trains at all: one real epoch in every precision, and a part of one twice.
+"""GPU smoke test: one real epoch in every precision, and a part of an epoch twice.
 
     python benchmarks/gpu_smoke.py --data cifar10 [--json FILE] [--precision mixed]
 
 The epoch is the first of Table 1's first step at r = 0.5: the paper's network on all of CIFAR-10,
-one-hot noisy labels. A tenth of the images is trained on before, by steps that are called and by
-steps that are replayed: these must agree to the last bit, and their mean loss must be that of a CPU
-(benchmarks/results/gpu_smoke-cpu.json, made with --device cpu) within what rounding makes of it,
-where the images are the same: it is of cifar10-jpeg.
-Each precision has a process of its own, the one asked for first, and the JSON is rewritten whenever
-one of them has something to say. The same command goes on with those that have not passed. Ends
-with 1 if anything is not as it should be.
+one-hot noisy labels. Before, a tenth of the images is trained on by called and by replayed steps.
+Both must agree to the last bit. On cifar10-jpeg, their mean loss must also agree with a CPU's
+(benchmarks/results/gpu_smoke-cpu.json, made with --device cpu) within rounding.
+Each precision has its own process, the requested precision first, and the JSON is rewritten after
+each result. The same command resumes with the precisions that have not passed. The exit code is 1
+after any failure.
 """
 
 from __future__ import annotations

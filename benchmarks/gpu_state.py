@@ -1,12 +1,11 @@
-"""What a session on a borrowed GPU leaves, as a few files of limited size; and back into its place.
+"""Packs the state of a session on a borrowed GPU into a few files of limited size, and unpacks it.
 
     python benchmarks/gpu_state.py pack FOLDER
     python benchmarks/gpu_state.py unpack FOLDER
 
-Packed are results/, figures/ (not what is committed under reference/) and gpu-session/, below the
-current folder. What there is no room for is left out, by kind: first go compiled kernels, then the
-weights of finished runs, then the snapshots of runs at work, which then begin anew. Needs nothing
-but Python.
+Packed folders: results/ and figures/ (without reference/) and gpu-session/, below the current
+folder. Files over the limit are left out by kind: first compiled kernels, then weights of finished
+runs, then checkpoints of unfinished runs, which then start again. Requires only Python.
 """
 
 from __future__ import annotations

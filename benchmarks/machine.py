@@ -1,4 +1,4 @@
-"""What the machine is, and what it can do at best: matrix products and copies in memory."""
+"""Description of the machine and its peak rates: matrix products and memory copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the GPU is, and the libraries on it."""
+"""Description of the GPU and its libraries."""
 
 from __future__ import annotations
 

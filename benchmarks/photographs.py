@@ -1,12 +1,12 @@
-"""`chainer-jo relabel` on CIFAR-10 as files, with 40 % of the labels redrawn: by features that it
-computes, and from scratch.
+"""`chainer-jo relabel` on CIFAR-10 as image files with 40 % symmetric noise: by its own features,
+and from scratch.
 
     python benchmarks/photographs.py --data cifar10-jpeg.tar.xz --numbers 1000 --mixed \\
         --json FILE.json
 
 Each measurement is the command from a new process to its report, with an empty cache. With
 `--mixed` images are enlarged to 200 to 500 pixels, in several modes, formats and orientations.
-Records are added to the file as they come, in the place of those of the same measurement.
+Records are added to the file one by one and replace records of the same measurement.
 """
 
 from __future__ import annotations

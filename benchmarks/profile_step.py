@@ -1,4 +1,4 @@
-"""Where the time of a training step goes: the backend's operations, and what is around them."""
+"""Profile of a training step: time in the backend's operations and around them."""
 
 from __future__ import annotations
 

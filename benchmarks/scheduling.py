@@ -1,5 +1,5 @@
-"""What handing out runs costs: by the scheduler alone, and per run on processes of this machine and
-on workers of a Dask scheduler (extra `cluster`) that is started for it, in turn."""
+"""Cost of scheduling runs: the scheduler alone, and per run on local processes and on workers of a
+Dask scheduler (extra `cluster`), which the benchmark starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every engine is timed on: one training iteration of a network on a batch of images.
+"""The timed workload of every engine: one training iteration of a network on a batch of images.
 
 Nothing of chainer_jo is imported here, so that an engine's memory is its own.
 """

@@ -20,8 +20,8 @@ from chainer_jo.errors import Unfinished, UserError
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports a wrong flag in one line, and an empty argument, as of a shell variable that is not
-    set: as a path it would be the current folder."""
+    """Parser that reports a wrong flag in one line, and rejects empty arguments (unset shell
+    variables), which as paths would be the current folder."""
 
     def parse_known_args(
         self, args: Iterable[str] | None = None, namespace: Any = None
@@ -36,26 +36,29 @@ class Parser(argparse.ArgumentParser):
 
 
 def at_least(least: int, flag: str, value: int | None) -> None:
-    """Raises UserError if the value that was given for a flag is smaller."""
+    """Raises UserError if the value of a flag is smaller."""
     if value is not None and value < least:
         raise UserError(f"--{flag} {value}: expected at least {least}")
 
 
 def reference_parser(description: str) -> Parser:
-    """A parser of ``--preset``, ``--results`` and ``--reference``, for commands that know of two
-    folders: what was computed here, and what is committed."""
+    """A parser of ``--preset``, ``--results`` and ``--reference``, for commands with two folders:
+    results computed here, and committed results."""
     flags = Parser(description=description, allow_abbrev=False)
     flags.add_argument(
-        "--preset", default="digits", help="the folder's name below the two others (digits)"
+        "--preset", default="digits", help="name of the subfolder of both folders; default: digits"
     )
     flags.add_argument(
-        "--results", type=Path, default=Path("results"), help="what was computed (results)"
+        "--results",
+        type=Path,
+        default=Path("results"),
+        help="folder of your results; default: results",
     )
     flags.add_argument(
         "--reference",
         type=Path,
         default=Path("results/reference"),
-        help="what is committed (results/reference)",
+        help="folder of the committed results; default: results/reference",
     )
     return flags
 
@@ -77,21 +80,21 @@ def start(
     def hint() -> str:
         # No flag of `chainer-jo relabel` forgets runs, and relabelling by features keeps none.
         if not getattr(flags, "keeps", True):
-            return "the same command begins again"
+            return "the same command starts again from the beginning"
         return resume_hint(getattr(flags, "fresh", False))
 
     with ending(hint):
         flags = read()
         if (dtype := os.environ.get("CHAINER_DTYPE", "float32")) != "float32":
             raise UserError(
-                f"CHAINER_DTYPE {dtype}: expected float32, which weights are kept in; "
-                "--precision says what is computed in"
+                f"CHAINER_DTYPE {dtype}: expected float32, the type of the weights; "
+                "--precision sets the type of the activations"
             )
         work(flags)
 
 
 def resume_hint(fresh: bool = False) -> str:
-    """Instruction to resume a stopped command; with --fresh it would begin again."""
+    """Instruction to resume a stopped command; --fresh would start again."""
     command = "the same command without --fresh" if fresh else "the same command"
     return f"{command} continues where this one stopped"
 
@@ -103,7 +106,7 @@ def ending(hint: Callable[[], str] = str) -> Iterator[None]:
 
     Parameters
     ----------
-    hint : says how to resume the command; "" for one that keeps nothing.
+    hint : instruction to resume the command; "" if the command saves no progress.
     """
     try:
         with written():
@@ -112,7 +115,7 @@ def ending(hint: Callable[[], str] = str) -> Iterator[None]:
         _end(2, f"error: {error}", hint() if isinstance(error, Unfinished) else "")
     except BrokenPipeError:
         print_no_more()
-        _end(1, "nobody reads the output" if hint() else "", hint())
+        _end(1, "output closed by its reader" if hint() else "", hint())
     except OSError as error:
         _end(2, f"error: {file_error(error)}")
     except KeyboardInterrupt:
@@ -164,18 +167,18 @@ class _Unheard(io.FileIO):
         return len(data)
 
 
-#: Errors that name no file, or not the one that matters.
+#: Messages for errors that name no file, or a wrong one.
 _NAMELESS = {
-    errno.ENOENT: "working folder: {}, expected one that is there",
-    errno.EMFILE: "limit: {}, expected more to be allowed (ulimit -n)",
-    errno.ENOSPC: "output: {}, expected room for it",
+    errno.ENOENT: "working folder: {}, expected an existing folder",
+    errno.EMFILE: "open files: {}, expected a higher limit (ulimit -n)",
+    errno.ENOSPC: "output: {}, expected free disk space",
 }
 
 
 def file_error(error: OSError) -> str:
     """Message that names the unusable file and the reason. Raises an error that is not a file's."""
     if error.filename is not None and error.errno != errno.EMFILE:
-        return f"file {str(error.filename)!r}: {error.strerror}, expected one that can be used"
+        return f"file {str(error.filename)!r}: {error.strerror}, expected a usable file"
     if error.errno not in _NAMELESS:
         raise error
     if error.errno == errno.ENOSPC:

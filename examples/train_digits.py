@@ -29,22 +29,27 @@ mean = augmentation.mean_image(data.train_images)
 train, test = NetworkInput(data.train_images, mean, pad=1), NetworkInput(data.test_images, mean)
 
 
-def step(number, labels, epochs, learning_rate, alpha=0.0, beta=0.0, update_from=None):
+def trainer_of(labels, epochs, rate, number=1, alpha=0.0, beta=0.0, update_from=None, out="."):
     """Trains a new network; from an epoch on, if one is given, it updates the labels as well."""
     objective = JointObjective(np.full(classes, 1 / classes), alpha, beta)
     model = Classifier(PreActResNet(1, classes, (1, 1), (16, 48)), objective)
-    optimizer = FlatMomentumSGD(learning_rate, weight_decay=1e-4).setup(model)
+    optimizer = FlatMomentumSGD(rate, weight_decay=1e-4).setup(model)
     batches = BatchIterator(len(true), 64, seed=0, step=number, pad=1, flip=False)
     updater = JointUpdater(batches, optimizer, train, labels, noisy, true)
-    trainer = training.Trainer(updater, (epochs, "epoch"), f"result{number}")
+    trainer = training.Trainer(updater, (epochs, "epoch"), f"{out}/result{number}")
     trainer.extend(extensions.Evaluation(model, {"test": (test, data.test_labels)}))
     if update_from:
         trainer.extend(extensions.LabelUpdate(update_from, epochs, true))
     trainer.extend(LogReport())
-    trainer.extend(PrintReport(["epoch", "loss", "accuracy/noisy", "test", "recovery"]))
-    trainer.run()
+    return trainer
 
 
-labels = LabelStore(noisy, classes, "soft", average=5)
-step(1, labels, epochs=70, learning_rate=0.04, alpha=1.2, beta=0.8, update_from=25)
-step(2, LabelStore(labels.soft_labels, classes), epochs=42, learning_rate=0.02)
+if __name__ == "__main__":
+    columns = ["epoch", "loss", "accuracy/noisy", "test", "recovery"]
+    labels = LabelStore(noisy, classes, "soft", average=5)
+    first = trainer_of(labels, epochs=70, rate=0.04, alpha=1.2, beta=0.8, update_from=25)
+    first.extend(PrintReport(columns))
+    first.run()
+    second = trainer_of(LabelStore(labels.soft_labels, classes), epochs=42, rate=0.02, number=2)
+    second.extend(PrintReport(columns))
+    second.run()

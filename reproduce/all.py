@@ -1,4 +1,4 @@
-"""Every table and figure on CIFAR-10 or the digits, cheapest first; then claims and report."""
+"""All tables and figures on CIFAR-10 or the digits, cheapest first, then claims and report."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Holds every claim of the paper against the results there are; runs nothing."""
+"""Verdicts on every claim of the paper over the finished runs; computes nothing."""
 
 from all import claims
 

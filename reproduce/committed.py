@@ -80,8 +80,8 @@ class Reference:
 
     @cached_property
     def labels_right(self) -> list[str]:
-        """Of the method's runs in Tables 1 and 2, how many labels were right before and after the
-        first step, in percent: ``symmetric 50 %: 55.0 > 97.3``."""
+        """Label accuracy before and after the first step, in percent, of the method's runs in
+        Tables 1 and 2: ``symmetric 50 %: 55.0 → 97.3``."""
         runs, found = read_packed(self.results), {}
         for number in (1, 2):
             for cell in self.outputs("table").get(number, {"cells": []})["cells"]:
@@ -96,7 +96,7 @@ class Reference:
                 pairs[first.noise.kind, first.noise.rate].append(pair)
         return [
             f"{kind} {100 * rate:g} %: "
-            + " > ".join(
+            + " → ".join(
                 f"{100 * statistics.fmean(side):.1f}"
                 for side in zip(*pairs[kind, rate], strict=True)
             )

@@ -1,4 +1,4 @@
-"""Holds what was computed here against the committed results, cell by cell; runs nothing."""
+"""Cell-by-cell comparison of your results with the committed ones; computes nothing."""
 
 from chainer_jo.commands.compare import main
 

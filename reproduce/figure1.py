@@ -1,7 +1,6 @@
 """Figure 1: the loop of training and relabelling, drawn by hand.
 
-Its PNG, at 200 dots an inch, and its PDF lie beside this script; figure1.svg is the same drawing,
-to be edited.
+figure1.svg is the editable drawing; figure1.png (200 dpi) and figure1.pdf are exports of it.
 """
 
 from pathlib import Path
@@ -12,13 +11,13 @@ from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore
 
 CAPTION = (
-    "The loop of the method: what the network says of an image, averaged over past epochs, becomes "
-    "its label, and the network is trained on that; both in turn, epoch by epoch."
+    "The loop of the method: the network's output probabilities, averaged over past epochs, become "
+    "the labels, and the network trains on these labels. Both are updated in turn, epoch by epoch."
 )
 DESCRIPTION = (
-    "Images go through a CNN, which gives the probabilities of their classes; the probabilities "
-    "of the past epochs are averaged and become the labels. Labels, at first the noisy ones, and "
-    "the network's parameters are updated in turn, each with the other fixed."
+    "A CNN maps images to class probabilities. The probabilities of past epochs are averaged and "
+    "become the labels. Labels, initially the noisy labels, and network parameters are updated in "
+    "turn, each with the other fixed."
 )
 
 

@@ -9,8 +9,8 @@ from chainer_jo.report.words import trained_on
 from chainer_jo.runs.presets import Study
 
 CAPTION = (
-    "Training loss of cross entropy alone by noise rate, at a high learning rate and after it is "
-    "divided twice"
+    "Training loss of cross entropy training by noise rate, at a high learning rate and after two "
+    "learning rate drops"
 )
 
 
@@ -26,7 +26,7 @@ def figure(study: Study) -> Figure:
         for rate in rates
     ]
     used = ", ".join(f"{rate:g}" for rate in rates)
-    conditions = f"symmetric noise r = {used} (the paper names 0.9 alone)"
+    conditions = f"symmetric noise r = {used} (the paper states only 0.9)"
     caption = f"{CAPTION}; {trained_on(study)}."
     run = curves[0].experiments[0].optimization
     inset = Inset(run.drops[-1], run.epochs, (0.47, 0.36, 0.5, 0.5))

@@ -16,10 +16,10 @@ from chainer_jo.report.words import of_the_paper, trained_on
 from chainer_jo.runs.presets import Study
 
 CAPTION = (
-    "Recovery accuracy of the first step with soft labels, and with hard ones of which all or only "
-    "the top k are updated in an epoch"
+    "Recovery accuracy of the first step with soft labels, and with hard labels of which all or "
+    "the top k are updated per epoch"
 )
-#: By name: label rule, how many labels it updates in an epoch (None: all), what it is called.
+#: Label rule, number of labels updated per epoch (None: all) and legend, by name.
 RULES = {"soft": ("soft", None, "soft label"), "all": ("hard", None, "hard label, all")}
 RULES |= {f"top{k}": ("top", k, f"top {k}") for k in FIGURE4_TOPS}
 PRINTED = {"soft": FIGURE4_SOFT, f"top{FIGURE4_BEST_TOP}": FIGURE4_BEST_HARD}
@@ -48,11 +48,11 @@ def figure(study: Study) -> Figure:
         ]
         rows.append((label, cells))
     headers = ("test accuracy (%), second step", "recovery accuracy (%), first step")
-    paper = " [the paper's]" if of_the_paper(study.data) else ""
-    side_table = Block(headers, rows, f"In the text beside it, at the last epoch{paper}")
+    paper = " [the paper's number]" if of_the_paper(study.data) else ""
+    side_table = Block(headers, rows, f"Numbers of the text, at the last epoch{paper}")
     conditions = f"first step on symmetric noise r = {FIGURE4_NOISE_RATE:g}"
     if any("here" in curve.label for curve in curves):
-        conditions += "; k as a share of the labels is the paper's"
+        conditions += "; k is scaled to the same share of the labels as in the paper"
     caption = f"{CAPTION}; {trained_on(study)}."
     start = curves[0].experiments[0].relabelling.start
     inset = Inset(start, 5 * start // 2, (0.36, 0.37, 0.6, 0.35))

@@ -1,6 +1,6 @@
-"""Learning curves of Table 1: test accuracy by epoch of cross entropy and of both steps of ours.
+"""Learning curves of Table 1: test accuracy by epoch, cross entropy and both steps of the method.
 
-The paper prints their best and last values, and no curves; so this is none of its figures.
+The paper prints best and last values only, so this figure has no counterpart there.
 """
 
 from chainer_jo.commands import main
@@ -12,12 +12,12 @@ from chainer_jo.runs.presets import Study
 
 CAPTION = (
     "Test accuracy by epoch of the runs of Table 1: cross entropy, the joint method's first step, "
-    "and its second step on the labels that the first ends with"
+    "and its second step on the final labels of the first"
 )
 
 
 class LearningCurves(Figure):
-    """Follows the paper's figures in what shows them all."""
+    """The figure after the paper's in lists of outputs."""
 
     name = "learning_curves"
     title = "Learning curves"
@@ -43,8 +43,8 @@ def figure(study: Study) -> Figure:
         ]
     used = ", ".join(f"{rate:g}" for rate in rates)
     conditions = (
-        f"symmetric noise r = {used}; the first step starts with the given labels and keeps its "
-        "learning rate"
+        f"symmetric noise r = {used}; the first step starts with the noisy labels and has a "
+        "constant learning rate"
     )
     return LearningCurves(9, f"{CAPTION}; {trained_on(study)}.", "test", curves, conditions)
 

@@ -3,22 +3,31 @@
 from pathlib import Path
 
 from committed import references
-from readme_regions import fill, result, script_costs, status, table1
+from matrix import matrix
+from readme_regions import fill, not_run, result, script_costs, tables, verdicts
 from results_page import page
 
 from chainer_jo import files
 from chainer_jo.command_line import Parser, ending
 
 ROOT = Path(__file__).resolve().parent.parent
+#: Regions of the README, by name.
+REGIONS = {
+    "result": result,
+    "matrix": matrix,
+    "tables": tables,
+    "verdicts": verdicts,
+    "not run": not_run,
+}
 
 
 def texts() -> dict[Path, str]:
     """Every file that is written, with its whole text."""
     found = references(ROOT / "results/reference", ROOT / "figures/reference")
     readme = ROOT / "README.md"
-    text = fill(readme.read_text("utf-8"), "status", status(found))
-    text = fill(text, "result", result(found))
-    text = fill(text, "table 1", table1(found))
+    text = readme.read_text("utf-8")
+    for name, region in REGIONS.items():
+        text = fill(text, name, region(found))
     checklist = ROOT / "docs/checklist.md"
     costs = script_costs(files.read_json(ROOT / "benchmarks/results/script_costs-digits.json"))
     return {

@@ -1,4 +1,4 @@
-"""Packs the runs computed here into results/reference, so that they can be committed."""
+"""Packs your finished runs into results/reference, where they can be committed."""
 
 from chainer_jo.commands.pack import main
 

@@ -1,6 +1,6 @@
-"""What parts of the first step are for (Sections 4.2 and 5.2): right labels without each of them.
+"""Ablations of the first step (Sections 4.2 and 5.2): label accuracy without averaging, L_p or L_e.
 
-The paper says it in words, without numbers; so this is none of its tables.
+The paper states the effects without numbers, so this table has no counterpart there.
 """
 
 from chainer_jo.commands import main
@@ -12,10 +12,10 @@ from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore
 
-#: What is left out, and how its row is called.
+#: Changed settings and row label of each ablation.
 LEFT_OUT = {
-    "nothing": ({}, "the method as it is"),
-    "averaging": ({"average": 1}, "labels of the last epoch alone"),
+    "nothing": ({}, "full method"),
+    "averaging": ({"average": 1}, "without averaging (labels of the last epoch)"),
     "prior": ({"alpha": 0.0}, "without L_p (alpha = 0)"),
     "entropy": ({"beta": 0.0}, "without L_e (beta = 0)"),
     "both terms": ({"alpha": 0.0, "beta": 0.0}, "without L_p and L_e (alpha = beta = 0)"),
@@ -23,25 +23,25 @@ LEFT_OUT = {
 HEADERS = {
     "first": "after the first update",
     "last": "at the end",
-    "but one": "all classes but one",
-    "sure": "probability over 0.99",
+    "but one": "except the best class",
+    "sure": "probability above 0.99",
 }
-CAPTION = "Right labels (%) after the first step without parts of it"
+CAPTION = "Ablations of the first step: label accuracy (%)"
 NOTE = (
-    "All classes but one: at the end, without the class that most labels are right of. Probability "
-    "over 0.99: the share of the labels that have such a one at the end."
+    "Except the best class: label accuracy at the end over all classes except the most accurate "
+    "one. Probability above 0.99: share of the labels with such a maximum at the end."
 )
 
 
 class Parts(Table):
-    """Follows the paper's tables in what shows them all."""
+    """The table after the paper's in lists of outputs."""
 
     name = "parts"
-    title = "Parts of the first step"
+    title = "Ablations of the first step"
 
 
 def right(which: str) -> Quantity:
-    """Recovery accuracy (percent) of one column, or the share of the labels that are sure."""
+    """Recovery accuracy (percent) of one column, or the share of labels above 0.99."""
     if which == "sure":
         return confidence("share", "1-0.99")
 

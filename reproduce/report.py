@@ -1,4 +1,4 @@
-"""One page of every table, figure and claim in the results folder; runs nothing."""
+"""HTML page of all tables, figures and claims in the results folder; computes nothing."""
 
 from all import report
 

@@ -18,11 +18,11 @@ from chainer_jo.runs.store import PACKED
 def page(found: Sequence[Reference]) -> str:
     """The page ``results/README.md``; links are relative to it."""
     lines = [
-        "# What has been computed, and what came out",
+        "# All committed results",
         "",
-        "Written by `reproduce/overview.py` from what is committed here. The commits named are "
-        "those that computed it; later code may round otherwise. What scripts compute now goes "
-        "elsewhere, and `reproduce/compare.py` holds it against this.",
+        "`reproduce/overview.py` writes this page. Each section names the commits that computed "
+        "its runs; later code may round otherwise. New runs are written to another folder, and "
+        "`reproduce/compare.py` compares them with these.",
         "",
     ]
     for r in found:
@@ -47,7 +47,7 @@ def _section(r: Reference) -> list[str]:
         for number, table in r.outputs("table").items()
     ]
     if ablations := r.ablations:
-        tables.append(f"[parts of the first step]({here}/parts.md){_filled(ablations)}")
+        tables.append(f"[ablations of the first step]({here}/parts.md){_filled(ablations)}")
     figures = [
         f"[{number}]({here}/figure{number}.md){_filled(figure)} "
         f"([image]({drawn}/figure{number}.png))"
@@ -74,8 +74,8 @@ def _section(r: Reference) -> list[str]:
         "",
         *(f"- {name}: {', '.join(items)}" for name, items in
           (("Tables (trials)", tables), ("Figures (trials)", figures),
-           ("Labels that are right, in percent, before and after the first step", r.labels_right),
-           ("Besides", more)) if items),
+           ("Label accuracy before → after the first step, in percent", r.labels_right),
+           ("Also", more)) if items),
         "",
     ]  # fmt: skip
 
@@ -101,9 +101,9 @@ def _claims(found: Sequence[Reference]) -> list[str]:
     lines = [
         "## Claims",
         "",
-        "The paper's statements in our words, each with its verdict (linked to all numbers), how "
-        "many comparisons support it,",
-        "and their differences, the least favourable first.",
+        "The paper's claims in our words. Each verdict links to all numbers. The share of "
+        "supporting comparisons and the range",
+        "of differences, the least favourable first, stand beside it.",
         "",
         f"| claim | {' | '.join(verdicts)} |",
         "|---" * (len(found) + 1) + "|",

@@ -1,5 +1,5 @@
-"""Table 3: cross entropy and the joint method on Clothing1M, with Figures 7 and 8,
-and the claim that only it can decide."""
+"""Table 3: cross entropy and the joint method on Clothing1M, with Figures 7 and 8 and the claim
+about Clothing1M."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Table 4: the network, read off a forward pass of the network itself."""
+"""Table 4: the network architecture, measured in a forward pass."""
 
 from chainer_jo.commands import main
 from chainer_jo.report.static_table import architecture_table as table

@@ -1,4 +1,4 @@
-"""Table 5: the hyper parameters of the first step on SN-CIFAR, read off the runs of Table 1."""
+"""Table 5: hyper-parameters of the first step on SN-CIFAR, as used by the runs of Table 1."""
 
 from chainer_jo.commands import main
 from chainer_jo.paper import tables

@@ -1,5 +1,6 @@
 """The tests run from a checkout: the package need not be installed, and scripts are modules."""
 
+import gc
 import os
 import signal
 import sys
@@ -36,6 +37,19 @@ def engine_as_before():
     """A run makes its engine that of the process; the next test has none that it did not choose."""
     yield
     use_backend(None)
+
+
+@pytest.fixture(autouse=True)
+def collected_between_tests():
+    """With GPU_EMULATOR_LAZY, arrays that are freed while a stand-in's Python runs as work of the
+    emulated GPU let work behind it run at once, on unwritten arrays: the garbage collector must not
+    free them there."""
+    thresholds = gc.get_threshold()
+    if int(os.environ.get("GPU_EMULATOR_LAZY") or 0):
+        gc.collect()
+        gc.set_threshold(0)  # holds where gc.disable() would end with the first captured step
+    yield
+    gc.set_threshold(*thresholds)
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from chainer_jo.engine.cuda import cuda_source
+
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 
 
@@ -42,6 +44,20 @@ static thread_local Index threadIdx, blockIdx, blockDim, gridDim;
 #define __fsub_rn(a, b) ((a) - (b))
 #define __fadd_rn(a, b) ((a) + (b))
 typedef _Float16 float16;
+"""
+#: In the place of `cuda_source.FLOAT16`, which is written in PTX.
+FLOAT16 = r"""
+static unsigned short to_half(float value) {
+    const _Float16 rounded = value;
+    unsigned short half;
+    memcpy(&half, &rounded, 2);
+    return half;
+}
+static float from_half(unsigned short half) {
+    _Float16 value;
+    memcpy(&value, &half, 2);
+    return value;
+}
 """
 #: Threads of a block that wait for each other: each has a stack of its own, and hands over to the
 #: next one where it waits.
@@ -147,6 +163,7 @@ class RawModule:
         waits = "__syncthreads" in code
         drivers = "".join(self._driver(*item, waits) for item in self._signatures.items())
         prelude = PRELUDE + BARRIER if waits else PRELUDE
+        code = code.replace(cuda_source.FLOAT16, FLOAT16)
         self._library = compile_source(folder, prelude + code + drivers)
 
     @staticmethod

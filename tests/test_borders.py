@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from processes import ROOT
 
-HELPERS = {"errors", "files", "seeds", "cores", "command_line", "_compat"}
+HELPERS = {"errors", "files", "seeds", "cores", "child_processes", "command_line", "_compat"}
 #: The subpackages that each one imports; those below them may be imported, too.
 BELOW = {
     "engine": (),

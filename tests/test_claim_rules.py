@@ -206,7 +206,7 @@ class TestRule:
         b = Trials({0: 80.0, 1: 90.0, 2: 100.0})
         finding = exceeds("", a, b)
         assert finding.outcome == SUPPORTS
-        assert finding.sides == "91.0 ± 9.9 against 90.0 ± 10.0 %"
+        assert finding.sides == "91.0 ± 9.9 versus 90.0 ± 10.0 %"
         assert finding.difference_in_words == "1.00 points (0.50 to 1.50)"
         shuffled = Trials({0: 91.2, 1: 100.8, 2: 81.0})
         assert exceeds("", shuffled, b).outcome == UNDECIDED
@@ -264,24 +264,23 @@ class TestRule:
     def test_sides_are_shown_over_the_trials_that_they_share(self):
         """A mean over other trials would contradict the difference beside it."""
         one, three = Trials({0: 65.0}), Trials({0: 64.8, 1: 66.0, 2: 66.6, 3: None})
-        assert exceeds("", one, three).sides == "65.0 (1 trial) against 64.8 (1 trial) %"
+        assert exceeds("", one, three).sides == "65.0 (1 trial) versus 64.8 (1 trial) %"
         gone = Trials({2: 60.0, 3: 61.0})
         assert (
-            exceeds("", gone, three).sides
-            == "60.5 ± 0.7 against 66.6 (1 trial) (1 of 2 diverged) %"
+            exceeds("", gone, three).sides == "60.5 ± 0.7 versus 66.6 (1 trial) (1 of 2 diverged) %"
         )
-        assert exceeds("", Trials({9: 1.0}), one).sides == "1.00 (1 trial) against 65.0 (1 trial) %"
-        assert exceeds("", Trials.of_all(50.0), one).sides == "50.0 against 65.0 (1 trial) %"
+        assert exceeds("", Trials({9: 1.0}), one).sides == "1.00 (1 trial) versus 65.0 (1 trial) %"
+        assert exceeds("", Trials.of_all(50.0), one).sides == "50.0 versus 65.0 (1 trial) %"
 
     def test_one_trial_has_a_difference_too(self):
         """Two scales are read by one bound, whatever their trials."""
         one = keeps_up("", Trials({0: 70.86}), Trials({0: 73.92}))
         assert one.outcome == TOO_FEW_TRIALS
-        assert one.difference_in_words == "-3.06 points in 1 trial (over -2 asked for)"
+        assert one.difference_in_words == "-3.06 points in 1 trial (required: over -2)"
 
     def test_missing_trials_show(self):
         finding = exceeds("", Trials({}), Trials({0: 10.0, 1: 11.0}))
-        assert (finding.sides, finding.difference_in_words) == ("not run against 10.5 ± 0.7", "")
+        assert (finding.sides, finding.difference_in_words) == ("not run versus 10.5 ± 0.7", "")
         assert finding.outcome == NOT_RUN
 
 

@@ -23,14 +23,14 @@ table1 = partial(comparison_table, printed=tables.TABLE1, noise="symmetric")
 def finding(outcome="supports", premise=False, **others):
     chance = None if outcome in ("not run", "not all run", "too few trials") else 0.01
     return {"what": "r = 0.5", "outcome": outcome, "premise": premise, "chance": chance,
-            "sides": "80.0 against 70.0 %", "difference_in_words": "10.0 points (9.0 to 11.0)",
+            "sides": "80.0 versus 70.0 %", "difference_in_words": "10.0 points (9.0 to 11.0)",
             "remark": outcome, "unit": "points", "difference": 10.0, **others}  # fmt: skip
 
 
 def verdict(name, *findings, rests_on="", fails_in_paper=False, **others):
     return {"id": "x", "group": "g", "place": "p", "statement": "s", "check": "c", "verdict": name,
             "label": name, "against": 0, "rests_on": rests_on, "fails_in_paper": fails_in_paper,
-            "tally": ["1 of 1 comparisons support it"], "notes": [], "findings": [*findings],
+            "tally": ["1 of 1 comparisons support the claim"], "notes": [], "findings": [*findings],
             **others}  # fmt: skip
 
 
@@ -75,9 +75,9 @@ class Decided:
     [
         (paper.HOLDS, "", None),
         (paper.PREMISE, "symmetric-cross-entropy-falls",
-         "this rests on Symmetric cross entropy falls: a premise here"),
+         "the claim rests on Symmetric cross entropy falls: a premise here"),
         (paper.UNDECIDED, "symmetric-cross-entropy-falls",
-         "this rests on Symmetric cross entropy falls: undecided here"),
+         "the claim rests on Symmetric cross entropy falls: undecided here"),
     ],
 )  # fmt: skip
 def test_a_claim_rests_on_a_premise_unless_the_claim_that_it_needs_holds(
@@ -121,10 +121,10 @@ def test_an_unknown_verdict_is_one_line(tmp_path):
 def test_text_and_page_are_made_from_the_same_fields():
     """Separators of prose in a statement or a name change nothing."""
     one = finding(what="r = 0.5; a, difference b", remark="supports")
-    assert numbers(one) == "80.0 against 70.0 %, difference 10.0 points (9.0 to 11.0)"
-    assert numbers(finding(difference_in_words="")) == "80.0 against 70.0 %"
+    assert numbers(one) == "80.0 versus 70.0 %, difference 10.0 points (9.0 to 11.0)"
+    assert numbers(finding(difference_in_words="")) == "80.0 versus 70.0 %"
     html = claims_html([verdict(paper.HOLDS, one, notes=["a; b"])], "")
-    assert "<td>80.0 against 70.0 %</td><td>10.0 points (9.0 to 11.0)</td>" in html
+    assert "<td>80.0 versus 70.0 %</td><td>10.0 points (9.0 to 11.0)</td>" in html
     assert "<p>Holds: a; b.</p>" in html  # the single row has said what the tally would
     html = claims_html([verdict(paper.IN_PART, one, one, tally=["1 of 2; x"])], "")
     assert "<p>In part: 1 of 2; x.</p>" in html

@@ -60,7 +60,7 @@ def test_the_stand_in_is_made_and_clothing1m_is_asked_for(tmp_path, capsys):
     done = run([*command, *words], env=environment(CHAINER_DATASET_ROOT=tmp_path))
     assert "3 runs, 3 to do" in done.stdout
     line = refused(capsys, table3, "--preset", "paper", "--precision", "mixed", "--device", "cpu")
-    assert line.startswith("error: --precision mixed: ResNet-50 is computed in float32")
+    assert line.startswith("error: --precision mixed: expected fp32")
     line = refused(capsys, table3, "--preset", "paper", "--device", "cpu", "--dry-run")
     assert line.startswith("error: --data: expected the folder of Clothing1M")
 

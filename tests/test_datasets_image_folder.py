@@ -1,5 +1,6 @@
 """Folders and tars of images: what is read, in which order, and what is refused."""
 
+import multiprocessing
 import os
 import tarfile
 from multiprocessing import get_context
@@ -10,7 +11,7 @@ import pytest
 from hostile import memory_below
 from PIL import Image
 
-from chainer_jo.data import image_folder, source
+from chainer_jo.data import decoding, image_folder, source
 from chainer_jo.data.array_cache import download
 from chainer_jo.errors import UserError
 
@@ -224,11 +225,19 @@ def cores(monkeypatch):
     monkeypatch.setattr(image_folder, "PER_PROCESS", 2)
     monkeypatch.setattr(image_folder, "CHUNK", 1)
     monkeypatch.setattr(image_folder, "usable_cores", lambda: 2)
-    monkeypatch.setattr(image_folder, "_decode", None)
+    monkeypatch.setattr(decoding, "read", None)
 
 
 @pytest.mark.usefixtures("cores")
 def test_many_images_are_decoded_by_all_cores(folder):
+    check(load(folder))
+
+
+def test_a_process_that_may_start_no_others_decodes_alone(folder, monkeypatch):
+    """A Dask worker, unless it is told otherwise."""
+    monkeypatch.setattr(image_folder, "PER_PROCESS", 2)
+    monkeypatch.setattr(image_folder, "usable_cores", lambda: 2)
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
     check(load(folder))
 
 

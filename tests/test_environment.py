@@ -101,7 +101,7 @@ def test_a_working_folder_that_was_removed_is_one_line(data, tmp_path):
     (tmp_path / "data").symlink_to(data)
     command = [*RELABEL, "../data/labels.csv", "--out", "../out", *SHORT]
     said = under(command, f"cd {gone}; rmdir {gone}", code=2).stderr
-    assert said == "error: working folder: No such file or directory, expected one that is there\n"
+    assert said == "error: working folder: No such file or directory, expected an existing folder\n"
 
 
 def test_no_program_needs_its_docstring():

@@ -1,12 +1,19 @@
 """The examples run, and compute what they say."""
 
 import json
+import re
 import shutil
 import sys
 
+import numpy as np
 import processes
 import pytest
+import tiny
 from processes import ROOT, needs_git
+
+from chainer_jo.data import digits
+from chainer_jo.runs.run import Run, Settings
+from chainer_jo.runs.store import RunStore
 
 EXAMPLES = ROOT / "examples"
 
@@ -63,7 +70,7 @@ def test_a_data_set(tmp_path):
 def test_a_program_without_presets_and_scheduler(tmp_path):
     """Its first epochs: all of it takes a minute or so."""
     source = (EXAMPLES / "train_digits.py").read_text()
-    assert len(source.splitlines()) <= 51
+    assert len(source.splitlines()) <= 56
     short = source.replace("epochs=70", "epochs=3").replace("epochs=42", "epochs=2")
     short = short.replace("update_from=25", "update_from=2")
     assert short.count("epochs=3") == short.count("epochs=2") == 1
@@ -75,3 +82,21 @@ def test_a_program_without_presets_and_scheduler(tmp_path):
     assert logs[0][0]["recovery"] == pytest.approx(0.55, abs=0.03)  # not updated yet
     assert logs[0][-1]["recovery"] != logs[0][0]["recovery"]
     assert logs[0][-1]["accuracy/true"] > 0.15
+
+
+def test_labels_and_weights_are_loaded_as_the_document_says(tmp_path):
+    """The network of the test is smaller than the paper's."""
+    experiment = tiny.STUDY.joint("symmetric", 0.5, 0).first_step
+    store = RunStore(tmp_path)
+    Run(experiment, digits.load(), store, Settings()).finish()
+    names = {"run": store.folder(experiment)}
+    blocks = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs/load-results.md").read_text(), re.DOTALL
+    )
+    for code in blocks:
+        exec(code.replace("3, 10, (5, 5, 5), (32, 64, 128)", "1, 10, (1,), (4,)"), names)
+    np.testing.assert_array_equal(names["soft_labels"], store.soft_labels(experiment))
+    np.testing.assert_array_equal(
+        names["network"].conv.W.array, names["weights"]["predictor/conv/W"]
+    )
+    assert names["test_accuracy"] == [epoch["test"] for epoch in store.log(experiment)]

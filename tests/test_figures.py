@@ -64,9 +64,9 @@ def test_means_spread_and_csv(store, runs, monkeypatch):
     text = figure.text(store, ORIGIN)
     assert "40.0 ± 14.1" in text
     assert "2 of 3" in text
-    assert "symmetric noise r = 0.5; means of 3 trials, shaded their standard deviation." in text
+    assert "symmetric noise r = 0.5; means over 3 trials, standard deviation shaded." in text
     uneven = replace(figure, curves=[*figure.curves, Curve("lr=0.02", runs[:1])])
-    assert "means of at most 3 trials, shaded" in uneven.text(store, ORIGIN)
+    assert "means over at most 3 trials, standard" in uneven.text(store, ORIGIN)
 
 
 @pytest.mark.parametrize(("lengths", "state", "expected"), [
@@ -177,7 +177,7 @@ def test_figure4_counts_labels_and_names_the_papers_numbers(store):
 
 def test_what_happens_at_an_epoch_is_marked():
     assert figure_of(3).vertical_lines == dict.fromkeys(
-        [STUDY.epochs(200), STUDY.epochs(400)], "lr / 10"
+        [STUDY.epochs(200), STUDY.epochs(400)], "lr/10"
     )
     assert figure_of(4).vertical_lines == {STUDY.epochs(70): "updates start"}
     assert figure_of(2).vertical_lines == {}

@@ -365,7 +365,7 @@ def test_features_alone_are_a_file_for_relabel(network, tmp_path, monkeypatch, c
     features = read_features(file, read_sets(str(data / "labels.csv")).train)
     assert features.shape == (60, 2048 if network == "resnet50" else 1280)
     assert run("features", data / "labels.csv", *words) == 2
-    assert "is there already" in one_line(capsys)
+    assert "exists already" in one_line(capsys)
 
 
 def test_the_first_lines_of_help_are_all_that_most_users_need(capsys):

@@ -115,10 +115,11 @@ def test_errors_are_found_and_mended(kind, rate):
 
 
 @pytest.mark.parametrize("images,spread,rate,expected", [
-    (100, 0.6, 0.3, "^The new labels may .* 100 images of 4 classes are few, expected 160"),
-    (800, 1e3, 0.3, "^The new labels may .* seen by hardly tells their labels"),
-    (800, 3.0, 0.3, "^The new labels may .* expects to be right in [345]. % of them, expected"),
-    (800, 1.2, 0.0, r"^The new labels may .* [0-4]\.. % are estimated to be wrong, less than"),
+    (100, 0.6, 0.3, "^The new labels may .* 100 images of 4 classes, expected 160"),
+    (800, 1e3, 0.3, "^The new labels may .* network predicts .* hardly more"),
+    (800, 3.0, 0.3, "^The new labels may .* expected accuracy of a network .* is [345]. %, "
+        "expected"),
+    (800, 1.2, 0.0, r"^The new labels may .* estimated [0-4]\.. % are wrong, less than"),
     (800, 0.6, 0.3, "^$"),
 ])  # fmt: skip
 def test_doubt(images, spread, rate, expected):
@@ -151,12 +152,13 @@ def test_the_columns_of_the_table_are_computed_once():
 
 @pytest.mark.parametrize("images, wrong_by_class, said", [
     # The fewer images, the more labels have to be wrong.
-    ([150] * 2, [0, 0.08], "4.0 % are estimated to be wrong, less than 0.5 times the 10.0 % of"),
+    ([150] * 2, [0, 0.08], "4.0 % are wrong, less than 0.5 times the network's expected error of "
+        "10.0 %"),
     ([1000] * 2, [0, 0.08], ""),
-    ([1000] * 2, [0, 0.05], "2.5 % are estimated to be wrong, less than 0.3 times"),
-    ([100, 1000, 1000], [0, 0.7, 0.7], "67 % are estimated to be wrong"),
+    ([1000] * 2, [0, 0.05], "2.5 % are wrong, less than 0.3 times"),
+    ([100, 1000, 1000], [0, 0.7, 0.7], "67 % are wrong"),
     ([100, 1000, 1000], [0, 0.6, 0.6], ""),
-    ([600, 600, 50], [0, 0.1, 0.9], "of what is labelled class 2 hardly anything is left."),
+    ([600, 600, 50], [0, 0.1, 0.9], "hardly any image labelled class 2 keeps its label."),
     ([600, 600, 50], [0, 0.1, 0.7], ""),
 ])  # fmt: skip
 def test_doubt_by_the_shares_of_wrong_labels(images, wrong_by_class, said):

@@ -60,8 +60,10 @@ def test_what_is_cited_is_in_the_paper():
     assert not wrong
 
 
-def test_the_readmes_map_of_the_paper_names_code_and_tests_that_are_there():
-    section = (ROOT / "README.md").read_text().split("## From the paper to the code\n")[1]
+def test_the_map_of_the_paper_names_code_and_tests_that_are_there():
+    section = (
+        (ROOT / "docs" / "extending.md").read_text().split("## From the paper to the code\n")[1]
+    )
     places = re.findall(r"`([\w/]+\.py)((?:::\w+)*)`", section.split("\n## ")[0])
     assert len(places) > 40
     for path, names in places:

@@ -297,7 +297,7 @@ class TestVerdicts:
         """Most comparisons of some claims support them all the same."""
         verdict = claim.decide(MadeUp(REFUTED_BY[claim.id]))
         assert verdict.verdict in (DOES_NOT_HOLD, IN_PART), verdict
-        assert any(" refute it" in each for each in verdict.tally)
+        assert any(" refute the claim" in each for each in verdict.tally)
 
     @every_claim
     @pytest.mark.parametrize(("results", "expected", "label"), [
@@ -315,7 +315,7 @@ class TestVerdicts:
         results = Partly(lambda keys, trial: keys["noise_rate"] == 0.1, fewer)
         verdict = BY_ID["labels-are-corrected"].decide(results)
         assert verdict.verdict == DOES_NOT_HOLD
-        assert verdict.tally[0] == "1 of 10 comparisons support it"
+        assert verdict.tally[0] == "1 of 10 comparisons support the claim"
         assert verdict.tally[1].startswith("1 refute it: symmetric, r = 0.1, right")
         assert verdict.tally[2].startswith("8 not run: symmetric, r = 0.3")
         assert verdict.findings[0].sides.startswith("60.0 ± ")
@@ -377,7 +377,7 @@ class TestVerdicts:
         alone = replace(verdict, findings=verdict.findings[2:3], outcomes=verdict.outcomes[2:3])
         assert alone.label == f"a tie within {verdict.within:g} points"
         supporting, tying = verdict.tally
-        assert supporting == "9 of 10 comparisons support it"
+        assert supporting == "9 of 10 comparisons support the claim"
         assert tying.startswith("1 tie within 1 point: symmetric, r = 0.5")
         assert claim.decide(MadeUp(ours, scatter=20)).verdict == UNDECIDED
 
@@ -403,7 +403,7 @@ class TestVerdicts:
             assert verdict.verdict == UNDECIDED
             said = "1 undecided, as most trials diverged: symmetric, r = 0.9"
             assert verdict.tally[1].startswith(said)
-        assert verdict.findings[4].sides.startswith("6 of 6 diverged against")
+        assert verdict.findings[4].sides.startswith("6 of 6 diverged versus")
 
     def test_diverged_curves_are_counted(self):
         class Diverging(MadeUp):

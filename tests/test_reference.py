@@ -85,9 +85,9 @@ def test_the_first_sentence_is_of_the_nearest_noise_rate_that_is_whole():
     unfinished = 0.5, 69.0, 48.4, None
     assert said(unfinished) == ""
     assert said(unfinished, (0.7, 70.0, 49.4, 73.9), (0.9, 71.0, 50.4, 74.9)) == (
-        "On these images, with 70 % of the labels redrawn at random, cross entropy reaches a test "
-        "accuracy of 70.0 % at its best epoch and 49.4 % at its last. The joint method ends at "
-        "73.9 %. The paper has 78.4, 36.6 and 86.0 %, at its own scale."
+        "On these images with 70 % symmetric noise, the test accuracy of cross entropy is 70.0 % "
+        "at the best epoch and 49.4 % at the last. The joint method ends at 73.9 %. "
+        "The paper reports 78.4, 36.6 and 86.0 % at full scale."
     )
 
 

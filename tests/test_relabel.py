@@ -369,7 +369,8 @@ def test_interrupted_by_features_it_begins_again(data, tmp_path, capsys, monkeyp
     monkeypatch.setattr(training, "judge", interrupted)
     words = ("--features", data / "features.npz", *BY_FEATURES)
     assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *words) == 130
-    assert capsys.readouterr().err.strip() == "interrupted; the same command begins again"
+    hint = "the same command starts again from the beginning"
+    assert capsys.readouterr().err.strip() == f"interrupted; {hint}"
 
 
 def test_other_data_in_the_same_folder_are_refused(by_features, data, tmp_path, capsys):
@@ -413,7 +414,7 @@ def test_large_images_are_learnt_by_resnet50(tmp_path, monkeypatch, capsys):
     assert run("relabel", tmp_path / "photos", "--out", out, *words) == 0
     said = capsys.readouterr().out
     assert "the centre of 32: ResNet-50 from weights" in said and "photographs" not in said
-    assert "the same images, or nearly: 1 group, such as 'a/2.png', 'b/1.png'" in said
+    assert "identical or nearly identical images: 1 group, such as 'a/2.png', 'b/1.png'" in said
     assert "<td>a/2.png, b/1.png</td><td>a, b</td>" in (out / "report.html").read_text()
     assert run("predict", out, tmp_path / "photos") == 0
     found = {row["path"]: row for row in csv.DictReader(capsys.readouterr().out.splitlines())}
@@ -433,7 +434,7 @@ def test_nothing_is_run_or_written_to_say_what_would_be(data, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "new labels, 1 of 3\n" in said and "network on them, 3 of 3\n" in said
     assert "6 runs, 6 to do, in about ? (not known on this device until" in said
-    assert "photographs: features of them" in said
+    assert "photographs: features (without" in said
     words = ("--features", data / "features.npz", "--dry-run")
     assert run("relabel", data / "labels.csv", "--out", out, *words) == 0
     assert not out.exists()

@@ -212,7 +212,7 @@ def test_text_with_numbers_asks_for_the_order_of_its_columns():
     found = find_label_errors(p, true.astype(str), class_names=names).columns()["new"]
     np.testing.assert_array_equal(found, true.astype(str))
     wrong = find_label_errors(p, true.astype(str), class_names=names[::-1])
-    assert "are estimated to be wrong, expected 60 %" in wrong.doubt and "hardly" not in wrong.doubt
+    assert "% are wrong, expected 60 %" in wrong.doubt and "hardly" not in wrong.doubt
 
 
 class Raises:

@@ -55,7 +55,7 @@ def test_nothing_is_written_into_the_data(flag, root, class_folders, tmp_path, c
     inside = tmp_path / root / "new"
     folders = {"--out": tmp_path / "out", flag: inside}
     assert run("relabel", *class_folders, *(w for pair in folders.items() for w in pair)) == 2
-    assert f"error: {flag} {inside}: lies in the data" in one_line(capsys)
+    assert f"error: {flag} {inside}: is inside the data" in one_line(capsys)
     assert not inside.exists()
 
 

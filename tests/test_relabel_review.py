@@ -55,7 +55,7 @@ def test_estimates_are_in_the_terminal_the_report_and_the_arrays(relabel, tmp_pa
         share, by_class = float(arrays["share_wrong"]), arrays["share_wrong_by_class"]
         np.testing.assert_allclose(arrays["confusion"].sum(axis=1), 1)
         np.testing.assert_allclose(arrays["network"].sum(axis=1), 1, rtol=1e-5)
-    assert f"estimated: {100 * share:.1f} % of the labels as given are wrong" in said
+    assert f"estimated share of wrong labels: {100 * share:.1f} %" in said
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert f"{100 * share:.1f} %" in page and f"{100 * by_class.max():.1f} %" in page
     listed = content(tmp_path / "out" / "report.html")
@@ -87,7 +87,7 @@ def test_a_review_counts_whatever_the_method_says(relabel, data, tmp_path):
     kept = next(row for row in before if row["changed"] == "no" and row["given"] == DARK)
     reviewed = [(swapped["path"], swapped["given"]), (kept["path"], LIGHT)]
     write(tmp_path / "reviewed.csv", [("path", "label"), *reviewed])
-    assert "2 were judged by eye" in relabel("--accept", tmp_path / "reviewed.csv")
+    assert "2 labels were reviewed by hand" in relabel("--accept", tmp_path / "reviewed.csv")
     after = {row["path"]: row for row in read(tmp_path / "out" / "labels.csv")}
     for path, label in reviewed:
         assert after[path]["new"] == label and after[path]["reviewed"] == "yes"
@@ -102,7 +102,7 @@ def test_a_review_counts_whatever_the_method_says(relabel, data, tmp_path):
 
 
 def test_an_audit_is_counted_beside_the_estimate(relabel, data, tmp_path):
-    assert "audit: 20 images drawn at random" in relabel("--audit", "20")
+    assert "audit: 20 random images" in relabel("--audit", "20")
     page = content(tmp_path / "out" / "report.html")
     paths = [page["rows"][i][0] for i in page["audit"]]
     assert len(set(paths)) == 20
@@ -111,11 +111,11 @@ def test_an_audit_is_counted_beside_the_estimate(relabel, data, tmp_path):
     judged = [(path, true[path]) for path in paths]
     write(tmp_path / "reviewed.csv", [("path", "label"), *judged[:15]])
     said = relabel("--audit", "20", "--accept", tmp_path / "reviewed.csv")
-    assert "audit: 5 of 20 images drawn at random wait" in said and "by eye:" not in said
+    assert "audit: 5 of 20 random images" in said and "randomly drawn" not in said
     write(tmp_path / "reviewed.csv", [("path", "label"), *judged])
     wrong = sum(true[path] != given[path] for path in paths)
     said = relabel("--audit", "20", "--accept", tmp_path / "reviewed.csv")
-    assert f"by eye: {wrong} of 20 labels drawn at random are wrong" in said
+    assert f"audit: {wrong} of 20 randomly drawn labels are wrong" in said
 
 
 def test_no_column_of_ones_own_is_lost_or_stands_twice():

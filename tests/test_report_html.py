@@ -88,10 +88,11 @@ def test_the_page_is_whole_and_can_be_read_without_seeing(html):
 
 
 @pytest.mark.parametrize("preset, data, said", [
-    (presets.PAPER, "cifar10", "These are the paper’s own data and schedules."),
-    (presets.PAPER, "cifar10-jpeg", "The paper’s network and schedules, on CIFAR-10 (as JPEG)."),
-    (presets.DIGITS, "digits", "Not the paper’s setting , but scikit-learn’s 8x8 digits"),
-    (presets.DIGITS, "photos", "Not the paper’s setting , but preset digits, on photos."),
+    (presets.PAPER, "cifar10", "Data, network and schedules are the paper’s."),
+    (presets.PAPER, "cifar10-jpeg", "Network and schedules are the paper’s; the data are CIFAR-10 "
+        "(as JPEG)."),
+    (presets.DIGITS, "digits", "Not the paper’s setting : scikit-learn’s 8x8 digits"),
+    (presets.DIGITS, "photos", "Not the paper’s setting : preset digits, on photos."),
 ])  # fmt: skip
 def test_scope_is_of_the_preset_and_the_data(tmp_path, preset, data, said):
     origin = {**ORIGIN, "preset": preset.name, "data": data}
@@ -104,7 +105,7 @@ def test_what_has_not_run_is_said_once():
     claim = {
         "id": "x", "group": "", "place": "", "statement": "It's so.", "check": "One <b>.",
         "verdict": NOT_ALL_RUN, "label": NOT_ALL_RUN, "notes": [],
-        "tally": ["0 of 1 comparisons support it"],
+        "tally": ["0 of 1 comparisons support the claim"],
         "findings": [{"what": "r = 0.5", "outcome": "not run", "remark": "not run",
                       "sides": "not run", "difference_in_words": ""}],
     }  # fmt: skip
@@ -131,7 +132,7 @@ def test_provenance_without_runs(store, tmp_path):
 @pytest.mark.parametrize("claims", [[3], [{}], [{"verdict": ["holds"]}], [{"verdict": "holds"}]])
 def test_claims_of_another_form_are_one_line(store, tmp_path, claims):
     files.write_json(store.root / "claims.json", claims)
-    with pytest.raises(UserError, match=r"claims.json: damaged \(.*expected it removed"):
+    with pytest.raises(UserError, match=r"claims.json: damaged \(.*expected the file removed"):
         write(store, tmp_path)
 
 

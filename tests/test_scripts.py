@@ -272,7 +272,7 @@ def test_a_table_of_another_form_is_one_line_before_it_is_replaced(computed, cap
     files.write_json(computed / "results" / "tiny" / "table1.json", content)
     assert run(table1, computed, "--no-runs") == 2
     line = refused(capsys)
-    assert "table1.json: damaged (" in line and "expected it removed" in line
+    assert "table1.json: damaged (" in line and "expected the file removed" in line
 
 
 def test_data_json_that_is_nested_too_deep_is_one_line(tiny, tmp_path, capsys):
@@ -301,7 +301,7 @@ def test_a_preset_is_the_same_where_its_precision_cannot_be_had(
     here = ("--noise-rates", "0", "--trials", "1", "--engine", "stock")
     assert run(table1, tmp_path, *here) == 2
     folder = tmp_path / "results" / "tiny-fp32"
-    assert f"--precision fp32 computes it so, in {folder}" in refused(capsys)
+    assert f"--precision fp32 computes in float32, in {folder}" in refused(capsys)
     assert run(table1, tmp_path, *here, "--no-runs") == 0 and not caplog.messages
     assert run(table1, tmp_path, *here, "--dry-run") == 0 and len(caplog.messages) == 1
     assert "3 runs, 3 to do" in capsys.readouterr().out and not list(tmp_path.rglob("table1*"))
@@ -512,7 +512,7 @@ def test_output_that_finds_no_room_ends_with_one_line(tmp_path):
     with open("/dev/full", "wb") as full:
         command = [sys.executable, ROOT / "reproduce" / "table4.py", "--preset", "digits", *here]
         ended = processes.finish(processes.start(command, stdout=full), code=2)
-    assert ended.stderr == "error: output: No space left on device, expected room for it\n"
+    assert ended.stderr == "error: output: No space left on device, expected free disk space\n"
 
 
 def test_what_the_encoding_of_the_output_lacks_is_a_question_mark():
@@ -546,7 +546,7 @@ def _computing(folder, **options):
     return process
 
 
-NO_READER = "nobody reads the output; the same command continues where this one stopped\n"
+NO_READER = "output closed by its reader; the same command continues where this one stopped\n"
 
 
 def test_output_that_is_read_no_more_ends_in_one_line(tmp_path):

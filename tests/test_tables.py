@@ -177,7 +177,7 @@ def test_a_table_says_how_many_trials_it_rests_on(tmp_path):
                 store.save_result(experiment, {"id": experiment.id, **result})
                 if (done := done + 1) == 9:
                     partly = table.text(store, origin)
-                    assert "fp32; one trial of 2, …: still to be run," in partly
+                    assert "fp32; one of 2 trials, …: not run yet," in partly
         shown = ("fp32; one trial of 2,", "mean ± standard deviation over 2 trials,")[trial]
         assert shown in table.text(store, origin)
         tex = table.extra_files(store, origin)[".tex"]
@@ -185,7 +185,7 @@ def test_a_table_says_how_many_trials_it_rests_on(tmp_path):
     assert "…" not in table.text(store, origin)
     (store.folder(experiment) / "result.json").unlink()
     text = table.text(store, origin)
-    assert "over 2 trials where nothing else is said, one without ±, [the paper" in text
+    assert "over 2 trials unless stated, numbers without ± from one trial, [the paper" in text
     assert "| 50.0 [" in text and "…" not in text
 
 
@@ -226,7 +226,7 @@ def test_nothing_is_the_best_while_another_has_fewer_trials(finished):
 @pytest.mark.parametrize(
     ("first", "label", "shown"),
     [
-        ((80, 70, 60), "val, trial 0 alone", ["80.0", "65.0", "…"]),
+        ((80, 70, 60), "val, only trial 0", ["80.0", "65.0", "…"]),
         ((80,), None, None),  # no number has more trials than another
     ],
 )
@@ -244,7 +244,7 @@ def test_a_row_of_different_trials_is_shown_again_over_those_that_it_shares(
 
 
 def test_scaled_schedules_are_said_where_epochs_are_columns():
-    assert "epochs are the paper's: schedules are 0.05 times as long" in build(10).note
+    assert "Epochs are the paper's; the schedules here are 0.05 times as long" in build(10).note
     assert "epochs are" not in build(10, Study(PAPER, "cifar10")).note
     assert "epochs are" not in build(6).note
 

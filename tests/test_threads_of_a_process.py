@@ -9,9 +9,9 @@ from concurrent.futures import BrokenExecutor, wait
 
 import pytest
 
+from chainer_jo.engine.cuda.sharing import Room
 from chainer_jo.errors import UserError
-from chainer_jo.runs.gpu_room import Room
-from chainer_jo.runs.threads_of_a_process import ThreadsOfAProcess
+from chainer_jo.runs.local_pool import ThreadsOfAProcess
 
 
 def nothing():
@@ -21,7 +21,7 @@ def nothing():
 @pytest.fixture
 def executor():
     context = multiprocessing.get_context("spawn")
-    with ThreadsOfAProcess(2, context, nothing, ()) as made:
+    with ThreadsOfAProcess(2, context, nothing) as made:
         yield made
 
 

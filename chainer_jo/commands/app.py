@@ -126,8 +126,8 @@ def _check_noise_rates(study: Study, outputs: Sequence[Output]) -> None:
     asked = study.noise_rates
     if asked and all({e.noise.rate for e in out.experiments} != set(asked) for out in outputs):
         raise UserError(
-            f"--noise-rates {' '.join(f'{rate:g}' for rate in asked)}: the rates are fixed "
-            "here; expected Tables 1 and 2, Figures 2 and 3, or a script with one of them"
+            f"--noise-rates {' '.join(f'{rate:g}' for rate in asked)}: rates are fixed in "
+            "this script; expected a script of Tables 1 or 2 or Figures 2 or 3"
         )
 
 
@@ -182,7 +182,7 @@ def _check_precision(script: Script) -> None:
         choose_backend(flags.device.partition(":")[0], flags.precision, flags.engine)
     except UserError as error:
         fp32 = flags.results / replace(script.study, precision="fp32").folder
-        line = f"{error}; --precision fp32 computes it so, in {fp32}"
+        line = f"{error}; --precision fp32 computes in float32, in {fp32}"
         if not flags.dry_run:
             raise UserError(line) from None
         _logger.warning(line)
@@ -204,9 +204,9 @@ def _print_head(script: Script, left: Left) -> None:
 def _note_others(script: Script) -> None:
     """Warns of finished runs made by other code, or without digests."""
     finished = [r for e in script.runner.experiments if (r := script.store.result(e))]
-    again = "other --results" if read_packed(script.store.root) else "--fresh"
+    again = "another --results folder" if read_packed(script.store.root) else "--fresh"
     for note in filter(None, (without_digest(finished), other_code(finished))):
-        _logger.warning("%s; %s does a script's runs again", note, again)
+        _logger.warning("%s; %s repeats the runs", note, again)
 
 
 def _print_plan(script: Script, left: Left) -> None:
@@ -232,7 +232,7 @@ def _bind_data(script: Script) -> ImageData | LabelledData:
     bound = files.read_json(path, missing=None)
     if bound not in (None, identity):
         raise UserError(
-            f"{path}: the results there are of {bound.get('data')} with fingerprint "
+            f"{path}: the results are from {bound.get('data')} with fingerprint "
             f"{bound.get('fingerprint')}, the data are {data.name} {identity['fingerprint']}; "
             "expected the same data, or another --results folder"
         )
@@ -278,7 +278,7 @@ def _pool(script: Script) -> Pool:
         from chainer_jo.runs.cluster import Cluster
     except ImportError as error:
         raise UserError(
-            f"--cluster needs Dask ({error}): pip install 'chainer_jo[cluster]'"
+            f"--cluster: expected Dask ({error}): pip install 'chainer_jo[cluster]'"
         ) from None
     return Cluster(flags.cluster, *arguments, flags.threads, flags.precision)
 
@@ -305,13 +305,13 @@ def _check_trials(script: Script, outputs: Sequence[Output]) -> None:
     repeated = [each for output in outputs for each in output.repeated(root)]
     for output in {out.name: out for out in (*repeated, *outputs)}.values():
         path = root / f"{output.name}.json"
-        with files.expected(path, "it removed, which has it written again"):
+        with files.expected(path, "the file removed, so that it is written again"):
             before = trials_by_number(files.read_json(path, object, missing=None))
         kept = before & trials_by_number(output.data(script.store, script.origin) if before else ())
         if kept != before:
             raise UserError(
                 f"{path}: {kept.total()} of the {before.total()} trials behind its numbers are "
-                "here; expected the flags that it was made with, or the file removed"
+                "available; expected the flags with which it was made, or the file removed"
             )
 
 

@@ -24,7 +24,7 @@ from chainer_jo.report.grid import aligned
 from chainer_jo.report.words import counted
 from chainer_jo.runs.experiment import PRECISIONS
 
-#: A cell whose trials are the same numbers as those of the reference.
+#: A cell whose trials equal the trials of the reference.
 SAME = "the same numbers"
 
 
@@ -43,7 +43,9 @@ def compare(description: str, argv: list[str] | None = None) -> bool:
         if there is nothing to compare.
     """
     parser = reference_parser(description)
-    parser.add_argument("--all", action="store_true", help="show all cells, not only those apart")
+    parser.add_argument(
+        "--all", action="store_true", help="show all cells, not only those that differ"
+    )
     flags = parser.parse_args(argv)
     computed = flags.results / flags.preset
     committed = flags.reference / _reference_of(flags.preset, flags.reference)
@@ -78,7 +80,7 @@ def _origin(folder: Path) -> str:
         ]
     names = ("", "engine ", "commit ", "code ")
     origin = " | ".join(f"{n}{v}" for n, v in zip(names, values, strict=True) if v)
-    return f"{folder}: {origin or 'made by an unknown machine'}"
+    return f"{folder}: {origin or 'device and code unknown'}"
 
 
 def _table(comparisons: Sequence[Comparison]) -> list[str]:
@@ -118,13 +120,13 @@ def _verdict(comparisons: Sequence[Comparison]) -> list[str]:
         most = max(len(j.pair.here.finished) for j in comparisons)
         if most < max(len(j.pair.reference.finished) for j in comparisons if j.pair.reference):
             lines.append(
-                "A trial can be an outlier: more of them (--trials) tell it from a difference."
+                "A single trial can be an outlier; more trials (--trials) reveal a true difference."
             )
     else:
         lines.append(f"AGREES: all {len(compared)} numbers ({of}) are within scatter.")
     if limits:
         lines.append(
             f"Smallest detectable difference: {limits[0]:.1f} to {limits[-1]:.1f} points, "
-            f"{statistics.median(limits):.1f} in the median cell; less with more trials."
+            f"{statistics.median(limits):.1f} in the median cell; more trials lower it."
         )
     return lines

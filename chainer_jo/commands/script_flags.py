@@ -1,5 +1,5 @@
-"""The command line of the scripts: flags, read, checked, and resolved where they say ``auto``; and
-the images that they name, in memory or Clothing1M's."""
+"""Command line of the scripts: flags are parsed, checked, and resolved if they are ``auto``; image
+sources, in memory or Clothing1M on disk."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from chainer_jo.runs.starting_labels import PseudoSource
 
 
 class ImageSource(Protocol):
-    """The images of a family of scripts. ``add`` is argparse's ``add_argument``; ``study``, which
-    also gives the loader of the data, and ``settings`` (fields of `chainer_jo.runs.run.Settings`)
-    are given the checked flags. ``check`` and ``study`` raise UserError."""
+    """Image source of a family of scripts. ``add`` is argparse's ``add_argument``. ``study`` (study
+    and loader of the data) and ``settings`` (fields of `chainer_jo.runs.run.Settings`) take the
+    checked flags. ``check`` and ``study`` raise UserError."""
 
     presets: dict[str, Preset]
     data_help: str
@@ -62,7 +62,7 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
 
 
 def parse(description: str, argv: list[str] | None, images: ImageSource) -> argparse.Namespace:
-    """Reads the command line: a field for each flag, with what ``auto`` and defaults stand for.
+    """Parses the command line into one field per flag, with defaults and ``auto`` resolved.
 
     ``preset`` is a `Preset`; ``device`` "cpu" or "cuda:N"; ``threads`` None if the workers of a
     cluster decide; ``runs`` whether to do what is missing; ``deadline``, in the place of a time
@@ -91,57 +91,58 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
         "--engine",
         default="auto",
         choices=ENGINES,
-        help="what computes convolutions; stock is Chainer's own",
+        help="backend of the convolutions; stock: Chainer's own functions",
     )
     add(
         "--no-graph",
         dest="graph",
         action="store_false",
-        help="on a GPU, no CUDA graphs: the same numbers, slower",
+        help="without CUDA graphs on a GPU; same numbers, slower",
     )
     add(
         "--precision",
         default="auto",
         choices=("auto", *PRECISIONS),
-        help="mixed: half-precision activations; auto: fp32, but for the preset half mixed",
+        help="mixed: float16 or bfloat16 activations; auto: the preset's, mixed for half, else "
+        "fp32",
     )
-    add("--results", type=Path, default=Path("results"), help="folder for runs and tables")
-    add("--figures", type=Path, default=Path("figures"), help="folder for figures")
-    add("--seed", type=int, default=0, help="seed of the first trial; the next one's is one more")
+    add("--results", type=Path, default=Path("results"), help="folder of runs and tables")
+    add("--figures", type=Path, default=Path("figures"), help="folder of figures")
+    add("--seed", type=int, default=0, help="seed of the first trial; further trials count up")
     add(
         "--resnet50-weights",
         dest="weights",
         type=os.path.abspath,
         metavar="FILE",
-        help=f"ImageNet ResNet-50, npz or safetensors, {images.weights_help}",
+        help=f"ImageNet weights of ResNet-50 (npz or safetensors), {images.weights_help}",
     )
     add(
         "--dry-run",
         action="store_true",
-        help="list runs, which are finished, and the estimated cost; run nothing",
+        help="list runs with state and estimated time; compute nothing",
     )
     add(
         "--no-runs",
         dest="runs",
         action="store_false",
-        help="write what can be shown of the runs that have finished; run nothing",
+        help="write outputs from finished runs only; compute nothing",
     )
     add(
         "--fresh",
         action="store_true",
-        help="forget this script's runs and do them again; left out, what was begun goes on",
+        help="delete this script's runs and repeat them; without it, unfinished runs resume",
     )
     add(
         "--cluster",
         metavar="ADDRESS",
-        help="run on the workers of this Dask scheduler, an address or a scheduler file; they need "
-        "--results on a folder that all machines share",
+        help="run on the workers of a Dask scheduler (address or scheduler file); --results must "
+        "be a folder shared by all machines",
     )
     add(
         "--machines",
         type=int,
         metavar="N",
-        help="with --dry-run: the time on N machines, --jobs runs on each",
+        help="with --dry-run: estimate the time on N machines with --jobs runs each",
     )
     images.add_flags(add)
     flags = parser.parse_args(argv)
@@ -154,11 +155,14 @@ def _check(flags: argparse.Namespace, images: ImageSource) -> None:
     at_least(1, "trials", flags.trials)
     at_least(0, "seed", flags.seed)
     if flags.machines and not flags.dry_run:
-        raise UserError(f"--machines {flags.machines}: expected --dry-run with it")
+        raise UserError(f"--machines {flags.machines}: expected with --dry-run")
     if flags.cluster and flags.jobs and not flags.dry_run:
-        raise UserError(f"--jobs {flags.jobs}: with --cluster every worker takes one run at a time")
+        raise UserError(
+            f"--jobs {flags.jobs}: expected without --cluster, where each worker has one run at a "
+            "time"
+        )
     if flags.fresh and not flags.runs:
-        raise UserError("--fresh: it does runs again, --no-runs does none; expected one of them")
+        raise UserError("--fresh with --no-runs: expected only one of them")
     resolve_computing_flags(flags, flags.cluster is None, flags.machines is None)
     name = flags.preset
     if name == "auto":
@@ -174,14 +178,14 @@ def _check(flags: argparse.Namespace, images: ImageSource) -> None:
 
 
 class InMemory:
-    """CIFAR-10, the digits, or other images that fit in memory: all scripts but Clothing1M's."""
+    """CIFAR-10, the digits, or other images that fit in memory: all scripts except Clothing1M's."""
 
     presets = PRESETS
     data_help = (
         "digits, cifar10, the official CIFAR-10 archive or its folder, or a folder or tar of "
         "images in train/<class> and test/<class>"
     )
-    weights_help = "for pseudo labels"
+    weights_help = "whose features give pseudo labels"
 
     def add_flags(self, add: Callable[..., Any]) -> None:
         add(
@@ -189,14 +193,14 @@ class InMemory:
             type=float,
             nargs="+",
             metavar="RATE",
-            help="only these, in [0, 1], in Tables 1 and 2 and Figures 2 and 3, the others' are "
-            "fixed; default: the paper's",
+            help="noise rates in [0, 1] of Tables 1 and 2 and Figures 2 and 3; default: the "
+            "paper's",
         )
         add(
             "--features",
             type=os.path.abspath,
             metavar="NPZ",
-            help="features of the training images, for pseudo labels",
+            help="features of the training images, from which pseudo labels are clustered",
         )
 
     def check(self, flags: argparse.Namespace) -> None:
@@ -220,28 +224,28 @@ class InMemory:
 
 
 class Clothing1M:
-    """Clothing1M (Section 5.8), whose images stay on disk, or the stand-in for it."""
+    """Clothing1M (Section 5.8) or its stand-in; images stay on disk."""
 
     presets = CLOTHING1M_PRESETS
     data_help = "the folder of Clothing1M"
-    weights_help = "which the preset paper starts from"
+    weights_help = "with which the preset paper starts"
 
     def add_flags(self, add: Callable[..., Any]) -> None:
         add(
             "--classes",
             nargs=2,
             metavar=("FROM", "TO"),
-            help="the pair that a figure shows; default: the paper's",
+            help="pair of classes of a figure; default: the paper's",
         )
-        add("--batch-size", type=int, help="images of a batch; default: the paper's, 32")
-        add("--workers", type=int, help="decoding processes of each run")
+        add("--batch-size", type=int, help="images per batch; default: 32, as in the paper")
+        add("--workers", type=int, help="decoding processes per run")
 
     def check(self, flags: argparse.Namespace) -> None:
         at_least(1, "batch-size", flags.batch_size)
         at_least(0, "workers", flags.workers)
         if flags.preset.network is None and flags.precision != "fp32":
             raise UserError(
-                f"--precision {flags.precision}: ResNet-50 is computed in float32, expected fp32"
+                f"--precision {flags.precision}: expected fp32, in which ResNet-50 is computed"
             )
 
     def study(self, flags: argparse.Namespace) -> tuple[Study, Callable[[], LabelledData]]:
@@ -263,8 +267,8 @@ class Clothing1M:
             return functools.partial(_load, folder, flags.data)
         if flags.data is None:
             raise UserError(
-                "--data: expected the folder of Clothing1M, which its authors give out on "
-                "request; --preset digits runs on a stand-in"
+                "--data: expected the folder of Clothing1M, which its authors provide on request; "
+                "--preset digits runs on a stand-in"
             )
         folder = Path(os.path.abspath(os.path.expanduser(flags.data)))
         if not folder.is_dir():

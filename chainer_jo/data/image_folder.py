@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import io
-import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from chainer_jo import child_processes
 from chainer_jo.cores import usable_cores
 from chainer_jo.data import decoding, tar_members
 from chainer_jo.data.array_cache import decoded_once
@@ -23,9 +18,10 @@ from chainer_jo.data.hidden_names import is_hidden
 from chainer_jo.data.image_data import PARTS, ImageData
 from chainer_jo.data.labelled_data import by_value
 from chainer_jo.data.progress import Progress
-from chainer_jo.errors import Unfinished, UserError
+from chainer_jo.errors import UserError
 
-#: Minimum number of images per decoding process: decoding them takes as long as its start.
+#: Minimum number of images per decoding process: decoding them takes as long as its start. Threads
+#: would wait for each other: small images take Pillow's Python code longer than its decoders.
 PER_PROCESS = 5000
 #: Number of images that a process decodes at a time.
 CHUNK = 500
@@ -137,13 +133,16 @@ def _class_names(files: Iterable[tuple[str, str, str]], place: str) -> tuple[str
 
 
 def _decode_all(name: str, place: str, encoded: dict[str, bytes]) -> np.ndarray:
-    """Pixels of all files in order, uint8 (n, h, w, c)."""
+    """Pixels of all files in order, uint8 (n, h, w, c); of many files by all cores."""
     decoded: list[np.ndarray] = []
+    processes = max(1, min(usable_cores(), len(encoded) // PER_PROCESS))
+    decode = partial(_decode, place)
     bar = Progress(f"Decoding {name}", "images", len(encoded))
+    results = child_processes.in_order(decode, encoded.items(), processes, CHUNK)
     try:
-        for file_name, pixels in zip(encoded, _decoded(place, encoded), strict=True):
+        for file_name, pixels in zip(encoded, results, strict=True):
             decoded.append(pixels)
-            (h, w), expected = decoded[-1].shape[:2], decoded[0].shape[:2]
+            (h, w), expected = pixels.shape[:2], decoded[0].shape[:2]
             if (h, w) != expected:
                 raise UserError(
                     f"image {file_name!r} in {place!r} has {h} x {w} pixels, expected "
@@ -151,6 +150,7 @@ def _decode_all(name: str, place: str, encoded: dict[str, bytes]) -> np.ndarray:
                 )
             bar.update(len(decoded))
     finally:
+        results.close()
         bar.finish(len(decoded))
     channels = max(image.shape[2] for image in decoded)
     images = np.empty((len(decoded), h, w, channels), dtype=np.uint8)
@@ -159,46 +159,8 @@ def _decode_all(name: str, place: str, encoded: dict[str, bytes]) -> np.ndarray:
     return images
 
 
-def _decoded(place: str, encoded: dict[str, bytes]) -> Iterator[np.ndarray]:
-    """Pixels of each file, in order; of many by all cores. Small images take Pillow's Python code
-    longer than its decoders, so that threads would wait for each other."""
-    files = list(encoded.items())
-    chunks = [files[i : i + CHUNK] for i in range(0, len(files), CHUNK)]
-    decode = partial(_decode_chunk, place)
-    processes = min(usable_cores(), len(files) // PER_PROCESS)
-    if processes < 2:
-        for chunk in chunks:
-            yield from decode(chunk)
-        return
-    context = multiprocessing.get_context("spawn")  # a fork would inherit CUDA and threads
-    executor = ProcessPoolExecutor(processes, context, _end_with_parent)
-    try:
-        for images in executor.map(decode, chunks):
-            yield from images
-    except BrokenProcessPool:
-        raise Unfinished("an image decoding process was killed or broke down") from None
-    finally:
-        executor.shutdown(cancel_futures=True)
-
-
-def _end_with_parent() -> None:
-    """Initialises a decoding process: Ctrl-C is its parent's to handle, whose death ends it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def _decode_chunk(place: str, files: list[tuple[str, bytes]]) -> list[np.ndarray]:
-    return [_decode(file_name, place, content) for file_name, content in files]
-
-
-def _decode(file_name: str, place: str, content: bytes) -> np.ndarray:
+def _decode(place: str, file: tuple[str, bytes]) -> np.ndarray:
+    file_name, content = file
     try:
         image = decoding.read(io.BytesIO(content))
     except Exception as error:

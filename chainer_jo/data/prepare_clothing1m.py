@@ -10,25 +10,20 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
-import threading
-from collections.abc import Generator, Iterator
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context, parent_process
 from pathlib import Path
 
 from PIL import Image
 
-from chainer_jo import files
+from chainer_jo import child_processes, files
 from chainer_jo.data import clothing1m
 from chainer_jo.data.clothing1m import LAYOUT, Lists
 from chainer_jo.data.decoding import open_resized
 from chainer_jo.data.input_problems import Problems
 from chainer_jo.data.labelled_data import ImageFiles
 from chainer_jo.data.progress import Progress
-from chainer_jo.errors import Unfinished, UserError
+from chainer_jo.errors import UserError
 
 JPEG_QUALITY = 95
 #: Number of images per task; an interrupted process finishes its task.
@@ -74,7 +69,9 @@ def prepare(
     progress = Progress(f"checking {root}", "images", total)
     sets = (split.images for split in lists.splits.values())
     keys = (key for images in sets if isinstance(images, ImageFiles) for key in images.keys)
-    with contextlib.closing(_each_image(root, keys, small, size, processes)) as results:
+    check = partial(_check_image, root, small, size)
+    results = child_processes.in_order(check, keys, processes, CHUNK)
+    with contextlib.closing(results):
         for done, problem in enumerate(results, 1):
             if problem:
                 problems.add(*problem)
@@ -87,42 +84,8 @@ def prepare(
     return lists
 
 
-def _each_image(
-    root: Path, keys: Iterator[str], small: Path | None, size: int, processes: int | None
-) -> Generator[tuple[str, str] | None, None, None]:
-    """None or (problem, key) for every key, in order."""
-    work = partial(_check_image, root, small, size)
-    if processes == 1:
-        yield from map(work, keys)
-        return
-    context = get_context("spawn")
-    pool = ProcessPoolExecutor(processes, context, initializer=_end_with_parent)
-    try:
-        # Only this process handles Ctrl-C: processes that start now ignore it.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            results = pool.map(work, keys, chunksize=CHUNK)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        yield from results
-    except BrokenExecutor:
-        raise Unfinished("a process that decodes was killed; the same command goes on") from None
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _end_with_parent() -> None:
-    """Ends this process when its parent is killed."""
-
-    def wait() -> None:
-        if (parent := parent_process()) is not None:
-            parent.join()
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
 def _check_image(root: Path, small: Path | None, size: int, key: str) -> tuple[str, str] | None:
+    """Problem and key of an image, None without a problem."""
     if small is not None and os.path.exists(small / key):  # written whole by an earlier run
         return None
     try:

@@ -9,14 +9,14 @@ from importlib import metadata
 USAGE = """\
 usage: chainer-jo COMMAND ...
 
-Learning with wrong labels, on your own images.
+Learning with noisy labels on your own images.
 
   relabel DATA --out FOLDER       correct the labels of images
-  predict FOLDER IMAGE...         classify images with the network that relabel has trained
-  features DATA --out FILE.npz    compute features of images alone, for --features
-  example FOLDER                  write images with wrong labels, to try it on
+  predict FOLDER IMAGE...         classify images with the network trained by relabel
+  features DATA --out FILE.npz    only compute features, for relabel --features
+  example FOLDER                  write an example set with noisy labels
 
-chainer-jo COMMAND --help says more; chainer-jo --version, which one this is.
+chainer-jo COMMAND --help lists the flags; chainer-jo --version prints the version.
 """
 #: Modules with a function `main`, imported when needed: all of Chainer takes a second.
 COMMANDS = {

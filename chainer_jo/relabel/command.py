@@ -29,16 +29,17 @@ from chainer_jo.runs.store import RunStore
 USAGE = "chainer-jo relabel DATA --out FOLDER [--apply DEST] [flags]"
 DESCRIPTION = """\
 DATA      a folder or tar of class folders, or a CSV or TSV with columns 'path' and 'label'
-FOLDER    gets labels.csv, report.html to look at, soft_labels.npz and model.npz
-DEST      gets the whole set once more, with the new labels; DATA is only read
+FOLDER    receives labels.csv, report.html, soft_labels.npz and model.npz
+DEST      receives a copy of the set with corrected labels; DATA is never changed
 
-That is all that most users need: features of the images are computed here. Otherwise
---features FILE.npz takes features of your own model, and --from-scratch trains the paper's network,
-which tens of thousands of small images are enough for. The same command resumes what was stopped.
+Most users need no further flags: the command computes features of the images itself.
+--features FILE.npz uses features of your own model. --from-scratch trains the paper's network on
+the images, which requires tens of thousands of small images. The same command resumes a stopped
+computation.
 """
 EXAMPLES = """\
 examples:
-  chainer-jo example digits                                  images with wrong labels, to try it on
+  chainer-jo example digits                                  writes an example set with noisy labels
   chainer-jo relabel digits/labels.csv --out corrected
   chainer-jo relabel photos/ --out corrected --apply photos-corrected
 """
@@ -59,7 +60,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """Reads the command line: a field for each flag, resolved as by `resolve_computing_flags`;
+    """Parses the command line into one field per flag, resolved by `resolve_computing_flags`;
     ``own``, the data that the flags name; ``keeps``, True if an interrupted command can be resumed.
 
     Raises
@@ -80,66 +81,68 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         return parser.add_argument_group(title).add_argument
 
     add = parser.add_argument
-    add("data", metavar="DATA", help="images with labels in doubt")
-    add("--out", required=True, type=Path, metavar="FOLDER", help="folder for everything written")
+    add("data", metavar="DATA", help="images with noisy labels")
+    add("--out", required=True, type=Path, metavar="FOLDER", help="folder of all output files")
     add("--apply", type=Path, metavar="DEST",
         help="also write the set with corrected labels, as links to the images")  # fmt: skip
     add = group("review and corrected set")
-    add("--accept", metavar="FILE", help="reviewed.csv of the report, or another table of paths "
-        "and labels: these labels are taken, whatever the method says")  # fmt: skip
-    add("--audit", type=int, default=50, metavar="N", help="images drawn at random, to be reviewed "
-        "in report.html for a share of wrong labels beside the estimate; default: 50")  # fmt: skip
-    add("--min-probability", type=float, default=0.0, metavar="P", help="take a new label only if "
-        "it is more probable than this; 1: only reviewed labels; default: 0")  # fmt: skip
-    add("--copy", action="store_true", help="with --apply: copies of the images, not links")
-    add("--drop-unsure", action="store_true", help="with --apply: without the images whose label "
-        "is called wrong and stays")  # fmt: skip
-    add("--despite-doubt", action="store_true", help="with --apply: also where the result is in "
-        "doubt")  # fmt: skip
+    add("--accept", metavar="FILE", help="use the labels of reviewed.csv (saved by the report) or "
+        "of another table of paths and labels instead of the method's")  # fmt: skip
+    add("--audit", type=int, default=50, metavar="N", help="random images for manual review in "
+        "report.html, which measures the share of wrong labels; default: 50")  # fmt: skip
+    add("--min-probability", type=float, default=0.0, metavar="P", help="change a label only if "
+        "the new label has a higher probability than P; 1: only reviewed labels; "
+        "default: 0")  # fmt: skip
+    add("--copy", action="store_true", help="with --apply: copy the images instead of linking them")
+    add("--drop-unsure", action="store_true", help="with --apply: leave out images whose label was "
+        "judged wrong but not replaced")  # fmt: skip
+    add("--despite-doubt", action="store_true", help="with --apply: write the set even if the "
+        "result is in doubt")  # fmt: skip
     add = group("sets with correct labels")
-    add("--validation", metavar="SET", help="images with correct labels, in the same forms, "
-        "for an accuracy")  # fmt: skip
-    add("--test", metavar="SET", help="images with correct labels, for a test accuracy")
-    add("--baseline", action="store_true", help="also train on the labels as given, and compare on "
-        "the images of --validation and --test")  # fmt: skip
-    add("--true-labels", metavar="FILE", help="a CSV with the correct labels of DATA's images or "
-        "of some; nothing is trained on it: precision, recall and accuracy are "
-        "computed")  # fmt: skip
-    add = group("columns of a table")
+    add("--validation", metavar="SET", help="images with correct labels in a format of DATA; "
+        "reports a validation accuracy")  # fmt: skip
+    add("--test", metavar="SET", help="images with correct labels; reports a test accuracy")
+    add("--baseline", action="store_true", help="also train on the noisy labels and compare on "
+        "--validation and --test")  # fmt: skip
+    add("--true-labels", metavar="FILE", help="CSV with correct labels of all or some images of "
+        "DATA, used only to compute precision, recall and label accuracy, never to "
+        "train")  # fmt: skip
+    add = group("columns of DATA as a table")
     add("--path-column", metavar="NAME", help="default: path, or file_name")
     add("--label-column", metavar="NAME", help="default: label")
-    add("--images", metavar="ROOT", help="folder that the paths are below, those of --validation, "
-        "--test and --true-labels, too; default: the folder of the table")  # fmt: skip
-    add = group("features, which small networks are trained on")
+    add("--images", metavar="ROOT", help="root folder of the paths, also in --validation, --test "
+        "and --true-labels; default: the folder of the table")  # fmt: skip
+    add = group("small networks on features (the default)")
     add("--features", default="auto", metavar="auto|pixels|builtin|FILE", help="pixels; builtin: "
-        "EfficientNet-Lite0's; auto, the default: of these the ones that predict the labels "
-        "better; or an .npz with 'features' (n, d) of any model and the images' 'paths' (n,), or "
-        "an .npy in the order of the table")  # fmt: skip
-    add("--probabilities", metavar="FILE", help="the same with 'probabilities' (n, classes) by a "
-        "model that was not trained on the images' labels; nothing is trained")  # fmt: skip
-    add = group("training on the images instead, for minutes to days")
+        "features of EfficientNet-Lite0; auto (default): whichever of both predicts the labels "
+        "better; or a file: an .npz with 'features' (n, d) of any model and 'paths' (n,), or an "
+        ".npy in the order of the table")  # fmt: skip
+    add("--probabilities", metavar="FILE", help="like --features FILE, with 'probabilities' (n, "
+        "classes) of a model that was not trained on the labels of DATA; no network "
+        "is trained")  # fmt: skip
+    add = group("training on the images (minutes to days)")
     add("--from-scratch", action="store_true", help="train the paper's network on the images")
-    add("--size", type=int, metavar="PIXELS", help="with --from-scratch: resize images to PIXELS "
-        "by PIXELS, 8 to 64; default: as they are")  # fmt: skip
-    add("--flip", action="store_true", help="with --from-scratch: a mirrored image is of the same "
-        "class, right for most photographs, wrong for writing")  # fmt: skip
+    add("--size", type=int, metavar="PIXELS", help="with --from-scratch: resize images to PIXELS x "
+        "PIXELS, 8 to 64; default: original size")  # fmt: skip
+    add("--flip", action="store_true", help="with --from-scratch: augment by mirroring, which "
+        "suits most photographs but not writing")  # fmt: skip
     add("--resnet50-weights", dest="weights", metavar="FILE",
-        help="train ImageNet's ResNet-50, npz or safetensors, on images of over 64 pixels; "
-        "chainer-jo features computes its features only")  # fmt: skip
-    add = group("the method")
-    add("--alpha", type=float, help="weight of the prior; default: the paper's")
-    add("--beta", type=float, help="weight of the entropy; default: the paper's")
-    add("--learning-rate", type=float, help="of the first step; default: 0.3 on features, else the "
-        "paper's")  # fmt: skip
-    add("--epochs", type=int, help="of the first step; default: 12 on features, 70 from scratch, "
-        "10 for ResNet-50; the second step's follow")  # fmt: skip
-    add("--prior", choices=("labels", "uniform"), default="labels", help="how many images of each "
-        "class there are: as the labels say, which is the default, or the same number")  # fmt: skip
-    add("--seed", type=int, default=0, help="of everything random; default: 0")
-    add = group("how it is computed")
+        help="fine-tune ResNet-50 with these ImageNet weights (npz or safetensors), on images "
+        "larger than 64 pixels; chainer-jo features only computes its features")  # fmt: skip
+    add = group("hyper-parameters of the method")
+    add("--alpha", type=float, help="weight of the prior term L_p; default: the paper's")
+    add("--beta", type=float, help="weight of the entropy term L_e; default: the paper's")
+    add("--learning-rate", type=float, help="learning rate of the first step; default: 0.3 on "
+        "features, else the paper's")  # fmt: skip
+    add("--epochs", type=int, help="epochs of the first step, which also scale the second; "
+        "default: 12 on features, 70 from scratch, 10 for ResNet-50")  # fmt: skip
+    add("--prior", choices=("labels", "uniform"), default="labels", help="class distribution: "
+        "frequencies of the noisy labels (default) or uniform")  # fmt: skip
+    add("--seed", type=int, default=0, help="random seed; default: 0")
+    add = group("computation")
     add_computing_flags(add)
     add("--dry-run", action="store_true",
-        help="say what would be run and how long it takes; run nothing")  # fmt: skip
+        help="show the planned runs and their estimated time; compute nothing")  # fmt: skip
     flags = parser.parse_args(arguments)
     _check(flags)
     resolve_computing_flags(flags)
@@ -180,7 +183,7 @@ def _check(flags: argparse.Namespace) -> None:
         return next((f"--{_written(name)}" for name in names if getattr(flags, name)), "")
 
     if flags.apply is None and (name := first("copy", "drop_unsure", "despite_doubt")):
-        raise UserError(f"{name}: expected with --apply DEST, the set that is written")
+        raise UserError(f"{name}: expected with --apply DEST")
     by_images = first("from_scratch", "weights")
     if by_images and flags.features != "auto":
         raise UserError(f"--features: expected without {by_images}")
@@ -188,13 +191,13 @@ def _check(flags: argparse.Namespace) -> None:
         raise UserError("--from-scratch: expected without --resnet50-weights")
     if not flags.from_scratch and not flags.probabilities and (name := first("size", "flip")):
         raise UserError(
-            f"{name}: expected with --from-scratch, which trains on the images; features have a "
-            "size of their own, and are of the images as they are"
+            f"{name}: expected with --from-scratch; features use the original images at a fixed "
+            "size"
         )
     if flags.time_budget and not by_images:
         raise UserError(
-            "--time-budget: expected with --from-scratch or --resnet50-weights; by features and "
-            "probabilities it takes seconds to minutes"
+            "--time-budget: expected with --from-scratch or --resnet50-weights; features and "
+            "probabilities take seconds to minutes"
         )
     for name in OF_TRAINING:
         value = getattr(flags, name)
@@ -215,7 +218,7 @@ def relabel(flags: argparse.Namespace) -> None:
     sets, form = flags.own.sets, flags.own.form
     images = sets.train
     if flags.baseline and not sets.held_out:
-        raise UserError("--baseline: expected with --validation or --test, which it is compared on")
+        raise UserError("--baseline: expected with --validation or --test")
     reviewed = flags.accept and labels_of(flags.accept, images, form)
     true = flags.true_labels and labels_of(flags.true_labels, images, form, others=True)
     _check_apart(flags)
@@ -257,7 +260,7 @@ def _check_apart(flags: argparse.Namespace) -> None:
     folders = [folder.resolve() for folder in named if folder.is_dir()]
     for flag, written in (("out", flags.out), ("apply", flags.apply)):
         if written and any(map(written.resolve().is_relative_to, folders)):
-            raise UserError(f"--{flag} {written}: lies in the data, expected a folder elsewhere")
+            raise UserError(f"--{flag} {written}: is inside the data, expected a folder elsewhere")
 
 
 def _check_form(flags: argparse.Namespace) -> None:
@@ -270,7 +273,7 @@ def _check_form(flags: argparse.Namespace) -> None:
         if getattr(flags, flag) is not None:
             raise UserError(
                 f"--{flag.replace('_', '-')} {getattr(flags, flag)}: expected with a table, "
-                f"{flags.data} is class folders"
+                f"but {flags.data} has class folders"
             )
 
 
@@ -296,7 +299,7 @@ def _apply(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
     by_the_method = flags.drop_unsure or (labels.changed & ~labels.judged).any()
     if outcome.doubt and by_the_method and not flags.despite_doubt:
         raise UserError(
-            f"--apply {flags.apply}: not written, as the new labels are in doubt (see above), "
+            f"--apply {flags.apply}: not written because the new labels are in doubt (see above), "
             "expected --despite-doubt, or --accept FILE with --min-probability 1 and without "
             "--drop-unsure"
         )

@@ -16,7 +16,7 @@ from chainer_jo.relabel.read import label_table
 from chainer_jo.relabel.read.label_table import LABEL, PATH
 
 LABELS, TRUE_LABELS = "labels.csv", "true_labels.csv"
-#: Noise rate of symmetric noise (Section 5.1): a third of the labels is redrawn from all ten
+#: Noise rate of symmetric noise (Section 5.1): a third of the labels is drawn from all ten
 #: classes, so that 30 % are wrong.
 RATE = 1 / 3
 SEED = 0
@@ -27,15 +27,15 @@ def main(arguments: list[str] | None = None) -> None:
     with ending():
         parser = Parser(
             prog="chainer-jo example",
-            description="Write scikit-learn's handwritten digits as images with a table of labels, "
-            "about 30 % of them wrong, and a table of the true ones.",
+            description="Write scikit-learn's handwritten digits as images, with a table of noisy "
+            "labels (about 30 % corrupted) and a table of true labels.",
             allow_abbrev=False,
         )
-        parser.add_argument("folder", metavar="FOLDER", type=Path, help="a new folder")
+        parser.add_argument("folder", metavar="FOLDER", type=Path, help="new folder to write")
         folder = parser.parse_args(arguments).folder
         wrong = write(folder)
         labels, true_labels = (folder / name for name in (LABELS, TRUE_LABELS))
-        say(f"written: {folder}: 1,797 images, {wrong} of their labels are wrong")
+        say(f"written: {folder}: 1,797 images, {wrong} labels are corrupted")
         say(
             "try: chainer-jo relabel",
             *map(shlex.quote, (str(labels), "--out", "out", "--true-labels", str(true_labels))),

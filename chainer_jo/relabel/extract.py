@@ -1,4 +1,4 @@
-"""``chainer-jo features``: computes features of images, which ``relabel --features`` reads."""
+"""``chainer-jo features``: computes features of images for ``relabel --features``."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ def main(arguments: list[str] | None = None) -> None:
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = Parser(
         prog="chainer-jo features",
-        description="Compute features of images by a network trained on ImageNet, and write them "
-        "with the images' paths. The same command resumes what was stopped.",
+        description="Compute features of images with a network trained on ImageNet, and write them "
+        "with the paths of the images. The same command resumes a stopped computation.",
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("data", metavar="DATA", help="images, as for chainer-jo relabel")
-    add("--out", required=True, type=Path, metavar="FILE.npz", help="the file to write")
-    add("--resnet50-weights", dest="weights", metavar="FILE", help="by ImageNet's ResNet-50, npz "
-        "or safetensors; default: by the built-in EfficientNet-Lite0")  # fmt: skip
-    add("--device", default="auto", help="cpu, cuda or cuda:N; auto: cuda if there is one")
+    add("data", metavar="DATA", help="images in a format of chainer-jo relabel")
+    add("--out", required=True, type=Path, metavar="FILE.npz", help="output file")
+    add("--resnet50-weights", dest="weights", metavar="FILE", help="ImageNet weights of ResNet-50 "
+        "(npz or safetensors); default: the built-in EfficientNet-Lite0")  # fmt: skip
+    add("--device", default="auto", help="cpu, cuda or cuda:N; auto: cuda if available")
     return parser.parse_args(arguments)
 
 
 def _compute(flags: argparse.Namespace) -> None:
     if flags.out.exists():
-        raise UserError(f"--out {flags.out}: is there already, expected a file to be made")
+        raise UserError(f"--out {flags.out}: exists already, expected a new file")
     device, weights = resolve_device(flags.device), flags.weights
     extractor = image_features.resnet50(weights) if weights else image_features.builtin()
     sets = labelled_images.read_sets(flags.data)

@@ -1,4 +1,4 @@
-"""``chainer-jo predict``: classifies images with the network that ``relabel`` has trained."""
+"""``chainer-jo predict``: classifies images with the network trained by ``relabel``."""
 
 from __future__ import annotations
 
@@ -27,14 +27,18 @@ def main(arguments: list[str] | None = None) -> None:
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = Parser(
         prog="chainer-jo predict",
-        description="Classify images with the network that chainer-jo relabel has trained on "
-        "corrected labels. Prints a table of path, label and probability.",
+        description="Classify images with the network that chainer-jo relabel trained on corrected "
+        "labels. Prints a CSV table of path, label and probability.",
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("folder", metavar="FOLDER", type=Path, help="the --out of chainer-jo relabel")
-    add("images", metavar="IMAGE", nargs="*", help="files, or folders of them")
-    add("--features", metavar="FILE", help="features of the images, if relabel was given features")
+    add("folder", metavar="FOLDER", type=Path, help="the --out folder of chainer-jo relabel")
+    add("images", metavar="IMAGE", nargs="*", help="image files or folders of images")
+    add(
+        "--features",
+        metavar="FILE",
+        help="features of the images; required if relabel used --features FILE",
+    )
     return parser.parse_args(arguments)
 
 

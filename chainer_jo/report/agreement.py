@@ -1,7 +1,7 @@
 """Agreement of results with a reference: every cell against the scatter over trials.
 
-Chips, engines and precisions round differently, training amplifies that, and so a cell never comes
-out the same to the last digit elsewhere: it agrees if it could be one more draw of the same trials.
+Chips, engines and precisions round differently, and training amplifies the differences, so a cell
+is never bit-identical on another machine. A cell agrees if it could be another draw of the trials.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.paper.trials import Trials
 
-#: The share of faithful repetitions that may be told that they differ, for any number of cells.
+#: Probability that a faithful repetition is reported to differ, for any number of cells.
 ERROR_RATE = 0.01
 #: The weight of the typical scatter in each cell, in degrees of freedom. Six trials of Tables 1 and
 #: 2 on the digits, held against each other, justify one or two: unstable cells scatter six to
@@ -98,9 +98,9 @@ def read_pairs(here: Path, reference: Path) -> list[Pair]:
     """
     ours, theirs = _tables(here), _tables(reference)
     if not ours:
-        raise UserError(f"{here}: no tables there, expected what the scripts in reproduce/ write")
+        raise UserError(f"{here}: no tables, expected the output of the scripts in reproduce/")
     if not theirs:
-        raise UserError(f"{reference}: no tables there, expected the reference of {here.name}")
+        raise UserError(f"{reference}: no tables, expected the reference of {here.name}")
     pairs = []
     for number, table in sorted(ours.items()):
         other = theirs.get(number)
@@ -168,9 +168,9 @@ def _name(cell: dict) -> str:
 def compare_pairs(pairs: Sequence[Pair]) -> list[Comparison]:
     """A verdict on every pair.
 
-    The difference of the means is held against Student's t, Bonferroni-corrected for the number of
-    cells. As a few trials tell little about a cell's scatter, it is drawn towards the typical one
-    of the other cells, as in a moderated t statistic (Smyth 2004).
+    Student's t test of the difference of means, Bonferroni-corrected for the number of cells. The
+    variance of a cell with few trials is shrunk towards the typical variance of all cells, as in
+    the moderated t statistic (Smyth 2004).
 
     Raises
     ------
@@ -180,7 +180,8 @@ def compare_pairs(pairs: Sequence[Pair]) -> list[Comparison]:
     compared = [pair for pair in pairs if pair.comparable]
     if not compared:
         raise UserError(
-            "nothing to compare: no cell has a finished trial on both sides, and two on one of them"
+            "nothing to compare: expected a cell with a finished trial on both sides and two on "
+            "one of them"
         )
     typical = _typical_variances(compared)
     for table in dict.fromkeys(pair.table for pair in compared):
@@ -223,9 +224,9 @@ def _variance(pair: Pair, typical: float | None) -> float:
 
 
 def _mean(pairs: Sequence[Pair], typical: dict[str, float]) -> list[Pair]:
-    """One cell more: the mean, trial by trial, of a table's cells in percent. A shift of all of
-    them shows in it, though it hides in the scatter of each. A cell counts by the inverse of its
-    scatter; otherwise the unsteady ones would drown the others."""
+    """An additional cell: the mean, trial by trial, of a table's cells in percent. It detects a
+    common shift that is hidden in the scatter of each cell. Cells are weighted by the inverse of
+    their scatter, so that noisy cells do not dominate."""
     usable = [pair for pair in pairs if pair.unit == "percent"]
     for side in ("here", "reference"):
         most = max((len(getattr(p, side).finished) for p in usable), default=0)

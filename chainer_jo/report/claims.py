@@ -1,4 +1,4 @@
-"""Every claim of the paper with its verdict over the results of one preset and data set."""
+"""All claims of the paper and their verdicts for one preset and data set."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore
 
 RULE = (
-    "± is one standard deviation over trials, which are seeds on the same images: what other test "
-    "images would change is not in it. Differences are taken trial by trial; in parentheses stands "
-    "the 95 % confidence interval of their mean (Student's t), which decides. A claim of several "
-    "comparisons is refuted by Holm's rule for that many. A refuted claim holds in part if more "
-    "than half of its comparisons support it. A claim rests on a premise if the preset was chosen "
-    "for another claim that it needs, or if that other claim does not hold here. Where a "
-    "comparison is undecided, p is how often chance alone brings about a difference as small, or "
-    "as large. A curve's peak, its end, and just after the learning rate is divided are each "
-    "trial's, means over a twentieth of its epochs (of 30 one)."
+    "± is one standard deviation over trials. Trials are seeds on the same images, so ± does not "
+    "cover other test images. Differences are taken trial by trial. The 95 % confidence interval "
+    "of the mean difference (Student's t, in parentheses) decides. A claim of several comparisons "
+    "is refuted with Holm's correction for their number. A refuted claim holds in part if more "
+    "than half of its comparisons support it. A claim rests on a premise if it needs another claim "
+    "for which the preset was chosen, or which does not hold here. For an undecided comparison, p "
+    "is the probability that chance alone causes a difference at least as extreme. Peak, end and "
+    "the value just after a learning rate drop are means over a twentieth of the epochs of each "
+    "trial (one epoch of 30)."
 )
 #: The remedy for a damaged claims.json.
-AGAIN = "it removed, which has it written again"
-#: Columns of the overview, and the verdicts that they are of.
+AGAIN = "the file removed, so that it is written again"
+#: Columns of the overview and their verdicts.
 OVERVIEW = {
     "holds": (HOLDS, PREMISE),
     "in part": (IN_PART,),
@@ -43,12 +43,12 @@ OVERVIEW = {
 
 @dataclass(frozen=True)
 class Claims(Output):
-    """Writes ``claims.md`` and ``claims.json`` from whatever runs there are; needs none itself.
-    Nothing where the paper claims nothing of such images.
+    """Writes ``claims.md`` and ``claims.json`` from the finished runs; requires no run itself, and
+    writes nothing if no claim is about such images.
 
     Parameters
     ----------
-    builds : what makes the tables and figures whose numbers decide.
+    builds : factories of the tables and figures whose numbers decide.
     """
 
     study: Study
@@ -81,9 +81,9 @@ class Claims(Output):
             return []
         run = [v for v in verdicts if v["verdict"] != NOT_RUN]
         lines = [
-            "# What the paper says, and what these runs say", "",
+            "# Claims of the paper and verdicts of these runs", "",
             f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}; "
-            f"{len(verdicts)} claims about such images; {summary(verdicts)}.", "",
+            f"{len(verdicts)} claims; {summary(verdicts)}.", "",
             *_overview(run), f"{RULE} {one_image(self.study)}".strip(), "",
             *(line for verdict in run for line in _section(verdict)),
             *_not_run([v for v in verdicts if v["verdict"] == NOT_RUN]),
@@ -104,7 +104,7 @@ def read(folder: Path) -> list[dict]:
 
 
 def _overview(verdicts: Sequence[dict]) -> list[str]:
-    """A line per group of claims: which of them hold, which do not, and what is open."""
+    """One line per group of claims, with a column for each kind of verdict."""
     lines = [f"| | {' | '.join(OVERVIEW)} |", "|---" * (len(OVERVIEW) + 1) + "|"]
     for group in dict.fromkeys(v["group"] for v in verdicts):
         cells = [
@@ -116,7 +116,7 @@ def _overview(verdicts: Sequence[dict]) -> list[str]:
 
 
 def _link(verdict: dict) -> str:
-    """The claim's name, and what its column does not say."""
+    """The claim's name, with the verdict where the column is not specific."""
     decided = verdict["verdict"] in (HOLDS, IN_PART, DOES_NOT_HOLD)
     more = "against" if verdict["against"] else verdict["verdict"]
     note = "" if decided or more == UNDECIDED else f" ({more})"
@@ -145,17 +145,17 @@ def _section(verdict: dict) -> list[str]:
 
 
 def numbers(finding: Mapping) -> str:
-    """Both sides of a comparison and their difference, of an entry in ``claims.json``."""
+    """Both sides of a comparison in ``claims.json`` and their difference, in words."""
     parts = finding["sides"], finding["difference_in_words"]
     return ", difference ".join(filter(None, parts))
 
 
 def _not_run(verdicts: Sequence[dict]) -> list[str]:
-    """Claims of which nothing has been run, folded."""
+    """Claims without a run, folded."""
     if not verdicts:
         return []
     listed = [f"- {v['statement']} ({v['place']})" for v in verdicts]
-    summed = f"<summary>{len(verdicts)} claims of which nothing has been run</summary>"
+    summed = f"<summary>{len(verdicts)} claims without a run</summary>"
     return ["<details>", summed, "", *listed, "", "</details>", ""]
 
 
@@ -170,7 +170,7 @@ def one_image(study: Study) -> str:
         "recovery": preset.train_images,
     }
     shares = [f"{100 / n:.2g} of {name} accuracy ({n:,})" for name, n in counted.items()]
-    return f"One image is {', '.join(shares)}, in points."
+    return f"One image counts, in points, {', '.join(shares)}."
 
 
 def judged(results: OutputResults, shown_in: str = "") -> list[dict]:
@@ -192,17 +192,17 @@ def as_json(
     results: OutputResults,
     verdicts: Mapping[str, str],
 ) -> dict:
-    """A claim, its verdict, what each comparison says, and every number behind it. It rests on a
-    premise if, of all ``verdicts``, the verdict of the claim that it needs is not "holds"."""
+    """A claim, its verdict and its comparisons with every number. The claim rests on a premise if
+    the claim that it needs does not have the verdict "holds" in ``verdicts``."""
     needed = verdicts.get(claim.rests_on, HOLDS)
     notes = []
     if verdict.diverged:
         notes.append(f"up to {verdict.diverged} trials of a setting diverged and are left out")
     if claim.id in results.premises:
         preset = results.study.preset.name
-        notes.append(f"{preset} was chosen so that this holds: its premise, no finding")
+        notes.append(f"{preset} was chosen so that this claim holds: an assumption, not a result")
     if needed != HOLDS:
-        notes.append(f"this rests on {in_words(claim.rests_on)}: {needed} here")
+        notes.append(f"the claim rests on {in_words(claim.rests_on)}: {needed} here")
     if claim.fails_in_paper:
         notes.append("the paper's own tables contradict it")
     features = results.study.features

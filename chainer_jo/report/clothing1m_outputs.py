@@ -14,8 +14,8 @@ from chainer_jo.runs.presets import REAL, Study
 
 QUOTED = "quoted"
 NOTE = (
-    "#1 and #2 are quoted by the paper, of Clothing1M itself, and not computed here. Best: at the "
-    "first epoch with the highest accuracy on the validation images, whose labels are clean."
+    "#1 and #2 are quoted by the paper for Clothing1M and not computed here. Best: first epoch "
+    "with the highest accuracy on the validation images, which have clean labels."
 )
 
 

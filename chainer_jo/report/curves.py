@@ -1,4 +1,4 @@
-"""Curves of a figure, from the epochs that their runs have logged so far."""
+"""Curves of a figure, from the epochs logged so far."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Curve:
     ----------
     label : as in the legend.
     experiments : one per trial.
-    family : curves of one family share colour and marker, and differ in how they are dashed.
-    keys : the name that claims ask for it by.
+    family : curves of one family share colour and marker, and differ in dashes.
+    keys : identifies the curve for claims.
     """
 
     label: str
@@ -72,8 +72,8 @@ class Curve:
 
 
 class Inset(NamedTuple):
-    """Epochs that are shown once more, magnified, and the place of that window: left, bottom,
-    width and height in fractions of the axes."""
+    """Inset axes: magnified epochs, and place (left, bottom, width, height) in fractions of the
+    axes."""
 
     first: int
     last: int
@@ -99,12 +99,12 @@ class Series:
 
     @property
     def epochs(self) -> int:
-        """Epochs of the trial that has come furthest."""
+        """Largest number of epochs over the trials."""
         return max(map(len, self.trials.values()), default=0)
 
     @cached_property
     def by_epoch(self) -> list[Trials]:
-        """Numbers of every epoch, of the trials that have finished it."""
+        """Numbers by epoch, over the trials that have finished the epoch."""
         return [
             Trials({seed: v[epoch] for seed, v in self.trials.items() if len(v) > epoch})
             for epoch in range(self.epochs)

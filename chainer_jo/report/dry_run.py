@@ -45,13 +45,13 @@ def _hours(seconds: float) -> str:
 
 
 def machines_line(left: Mapping[Experiment, int], machines: int, jobs: int, cost: Cost) -> str:
-    """The time that the runs to do take on ``machines``, and the least on any number; ``left`` are
-    the epochs of each."""
+    """The time of the runs to do on ``machines``, and the lower bound for any number of machines;
+    ``left`` are the epochs of each run."""
     steps, chain = makespan(left, machines * jobs), longest_chain(left)
     busy = sum(left.values()) / (machines * jobs * steps) if steps else 1.0
     one = cost.seconds_per_epoch
     return (
         f"on {machines} machines, {jobs} at a time on each: {steps} epochs, "
-        f"{duration(steps * one)}, {100 * busy:.0f} % of it at work; on any number at "
-        f"least {chain} epochs, {duration(chain * one)}, a first step and its second"
+        f"{duration(steps * one)}, {100 * busy:.0f} % utilisation; lower bound for any "
+        f"number of machines: {chain} epochs, {duration(chain * one)}, a first step and its second"
     )

@@ -1,4 +1,4 @@
-"""Figures of curves over epochs: drawn from what is logged, with the data behind them beside."""
+"""Figures of curves over epochs, drawn from the logs, with their data as CSV."""
 
 from __future__ import annotations
 
@@ -24,17 +24,15 @@ class Figure(TableOrFigure):
     Parameters
     ----------
     number : as in the paper.
-    caption : what it shows, and of which images.
-    key : what it shows, one of `chainer_jo.report.curves.LOG_ENTRIES`.
+    caption : quantity, methods and images.
+    key : the logged quantity, one of `chainer_jo.report.curves.LOG_ENTRIES`.
     curves : in the legend's order.
-    conditions : the noise and whatever else the paper leaves open, as printed under the axes.
-    side_table : numbers that the paper's text states along with the figure; their runs are needed,
-        too.
+    conditions : noise and other settings that the paper leaves open, printed under the axes.
+    side_table : numbers that the paper's text states beside the figure; their runs are required.
     missing : one line if a part cannot be shown because an input is missing; otherwise empty.
-    study : what its runs are of; with it, the page says what the paper's figure shows and whether
-        the runs bear that out.
-    inset : what is magnified.
-    focus_after_line : True if bands and axis are of the epochs from the first vertical line on.
+    study : preset and images; with it, the page lists the paper's claims about the figure.
+    inset : epochs that are magnified.
+    focus_after_line : True if bands and axis limits start at the first vertical line.
     """
 
     number: int
@@ -52,37 +50,48 @@ class Figure(TableOrFigure):
 
     @property
     def cells(self) -> list[Cell]:
-        """The cells of the numbers beside it."""
+        """The cells of the side table."""
         return self.side_table.cells if self.side_table else []
 
     def curve(self, keys: Mapping) -> tuple[Sequence[Experiment], str]:
-        """The runs of the curve with these keys, and ``key``; no runs without such a curve."""
+        """The runs of the curve with these keys, and ``key``; no runs if there is no such curve."""
         return next(((c.experiments, self.key) for c in self.curves if c.keys == keys), ((), ""))
 
     @property
     def experiments(self) -> list[Experiment]:
-        """Every run it needs, each once, in the legend's order."""
+        """All required runs, each once, in the legend's order."""
         curves = (run for curve in self.curves for run in curve.experiments)
         cells = (run for cell in self.cells for run in cell.experiments)
         return list(dict.fromkeys((*curves, *cells)))
 
     @property
     def vertical_lines(self) -> dict[int, str]:
-        """Events by epoch: learning rates divided after it, label updates from it on."""
-        runs = [run for curve in self.curves for run in curve.experiments]
-        drops = {drop: "lr / 10" for run in runs for drop in run.optimization.drops}
-        starts = {run.relabelling.start: "updates start" for run in runs if run.relabelling}
-        return dict(sorted({**drops, **starts}.items()))
+        """Events of all curves by epoch."""
+        return _events([run for curve in self.curves for run in curve.experiments])
+
+    def _owners(self) -> list[str]:
+        """The curves of each event that only some curves have."""
+        curves = {event: list[str]() for event in self.vertical_lines.values()}
+        names = [curve.label.removesuffix(f", {curve.family}") for curve in self.curves]
+        for name, curve in zip(names, self.curves, strict=True):
+            for event in {*_events(curve.experiments).values()}:
+                curves[event].append(name)
+        return [
+            f"{event}: {' and '.join(dict.fromkeys(owners))}"
+            for event, owners in curves.items()
+            if len(owners) < len(names)
+        ]
 
     def footnote(self, store: RunStore, origin: dict) -> str:
         """The note under the axes: preset, data, conditions and trials."""
         counts = {len(series.trials) for series in self.read(store)}
         trials = max(counts)
         most = "at most " if len(counts - {0}) > 1 else ""
-        several = f"means of {most}{trials} trials, shaded their standard deviation"
+        several = f"means over {most}{trials} trials, standard deviation shaded"
         clauses = [
             f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}",
             self.conditions,
+            *self._owners(),
             several if trials > 1 else "one trial",
         ]
         return "; ".join(clauses) + "."
@@ -92,7 +101,7 @@ class Figure(TableOrFigure):
         return judged(OutputResults(self.study, [self], store), self.name) if self.study else []
 
     def page(self, store: RunStore, origin: dict) -> Page:
-        """Caption, the end of every curve, and the claims about the paper's figure, held here."""
+        """Caption, last value of every curve, and verdicts on the claims about the figure."""
         quantity = LOG_ENTRIES[self.key]
         rows: list[tuple[str, list[Entry]]] = []
         for curve, series in zip(self.curves, self.read(store), strict=True):
@@ -108,14 +117,14 @@ class Figure(TableOrFigure):
             for v in self.verdicts(store)
         ]
         heading = (
-            f"The paper's {self.title}, of CIFAR-10, and these runs (a curve's peak and end are "
-            "each trial's, means over a twentieth of its epochs, of 30 one)"
+            f"Statements of the paper about {self.title}, and these runs (peak and end of a curve "
+            "are means over a twentieth of the epochs, for 30 epochs one, trial by trial)"
         )
         notes = [self.footnote(store, origin)]
         return Page(self.title, self.caption, notes, grids, heading, points)
 
     def data(self, store: RunStore, origin: dict) -> dict:
-        """The end of every curve."""
+        """Last value of every curve."""
         curves, complete = [], True
         for curve, series in zip(self.curves, self.read(store), strict=True):
             last = series.by_epoch[-1] if series.epochs else Trials({})
@@ -144,7 +153,7 @@ class Figure(TableOrFigure):
         }
 
     def extra_files(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
-        """The drawing from the epochs there are, and every epoch of every trial as CSV."""
+        """The drawing of the epochs logged so far, and every epoch of every trial as CSV."""
         from chainer_jo.report.plot import plot
 
         series, divergences = self.read(store), self._divergences(store)
@@ -165,7 +174,7 @@ class Figure(TableOrFigure):
         return [curve.read(store, self.key) for curve in self.curves]
 
     def _rows(self, all_series: Sequence[tuple[str, Series]], origin: dict) -> Iterator[list]:
-        """One row per curve, trial and epoch; mean and std are over the trials of that epoch."""
+        """One row per curve, trial and epoch, with mean and std over the trials at the epoch."""
         number = LOG_ENTRIES[self.key].axis
         yield ["preset", "data", "precision", "curve", "seed", "epoch", number, "mean", "std"]
         of = origin["preset"], origin["data"], origin["precision"]
@@ -176,8 +185,15 @@ class Figure(TableOrFigure):
                     yield [*of, label, seed, epoch + 1, _short(value), *summary[epoch]]
 
 
+def _events(runs: Sequence[Experiment]) -> dict[int, str]:
+    """Events by epoch: learning rate drops after it, label updates from it."""
+    drops = {drop: "lr/10" for run in runs for drop in run.optimization.drops}
+    starts = {run.relabelling.start: "updates start" for run in runs if run.relabelling}
+    return dict(sorted({**drops, **starts}.items()))
+
+
 def _ending(series: Series, digits: int) -> Number:
-    """``91.2 ± 0.3``, at the last epoch there is."""
+    """``91.2 ± 0.3``, at the last epoch logged."""
     if not series.trials:
         return Number(state="…")
     last = series.by_epoch[-1]

@@ -91,7 +91,7 @@ class Grid:
         for label, entries in rows:
             lines.append(_row([escape_latex(label), *map(_latex, entries)]))
             papers = [_paper(entry) for entry in entries]
-            lines += [_row([r"\quad in the paper", *papers])] if any(papers) else []
+            lines += [_row([r"\quad paper", *papers])] if any(papers) else []
         return [*lines, r"\hline", r"\end{tabular}"]
 
     def html(self) -> str:

@@ -1,4 +1,4 @@
-"""The report: one self-contained page of everything in a results folder."""
+"""The report: one self-contained HTML page of all tables, figures and claims."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chainer_jo import files
+from chainer_jo.paper import captions
 from chainer_jo.report.claims import AGAIN, RULE, one_image, read
 from chainer_jo.report.grid import prose
 from chainer_jo.report.headline import headline
@@ -27,11 +28,11 @@ TITLE = "Joint Optimization Framework for Learning with Noisy Labels"
 
 @dataclass(frozen=True)
 class Report(Output):
-    """Writes ``report.html`` from the tables, figures and verdicts there are; needs no run.
+    """Writes ``report.html`` from the tables, figures and verdicts written so far; requires no run.
 
     Parameters
     ----------
-    builds : what makes the tables and figures; those that have been written are shown.
+    builds : factories of tables and figures; those already written are shown.
     """
 
     study: Study
@@ -87,7 +88,7 @@ class _Written(NamedTuple):
     provenance: dict
 
 
-#: Tables and figures that the page begins with, below a sentence.
+#: Tables and figures at the top of the page.
 FIRST = ("table1", "figure2")
 
 
@@ -103,13 +104,13 @@ def _page(study: Study, origin: dict, written: _Written, figures: Path) -> str:
         if item.anchor not in FIRST and not (item in rest and item.data["complete"]):
             html[item.anchor] = folded(_title(item), html[item.anchor])
     sections = [
-        ("result", "What came out",
+        ("result", "Main result",
          _result(study, written) + "".join(html.get(anchor, "") for anchor in FIRST)),
-        ("claims", "What the paper says, and what these runs say", written.claims),
+        ("claims", "Claims of the paper and verdicts of these runs", written.claims),
         ("tables", "Tables", _contents(rest) + "".join(html[item.anchor] for item in rest)),
         ("figures", "Figures",
          "".join(html[item.anchor] for item in written.figures if item.anchor not in FIRST)),
-        ("provenance", "Where these numbers come from", _provenance(origin, written)),
+        ("provenance", "Provenance", _provenance(origin, written)),
     ]  # fmt: skip
     body = "\n".join(
         f'<section id="{key}"><h2>{escape(title)}</h2>\n{content or _NOTHING}\n</section>'
@@ -159,29 +160,29 @@ def _contents(items: Sequence[_Item]) -> str:
 
 
 def _result(study: Study, written: _Written) -> str:
-    """The headline, its setting, and the outputs that lack runs."""
+    """The headline, its setting, and the unfinished outputs."""
     preset = study.preset
     no_table: dict = {"cells": []}
     table1 = next((item.data for item in written.tables if item.anchor == "table1"), no_table)
     lead = headline(table1, trained_on(study)) or f"{preset.name}: {preset.summary}."
     on = prose(trained_on(study))
     if preset.name == "paper" and study.data == preset.reference_data:
-        scope = "These are the paper’s own data and schedules."
+        scope = "Data, network and schedules are the paper’s."
     elif preset.name == "paper":
-        scope = f"The paper’s network and schedules, on {on}."
+        scope = f"Network and schedules are the paper’s; the data are {on}."
     else:
         beside = ", in [brackets] throughout," if of_the_paper(study.data) else ""
         but = prose(preset.summary) if study.of_the_preset else f"preset {preset.name}, on {on}"
         scope = (
-            f"<strong>Not the paper’s setting</strong>, but {but}. The paper’s "
-            f"numbers{beside} are of all of CIFAR-10, its full network and schedules: what rises "
-            "and falls can be compared, the size of the numbers cannot."
+            f"<strong>Not the paper’s setting</strong>: {but}. The paper’s numbers{beside} are for "
+            "all of CIFAR-10, the full network and the full schedules. Trends can be compared; "
+            "absolute accuracies cannot."
         )
     unfinished = [
         item.page.name for item in (*written.tables, *written.figures) if not item.data["complete"]
     ]
     if unfinished:
-        scope += f" Still without all of their runs: {escape(', '.join(unfinished))}."
+        scope += f" Unfinished, with some runs missing: {escape(', '.join(unfinished))}."
     return f'<p class="lead">{prose(lead)}</p>\n<p class="scope">{scope}</p>\n'
 
 
@@ -203,9 +204,15 @@ def _figure(item: _Item, figures: Path) -> str:
     grids = "\n".join(f'<div class="scroll">{grid.html()}</div>' for grid in page.grids)
     return f"""<article id="{anchor}" class="figure">
 <figure><img src="data:image/png;base64,{encoded}" alt="{escape(_in_words(item.data))}">
-<figcaption>{_caption(item._replace(page=replace(page, notes=())))}</figcaption></figure>
+<figcaption>{_caption(item._replace(page=replace(page, notes=())))}{_in_the_paper(item)}
+</figcaption></figure>
 {grids}</article>
 """
+
+
+def _in_the_paper(item: _Item) -> str:
+    caption = captions.FIGURES.get(item.data["figure"], "")
+    return f'<p class="note">In the paper: {prose(caption)}</p>' * bool(caption)
 
 
 def _caption(item: _Item) -> str:
@@ -245,7 +252,7 @@ def _provenance(origin: dict, written: _Written) -> str:
         "Engine": ", ".join(provenance["engines"]),
         "Precision": origin["precision"],
         "Seeds": ", ".join(map(str, provenance["seeds"])),
-        "Runs": f"{provenance['runs']} finished, {provenance['hours']:g} hours of computing in all",
+        "Runs": f"{provenance['runs']} finished, {provenance['hours']:g} hours in total",
     }
     listed = "".join(
         f"<div><dt>{name}</dt><dd>{escape(str(value))}</dd></div>\n"

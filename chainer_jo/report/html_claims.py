@@ -1,4 +1,4 @@
-"""Claims and their verdicts as HTML; a verdict has a sign and words, never a colour alone."""
+"""Claims and verdicts as HTML; each verdict has a sign and words, not only a colour."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DECIDED = (
 
 
 def claims_html(claims: Sequence[Mapping], rule: str) -> str:
-    """The number of claims with each verdict; decided claims by group; the others, folded."""
+    """Counts of verdicts, decided claims by group, and all other claims, folded."""
     counts = Counter(claim["verdict"] for claim in claims)
     counted = {v: f"{counts[v]} {v}" for v in verdicts.VERDICTS if counts[v]}
     tally = " ".join(_badge(verdict, text) for verdict, text in counted.items())
@@ -39,15 +39,15 @@ def claims_html(claims: Sequence[Mapping], rule: str) -> str:
     rest = [claim for claim in claims if claim not in decided]
     still = ", ".join(text for verdict, text in counted.items() if verdict not in _DECIDED)
     return (
-        f"<p>Of {len(claims)} statements of the paper that numbers can bear out or refute: {tally}"
+        f"<p>Verdicts on {len(claims)} testable statements of the paper: {tally}"
         f"</p>\n{groups}\n"
-        + folded(f"The others: {still}", _all(rest))
-        + folded("How a verdict comes about", f"<p>{prose(rule)}</p>")
+        + folded(f"Undecided or not run: {still}", _all(rest))
+        + folded("Rules for verdicts", f"<p>{prose(rule)}</p>")
     )
 
 
 def folded(summary: str, content: str, anchor: str = "") -> str:
-    """Content that is shown when its summary (HTML) is clicked; nothing without content."""
+    """A <details> element with a summary (HTML); empty without content."""
     name = f' id="{anchor}"' if anchor else ""
     return f"<details{name}><summary>{summary}</summary>\n{content}\n</details>\n" * bool(content)
 
@@ -70,7 +70,7 @@ def _claim(claim: Mapping) -> str:
     compared = f"<p><b>Compared:</b> {prose(claim['check'])}</p>\n"
     if verdict != verdicts.NOT_RUN:
         rows = "".join(map(_finding, claim["findings"]))
-        # The row of a single comparison has said what its count would.
+        # With a single comparison, the count would repeat its row.
         why = [*claim["tally"] * (len(claim["findings"]) > 1), *claim["notes"]]
         reason = ": ".join(filter(None, (label[:1].upper() + label[1:], "; ".join(why)))) + "."
         table = f'<table class="findings">{_HEAD}<tbody>{rows}</tbody></table>'

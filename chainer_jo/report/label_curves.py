@@ -1,4 +1,4 @@
-"""The curves that Figures 5 and 6 share: training on different labels, initial and updated."""
+"""Curves of Figures 5 and 6: training on initial and updated labels of different noise."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +9,7 @@ from chainer_jo.report.words import clusters, trained_on
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import Study
 
-#: By name: the kind and rate of the noise.
+#: Kind and rate of the noise, by name.
 LABELS = {
     "ground_truth": ("symmetric", 0.0),
     "symmetric_0.3": ("symmetric", 0.3),
@@ -17,16 +17,16 @@ LABELS = {
     "pseudo": ("pseudo", 0.0),
 }
 MISSING = (
-    "pseudo labels: no features of these images, so their curves are left out; expected "
+    "pseudo labels: no features of these images, so the curves are left out; expected "
     "--resnet50-weights FILE or --features FILE.npz"
 )
 
 
 def label_figure(study: Study, number: int, what: str, key: str) -> Figure:
-    """Figure 5 or 6: ``key``, in words ``what``, in the second step, on the labels as they are and
-    after the first.
+    """Figure 5 or 6: ``key`` (in words ``what``) in the second step, on labels before and after the
+    first step.
 
-    Without features there are no pseudo labels, and the figure is drawn without their curves.
+    Without features there are no pseudo labels, and their curves are left out.
     """
     names = {"ground_truth": "ground truth", "pseudo": "pseudo labels"}
     curves = []
@@ -45,18 +45,17 @@ def label_figure(study: Study, number: int, what: str, key: str) -> Figure:
             runs = [run(noise, rate, trial) for trial in study.figure_trials()]
             curves.append(Curve(label, runs, name, {"labels": labels, "stage": stage}))
     rates = ", ".join(f"{rate:g}" for _, rate in LABELS.values() if rate)
-    pseudo = f"pseudo labels from {study.features}" if study.features else "no pseudo labels"
-    conditions = f"second step on symmetric noise r = {rates}, {pseudo}"
+    pseudo = "pseudo labels" if study.features else "no pseudo labels"
+    conditions = f"second step on symmetric noise r = {rates} and {pseudo}"
     loss = key == "cross_entropy"
-    drawn = "thin: KL divergence (eq. 6) where labels are updated"
-    cut = "axis and bands are those from the first division of the learning rate on"
-    conditions += f"; {drawn if loss else cut}"
+    if not loss:
+        conditions += "; axis limits and bands start at the first learning rate drop"
     missing = "" if study.features else MISSING
     kinds = "true and noisy labels"
     if study.features:
         kinds = f"true, noisy and pseudo labels ({clusters(study.features)})"
     caption = (
-        f"{what} in the second step on {kinds}, as they are and as the first step leaves them; "
+        f"{what} in the second step on {kinds}, before and after the updates of the first step; "
         f"{trained_on(study)}."
     )
     epochs, drops = study.second_step_schedule()

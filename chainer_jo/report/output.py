@@ -1,4 +1,4 @@
-"""The base classes of what scripts write: text, data and files."""
+"""Base classes of the outputs of scripts: text, data and files."""
 
 from __future__ import annotations
 
@@ -53,8 +53,7 @@ class Page:
 
 
 class Output(abc.ABC):
-    """Something that a script writes from the runs that have finished: a table or figure, claims,
-    or a page.
+    """Output of a script, made from finished runs: a table or figure, claims, or a page.
 
     Attributes
     ----------
@@ -70,7 +69,7 @@ class Output(abc.ABC):
 
     @property
     def experiments(self) -> Sequence[Experiment]:
-        """Every run it needs, each once, in reading order."""
+        """All required runs, each once, in reading order."""
         return ()
 
     @abc.abstractmethod
@@ -86,11 +85,11 @@ class Output(abc.ABC):
         return []
 
     def repeated(self, folder: Path) -> Sequence[Output]:
-        """Outputs in a results folder whose numbers this one repeats."""
+        """Outputs in a results folder whose numbers also appear in this output."""
         return ()
 
     def is_worth_showing(self, store: RunStore) -> bool:
-        """False for an output with too few numbers to be shown among others."""
+        """False for an output with too few numbers to be shown beside others."""
         return True
 
 
@@ -135,8 +134,8 @@ class TableOrFigure(Output):
 
     @abc.abstractmethod
     def extra_files(self, store: RunStore, origin: dict) -> Mapping[str, str | bytes]:
-        """Files besides Markdown and JSON, by their endings: a table's CSV and LaTeX, a figure's
-        drawing and CSV."""
+        """Files other than Markdown and JSON, by ending: CSV and LaTeX of a table, drawing and CSV
+        of a figure."""
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
         """Writes all files: a figure's `extra_files` to ``figures``, the others to ``folder``."""

@@ -13,6 +13,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from chainer_jo.report.curves import LOG_ENTRIES, Inset, Series
@@ -21,11 +22,14 @@ INK = "#222222"
 MUTED = "#6b6b6b"
 FAINT = "#dddddd"
 
-#: Okabe and Ito's palette without its yellow, which is lost on white.
+#: The palette of Okabe and Ito without yellow, which is illegible on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", (0, (4, 1.6)), (0, (1, 1.4)), (0, (6, 1.6, 1, 1.6)))
 MARKERS_PER_CURVE = 6
+THIN = 0.9
+SECONDARY = "thin: KL divergence (eq. 6)"
+"""Legend of the secondary series, whose colours are those of their curves."""
 
 RC: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -55,9 +59,10 @@ RC: dict[Any, Any] = {
 
 
 def line_styles(families: Sequence[str]) -> list[dict]:
-    """Colour, marker and dashes of every curve; an empty family is one of its own.
+    """Colour, marker and dashes of every curve.
 
-    Members of a family share colour and marker, and each has dashes of its own.
+    Members of a family share colour and marker and differ in dashes. A curve with an empty family
+    shares nothing.
     """
     styles: list[dict] = []
     seen: dict[str, int] = {}
@@ -84,11 +89,11 @@ SIZE_INCHES = (5.2, 3.9)
 """Width and height without the legend: small, so that letters can be read on a phone."""
 LEGEND_ROW_INCHES = 0.17
 FINE: dict[str, Any] = {"fontsize": 8.5, "color": MUTED}
-"""Style of notes: as large as they have to be where the figure is 480 pixels wide."""
+"""Style of notes, legible in a figure 480 pixels wide."""
 BLANK: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-"""Box under a note, lest a line of another run through it."""
+"""Box under a note, which hides lines behind it."""
 MIN_MAGNIFICATION = 1.5
-"""Least factor by which a window of their own has to raise curves, to be worth it."""
+"""Least magnification of an inset."""
 NOTE_CHARACTERS = 74
 LETTER, NOTE_ROW = 0.015, 0.05
 """Width of a note's character, and height of its line, in fractions of the axes."""
@@ -101,8 +106,8 @@ def plot(
 
     Parameters
     ----------
-    all_series : of each of the figure's curves; those without epochs are in the legend alone.
-    secondary : series without markers or bands, by the number of the curve that they go with.
+    all_series : one per curve; a series without epochs appears in the legend only.
+    secondary : thin series without markers or bands, by the number of their curve.
     footnote : printed under the axes.
     """
     curves, events = figure.curves, figure.vertical_lines
@@ -112,7 +117,8 @@ def plot(
             for curve, series in zip(curves, all_series, strict=True)
         ]
         columns = _columns(labels)
-        height = SIZE_INCHES[1] + LEGEND_ROW_INCHES * math.ceil(len(labels) / columns)
+        entries = len(labels) + bool(secondary)
+        height = SIZE_INCHES[1] + LEGEND_ROW_INCHES * (1 + math.ceil(entries / columns))
         canvas = Canvas((SIZE_INCHES[0], height), layout="constrained")
         axes = canvas.add_subplot()
         families = [curve.family for curve in curves]
@@ -144,7 +150,12 @@ def plot(
         lines = axes.lines[: len(labels)]
         if len(set(families)) == len(families) or not any(families):  # else a family is a column
             lines = [line for column in range(columns) for line in lines[column::columns]]
-        canvas.legend(handles=lines, loc="outside upper left", ncols=columns, labelcolor=INK)
+        if secondary:
+            lines.append(Line2D([], [], label=SECONDARY, color=MUTED, linewidth=THIN))
+        canvas.legend(
+            handles=lines, loc="outside upper left", ncols=columns, labelcolor=INK,
+            title=figure.title, title_fontproperties={"weight": "bold"}, alignment="left",
+        )  # fmt: skip
         note_under(canvas, footnote)
         return png_and_pdf(canvas)
 
@@ -158,10 +169,10 @@ def note_under(canvas: Canvas, text: str) -> None:
 def _draw(
     axes: Axes, series: Series, line_style: dict, label: str, first_marker: float, focus: int = 0
 ) -> None:
-    """A line through the means, and after epoch ``focus`` a band of one standard deviation, if any.
+    """Draws the means, and after epoch ``focus`` a band of one standard deviation, if any.
 
-    Markers are as far apart on every curve; the first is after the fraction ``first_marker`` of
-    that, so that no curve's markers lie under another's.
+    Markers are equally spaced on every curve. The first marker is at the fraction ``first_marker``
+    of the spacing, so that the markers of different curves do not overlap.
     """
     means = [trials.mean for trials in series.by_epoch]
     epochs = range(1, len(means) + 1)
@@ -179,7 +190,7 @@ def _draw(
 
 
 def _draw_vertical_lines(axes: Axes, events: Mapping[int, str], scale: float) -> None:
-    """Dotted lines with the events there, and above the axes the paper's epochs."""
+    """Draws events as dotted lines, and above the axes the epochs of the paper's schedule."""
     row, rows, end = 0, 0, 0.0
     for epoch, event in events.items():
         axes.axvline(epoch, color=MUTED, linestyle=":", linewidth=1.1, zorder=1)
@@ -203,7 +214,7 @@ def _draw_vertical_lines(axes: Axes, events: Mapping[int, str], scale: float) ->
 
 def _draw_secondary(axes: Axes, secondary: Mapping[int, Series], styles: Sequence[dict]) -> None:
     for number, series in secondary.items():
-        line_style = {"color": styles[number]["color"], "linewidth": 0.9}
+        line_style = {"color": styles[number]["color"], "linewidth": THIN}
         _draw(axes, series, line_style, "", 0.0, series.length)
 
 
@@ -214,8 +225,8 @@ def _magnify(
     secondary: Mapping[int, Series],
     styles: Sequence[dict],
 ) -> None:
-    """The curves that end close to another's, within a twelfth of the axis, in a window of their
-    own that is as high as the second half of its epochs asks for; none if it hardly magnifies."""
+    """Draws an inset of the curves whose ends are within a twelfth of the axis of each other. Its
+    height follows the second half of its epochs; no inset if it would hardly magnify."""
     first, last, place = inset
     bottom, top = axes.get_ylim()
     ends = {n: s.by_epoch[-1].mean for n, s in enumerate(all_series) if s.epochs}
@@ -249,7 +260,7 @@ def _columns(labels: Sequence[str]) -> int:
 
 
 def png_and_pdf(canvas: Canvas) -> dict[str, bytes]:
-    """A drawing as PNG and PDF; the same drawing always gives the same bytes."""
+    """A drawing as PNG and PDF; bytes are deterministic."""
     made = {}
     for suffix, metadata in ((".png", {"Software": None}), (".pdf", {"CreationDate": None})):
         out = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Labels that the first step changed, and Figures 7 and 8, which show some."""
+"""Labels changed by the first step, and Figures 7 and 8 with examples."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from chainer_jo.runs.store import RunStore
 #: Images that a figure shows from either end.
 IMAGES_PER_END = 2
 #: Names of the ends.
-SURE = {"top": "surest", "bottom": "least sure"}
-#: The reason why a finished first step has nothing to show.
-LOST = "as it was; the labels that the first step ended with are not in this folder"
+SURE = {"top": "highest", "bottom": "lowest"}
+#: The message for a finished first step without final labels.
+LOST = "unchanged, because the final labels of the first step are not in this folder"
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Relabelled:
     def by(
         store: RunStore, first_step: Experiment, load: Callable[[], LabelledData]
     ) -> Relabelled | None:
-        """The changes of a first step; None if it has not finished, or its labels are not here.
-        UserError if it was on other data."""
+        """The changes of a first step; None if it has not finished or its labels are missing.
+        UserError if it ran on other data."""
         labels = store.soft_labels(first_step)
         if labels is None or store.result(first_step) is None:
             return None
@@ -62,7 +62,7 @@ class Relabelled:
         return Relabelled(data.class_names, _files(data), before, after, probability)
 
     def pair(self, before: int, after: int) -> np.ndarray:
-        """Indices of the images moved from one class to another, the most probable first."""
+        """Indices of the images relabelled from one class to another, by decreasing probability."""
         moved = np.flatnonzero((self.before == before) & (self.after == after))
         return moved[np.argsort(-self.probability[moved], kind="stable")]
 
@@ -107,8 +107,8 @@ class RelabelledFigure(TableOrFigure):
     @property
     def caption(self) -> str:
         return (
-            f"Images whose label the first step moved from {self.before} to {self.after}: the two "
-            "surest and the two least sure."
+            f"Images relabelled from {self.before} to {self.after} by the first step: the two with "
+            f"the highest and the two with the lowest probability of {self.after}."
         )
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
@@ -128,8 +128,8 @@ class RelabelledFigure(TableOrFigure):
         rows, total = self._rows(store)
         shown = [(row["end"], [row["key"], f"{row['probability']:.3f}"]) for row in rows]
         paper = (
-            f"The paper's {self.title} shows such images of Clothing1M; Section 5.8 finds the sure "
-            "labels right and the unsure ones wrong, by eye."
+            f"The paper's {self.title} shows such images of Clothing1M. By inspection, Section 5.8 "
+            "finds labels of high probability correct and labels of low probability wrong."
         )
         notes = [self._footnote(origin, total), paper]
         return Page(self.title, self.caption, notes, [Grid(["image", "probability"], shown)])
@@ -151,7 +151,10 @@ class RelabelledFigure(TableOrFigure):
         rows, total = self._rows(store)
         table = [["preset", "data", "end", "key", "before", "after", "probability"]]
         table += [[origin["preset"], origin["data"], *row.values()] for row in rows]
-        drawing = self._draw(rows, self._footnote(origin, total))
+        heading = f"{self.title}: {self.before} → {self.after}"
+        if origin["data"] == CLOTHING1M_STANDIN:
+            heading += " (stand-in)"
+        drawing = self._draw(rows, heading, self._footnote(origin, total))
         return {**drawing, ".csv": as_csv(table)}
 
     def _rows(self, store: RunStore) -> tuple[list[dict], int | None]:
@@ -181,7 +184,7 @@ class RelabelledFigure(TableOrFigure):
         key = drawn_for((self.before, self.after), origin)
         return f"Preset {origin['preset']}, data {origin['data']}; {progress}.{key}"
 
-    def _draw(self, rows: list[dict], footnote: str) -> dict[str, bytes]:
+    def _draw(self, rows: list[dict], heading: str, footnote: str) -> dict[str, bytes]:
         with matplotlib.rc_context(RC):
             canvas = Canvas((5.2, 2.6), layout="constrained")
             for column, axes in enumerate(canvas.subplots(1, 2 * IMAGES_PER_END)):
@@ -193,6 +196,6 @@ class RelabelledFigure(TableOrFigure):
                     axes.set_xlabel(
                         f"{SURE[row['end']]}\n{self.after}:\n{100 * row['probability']:.1f} %"
                     )
-            canvas.suptitle(f"{self.before} → {self.after}", fontsize=10, color=INK)
+            canvas.suptitle(heading, fontsize=10, color=INK)
             note_under(canvas, footnote)
             return png_and_pdf(canvas)

@@ -1,4 +1,4 @@
-"""Tables that state a setting and need no run: Tables 4 and 5."""
+"""Tables of settings, which require no run: Tables 4 and 5."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class StaticTable(TableOrFigure):
 
 
 def architecture_table(study: Study) -> StaticTable:
-    """Table 4 of the preset's network: every part's output shape and parameters, from a forward
+    """Table 4 for the preset's network: output shape and parameters of every part, from a forward
     pass."""
     config, shape = study.preset.network, study.preset.image_shape
     if config is None or shape is None:

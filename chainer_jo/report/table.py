@@ -118,9 +118,9 @@ def result(store: RunStore, experiment: Experiment) -> dict:
 def score(score_name: str, accuracy: str) -> Quantity:
     """The quantity ``score_name`` (``best`` or ``last``) of an accuracy, in percent.
 
-    ``validation`` and ``test`` are the run's own; ``recovery`` is that of the reassigned labels,
-    those of the first step, for the method (Section 5.4), and of the predictions on the training
-    images for the others (Section 5.5).
+    ``validation`` and ``test`` are the run's own. ``recovery`` scores the final labels of the first
+    step for the joint method (Section 5.4), and the predictions on the training images for the
+    other methods (Section 5.5).
     """
 
     def quantity(store: RunStore, experiment: Experiment) -> float:
@@ -131,7 +131,7 @@ def score(score_name: str, accuracy: str) -> Quantity:
 
 
 def noisy_labels_right(store: RunStore, experiment: Experiment) -> float:
-    """The accuracy (percent) of the labels that a run was given."""
+    """Accuracy (percent) of the noisy labels of a run."""
     return 100 * result(store, experiment)["noisy_labels_right"]
 
 
@@ -209,7 +209,7 @@ class Table(TableOrFigure):
         return list(dict.fromkeys(e for cell in self.cells for e in cell.experiments))
 
     def is_worth_showing(self, store: RunStore) -> bool:
-        """True if a row or column of several cells has all of its numbers; others are quoted."""
+        """True if a row or column of several cells is whole; quoted cells do not count."""
         lines = [
             [cell for cell in line if cell.experiments]
             for block in self.blocks
@@ -271,29 +271,29 @@ class Table(TableOrFigure):
             yield [origin["preset"], origin["data"], *keys, *means, *counts]
 
     def _origin_line(self, store: RunStore, origin: dict) -> str:
-        """The note below the caption: preset, data, trials, and the meaning of the signs."""
+        """The note below the caption: preset, data, trials and signs."""
         cells = [cell for cell in self.cells if cell.experiments]
         computed = [cell.trials(store) for cell in cells]
         clauses = [_over_trials(computed)]
         unfinished = any("…" in cell.number(store).state for cell in cells)
         if unfinished and any(ended.done for ended in computed):
-            clauses.append("…: still to be run")
+            clauses.append("…: not run yet")
         if of_the_paper(origin["data"]) and any(cell.paper is not None for cell in self.cells):
             clauses.append("[the paper's number]")
         best = next((block.best for block in self.blocks if block.best_cells(store)), "")
         if best:
-            clauses.append(f"bold: the highest of its {best}")
+            clauses.append(f"bold: highest of the {best}")
         line = f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}"
         return f"{line}; {', '.join(clauses)}."
 
 
 def _in_common(label: str, cells: list[Cell], store: RunStore) -> list[tuple[str, list[Number]]]:
-    """A row over the trials that all of its numbers share, where some have more trials."""
+    """A row over the trials that all cells share, if some cells have more trials."""
     seeds = [set(numbers) for cell in cells if (numbers := cell.trials(store).numbers)]
     common = set.intersection(*seeds) if seeds else set()
     if not common or all(each == common for each in seeds):
         return []
-    trials = f"trial{'s' * (len(common) > 1)} {', '.join(map(str, sorted(common)))} alone"
+    trials = f"only trial{'s' * (len(common) > 1)} {', '.join(map(str, sorted(common)))}"
     alone = [replace(c, experiments=[e for e in c.experiments if e.seed in common]) for c in cells]
     return [(f"{label}, {trials}", [cell.number(store, beside_paper=False) for cell in alone])]
 
@@ -306,8 +306,8 @@ def _over_trials(computed: Sequence[Trials]) -> str:
         return "no trial has finished yet"
     if most == 1:
         planned = max(ended.planned for ended in computed)
-        return f"one trial of {planned}" if planned > 1 else "one trial"
+        return f"one of {planned} trials" if planned > 1 else "one trial"
     each = f"mean ± standard deviation over {most} trials"
     if len(done) == 1:
         return each
-    return f"{each} where nothing else is said" + (", one without ±" if 1 in done else "")
+    return f"{each} unless stated" + (", numbers without ± from one trial" if 1 in done else "")

@@ -17,10 +17,10 @@ from chainer_jo.runs.store import RunStore
 ACCURACIES = {"test": "Test", "recovery": "Recovery"}
 
 NOTE = (
-    "Best: at the first epoch with the highest accuracy on the validation images, whose labels are "
-    "true; last: at the last epoch. Recovery is of the training images: for the joint method the "
-    "labels of its first step, at that step's own best epoch and at its last, for the others the "
-    "classes that the network predicts."
+    "Best: first epoch with the highest accuracy on the validation images, which have true labels. "
+    "Last: last epoch. Recovery: accuracy on the training images. The joint method is scored by "
+    "the labels of its first step, at the best and last epoch of the first step; the other methods "
+    "are scored by their predictions."
 )
 
 Runs = dict[float, list[Experiment]]
@@ -28,13 +28,13 @@ Runs = dict[float, list[Experiment]]
 
 
 def comparison_table(study: Study, printed: PrintedTable, noise: str) -> Table:
-    """The table ``printed`` for one kind of noise, below a row of the labels it starts from."""
+    """The table ``printed`` for one kind of noise, with the accuracy of the noisy labels on top."""
     rates = study.noise_rates or printed.keys("noise_rate")
     methods = printed.keys("method")
     runs = {method: _runs(study, method, noise, rates) for method in methods}
-    given = runs["cross_entropy"]  # their labels are as they were before any method
+    given = runs["cross_entropy"]  # runs whose labels are the noisy labels
     rows: list[tuple[str, Sequence[Cell | None]]] = [
-        ("Labels before any method", [*(None for _ in rates), *_labels_before(given)])
+        ("Noisy labels", [*(None for _ in rates), *_labels_before(given)])
     ]
     for method in methods:
         for which in printed.keys("score"):
@@ -48,13 +48,13 @@ def comparison_table(study: Study, printed: PrintedTable, noise: str) -> Table:
 
 
 def _premise(study: Study) -> str:
-    """The limit of cross entropy's numbers: the preset was chosen by them."""
+    """Note that the preset was chosen by the numbers of cross entropy; empty for other presets."""
     if not study.of_the_preset or MEMORISED not in study.preset.premises:
         return ""
     return (
-        f"The preset {study.preset.name} was chosen because cross entropy memorises wrong labels "
-        "in it, by the run that is trial 0 at r = 0.5 of symmetric noise: that it does is a "
-        "premise of these numbers and no finding."
+        f"We chose the preset {study.preset.name} because cross entropy overfits there (judged on "
+        "trial 0 at r = 0.5 of symmetric noise), so that overfitting is an assumption, not a "
+        "result."
     )
 
 
@@ -120,7 +120,7 @@ def confidence_table(study: Study, printed: PrintedTable, noise: str, rate: floa
             for name in ranges
         ]  # fmt: skip
         rows.append((label, cells))
-    note = "A dash stands for the accuracy of a range that no label is in."
+    note = "A dash marks a range without labels."
     caption = f"{printed.caption}; {trained_on(study)}."
     return Table(printed.number, caption, [Block(ranges, rows)], note)
 
@@ -163,10 +163,10 @@ def sensitivity_table(study: Study, printed: SensitivityTable) -> Table:
             )
         )
     note = (
-        "Marked in the header: the value that the paper chose. Validation accuracy: of the second "
-        "step's last epoch, on images whose labels are true."
+        "Bold in the header: the value chosen by the paper. Validation accuracy: last epoch of the "
+        "second step, on images with true labels."
     )
     scale = study.preset.time_scale
     if "start_epoch" in printed.chosen and scale != 1:
-        note += f" Here epochs are the paper's: schedules are {scale:g} times as long."
+        note += f" Epochs are the paper's; the schedules here are {scale:g} times as long."
     return Table(printed.number, f"{printed.caption}; {trained_on(study)}.", blocks, note)

@@ -1,4 +1,4 @@
-"""Words that captions and notes share."""
+"""Phrases shared by captions and notes."""
 
 import re
 
@@ -14,17 +14,17 @@ _DATA = {
 
 
 def data_set(name: str) -> str:
-    """The data set of this name: "CIFAR-10 (as JPEG)"."""
+    """Name of a data set in prose: "CIFAR-10 (as JPEG)"."""
     return _DATA.get(name, name)
 
 
 def of_the_paper(data: str) -> bool:
-    """True for a data set of the paper, not a stand-in: the paper's numbers can stand beside it."""
+    """True for a data set of the paper, whose numbers can be compared; False for a stand-in."""
     return data in ("cifar10", "cifar10-jpeg", "clothing1m")
 
 
 def trained_on(study: Study) -> str:
-    """The images that a study trains on, in words: "CIFAR-10 at half of its resolution"."""
+    """The training images of a study: "CIFAR-10 at half of its resolution"."""
     data = data_set(study.data)
     shrink = study.preset.shrink
     share = "half" if shrink == 2 else f"1/{shrink}"
@@ -33,9 +33,11 @@ def trained_on(study: Study) -> str:
 
 def clusters(features: str) -> str:
     """Pseudo labels in words, by the features of a study or run: "clusters of pixels, not of
-    ResNet-50's features"."""
-    stands_in = "" if features.startswith("resnet50") else ", not of ResNet-50's features"
-    return f"clusters of {features}{stands_in}"
+    ResNet-50's features". The name of a user's file is left out."""
+    if features.startswith("resnet50"):
+        return "clusters of ResNet-50's features"
+    used = features if features == "pixels" else "other features"
+    return f"clusters of {used}, not of ResNet-50's features"
 
 
 def counted(number: int, thing: str) -> str:

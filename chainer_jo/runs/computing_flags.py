@@ -1,4 +1,4 @@
-"""The flags of every command that trains: device, jobs, threads, time budget."""
+"""Flags of every command that trains: device, jobs, threads, time budget."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ JOBS_ON_A_GPU = 1
 
 def add_computing_flags(add: Callable[..., Any]) -> None:
     """Adds the flags of device, jobs, threads and time budget; ``add`` is `add_argument`."""
-    add("--device", default="auto", help="cpu, cuda or cuda:N; auto: cuda if there is one")
+    add("--device", default="auto", help="cpu, cuda or cuda:N; auto: cuda if available")
     add(
         "--jobs",
         type=int,
-        help="runs side by side; default: one per core on a CPU, "
-        f"{JOBS_ON_A_GPU} on a GPU, where they share a process",
+        help="parallel runs; default: one per core on a CPU, "
+        f"{JOBS_ON_A_GPU} on a GPU, where runs share a process",
     )
     add(
         "--threads",
         type=int,
-        help="threads of each run on a CPU; default: the cores divided by the jobs, for networks "
-        "as small as that of digits one",
+        help="threads per run on a CPU; default: cores divided by jobs, but 1 for very small "
+        "networks",
     )
     add(
         "--time-budget",
         type=float,
         metavar="MINUTES",
-        help="once MINUTES have gone by, stop at the end of an epoch (in long ones every 2,000 "
-        "steps) with everything saved",
+        help="stop after MINUTES with all progress saved, at the end of an epoch (in long epochs "
+        "after a multiple of 2,000 steps)",
     )
 
 
@@ -58,7 +58,7 @@ def resolve_computing_flags(flags: argparse.Namespace, here: bool = True, now: b
     Raises
     ------
     UserError
-        for a number that is too small, or a device that is not there.
+        for a number that is too small, or a device that does not exist.
     """
     budget = flags.time_budget
     flags.device = resolve_device(flags.device, here)
@@ -78,7 +78,7 @@ def resolve_computing_flags(flags: argparse.Namespace, here: bool = True, now: b
 
 
 def spare_threads(flags: argparse.Namespace, preset: Preset) -> None:
-    """Limits the threads of a run to those that its network has use for, unless ``--threads`` was
+    """Limits the threads of a run to the number that its network can use, unless ``--threads`` is
     given."""
     if flags.threads and not flags.threads_given and preset.threads:
         flags.threads = min(flags.threads, preset.threads)
@@ -89,7 +89,7 @@ def resolve_device(name: str, here: bool = True) -> str:
     if name == "cpu" or (name == "auto" and not chainer.backends.cuda.available):
         reason = _compat.why_no_gpu() if name == "auto" else None
         if reason:
-            _logger.warning("device cpu, though there is an NVIDIA driver: %s", reason)
+            _logger.warning("device cpu despite an NVIDIA driver: %s", reason)
         return "cpu"
     kind, _, number = ("cuda" if name == "auto" else name).partition(":")
     if kind != "cuda" or not (number.isdigit() or not number):
@@ -97,8 +97,8 @@ def resolve_device(name: str, here: bool = True) -> str:
     if not here:
         return f"cuda:{number or 0}"
     if not chainer.backends.cuda.available:
-        reason = _compat.why_no_gpu() or "there is no NVIDIA driver"
-        raise UserError(f"--device {name}: no CUDA GPU that CuPy can use ({reason})")
+        reason = _compat.why_no_gpu() or "no NVIDIA driver"
+        raise UserError(f"--device {name}: expected a CUDA GPU that CuPy can use ({reason})")
     count = chainer.backends.cuda.cupy.cuda.runtime.getDeviceCount()
     if int(number or 0) >= count:
         raise UserError(f"--device {name}: expected cuda:0 to cuda:{count - 1}")

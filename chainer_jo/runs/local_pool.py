@@ -6,21 +6,20 @@ import contextlib
 import multiprocessing
 import os
 import pickle
-import signal
-import threading
+import traceback
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection
-from typing import Self
+from multiprocessing.context import BaseContext
+from multiprocessing.managers import BaseManager
+from typing import Any, Self
 
+from chainer_jo import child_processes
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.run import Settings
 from chainer_jo.runs.store import RunStore
-from chainer_jo.runs.threads_of_a_process import ThreadsOfAProcess
 from chainer_jo.runs.worker import execute
 
 
@@ -47,17 +46,17 @@ class LocalPool:
     threads: int
 
     def __enter__(self) -> Self:
-        context = multiprocessing.get_context("spawn")
-        theirs, self._ours = context.Pipe(duplex=False)
         kind = ProcessPoolExecutor if self.settings.device == "cpu" else ThreadsOfAProcess
-        self._executor = kind(self.places, context, _end_with, (theirs,))
+        self._others = multiprocessing.active_children()
+        context = multiprocessing.get_context("spawn")
+        self._executor = kind(self.places, context, child_processes.end_with_parent)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         if kind:
-            self._ours.close()
+            for process in set(multiprocessing.active_children()) - set(self._others):
+                process.kill()
         self._executor.shutdown(cancel_futures=True)
-        self._ours.close()
 
     def submit(self, experiment: Experiment) -> Future:
         data = pickle.dumps(self.load_data)
@@ -67,31 +66,71 @@ class LocalPool:
 
 @contextlib.contextmanager
 def _for_workers(threads: int) -> Iterator[None]:
-    """Context in which new processes start with this many threads, and with Ctrl-C blocked.
-
-    Ctrl-C reaches the whole process group, but only the scheduler acts on it.
-    """
+    """Context in which new processes start with this many threads, and without Ctrl-C, on which
+    only the scheduler acts."""
     before = dict(os.environ)
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     os.environ.update(dict.fromkeys(names, str(threads)))
-    resource_tracker.ensure_running()  # its start would lift the mask again
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        yield
+        with child_processes.without_ctrl_c():
+            yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for name in names:
             del os.environ[name]
         os.environ.update(before)
 
 
-def _end_with(parent: Connection) -> None:
-    """Initialises a worker process, which exits at once when the other end of the connection is
-    closed: by the pool, or by the death of its process."""
+class _Calls:
+    """Calls in the other process, one per connection at a time: each has a thread there."""
 
-    def watch() -> None:
-        with contextlib.suppress(EOFError, OSError):
-            parent.recv()
-        os._exit(1)
+    def call(self, function: Callable, *arguments: Any) -> tuple[Any, Exception | None]:
+        """Result of the function, or its error with the traceback as a note."""
+        try:
+            return function(*arguments), None
+        except Exception as error:
+            error.add_note(traceback.format_exc())
+            return None, error
 
-    threading.Thread(target=watch, daemon=True).start()
+
+class _Process(BaseManager):
+    Calls: Callable[[], _Calls]
+
+
+_Process.register("Calls", _Calls)
+
+
+class ThreadsOfAProcess(ThreadPoolExecutor):
+    """As ``ProcessPoolExecutor``, with threads of one process in the place of processes.
+
+    The process starts at the first `submit`. Each thread here waits for one there. When the process
+    dies, calls raise ``BrokenExecutor``.
+    """
+
+    def __init__(
+        self, threads: int, context: BaseContext, initializer: Callable[..., object]
+    ) -> None:
+        super().__init__(threads)
+        self._process = _Process(ctx=context)
+        self._initialise = initializer
+        self._calls: _Calls | None = None
+
+    def submit(self, function: Callable, /, *arguments: Any) -> Future:  # type: ignore[override]
+        if self._calls is None:
+            self._process.start(self._initialise)
+            self._calls = self._process.Calls()
+        return super().submit(self._call, self._calls, function, *arguments)
+
+    @staticmethod
+    def _call(calls: _Calls, function: Callable, *arguments: Any) -> Any:
+        try:
+            result, error = calls.call(function, *arguments)
+        except (EOFError, OSError) as lost:
+            raise BrokenExecutor("the process has ended") from lost
+        if error is not None:
+            raise error
+        return result
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        super().shutdown(wait, cancel_futures=cancel_futures)
+        if self._calls is not None:
+            self._process.shutdown()

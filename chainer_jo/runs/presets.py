@@ -23,7 +23,7 @@ class Preset:
     ----------
     summary : one line that describes it to people.
     reference_data : name of the data set whose results are kept in a folder of the preset's own
-        name; those of other data sets go to ``<preset>-<data>``, see `Study.folder`.
+        name; results on other data sets go to ``<preset>-<data>``, see `Study.folder`.
     default_data : what ``--data`` is when it is not given, see `chainer_jo.data.source`; None:
         it has to be.
     network : None: ResNet-50, from weights that have to be given.
@@ -279,7 +279,7 @@ class Study:
         epochs: int,
         drops: tuple[int, ...] = (),
     ) -> Experiment:
-        """Cross entropy on the noisy labels with a schedule of its own (Figures 2 and 3)."""
+        """Cross entropy on the noisy labels with the schedules of Figures 2 and 3."""
         schedule = self._sgd(
             self.epochs(epochs), learning_rate, tuple(self.epochs(d) for d in drops)
         )

@@ -26,9 +26,9 @@ from chainer_jo.runs.store import RunStore
 
 
 def _commit() -> str | None:
-    """The commit of the source tree, with ``-dirty`` if its code was changed since. Where git does
-    not keep the code (a repository may surround the environment that it is installed in), what the
-    variable CHAINER_JO_COMMIT says, or None: a machine on loan may have the files alone."""
+    """The commit of the source tree, with ``-dirty`` if its code was changed since. For code
+    outside git (also an environment inside another repository), the variable CHAINER_JO_COMMIT, or
+    None."""
     root = Path(chainer_jo.__file__).parent.parent
     named = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # by a hook, say: another repository's
     environment = {name: value for name, value in os.environ.items() if name not in named}

@@ -1,5 +1,5 @@
-"""Labels that runs start from, computed before them: those of a first step, and pseudo labels
-(PL-CIFAR), once per results folder and seed. All are of the same data."""
+"""Labels that runs start from, computed before them: final labels of a first step, and pseudo
+labels (PL-CIFAR), once per results folder and seed. All runs of a folder use the same data."""
 
 from __future__ import annotations
 

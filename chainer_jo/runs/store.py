@@ -36,7 +36,7 @@ _found_whole: set[tuple[Path, int, str]] = set()
 
 class RunStore:
     """The runs below ``root/runs``: ``<id>/experiment.json``, ``log.json``, ``result.json``,
-    ``labels.npz``. Where there is none, a run may be among the packed ones (`read_packed`).
+    ``labels.npz``. A run without a folder may be packed (`read_packed`).
 
     A result holds the SHA-256 of itself, its log and its labels, which are checked when they are
     read: against damage, not against forgery. Results of older versions lack the first two.

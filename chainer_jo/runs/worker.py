@@ -16,7 +16,6 @@ from chainer_jo.engine.cuda import sharing
 from chainer_jo.errors import UserError
 from chainer_jo.method.extensions import Paused
 from chainer_jo.runs.experiment import Experiment
-from chainer_jo.runs.gpu_room import Room
 from chainer_jo.runs.run import Run, Settings, device_of
 from chainer_jo.runs.store import RunStore
 
@@ -102,14 +101,13 @@ def _place_on(settings: Settings) -> Iterator[bool]:
 
 
 @functools.cache
-def _room(device: str) -> Room:
+def _room(device: str) -> sharing.Room:
     runtime = device_of(device).xp.cuda.runtime
-    return Room(device, lambda: runtime.memGetInfo()[0])
+    return sharing.Room(device, lambda: runtime.memGetInfo()[0])
 
 
 def _measure_memory(run: Run) -> None:
-    """Has a run on a GPU measure, when it might save a checkpoint for the first time, what a run
-    takes."""
+    """Has a run on a GPU measure what a run takes, when it might save its first checkpoint."""
     if run.settings.device != "cpu":
         room, checkpoint = _room(run.settings.device), run.trainer.get_extension("Checkpoint")
         run.trainer.extend(

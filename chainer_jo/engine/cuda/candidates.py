@@ -1,9 +1,8 @@
 """Own kernels as candidates: one more plan of an operation, beside the plans that cuDNN offers.
 
 When an operation first runs on a GPU, each own kernel that can compute it is compared with cuDNN's
-result, then timed in turn with cuDNN's plans. The fastest plan is stored by name in ``plans.json``
-and is part of the digest. A kernel that fails, differs by more than `TOLERANCE` or does not repeat
-its bits is rejected in one line; a kernel that is slower changes nothing.
+result, then timed in turn with cuDNN's plans. A kernel that fails, differs by more than `TOLERANCE`
+or does not repeat its bits is rejected in one line; a kernel that is slower changes nothing.
 
 To add a kernel, write a module with its source and a ``launch_for``, and list both in `OWN`.
 """
@@ -27,20 +26,14 @@ Launch = Callable[[Mapping[str, Any]], None]
 
 
 class Candidate(NamedTuple):
-    """An own kernel.
+    """An own kernel."""
 
-    Attributes
-    ----------
-    name : plan name in ``plans.json``, for example "jo_conv32". A kernel that rounds differently
-        than before needs another name, since the digest of a run is computed from names.
-    launch_for : ``launch_for(precision, operation, *arguments)`` returns the kernel's `Launch`, or
-        None for what the kernel cannot compute. ``precision`` is "fp32", "tf32" or "mixed";
-        ``operation`` is the name of a function in `cudnn_plans` ("convolution",
-        "convolution_grad_input", "convolution_grad_weight", "batch_norm", "batch_norm_grad"), and
-        ``arguments`` are that function's, such as x_shape, W_shape, stride, pad, add.
-    """
-
+    #: Plan name in ``plans.json``. A kernel that rounds differently than before needs another name,
+    #: since the digest of a run is computed from names.
     name: str
+    #: ``launch_for(precision, operation, *arguments)`` returns the kernel's `Launch`, or None for
+    #: what the kernel cannot compute. ``operation`` is the name of a function in `cudnn_plans` like
+    #: "batch_norm_grad", and ``arguments`` are that function's.
     launch_for: Callable[..., Launch | None]
 
 
@@ -50,7 +43,7 @@ MIN_CAPABILITY = 80
 TOLERANCE = {"fp32": 1e-4, "tf32": 3e-3, "mixed": 2e-2}
 #: All own kernels. No GPU has timed them yet: ``plans.json`` of the first run on one decides. What
 #: wins for every shape replaces cuDNN's path; what wins for none is removed.
-OWN: tuple[Candidate, ...] = (
+OWN = (
     Candidate("jo_batch_norm", batch_norm_kernels.launch_for),
     Candidate("jo_conv32", conv32_kernels.launch_for),
 )

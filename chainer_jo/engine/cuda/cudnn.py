@@ -27,6 +27,8 @@ from chainer_jo.engine.cuda.cudnn_plans import address as _address
 from chainer_jo.errors import UserError
 
 FLOAT32 = numpy.dtype(numpy.float32)
+#: Scalars that cuDNN reads from host memory whenever a plan runs.
+BATCH_NORM_EPS, BATCH_NORM_MOMENTUM = numpy.full(1, EPS, FLOAT32), numpy.ones(1, FLOAT32)
 
 #: Alignment of tensors in bytes, which cudnn-frontend promises to cuDNN.
 ALIGNMENT = 16
@@ -62,6 +64,11 @@ class _Step(NamedTuple):
     placeholders: dict[int, Any]
     gradients: dict[int, Any]
     moved: list[Moved]
+
+
+class _Thread(threading.local):
+    #: The step that a thread is in.
+    step: _Step | None = None
 
 
 def load(precision: str) -> CuDNN:
@@ -123,19 +130,8 @@ class CuDNN(Backend):
         self._min_channels = MIN_CHANNELS[precision]
         self._dtype = numpy.dtype(numpy.float16 if precision == "mixed" else numpy.float32)
         self._stream: Any = None
-        # cuDNN reads these scalars from host memory whenever a plan runs.
-        self._scalars: dict[float, numpy.ndarray] = {}
         self._unused_averages: dict[int, Any] = {}
-        self._thread = threading.local()
-
-    @property
-    def _step(self) -> _Step | None:
-        """The step that this thread is in."""
-        return getattr(self._thread, "step", None)
-
-    @_step.setter
-    def _step(self, step: _Step | None) -> None:
-        self._thread.step = step
+        self._thread = _Thread()
 
     @property
     def versions(self):
@@ -186,7 +182,7 @@ class CuDNN(Backend):
         return gW[:, : W_shape[1]]
 
     def gradient_of(self, W, gradient, accumulate):
-        step, address = self._step, _address(W)
+        step, address = self._thread.step, _address(W)
         if step is None or address not in step.placeholders:
             gradient = gradient.astype(FLOAT32, order="C", copy=False)
             return gradient if accumulate is None else gradient + accumulate
@@ -200,18 +196,18 @@ class CuDNN(Backend):
     def step(self, weights):
         arranged = self._kernels.arrange([W for W, _ in weights], self._dtype, self._min_channels)
         addresses = [_address(W) for W, _ in weights]
-        self._step = _Step(
+        self._thread.step = _Step(
             dict(zip(addresses, arranged, strict=True)),
             dict(zip(addresses, (placeholder for _, placeholder in weights), strict=True)),
             {},
             [],
         )
         try:
-            yield self._step.gradients
-            if self._step.moved:
-                self._kernels.move_averages(self._step.moved)
+            yield self._thread.step.gradients
+            if self._thread.step.moved:
+                self._kernels.move_averages(self._thread.step.moved)
         finally:
-            self._step = None
+            self._thread.step = None
 
     def batch_norm_relu_train(self, x, gamma, beta):
         x, gamma, beta = self._activation("x", x), self._vector(gamma), self._vector(beta)
@@ -227,7 +223,7 @@ class CuDNN(Backend):
                 "x": x, "gamma": gamma, "beta": beta, "y": y, "mean": mean, "inverse": inverse,
                 "average_mean": average_mean, "next_average_mean": average_mean,
                 "average_var": average_var, "next_average_var": average_var,
-                "eps": self._scalar(EPS), "momentum": self._scalar(1.0),
+                "eps": BATCH_NORM_EPS, "momentum": BATCH_NORM_MOMENTUM,
             })  # fmt: skip
             if not relu:
                 y = self._map(self._kernels.relu, y)
@@ -275,14 +271,14 @@ class CuDNN(Backend):
 
     def move_averages(self, running_mean, running_var, mean, inverse, samples):
         moved = Moved(running_mean, running_var, mean, inverse, samples / max(samples - 1, 1))
-        if self._step is None:
+        if self._thread.step is None:
             self._kernels.move_averages([moved])
             return
         # A layer that is called twice moves twice, one after the other.
-        if any(_address(m.running_mean) == _address(running_mean) for m in self._step.moved):
-            self._kernels.move_averages(self._step.moved)
-            self._step.moved.clear()
-        self._step.moved.append(moved)
+        if any(_address(m.running_mean) == _address(running_mean) for m in self._thread.step.moved):
+            self._kernels.move_averages(self._thread.step.moved)
+            self._thread.step.moved.clear()
+        self._thread.step.moved.append(moved)
 
     def matmul(self, a, b):
         return self._kernels.matmul(a, b)
@@ -357,8 +353,8 @@ class CuDNN(Backend):
         the minimum."""
         if W.dtype != FLOAT32:
             raise TypeError(f"W: dtype {W.dtype}, expected float32")
-        if self._step is not None and _address(W) in self._step.arranged:
-            return self._step.arranged[_address(W)]
+        if self._thread.step is not None and _address(W) in self._thread.step.arranged:
+            return self._thread.step.arranged[_address(W)]
         return self._wide(W)
 
     def _wide_shape(self, shape: Shape) -> Shape:
@@ -400,9 +396,6 @@ class CuDNN(Backend):
     def _vectors(self, channels: int) -> tuple[Any, Any]:
         """Two new arrays with one number per channel."""
         return self._xp.empty(channels, FLOAT32), self._xp.empty(channels, FLOAT32)
-
-    def _scalar(self, value: float) -> numpy.ndarray:
-        return self._scalars.setdefault(value, numpy.full(1, value, FLOAT32))
 
     def _averages(self, channels: int) -> tuple[Any, Any]:
         """Running statistics that cuDNN requires and nobody reads."""

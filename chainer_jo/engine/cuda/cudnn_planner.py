@@ -12,11 +12,12 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 
@@ -56,35 +57,30 @@ IDENTITY = "identity:"
 _logger = logging.getLogger(__name__)
 
 
-class _CudnnGraph:
-    """A cuDNN graph, the source of plans that are named by cuDNN, with a prefix."""
-
-    def __init__(self, prefix: str, graph: Graph) -> None:
-        self._nodes, self._uids = graph.nodes, graph.uids
-        count = self._nodes.get_execution_plan_count()
-        self.names = [prefix + self._nodes.get_plan_name_at_index(i) for i in range(count)]
-
-    def build(self, name: str) -> int:
-        """Selects a plan, and returns its workspace in bytes."""
-        self._nodes.build_plan_at_index(self.names.index(name))
-        return self._nodes.get_workspace_size()
-
-    def run(self, handle: Any, workspace: int, arrays: Mapping[str, Any]) -> None:
-        named = {uid: address(arrays[name]) for name, uid in self._uids.items()}
-        self._nodes.execute(named, workspace, handle=handle)
+#: Runs a built plan, given cuDNN's handle, a workspace and the operation's arrays by name.
+Run = Callable[[Any, int, Mapping[str, Any]], None]
+#: Plans by name: each builds, and returns its workspace in bytes and its `Run`.
+Source = dict[str, Callable[[], tuple[int, Run]]]
 
 
-class _OwnKernel(NamedTuple):
-    """An own kernel, the source of one plan."""
+def _cudnn_plans(prefix: str, graph: Graph) -> Source:
+    """Plans of a graph, of which cuDNN runs the one that was built last."""
+    nodes, uids = graph.nodes, graph.uids
 
-    names: list[str]
-    launch: Launch
+    def build(index: int) -> tuple[int, Run]:
+        nodes.build_plan_at_index(index)
+        return nodes.get_workspace_size(), run
 
-    def build(self, name: str) -> int:
-        return 0
+    def run(handle: Any, workspace: int, arrays: Mapping[str, Any]) -> None:
+        named = {uid: address(arrays[name]) for name, uid in uids.items()}
+        nodes.execute(named, workspace, handle=handle)
 
-    def run(self, handle: Any, workspace: int, arrays: Mapping[str, Any]) -> None:
-        self.launch(arrays)
+    indices = range(nodes.get_execution_plan_count())
+    return {prefix + nodes.get_plan_name_at_index(i): partial(build, i) for i in indices}
+
+
+def _own_plan(launch: Launch) -> tuple[int, Run]:
+    return 0, lambda handle, workspace, arrays: launch(arrays)
 
 
 class Plan:
@@ -97,6 +93,7 @@ class Plan:
         the choice.
     name : chosen plan, or None.
     lost : plan that was chosen earlier and no longer exists, or None.
+    is_own : True if the selected plan is an own kernel.
     """
 
     def __init__(self, text: str, graphs: Mapping[str, Graph], own: Mapping[str, Launch]) -> None:
@@ -105,13 +102,11 @@ class Plan:
         self.candidates: dict[str, int] = {}
         self.name: str | None = None
         self.lost: str | None = None
+        self.is_own = False
         self._results = graph.results
         self._own = own.keys()
-        self._sources: list[_CudnnGraph | _OwnKernel] = [
-            *(_CudnnGraph(prefix, graph) for prefix, graph in graphs.items()),
-            *(_OwnKernel([name], launch) for name, launch in own.items()),
-        ]
-        self._selected = self._sources[0]
+        self._sources = [_cudnn_plans(prefix, graph) for prefix, graph in graphs.items()]
+        self._sources += [{name: partial(_own_plan, launch)} for name, launch in own.items()]
         self._workspace = 0
         self._errors = ValueError, RuntimeError, graph.library.cudnnGraphNotSupportedError
 
@@ -121,13 +116,13 @@ class Plan:
         if shipped:
             self._add_candidates([shipped["plan"]])
             timed = set(shipped["microseconds"])
-            if self.candidates and all(timed & set(source.names) for source in self._sources):
+            if self.candidates and all(timed & source.keys() for source in self._sources):
                 return
         for source in self._sources:
-            if self.candidates or isinstance(source, _CudnnGraph):
-                self._add_candidates(source.names)
+            if self.candidates or not self._own & source.keys():
+                self._add_candidates(source)
 
-    def _add_candidates(self, names: Sequence[str]) -> None:
+    def _add_candidates(self, names: Iterable[str]) -> None:
         """Adds the first of these plans that can be built within the limits."""
         spent = last = 0.0
         for name in names:
@@ -143,10 +138,10 @@ class Plan:
     def select(self, name: str) -> bool:
         """Sets the plan of `run`, built if necessary; False if it cannot be built or is refused."""
         for source in self._sources:
-            if name in source.names:
+            if name in source:
                 with suppress(*self._errors):
-                    self._workspace = source.build(name)
-                    self._selected = source
+                    self._workspace, self._run = source[name]()
+                    self.is_own = name in self._own
                     return True
         return False
 
@@ -162,18 +157,13 @@ class Plan:
             )  # fmt: skip
 
     @property
-    def is_own(self) -> bool:
-        """True if the selected plan is an own kernel."""
-        return isinstance(self._selected, _OwnKernel)
-
-    @property
     def workspace(self) -> int:
         """Bytes that `run` needs, the maximum over the candidates."""
         return max(self.candidates.values(), default=self._workspace)
 
     def run(self, handle: Any, workspace: int, arrays: Mapping[str, Any]) -> None:
         """Runs on the handle's stream, given the operation's arrays by name, and a workspace."""
-        self._selected.run(handle, workspace, arrays)
+        self._run(handle, workspace, arrays)
 
     def reject_wrong(
         self, run: Callable[[], None], arrays: Mapping[str, Any], tolerance: float
@@ -184,9 +174,7 @@ class Plan:
         if not own:
             return
         results = [arrays[name] for name in self._results]
-        for name in self.candidates:
-            if name not in own and self._runs(name, run):
-                break
+        any(self._runs(name, run) for name in self.candidates if name not in own)  # the first
         expected = [result.copy() for result in results]
         for name in own:
             fault = self._fault(name, run, results, expected, tolerance)

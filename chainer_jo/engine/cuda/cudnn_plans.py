@@ -61,23 +61,20 @@ class Graph:
 
     def activation(self, name: str, shape: Shape) -> Any:
         """An input of the activations' type."""
-        return self.nodes.tensor(
-            dim=list(shape), stride=nhwc_strides(shape), data_type=self.activation_type,
-            name=name, uid=self._uid(name),
-        )  # fmt: skip
+        return self._input(name, shape, self.activation_type)
 
     def vector(self, name: str, channels: int) -> Any:
         """A float32 input, one number per channel."""
-        return self.nodes.tensor(
-            dim=[1, channels, 1, 1], stride=[channels, 1, channels, channels],
-            data_type=self.float, name=name, uid=self._uid(name),
-        )  # fmt: skip
+        return self._input(name, (1, channels, 1, 1), self.float)
 
     def scalar(self, name: str) -> Any:
         """A float32 input that is read from host memory."""
+        return self._input(name, (1, 1, 1, 1), self.float, is_pass_by_value=True)
+
+    def _input(self, name: str, shape: Shape, kind: Any, **options: bool) -> Any:
         return self.nodes.tensor(
-            dim=[1, 1, 1, 1], stride=[1, 1, 1, 1], data_type=self.float,
-            is_pass_by_value=True, name=name, uid=self._uid(name),
+            dim=list(shape), stride=nhwc_strides(shape), data_type=kind, name=name,
+            uid=self._uid(name), **options,
         )  # fmt: skip
 
     def outputs(self, **tensors: Any) -> None:

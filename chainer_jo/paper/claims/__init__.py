@@ -1,4 +1,4 @@
-"""Claims of the paper, held against results (`claim.Results`: what to supply).
+"""The paper's claims and their verdicts over results (`claim.Results`: the protocol to supply).
 
 ::
 
@@ -6,7 +6,7 @@
         verdict = claim.decide(results)
         print(claim.place, claim.statement, verdict.label, verdict.reason, sep="\\n")
 
-`decision` has the rule by which differences decide, alone and together.
+`decision` defines the rule for one comparison and for all comparisons of a claim.
 """
 
 from chainer_jo.paper.claims import (
@@ -21,9 +21,9 @@ from chainer_jo.paper.claims.claim import Claim
 
 GROUPS: dict[str, tuple[Claim, ...]] = {
     "A high learning rate": tuple(memorization.CLAIMS),
-    "The joint method and others": tuple(methods.CLAIMS),
-    "Its labels and its parts": (*soft_labels.CLAIMS, *parts.CLAIMS),
-    "Its hyper parameters": tuple(hyper_parameters.CLAIMS),
-    "Labels that a network made": tuple(made_labels.CLAIMS),
+    "The joint method versus other methods": tuple(methods.CLAIMS),
+    "Soft labels and ablations": (*soft_labels.CLAIMS, *parts.CLAIMS),
+    "Hyper parameters": tuple(hyper_parameters.CLAIMS),
+    "Pseudo labels": tuple(made_labels.CLAIMS),
 }
 CLAIMS: tuple[Claim, ...] = tuple(claim for claims in GROUPS.values() for claim in claims)

@@ -1,4 +1,4 @@
-"""A statement of the paper that numbers can bear out or refute, and the verdict over it."""
+"""A statement of the paper that numbers can support or refute, and its verdict."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,8 +24,8 @@ VERDICTS = (
     HOLDS, IN_PART, DOES_NOT_HOLD, TIE, PREMISE, NO_PREMISE,
     UNDECIDED, TOO_FEW_TRIALS, NOT_ALL_RUN, NOT_RUN,
 )  # fmt: skip
-"""`IN_PART`: one comparison refutes the claim, but most support it. `PREMISE`: it holds, but the
-preset was chosen for that, so it is no finding."""
+"""`IN_PART`: a comparison refutes the claim, but most support it. `PREMISE`: the claim holds, but
+the preset was chosen to make it hold, so it is an assumption and not a result."""
 
 
 class Results(Protocol):
@@ -94,13 +94,13 @@ class Results(Protocol):
 class Verdict:
     """The result of a claim's comparisons.
 
-    ``outcomes`` has one of `decision`'s words per finding, taken together. In the order of
-    `verdict`, a claim without its premise says nothing. Else one comparison refutes it, all of them
-    bear it out, and otherwise it is as undecided as the comparison that lacks most.
+    ``outcomes`` has one outcome of `decision` per finding, corrected for their number. `verdict`
+    tests in this order: a premise is not met; a comparison refutes the claim; a comparison is open
+    (the verdict names the comparison that lacks most); all comparisons support the claim.
 
-    A refuted claim holds in part if more than half of all its comparisons support it, premises left
-    out. Where one of n is truly wrong and none truly right, chance brings that about in fewer than
-    5 % of cases, since each of the others supports in 2.5 % (Markov's inequality).
+    A refuted claim holds in part if more than half of its comparisons support it, premises left
+    out. If one of n is false and none is true, chance causes that in fewer than 5 % of cases, since
+    each of the others supports in 2.5 % (Markov's inequality).
 
     ``chosen``: the preset was chosen so that the claim holds.
     """
@@ -135,14 +135,14 @@ class Verdict:
 
     @property
     def support(self) -> tuple[int, int]:
-        """The number of comparisons that support the claim, and of all; premises left out."""
+        """Supporting comparisons and all comparisons, both without premises."""
         pairs = zip(self.findings, self.outcomes, strict=True)
         outcomes = [outcome for finding, outcome in pairs if not finding.premise]
         return outcomes.count(decision.SUPPORTS), len(outcomes)
 
     @property
     def remarks(self) -> list[str]:
-        """Outcome of each comparison; if undecided, its p-value and the level that would decide."""
+        """Outcome of each comparison; if undecided, its p-value and the level that decides."""
         levels = decision.levels(self.findings)
         return [
             _undecided(finding, level) if level and outcome == decision.UNDECIDED else outcome
@@ -151,7 +151,7 @@ class Verdict:
 
     @property
     def against(self) -> int:
-        """The number of undecided comparisons that speak against the claim by themselves."""
+        """Number of undecided comparisons that would refute the claim if they were alone."""
         undecided = self._with_outcome(decision.UNDECIDED)
         return sum(finding.outcome == decision.REFUTES for finding in undecided)
 
@@ -195,9 +195,9 @@ class Verdict:
 
     @property
     def tally(self) -> list[str]:
-        """The number of comparisons with each outcome, and those that keep it from holding."""
+        """Number of comparisons with each outcome; names those that do not support the claim."""
         counts, n = self.counts, len(self.findings)
-        parts = [f"{counts[decision.SUPPORTS]} of {n} comparisons support it"]
+        parts = [f"{counts[decision.SUPPORTS]} of {n} comparisons support the claim"]
         for outcome, words in _WORDS.items():
             if counts[outcome]:
                 which = ", ".join(finding.compared for finding in self._with_outcome(outcome))
@@ -211,11 +211,11 @@ class Verdict:
 
 
 _WORDS = {
-    decision.REFUTES: "refute it",
-    decision.NOT_MET: "is its premise and not met",
+    decision.REFUTES: "refute the claim",
+    decision.NOT_MET: "a premise that is not met",
     decision.TIES: f"tie within {decision.TIE:g} point",
     decision.UNDECIDED: "undecided",
-    decision.MOSTLY_DIVERGED: "undecided, as most trials diverged",
+    decision.MOSTLY_DIVERGED: "undecided because most trials diverged",
     decision.TOO_FEW_TRIALS: "with fewer than two common trials",
     decision.PARTLY_RUN: "not all run",
     decision.NOT_RUN: "not run",
@@ -236,11 +236,11 @@ def _undecided(finding: Finding, level: float) -> str:
 class Claim:
     """A statement of the paper, its place there, and the comparisons that decide it.
 
-    ``statement`` says in words of our own what stands at ``place``; ``check`` what ``findings``
-    compares; ``shown_in`` names the tables and figures that its numbers are in. A claim with
-    ``own_images`` is about what a stand-in lacks: classes of CIFAR-10, numbers of Clothing1M.
-    ``rests_on`` is the id of a claim without which this one has nothing to show. A claim with
-    ``fails_in_paper`` is contradicted by the numbers that the paper prints.
+    ``statement`` paraphrases the paper at ``place``; ``check`` describes the comparisons of
+    ``findings``; ``shown_in`` names the tables and figures of its numbers. A claim with
+    ``own_images`` needs the paper's data set: classes of CIFAR-10, numbers of Clothing1M.
+    ``rests_on`` is the id of a claim that must hold first. A claim with ``fails_in_paper`` is
+    contradicted by the numbers that the paper prints.
     """
 
     id: str
@@ -254,7 +254,7 @@ class Claim:
     fails_in_paper: bool = False
 
     def decide(self, results: Results) -> Verdict:
-        """Holds the claim against `results`."""
+        """The verdict over `results`."""
         findings = tuple(self.findings(results))
         outcomes = tuple(decision.together(findings))
         return Verdict(findings, outcomes, chosen=self.id in results.premises)

@@ -1,8 +1,8 @@
 """The rule by which a difference decides, shared by all claims.
 
-Runs of one trial have one seed: the same validation split and noisy labels of each kind, and the
-same initial weights and order of the images in each step. What is compared is therefore subtracted
-trial by trial, over the trials that both sides have: scatter that both share cancels.
+Runs of one trial share a seed: the validation split, the noisy labels of each kind, the initial
+weights and the order of the images in each step. Differences are therefore taken trial by trial,
+over the trials that both sides have, so that shared scatter cancels.
 
 The mean of n such differences is known up to t * s / sqrt(n): s is their standard deviation
 (unbiased), t the two-sided 95 % quantile of Student's distribution with n - 1 degrees of freedom.
@@ -12,15 +12,15 @@ That makes an interval, which needs two trials or more, and the interval decides
 - It lies on the other side: the comparison speaks against it. Whether that refutes a claim of
   several comparisons is a question for all of them together: `together`.
 - The bound is 0 and the interval lies within `TIE` of it on both sides: a tie, which more trials
-  would not change. These are the two one-sided tests of equivalence.
-- Else it is undecided.
+  would not change. This is the test of equivalence by two one-sided tests.
+- Otherwise the comparison is undecided.
 
 "±" shows one standard deviation over trials, as in tables; intervals are written out.
 
-Student's t takes the differences to be normal. Accuracies are counted in images, though, and cannot
-pass 100 %: differences can all be equal. They make no interval, and no tie; on which side of the
-bound they lie is then all there is to go by, which is right by chance in one case of 2 to the n
-(the sign test): six trials decide, five do not.
+Student's t assumes normal differences. Accuracies are counts of images with a maximum of 100 %, so
+all differences can be equal. Equal differences make no interval and no tie. The sign test then
+decides: all n lie on one side by chance in one case of 2 to the n, so six trials decide and five do
+not.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from scipy.special import stdtr
 from chainer_jo.paper.trials import CONFIDENCE, EQUAL, Trials, alike, mean_of
 
 NOTABLE = 2.0
-"""Percentage points: an accuracy that loses less is kept, one that gains more is clearly better."""
+"""Percentage points: a smaller loss in accuracy is none, a larger gain is clearly better."""
 
 TIE = 1.0
 """Percentage points: accuracies tie if the interval of their difference is within this."""
@@ -63,10 +63,10 @@ class Finding:
     Parameters
     ----------
     compared : the numbers compared, in words.
-    ties : True for percentages of which a difference within `TIE` is a tie.
-    premise : True for an assumption of the claim, which is no statement of it.
-    unit : of both; the difference of percentages is in points.
-    partly : True for means over more than has been run.
+    ties : True for percentages, where a difference within `TIE` is a tie.
+    premise : True for an assumption of the claim.
+    unit : unit of `a` and `b`; differences of percentages are in points.
+    partly : True for means over settings that have not all been run.
     """
 
     compared: str
@@ -88,7 +88,7 @@ class Finding:
 
     @cached_property
     def outcome(self) -> str:
-        """The outcome of this comparison alone."""
+        """Outcome of this comparison without correction for others."""
         if not (self.a.has_numbers and self.b.has_numbers):
             return NOT_RUN
         difference = self.difference
@@ -113,7 +113,7 @@ class Finding:
 
     @property
     def p_value(self) -> float | None:
-        """`p_lower`; None where `outcome` has nothing to go by."""
+        """`p_lower`; None without enough trials for a test."""
         if self.outcome in (NOT_RUN, PARTLY_RUN, MOSTLY_DIVERGED, TOO_FEW_TRIALS):
             return None
         return self.p_lower
@@ -138,7 +138,7 @@ class Finding:
 
     @property
     def sides(self) -> str:
-        """Both sides in words, over the trials that they share, if any: "91.0 ± 9.9 against 90.0 ±
+        """Both sides in words, over the trials that they share, if any: "91.0 ± 9.9 versus 90.0 ±
         10.0 %"."""
         if not (self.a.has_numbers or self.b.has_numbers):
             return str(self.a)
@@ -149,7 +149,7 @@ class Finding:
             else side
             for side in (self.a, self.b)
         )
-        return f"{a} against {b}{unit}"
+        return f"{a} versus {b}{unit}"
 
     @property
     def difference_in_words(self) -> str:
@@ -157,7 +157,7 @@ class Finding:
         difference, n = self.difference, len(self.difference.finished)
         if not n:
             return ""
-        bound = f"over {self.by:g} asked for" if self.by else ""
+        bound = f"required: over {self.by:g}" if self.by else ""
         if difference.interval is None:
             trials = f"each of {n} trials" if n > 1 else "1 trial"
             mean = f"{alike(difference.mean)[0]} {self.difference_unit} in {trials}"
@@ -187,7 +187,7 @@ def on_average(
     compared: str, a: dict[float, Trials], b: dict[float, Trials], by: float = 0.0
 ) -> Finding:
     """Test that the mean of `a` over all noise rates is more than `by` above the mean of `b`; both
-    by noise rate. Nothing is decided by the rates that have been run as long as others have not."""
+    by noise rate. The test is open until every rate has been run."""
     run = [rate for rate in a if a[rate].numbers and b[rate].numbers]
     over = f"mean over r = {', '.join(f'{rate:g}' for rate in run or a)}"
     partly = f" alone of {len(a)} rates" if 0 < len(run) < len(a) else ""

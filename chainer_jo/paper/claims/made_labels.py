@@ -1,4 +1,4 @@
-"""Figures 5 and 6: labels that a network made, against random and against true ones."""
+"""Figures 5 and 6: pseudo labels versus symmetric noise and true labels."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -13,8 +13,8 @@ from chainer_jo.paper.trials import Trials
 LESS_NOISY, NOISIER = (f"symmetric_{rate}" for rate in FIGURES_5_6_NOISE_RATES)
 NOISY = (LESS_NOISY, NOISIER, "pseudo")
 LOSSES = {"cross_entropy": "cross entropy", "classification": "KL divergence"}
-"""Names of the training loss in the paper, by those in a log: the KL divergence (eq. 6) is the
-objective, and lower by the entropy of soft labels."""
+"""The paper's name of each training loss in the log. The KL divergence (eq. 6) is the objective;
+it equals cross entropy less the entropy of the soft labels."""
 
 
 def _right(results: Results, labels: str, stage: str = "initial") -> Trials:
@@ -34,10 +34,10 @@ def _accuracy(results: Results, labels: str, stage: str = "initial") -> Trials:
 
 def _lower_loss(results: Results) -> Iterator[Finding]:
     right, loss = _right(results, LESS_NOISY), _loss(results, LESS_NOISY)
-    compared = f"right labels, {LESS_NOISY} against pseudo"
+    compared = f"label accuracy, {LESS_NOISY} versus pseudo"
     yield Finding(compared, right, _right(results, "pseudo"), ties=True, premise=True)
     pseudo = _loss(results, "pseudo")
-    yield exceeds(f"loss, {LESS_NOISY} against pseudo", loss, pseudo, unit=LOSS)
+    yield exceeds(f"loss, {LESS_NOISY} versus pseudo", loss, pseudo, unit=LOSS)
 
 
 def _hardly_updated(results: Results) -> Iterator[Finding]:
@@ -46,18 +46,23 @@ def _hardly_updated(results: Results) -> Iterator[Finding]:
         return after - before
 
     for labels in (LESS_NOISY, NOISIER):
-        compared = f"labels put right, {labels} against pseudo"
+        compared = f"gain in label accuracy, {labels} versus pseudo"
         yield exceeds(compared, gain(labels), gain("pseudo"), ties=True, unit=POINTS)
     few = Trials.of_all(NOTABLE)
-    yield exceeds(f"{NOTABLE:g} points against pseudo", few, gain("pseudo"), unit=POINTS)
+    yield exceeds(
+        f"gain in label accuracy, {NOTABLE:g} points versus pseudo",
+        few,
+        gain("pseudo"),
+        unit=POINTS,
+    )
 
 
 def _lower_accuracy(results: Results, stage: str = "initial") -> Iterator[Finding]:
     right = _right(results, "pseudo")
-    compared = f"right labels, pseudo against {NOISIER}"
+    compared = f"label accuracy, pseudo versus {NOISIER}"
     yield Finding(compared, right, _right(results, NOISIER), ties=True, premise=True)
     symmetric, pseudo = (_accuracy(results, labels, stage) for labels in (NOISIER, "pseudo"))
-    compared = f"test accuracy, {NOISIER} against pseudo{', updated' * (stage == 'updated')}"
+    compared = f"test accuracy, {NOISIER} versus pseudo{', updated' * (stage == 'updated')}"
     yield exceeds(compared, symmetric, pseudo, ties=True)
 
 
@@ -67,15 +72,17 @@ def _follows_the_truth(results: Results) -> Iterator[Finding]:
         for labels in NOISY:
             initial = abs(_loss(results, labels, "initial", loss) - truth) * 0.5
             updated = abs(_loss(results, labels, "updated", loss) - truth)
-            compared = f"{labels}, half the distance of the initial loss to the true labels'"
-            yield exceeds(f"{compared} against the updated, {name}", initial, updated, unit=LOSS)
+            compared = f"{labels}, half the distance from initial to true labels' loss"
+            yield exceeds(
+                f"{compared} versus distance when updated, {name}", initial, updated, unit=LOSS
+            )
 
 
 def _truth_is_better(results: Results) -> Iterator[Finding]:
     truth = _accuracy(results, "ground_truth")
     for labels in NOISY:
         updated = _accuracy(results, labels, "updated")
-        compared = f"test accuracy, ground truth against updated {labels}"
+        compared = f"test accuracy, ground truth versus updated {labels}"
         yield exceeds(compared, truth, updated, ties=True)
 
 
@@ -83,28 +90,28 @@ CLAIMS = [
     Claim(
         "pseudo-loss-is-lower",
         "Section 5.7",
-        "Pseudo labels are fitted with a lower training loss than symmetric noise of r = 0.3, "
-        "though more of them are wrong.",
-        "Fewer labels are right than with symmetric noise of r = 0.3, and yet the training loss "
-        "before the learning rate is first divided is lower.",
+        "The training loss on pseudo labels is lower than under symmetric noise of r = 0.3, "
+        "although more labels are corrupted.",
+        "Label accuracy is lower than under symmetric noise of r = 0.3, yet the training loss "
+        "before the first learning rate drop is lower.",
         _lower_loss,
         ("figure6",),
     ),
     Claim(
         "pseudo-hardly-updated",
         "Section 5.7",
-        "Pseudo labels are hardly put right.",
-        f"The first step puts less than {NOTABLE:g} % of the labels right, and less than with "
-        "symmetric noise.",
+        "The method hardly corrects pseudo labels.",
+        f"The first step raises label accuracy by less than {NOTABLE:g} points, and by less than "
+        "under symmetric noise.",
         _hardly_updated,
         ("figure5", "figure6"),
     ),
     Claim(
         "pseudo-accuracy-is-lower",
         "Figure 5",
-        "Pseudo labels give a lower test accuracy than symmetric noise, even with fewer of them "
-        "wrong.",
-        "More labels are right than with symmetric noise of r = 0.5, and yet the peak of the test "
+        "Pseudo labels give a lower test accuracy than symmetric noise, even with fewer corrupted "
+        "labels.",
+        "Label accuracy is higher than under symmetric noise of r = 0.5, yet the peak of the test "
         "accuracy is lower.",
         _lower_accuracy,
         ("figure5",),
@@ -112,28 +119,28 @@ CLAIMS = [
     Claim(
         "pseudo-accuracy-stays-lower",
         "Figure 5",
-        "Pseudo labels give the lower test accuracy once all labels are updated, too.",
-        "More labels are right, before they are updated, than with symmetric noise of r = 0.5, and "
-        "yet the peak of the test accuracy on the updated labels is lower.",
+        "Pseudo labels give a lower test accuracy than symmetric noise also after the update.",
+        "Label accuracy before the update is higher than under symmetric noise of r = 0.5, yet "
+        "the peak of the test accuracy after training on the updated labels is lower.",
         partial(_lower_accuracy, stage="updated"),
         ("figure5",),
     ),
     Claim(
         "updated-loss-follows-truth",
         "Figure 6",
-        "On updated labels, whatever noise they come from, the training loss runs close to that on "
-        "the true labels.",
-        "Before the learning rate is first divided, the updated labels' training loss, be it the "
-        "cross entropy or the KL divergence, is less than half as far from the true labels' as the "
-        "initial labels' is.",
+        "On updated labels, the training loss is close to the loss on the true labels, whatever "
+        "the noise.",
+        "Before the first learning rate drop, the training loss on updated labels is less than "
+        "half as far from the loss on true labels as the loss on initial labels is. Both cross "
+        "entropy and KL divergence are compared.",
         _follows_the_truth,
         ("figure6",),
     ),
     Claim(
         "truth-is-better",
         "Section 5.7",
-        "Updated labels give a lower test accuracy than the true ones.",
-        "Peak of the test accuracy, true labels against the updated labels of every noise.",
+        "Updated labels give a lower test accuracy than true labels.",
+        "Peak of the test accuracy, true labels versus the updated labels of every noise.",
         _truth_is_better,
         ("figure5",),
     ),

@@ -1,4 +1,4 @@
-"""Figures 2 and 3: a high learning rate keeps a network from fitting noisy labels."""
+"""Figures 2 and 3: a high learning rate keeps a network from memorising noisy labels."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -18,31 +18,31 @@ LOSS = "nats"
 CLOSE_TO_ZERO = 0.1
 """Share of the first epoch's training loss below which a loss is called close to 0."""
 CLEARLY_NATS = 0.1
-"""Nats by which a training loss is clearly higher: less than half of what the entropy of the
-labels itself rises by in the smallest step, from r = 0.7 to 0.9."""
+"""Nats by which a training loss is clearly higher: less than half of the rise in label entropy
+from r = 0.7 to 0.9, the smallest step."""
 CLASSES = 10
 
 _HIGH, _LOW = FIGURE2_LEARNING_RATES
 
 
 def noise_entropy(rate: float) -> float:
-    """The entropy (nats) of a label under symmetric noise (eq. 13), given the true one: who knows
-    all true labels, and has memorised no other, has no lower mean training loss."""
+    """Entropy (nats) of a label under symmetric noise (eq. 13), given the true label: the lowest
+    mean training loss of a model that has memorised no corrupted label."""
     each = rate / CLASSES
     return float(entr(1 - rate + each) + (CLASSES - 1) * entr(each))
 
 
 def _low_rate_falls(results: Results) -> Iterator[Finding]:
     accuracy = results.curve("figure2", learning_rate=_LOW)
-    compared = f"lr = {_LOW}, peak against end"
+    compared = f"lr = {_LOW}, peak versus end"
     yield exceeds(compared, phases.peak(accuracy), phases.end(accuracy), by=NOTABLE)
 
 
 def _high_rate_keeps(results: Results) -> Iterator[Finding]:
     high = results.curve("figure2", learning_rate=_HIGH)
     low = results.curve("figure2", learning_rate=_LOW)
-    yield keeps_up(f"lr = {_HIGH}, end against peak", phases.end(high), phases.peak(high))
-    compared = f"end, lr = {_HIGH} against {_LOW}"
+    yield keeps_up(f"lr = {_HIGH}, end versus peak", phases.end(high), phases.peak(high))
+    compared = f"end, lr = {_HIGH} versus {_LOW}"
     yield exceeds(compared, phases.end(high), phases.end(low), ties=True)
 
 
@@ -50,7 +50,7 @@ def _fits(results: Results) -> Iterator[Finding]:
     for rate in NOISE_RATES:
         loss = results.curve("figure3", noise_rate=rate)
         limit = phases.start(loss) * CLOSE_TO_ZERO
-        compared = f"r = {rate}, a tenth of the first loss against the last"
+        compared = f"r = {rate}, a tenth of the first loss versus the last"
         yield exceeds(compared, limit, phases.end(loss), unit=LOSS)
 
 
@@ -61,7 +61,7 @@ def _loss_rises(results: Results) -> Iterator[Finding]:
         for rate in NOISE_RATES
     }
     for lower, higher in pairwise(NOISE_RATES):
-        compared = f"loss at r = {higher} against {lower}"
+        compared = f"loss at r = {higher} versus {lower}"
         yield exceeds(compared, loss[higher], loss[lower], by=CLEARLY_NATS, unit=LOSS)
 
 
@@ -70,7 +70,7 @@ def _high_rate_does_not_fit(results: Results) -> Iterator[Finding]:
     for rate in NOISE_RATES:
         if rate > 0:
             loss = phases.before_drop(results.curve("figure3", noise_rate=rate), schedule)
-            compared = f"r = {rate}, loss before the drop against the entropy of the noise"
+            compared = f"r = {rate}, loss before the drop versus the entropy of the noise"
             yield exceeds(compared, loss, Trials.of_all(noise_entropy(rate)), unit=LOSS)
 
 
@@ -78,8 +78,8 @@ CLAIMS = [
     Claim(
         "low-rate-falls",
         "Figure 2",
-        "At a low learning rate (0.02) test accuracy falls little by little.",
-        f"At the low learning rate, test accuracy ends more than {NOTABLE:g} points under its "
+        "At a low learning rate (0.02), test accuracy decreases gradually.",
+        f"At the low learning rate, test accuracy ends more than {NOTABLE:g} points below its "
         "peak.",
         _low_rate_falls,
         ("figure2",),
@@ -88,7 +88,7 @@ CLAIMS = [
     Claim(
         "high-rate-keeps",
         "Figure 2",
-        "At a high learning rate (0.2) test accuracy is still high at the end.",
+        "At a high learning rate (0.2), test accuracy is still high at the end.",
         f"At the high learning rate, test accuracy ends within {NOTABLE:g} points of its peak, "
         "and above where the low learning rate ends.",
         _high_rate_keeps,
@@ -97,8 +97,8 @@ CLAIMS = [
     Claim(
         "every-noise-is-fitted",
         "Section 5.3",
-        "By the end of training the network has fitted the noisy labels, at high noise rates too.",
-        "At every noise rate the training loss ends below a tenth of the first epoch's.",
+        "The network has memorised the noisy labels when training ends, at high noise rates too.",
+        "At every noise rate, the training loss ends below a tenth of the first epoch's loss.",
         _fits,
         ("figure3",),
     ),
@@ -106,7 +106,7 @@ CLAIMS = [
         "loss-rises-with-noise",
         "Section 5.3",
         "While the learning rate is high, more noise means a clearly higher training loss.",
-        "Before the learning rate is first divided, the training loss is more than "
+        "Before the first learning rate drop, the training loss is more than "
         f"{CLEARLY_NATS:g} higher at each higher noise rate.",
         _loss_rises,
         ("figure3",),
@@ -115,8 +115,8 @@ CLAIMS = [
         "high-rate-does-not-memorize",
         "Section 6",
         "A high learning rate keeps the network from memorising noisy labels.",
-        "Before the learning rate is first divided, the training loss stays above the entropy of "
-        "the noise at every noise rate above 0: only memorised labels lead below it.",
+        "Before the first learning rate drop, the training loss stays above the entropy of the "
+        "noise at every noise rate above 0. A lower loss requires memorised labels.",
         _high_rate_does_not_fit,
         ("figure3",),
     ),

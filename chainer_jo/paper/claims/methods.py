@@ -1,4 +1,4 @@
-"""Tables 1 to 3: the joint method against cross entropy, forward correction and CNN-CRF."""
+"""Tables 1 to 3: the joint method versus cross entropy, forward correction and CNN-CRF."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -33,7 +33,7 @@ def _beats(
         for method in ("joint", *others)
     )
     for method, each in zip(others, theirs, strict=True):
-        yield on_average(f"ours against {tables.METHODS[method]}", ours, each, by)
+        yield on_average(f"ours versus {tables.METHODS[method]}", ours, each, by)
 
 
 def _noise_degrades(results: Results) -> Iterator[Finding]:
@@ -43,14 +43,14 @@ def _noise_degrades(results: Results) -> Iterator[Finding]:
     }
     clean = accuracy.pop(0)
     for rate, noisy in accuracy.items():
-        yield exceeds(f"r = 0 against {rate}", clean, noisy, ties=True)
+        yield exceeds(f"r = 0 versus {rate}", clean, noisy, ties=True)
 
 
 def _loss_misleads(results: Results) -> Iterator[Finding]:
     for rate in _noise_rates("table1"):
         curve = partial(results.curve, "table1", method="cross_entropy", noise_rate=rate)
         accuracy, loss = curve(), curve(logged="cross_entropy")
-        compared = f"r = {rate}, peak against the epoch of the lowest training loss"
+        compared = f"r = {rate}, peak versus epoch of the lowest training loss"
         yield exceeds(compared, phases.peak(accuracy), phases.at_lowest(accuracy, loss), by=NOTABLE)
 
 
@@ -59,7 +59,7 @@ def _corrects(results: Results) -> Iterator[Finding]:
         for rate in _noise_rates(table):
             ours = _cell(results, table, "joint", "last", "recovery", rate)
             at_first = _cell(results, table, "noisy_labels", "initial", "recovery", rate)
-            compared = f"{noise}, r = {rate}, right labels after against before"
+            compared = f"{noise}, r = {rate}, label accuracy after versus before"
             yield exceeds(compared, ours, at_first, ties=True)
 
 
@@ -68,7 +68,7 @@ def _falls(results: Results, table: str, method: str) -> Iterator[Finding]:
     for rate in _noise_rates(table):
         accuracy = results.curve(table, method=method, noise_rate=rate)
         after = phases.after_drop(accuracy, schedule)
-        compared = f"r = {rate}, after the drop against end"
+        compared = f"r = {rate}, after the drop versus end"
         yield exceeds(compared, after, phases.end(accuracy), ties=True)
 
 
@@ -79,7 +79,7 @@ def _fits_noise(results: Results) -> Iterator[Finding]:
             "table1", logged="accuracy/noisy", method="cross_entropy", noise_rate=rate
         )
         at_drop, before = phases.rises_at_drop(predicted, schedule)
-        compared = f"r = {rate}, rise of noisy labels predicted, at the drop against before it"
+        compared = f"r = {rate}, rise of noisy labels predicted, at versus before the drop"
         yield exceeds(compared, at_drop, before, unit=POINTS)
 
 
@@ -88,14 +88,14 @@ def _keeps(results: Results, table: str) -> Iterator[Finding]:
     for rate in _noise_rates(table):
         last = _cell(results, table, "joint", "last", "test", rate)
         best = _cell(results, table, "joint", "best", "test", rate)
-        yield keeps_up(f"r = {rate}, last against best", last, best)
+        yield keeps_up(f"r = {rate}, last versus best", last, best)
         accuracy = results.curve(table, method="joint", noise_rate=rate)
         after = phases.after_drop(accuracy, schedule)
-        yield keeps_up(f"r = {rate}, end against after the drop", phases.end(accuracy), after)
+        yield keeps_up(f"r = {rate}, end versus after the drop", phases.end(accuracy), after)
 
 
 def _gain(results: Results, rate: float) -> Trials:
-    """Our last test accuracy less the best score of the best other method."""
+    """Our last test accuracy minus the best score of the best other method."""
     ours = _cell(results, "table2", "joint", "last", "test", rate)
     theirs = [_cell(results, "table2", method, "best", "test", rate) for method in OTHERS]
     if not all(cell.finished for cell in theirs):
@@ -107,7 +107,7 @@ def _gains_least(results: Results) -> Iterator[Finding]:
     hardest = _gain(results, LEAST_GAIN_NOISE_RATE)
     for rate in _noise_rates("table2"):
         if rate != LEAST_GAIN_NOISE_RATE:
-            compared = f"gain at r = {rate} against {LEAST_GAIN_NOISE_RATE}"
+            compared = f"gain at r = {rate} versus {LEAST_GAIN_NOISE_RATE}"
             yield exceeds(compared, _gain(results, rate), hardest, ties=True, unit=POINTS)
 
 
@@ -117,36 +117,36 @@ def _exchanged_classes(results: Results) -> Iterator[Finding]:
 
     *_, lower_rate, rate = _noise_rates("table2")
     exchanged, other = accuracy("exchanged", rate), accuracy("other", rate)
-    yield exceeds(f"r = {rate}, other classes against cat and dog", other, exchanged, ties=True)
+    yield exceeds(f"r = {rate}, other classes versus cat and dog", other, exchanged, ties=True)
     losses = accuracy("exchanged", lower_rate) - exchanged, accuracy("other", lower_rate) - other
-    compared = f"loss from r = {lower_rate} to {rate}, cat and dog against other classes"
+    compared = f"loss from r = {lower_rate} to {rate}, cat and dog versus other classes"
     yield exceeds(compared, *losses, ties=True, unit=POINTS)
 
 
 def _beats_quoted_forward(results: Results) -> Iterator[Finding]:
     ours = results.trials("table3", method="joint", score="last", accuracy="test")
     quoted = Trials.of_all(tables.TABLE3.cell(method="forward", score="quoted"))
-    yield exceeds("ours against Forward, as quoted (#2)", ours, quoted, ties=True)
+    yield exceeds("ours versus Forward, as quoted (#2)", ours, quoted, ties=True)
 
 
 _AFTER_DROP = (
-    "Test accuracy just after the learning rate is first divided, against the end of training, at "
-    "every noise rate."
+    "Test accuracy just after the first learning rate drop versus at the end of training, at every "
+    "noise rate."
 )
 _UNTIL_THE_END = (
-    f"At every noise rate our last test accuracy is less than {NOTABLE:g} points under our best, "
-    "and the end of training less than that under where the learning rate was first divided."
+    f"At every noise rate, our last test accuracy is less than {NOTABLE:g} points below our best. "
+    f"The end of training is less than {NOTABLE:g} points below the first learning rate drop."
 )
 
 MEMORISED = "symmetric-cross-entropy-falls"
-"""The claim without which cross entropy has nothing to lose against."""
+"""The claim that others need: if cross entropy does not overfit, it cannot lose."""
 
 CLAIMS = [
     Claim(
         "noise-degrades",
         "Abstract",
         "A network trained on noisy labels performs worse.",
-        "Last test accuracy of cross entropy: without noise against every noise rate (Table 1).",
+        "Last test accuracy of cross entropy without noise versus every noise rate (Table 1).",
         _noise_degrades,
         ("table1",),
         rests_on=MEMORISED,
@@ -154,10 +154,10 @@ CLAIMS = [
     Claim(
         "training-loss-misleads",
         "Section 2.2",
-        "The loss on noisy labels is no measure of how well true ones are met: to stop early by it "
-        "does not help.",
-        "Where the training loss of cross entropy is lowest, test accuracy is more than "
-        f"{NOTABLE:g} points under its peak, at every noise rate (Table 1).",
+        "The loss on noisy labels does not measure performance on true labels, so early stopping "
+        "by this loss does not help.",
+        "At the epoch of the lowest training loss of cross entropy, test accuracy is more than "
+        f"{NOTABLE:g} points below its peak, at every noise rate (Table 1).",
         _loss_misleads,
         ("table1",),
         rests_on=MEMORISED,
@@ -165,8 +165,8 @@ CLAIMS = [
     Claim(
         "labels-are-corrected",
         "Abstract",
-        "Updating network and labels in turn puts labels right during training.",
-        "More labels are right after the first step than before (Tables 1 and 2).",
+        "Updating network and labels in turn corrects labels during training.",
+        "Label accuracy is higher after the first step than before (Tables 1 and 2).",
         _corrects,
         ("table1", "table2"),
     ),
@@ -174,8 +174,8 @@ CLAIMS = [
         Claim(
             f"symmetric-{accuracy}-is-better",
             "Section 5.5",
-            f"Under symmetric noise the joint method has the better {accuracy} accuracy overall.",
-            f"Mean of the last {accuracy} accuracy over all noise rates, ours against cross "
+            f"Under symmetric noise, the joint method has the better {accuracy} accuracy overall.",
+            f"Mean of the last {accuracy} accuracy over all noise rates, ours versus cross "
             "entropy.",
             partial(_beats, table="table1", others=("cross_entropy",), accuracy=accuracy),
             ("table1",),
@@ -187,7 +187,7 @@ CLAIMS = [
         Claim(
             f"asymmetric-{accuracy}-is-clearly-better",
             "Section 5.6",
-            f"Under asymmetric noise the joint method has clearly the better {accuracy} accuracy.",
+            f"Under asymmetric noise, the joint method has a clearly better {accuracy} accuracy.",
             f"Mean of the last {accuracy} accuracy over all noise rates: ours is more than "
             f"{NOTABLE:g} points above each of the other methods.",
             partial(_beats, table="table2", others=OTHERS, accuracy=accuracy, by=NOTABLE),
@@ -199,8 +199,8 @@ CLAIMS = [
     Claim(
         MEMORISED,
         "Section 5.5",
-        "On the noisy labels, test accuracy falls from about epoch "
-        f"{CROSS_ENTROPY_DROP_EPOCH} on, where the learning rate is first divided by 10.",
+        "With cross entropy on the noisy labels, test accuracy drops from about epoch "
+        f"{CROSS_ENTROPY_DROP_EPOCH}, where the learning rate is first divided by 10.",
         _AFTER_DROP,
         partial(_falls, table="table1", method="cross_entropy"),
         ("table1",),
@@ -208,10 +208,10 @@ CLAIMS = [
     Claim(
         "low-rate-fits-noise",
         "Section 5.5",
-        "Lowering the learning rate helps the network to fit the noisy labels.",
-        "At every noise rate the share of noisy labels that cross entropy predicts rises more "
-        "where the learning rate is first divided than right before, from one twentieth of the "
-        "epochs to the next.",
+        "A lower learning rate helps the network to memorise the noisy labels.",
+        "At every noise rate, the share of noisy labels that cross entropy predicts rises more "
+        "at the first learning rate drop than right before. A rise is measured from one twentieth "
+        "of the epochs to the next.",
         _fits_noise,
         ("table1",),
         rests_on=MEMORISED,
@@ -219,7 +219,7 @@ CLAIMS = [
     Claim(
         "symmetric-ours-keeps",
         "Section 5.5",
-        "On the labels that the joint method made, test accuracy stays high to the end.",
+        "On the labels of the joint method, test accuracy stays high until the end.",
         _UNTIL_THE_END,
         partial(_keeps, table="table1"),
         ("table1",),
@@ -227,7 +227,7 @@ CLAIMS = [
     Claim(
         "asymmetric-cross-entropy-falls",
         "Section 5.6",
-        "On the noisy labels, test accuracy falls at a low learning rate.",
+        "With cross entropy on the noisy labels, test accuracy drops at a low learning rate.",
         _AFTER_DROP,
         partial(_falls, table="table2", method="cross_entropy"),
         ("table2",),
@@ -236,7 +236,7 @@ CLAIMS = [
     Claim(
         "asymmetric-forward-falls",
         "Section 5.6",
-        "With the forward-corrected loss test accuracy falls as with cross entropy.",
+        "With forward correction, test accuracy drops as with cross entropy.",
         _AFTER_DROP,
         partial(_falls, table="table2", method="forward"),
         ("table2",),
@@ -244,7 +244,7 @@ CLAIMS = [
     Claim(
         "asymmetric-ours-keeps",
         "Section 5.6",
-        "With the joint method test accuracy does not fall and stays high.",
+        "With the joint method, test accuracy stays high and does not drop.",
         _UNTIL_THE_END,
         partial(_keeps, table="table2"),
         ("table2",),
@@ -252,19 +252,19 @@ CLAIMS = [
     Claim(
         "half-asymmetric-gains-least",
         "Section 5.6",
-        "At a noise rate of 50 %, and there alone, the joint method gains little.",
-        "Our last test accuracy less the best score of the best other method: smaller at r = "
-        "0.5 than at every other noise rate.",
+        "The joint method gains little at a noise rate of 50 %, and only there.",
+        "The gain is our last test accuracy minus the best score of the best other method. It is "
+        "smaller at r = 0.5 than at every other noise rate.",
         _gains_least,
         ("table2",),
     ),
     Claim(
         "cat-and-dog-are-why",
         "Section 5.6",
-        "The joint method gains little at 50 % because cats and dogs, which the noise exchanges, "
-        "cannot be told apart then.",
-        "Recovery accuracy of our method on cats and dogs: under that of the other classes at "
-        "r = 0.5, and lost more from r = 0.4 on.",
+        "The joint method gains little at 50 % because the noise exchanges cats and dogs, which "
+        "then cannot be told apart.",
+        "Recovery accuracy on cats and dogs is below the other classes' at r = 0.5, and it "
+        "decreases more from r = 0.4 to 0.5.",
         _exchanged_classes,
         ("table2",),
         own_images=True,
@@ -272,8 +272,8 @@ CLAIMS = [
     Claim(
         "clothing1m-beats-forward",
         "Section 5.8",
-        "On Clothing1M the joint method has the better test accuracy than Forward (#2 there).",
-        "Our last test accuracy against the one quoted for Forward (Table 3).",
+        "On Clothing1M, the joint method has a better test accuracy than Forward (#2).",
+        "Our last test accuracy versus the accuracy quoted for Forward (Table 3).",
         _beats_quoted_forward,
         ("table3",),
         own_images=True,

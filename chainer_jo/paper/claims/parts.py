@@ -20,7 +20,7 @@ def _averaging(results: Results) -> Iterator[Finding]:
     for noise in NOISES:
         for which, when in (("first", "after the first update"), ("last", "at the end")):
             with_it, alone = (_right(results, noise, p, which) for p in ("nothing", "averaging"))
-            compared = f"{noise}, {when}, averages against one epoch alone"
+            compared = f"{noise}, {when}, averages versus one epoch alone"
             yield exceeds(compared, with_it, alone, ties=True)
 
 
@@ -28,19 +28,19 @@ def _collapses(results: Results) -> Iterator[Finding]:
     limit = Trials.of_all(100 - ALMOST_CORRECT)
     for noise in NOISES:
         others = _right(results, noise, "prior", "but one")
-        yield exceeds(f"{noise}, {limit.mean:g} % against the right labels", limit, others)
+        yield exceeds(f"{noise}, {limit.mean:g} % versus label accuracy", limit, others)
 
 
 def _concentrates(results: Results) -> Iterator[Finding]:
     for noise in NOISES:
         with_it, without = (_right(results, noise, p, "sure") for p in ("nothing", "entropy"))
-        yield exceeds(f"{noise}, share over 0.99, with L_e against without", with_it, without)
+        yield exceeds(f"{noise}, share over 0.99, with L_e versus without", with_it, without)
 
 
 def _entropy_is_required(results: Results) -> Iterator[Finding]:
     for noise in NOISES:
         with_it, without = (_right(results, noise, p) for p in ("nothing", "entropy"))
-        compared = f"{noise}, right labels at the end, with L_e against without"
+        compared = f"{noise}, label accuracy at the end, with L_e versus without"
         yield exceeds(compared, with_it, without, by=NOTABLE)
 
 
@@ -48,7 +48,7 @@ def _is_stuck(results: Results) -> Iterator[Finding]:
     limit = Trials.of_all(NOTABLE)
     for noise in NOISES:
         first, last = (_right(results, noise, "both terms", which) for which in ("first", "last"))
-        compared = f"{noise}, {limit.mean:g} points against the change"
+        compared = f"{noise}, {limit.mean:g} points versus the change"
         yield exceeds(compared, limit, abs(last - first), unit=POINTS)
 
 
@@ -56,45 +56,45 @@ CLAIMS = [
     Claim(
         "averaging-prevents-wrong-updates",
         "Section 5.2",
-        "Averaging a network's predictions over epochs keeps labels from being updated wrongly.",
-        "Right labels after the first update, and at the end of the first step: averages of many "
-        "epochs against the last epoch alone.",
+        "Averaging a network's predictions over epochs prevents wrong label updates.",
+        "Label accuracy after the first update and at the end of the first step: averages of many "
+        "epochs versus the last epoch alone.",
         _averaging,
         ("parts",),
     ),
     Claim(
         "prior-prevents-one-class",
         "Section 4.2",
-        "The term L_p is required to keep all labels from ending as one class.",
-        f"With alpha = 0, less than {100 - ALMOST_CORRECT:g} % of the labels are right at the end "
-        "of the first step, of all classes but the one that most are right of. (The paper shows "
-        "that one class is a minimum of L_c, not that training ends there.)",
+        "The term L_p is required to keep the labels from collapsing to one class.",
+        f"With alpha = 0, label accuracy at the end of the first step is below "
+        f"{100 - ALMOST_CORRECT:g} %, over all classes except the best one. (The paper shows that "
+        "one class is a minimum of L_c, not that training ends there.)",
         _collapses,
         ("parts",),
     ),
     Claim(
         "entropy-concentrates-labels",
         "Section 4.2",
-        "The term L_e concentrates the probabilities of every soft label on one class.",
-        "More labels have a probability over 0.99 at the end of the first step than with beta = 0.",
+        "The term L_e concentrates every soft label on one class.",
+        "More labels than with beta = 0 have a probability above 0.99 after the first step.",
         _concentrates,
         ("parts",),
     ),
     Claim(
         "entropy-is-required",
         "Section 4.2",
-        "With soft labels the term L_e is required.",
-        "At the end of the first step more labels are right than with beta = 0, by more "
-        f"than {NOTABLE:g} points.",
+        "Soft labels require the term L_e.",
+        "Label accuracy at the end of the first step is more than "
+        f"{NOTABLE:g} points higher than with beta = 0.",
         _entropy_is_required,
         ("parts",),
     ),
     Claim(
         "without-both-terms-stuck",
         "Section 4.2",
-        "With alpha = beta = 0 network and labels are stuck where they are.",
-        "From their first update to the end of the first step the share of right labels changes "
-        f"by less than {NOTABLE:g} points.",
+        "With alpha = beta = 0, network and labels stop changing.",
+        "Label accuracy changes by less than "
+        f"{NOTABLE:g} points between the first update and the end of the first step.",
         _is_stuck,
         ("parts",),
     ),

@@ -1,4 +1,4 @@
-"""Phases of a training curve as one number per trial, whatever the length of the schedule."""
+"""Phases of a training curve as one number per trial, for schedules of any length."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -40,8 +40,9 @@ def start(curves: Curves) -> Trials:
 
 
 def peak(curves: Curves) -> Trials:
-    """The mean over the twentieth of the epochs in which the other trials' mean is highest; of one
-    trial alone, its own. Where its own is highest its noise is, too: a flat curve would fall."""
+    """The mean over the twentieth of the epochs in which the other trials' mean is highest, or the
+    trial's own mean if there is only one. A trial's own maximum is biased upwards by noise, so a
+    flat curve would appear to drop."""
 
     def means(curve: Curve) -> list[float]:
         span = _span(len(curve))
@@ -77,8 +78,8 @@ def after_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Trials:
 
 
 def rises_at_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> tuple[Trials, Trials]:
-    """Rise of a curve where the learning rate is first divided, and right before: from one
-    twentieth of the epochs to the next."""
+    """Rise of a curve at the first learning rate drop, and right before: from one twentieth of
+    the epochs to the next."""
     epochs, (drop, *_) = schedule
     span = _span(epochs)
     earlier, before, after = (

@@ -1,4 +1,4 @@
-"""Figure 4 and the numbers beside it: soft labels against hard labels; Tables 12 and 13."""
+"""Figure 4 and its numbers in the text: soft versus hard labels; Tables 12 and 13."""
 
 import itertools
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ from chainer_jo.paper.trials import Trials
 HARD_RULES = (*(f"top{k}" for k in FIGURE4_TOPS), "all")
 BEST_HARD_RULE = f"top{FIGURE4_BEST_TOP}"
 NEAR_POINTS = 1.0
-"""Percentage points below its end from which on a curve counts as converged."""
+"""Percentage points below its end at which a curve counts as converged."""
 ALMOST_CORRECT = 95.0
-"""Percent of right labels from which on labels are called almost correct."""
+"""Label accuracy (percent) above which labels are called almost correct."""
 HALF = 50.0
-"""Percent of right labels under which labels tend to be wrong."""
+"""Label accuracy (percent) below which labels tend to be wrong."""
 
 
 _PRINTED = " and ".join(
@@ -32,7 +32,7 @@ def _faster(results: Results) -> Iterator[Finding]:
     for rule in HARD_RULES:
         hard = results.curve("figure4", rule=rule)
         level = phases.end(hard) - Trials.of_all(NEAR_POINTS)
-        compared = f"epochs to {NEAR_POINTS:g} point under where {rule} ends, {rule} against soft"
+        compared = f"epochs to {NEAR_POINTS:g} point below the end of {rule}, {rule} versus soft"
         theirs, ours = (phases.epochs_until(curve, level) for curve in (hard, soft))
         yield exceeds(compared, theirs, ours, unit="epochs")
 
@@ -41,7 +41,7 @@ def _better_recovery(results: Results) -> Iterator[Finding]:
     soft = _last(results, "soft", "recovery")
     for rule in HARD_RULES:
         hard = _last(results, rule, "recovery")
-        yield exceeds(f"recovery, soft against {rule}", soft, hard, ties=True)
+        yield exceeds(f"recovery, soft versus {rule}", soft, hard, ties=True)
 
 
 def _last(results: Results, rule: str, accuracy: str) -> Trials:
@@ -52,14 +52,14 @@ def _best_hard_rule(results: Results) -> Iterator[Finding]:
     best = _last(results, BEST_HARD_RULE, "test")
     for rule in HARD_RULES:
         if rule != BEST_HARD_RULE:
-            compared = f"test, {BEST_HARD_RULE} against {rule}"
+            compared = f"test, {BEST_HARD_RULE} versus {rule}"
             yield exceeds(compared, best, _last(results, rule, "test"), ties=True)
 
 
 def _better_test(results: Results) -> Iterator[Finding]:
     soft = _last(results, "soft", "test")
     for rule in HARD_RULES:
-        compared = f"test, soft against {rule}"
+        compared = f"test, soft versus {rule}"
         yield exceeds(compared, soft, _last(results, rule, "test"), ties=True)
 
 
@@ -67,12 +67,12 @@ def _better_at_equal_recovery(results: Results) -> Iterator[Finding]:
     soft, hard = (_last(results, rule, "recovery") for rule in ("soft", BEST_HARD_RULE))
     compared = f"less than {TIE:g} point apart in recovery"
     for a, b, names in (
-        (soft, hard, f"soft against {BEST_HARD_RULE}"),
-        (hard, soft, f"{BEST_HARD_RULE} against soft"),
+        (soft, hard, f"soft versus {BEST_HARD_RULE}"),
+        (hard, soft, f"{BEST_HARD_RULE} versus soft"),
     ):
         yield Finding(f"{compared}, {names}", a, b, by=-TIE, premise=True)
     soft, hard = (_last(results, rule, "test") for rule in ("soft", BEST_HARD_RULE))
-    yield exceeds(f"test, soft against {BEST_HARD_RULE}", soft, hard, ties=True)
+    yield exceeds(f"test, soft versus {BEST_HARD_RULE}", soft, hard, ties=True)
 
 
 def _by_range(results: Results) -> Iterator[tuple[str, dict[str, Trials]]]:
@@ -85,21 +85,21 @@ def _by_range(results: Results) -> Iterator[tuple[str, dict[str, Trials]]]:
 def _sure_is_right(results: Results) -> Iterator[Finding]:
     for table, accuracy in _by_range(results):
         surest = next(iter(accuracy))
-        compared = f"{table}, p in {surest} against almost correct"
+        compared = f"{table}, p in {surest} versus almost correct"
         yield exceeds(compared, accuracy[surest], Trials.of_all(ALMOST_CORRECT))
 
 
 def _less_sure_is_less_right(results: Results) -> Iterator[Finding]:
     for table, accuracy in _by_range(results):
         for surer, range_ in itertools.pairwise(accuracy):
-            compared = f"{table}, p in {surer} against {range_}"
+            compared = f"{table}, p in {surer} versus {range_}"
             yield exceeds(compared, accuracy[surer], accuracy[range_], ties=True)
 
 
 def _unsure_is_wrong(results: Results) -> Iterator[Finding]:
     for table, accuracy in _by_range(results):
         least_sure = list(accuracy)[-1]
-        compared = f"{table}, p in {least_sure}, half of the labels against the right ones"
+        compared = f"{table}, p in {least_sure}, 50 % versus label accuracy"
         yield exceeds(compared, Trials.of_all(HALF), accuracy[least_sure])
 
 
@@ -107,61 +107,62 @@ CLAIMS = [
     Claim(
         "soft-converges-faster",
         "Section 5.4",
-        "Soft labels converge faster than hard ones of any kind.",
-        "Soft labels reach the recovery accuracy that a hard-label method ends with (less "
-        f"{NEAR_POINTS:g} point) in fewer epochs than that method itself.",
+        "Soft labels converge faster than every kind of hard labels.",
+        "Epochs until a method is within "
+        f"{NEAR_POINTS:g} point of the last recovery accuracy of a hard-label method: fewer for "
+        "soft labels than for the hard-label method.",
         _faster,
         ("figure4",),
     ),
     Claim(
         "soft-recovers-better",
         "Section 5.4",
-        "Soft labels end with a better recovery accuracy than hard ones of any kind.",
-        "Recovery accuracy at the end, soft labels against every hard-label method.",
+        "Soft labels end with a better recovery accuracy than every kind of hard labels.",
+        "Recovery accuracy at the end, soft labels versus every hard-label method.",
         _better_recovery,
         ("figure4",),
     ),
     Claim(
         "top-500-is-best",
         "Section 5.4",
-        "Of the hard-label methods the one that updates 500 labels an epoch is best.",
-        "Test accuracy of the second step, top 500 against every other hard-label method.",
+        "The best hard-label method updates 500 labels an epoch.",
+        "Test accuracy of the second step, top 500 versus every other hard-label method.",
         _best_hard_rule,
         ("figure4",),
     ),
     Claim(
         "soft-tests-better",
         "Section 4.1",
-        "Soft labels perform better than hard ones.",
-        "Test accuracy of the second step, soft labels against every hard-label method.",
+        "Soft labels perform better than hard labels.",
+        "Test accuracy of the second step, soft labels versus every hard-label method.",
         _better_test,
         ("figure4",),
     ),
     Claim(
         "soft-tests-better-at-equal-recovery",
         "Section 5.4",
-        "With about as many labels right as hard ones, soft labels give the better test accuracy: "
-        "their probabilities are worth something.",
-        f"Soft labels against top 500: recovery accuracies at the end less than {TIE:g} point "
-        "apart, and yet the higher test accuracy of the second step.",
+        "Soft labels give a better test accuracy than hard labels of about the same label "
+        "accuracy: their probabilities carry information.",
+        f"Soft labels versus top 500: the last recovery accuracies are less than {TIE:g} point "
+        "apart, yet the test accuracy of the second step is higher.",
         _better_at_equal_recovery,
         ("figure4",),
     ),
     Claim(
         "sure-labels-are-right",
         "Appendix C",
-        "Labels with a high probability are nearly all right.",
-        f"More than {ALMOST_CORRECT:g} % of the labels with a maximum probability over 0.99 are "
-        "right.",
+        "Labels with a high probability are nearly all correct.",
+        f"More than {ALMOST_CORRECT:g} % of the labels with a maximum probability above 0.99 are "
+        "correct.",
         _sure_is_right,
         ("table12", "table13"),
     ),
     Claim(
         "less-sure-labels-are-less-right",
         "Appendix C",
-        "The lower the probability of labels, the fewer of them are right.",
-        "Share of right labels by the range of their maximum probability, each against the next "
-        "lower one.",
+        "The share of correct labels decreases with their probability.",
+        "Label accuracy by range of the maximum probability, each range versus the next lower "
+        "range.",
         _less_sure_is_less_right,
         ("table12", "table13"),
     ),
@@ -169,8 +170,8 @@ CLAIMS = [
         "unsure-labels-are-wrong",
         "Appendix C",
         "Labels with a low probability tend to be wrong.",
-        "Less than half of the labels in the lowest range, a maximum probability under 0.9, are "
-        f"right. (In the paper's own tables {_PRINTED} % of them are.)",
+        "Less than half of the labels with a maximum probability below 0.9 are correct. "
+        f"(In the paper's own tables, {_PRINTED} % are correct.)",
         _unsure_is_wrong,
         ("table12", "table13"),
         fails_in_paper=True,

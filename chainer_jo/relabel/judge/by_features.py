@@ -129,11 +129,11 @@ class ByFeatures(Relabeller):
             own = ", each divided by its own standard deviation" if scale.ndim else ""
             seen = f"{len(mean)} features each{own}:"
         return {
-            "images": f"by {seen} one hidden layer",
-            "training": f"{recipe.epochs} epochs with labels updated from epoch "
-            f"{recipe.quiet + 1} on, without each of {recipe.folds} folds in turn; "
-            f"{recipe.number_of_seeds(len(self.sets.train))} times; then {recipe.epochs} "
-            "epochs on the new labels",
+            "images": f"{seen} network with one hidden layer",
+            "training": f"{recipe.folds}-fold cross-validation with "
+            f"{recipe.number_of_seeds(len(self.sets.train))} seeds, {recipe.epochs} epochs each, "
+            f"label updates from epoch {recipe.quiet + 1}; then {recipe.epochs} epochs on the new "
+            "labels",
             "settings": f"alpha {recipe.alpha:g}, beta {recipe.beta:g}, learning rate "
             f"{recipe.learning_rate:g}",
             "device": "cpu, fp32",
@@ -141,8 +141,8 @@ class ByFeatures(Relabeller):
 
     def plan(self) -> None:
         if self.extractors:
-            print("built-in features take about 10 ms an image on one core, once; training:")
-        print("seconds for thousands of images, minutes for hundreds of thousands")
+            print("built-in features take about 10 ms an image on one core, once")
+        print("estimated time: seconds for thousands of images, minutes for hundreds of thousands")
 
     def work(self) -> Outcome:
         shares: dict[str, float] = {}
@@ -256,10 +256,10 @@ class ByProbabilities(Relabeller):
 
     @property
     def about(self) -> dict[str, str]:
-        return {"images": "by probabilities that came in; no network is trained"}
+        return {"images": "given probabilities; no network is trained"}
 
     def plan(self) -> None:
-        print("nothing is trained")
+        print("no network is trained")
 
     def work(self) -> Outcome:
         images = self.images

@@ -1,5 +1,5 @@
-"""Relabelling by training on the images: the paper's two steps, once without each fold, as
-runs that can be resumed."""
+"""Relabelling by training on the images: the paper's two steps for each fold left out, as runs
+that can be resumed."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class ByImages(Relabeller):
         size = self.flags.size
         if size is not None and size > MAX_SIDE:
             raise UserError(
-                f"--size {size}: expected 8 to {MAX_SIDE} pixels, or for larger images "
-                "--resnet50-weights FILE, or features, which are the default"
+                f"--size {size}: expected 8 to {MAX_SIDE} pixels; for larger images use "
+                "--resnet50-weights FILE or features (the default)"
             )
         side = size or usual_size(self.sets.train)
         if side <= MAX_SIDE:
@@ -80,7 +80,7 @@ class ByImages(Relabeller):
             return None
         raise UserError(
             f"data {self.flags.data!r}: images of about {side} pixels, expected --from-scratch "
-            f"with --size {MAX_SIDE} or less to shrink them, or features, which are the default"
+            f"with --size {MAX_SIDE} or less, or features (the default)"
         )
 
     def _study(self) -> Study:
@@ -118,8 +118,8 @@ class ByImages(Relabeller):
             )
         else:
             others["photographs"] = (
-                "features of them, without --from-scratch, take seconds, and find far more in a "
-                "few thousand than a network from scratch"
+                "features (without --from-scratch) take seconds and detect far more errors in a "
+                "few thousand photographs than a network trained from scratch"
             )
             sizes = zip(first.network.units, first.network.widths, strict=True)
             stages = ", ".join(f"{units} of {width}" for units, width in sizes)
@@ -127,9 +127,9 @@ class ByImages(Relabeller):
         return {
             "images": seen,
             "training": f"{first.optimization.epochs} epochs with labels updated from epoch "
-            f"{self.study.epochs(preset.first_step.start_epoch)} on, then "
-            f"{second.optimization.epochs} epochs on the new labels; without each of "
-            f"{FOLDS} folds in turn; batches of {preset.batch_size}",
+            f"{self.study.epochs(preset.first_step.start_epoch)}, then "
+            f"{second.optimization.epochs} epochs on the new labels; {FOLDS}-fold "
+            f"cross-validation; batches of {preset.batch_size}",
             "settings": f"alpha {first.alpha:g}, beta {first.beta:g}, learning rate "
             f"{first.optimization.learning_rate:g}",
             "device": f"{self.flags.device}, {first.precision}",

@@ -1,5 +1,5 @@
-"""Finds and corrects wrong labels from probabilities of a network that was not trained on them. No
-true label is needed."""
+"""Detection and correction of label errors from out-of-fold probabilities; no true label is
+needed."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class LabelErrors:
     class_names : of the c classes.
     given : int (n,).
     probabilities : p(true | x, given), float64 (n, c): new soft labels.
-    predicted : p(true | x), float64 (n, c): what the network says of an image whose label it has
-        not seen, before that label counts as evidence.
-    wrong : bool (n,), which given labels to call wrong so that F1 is expected to be highest. That
-        finds more than ``changed``: an image whose given label is only a little likelier than
-        not is worth a review, though not a change.
+    predicted : p(true | x), float64 (n, c): out-of-fold predictions of the network, before the
+        given label counts as evidence.
+    wrong : bool (n,), given labels judged wrong, at the threshold of the highest expected F1. They
+        include more images than ``changed``: a given label that is barely more probable than its
+        alternatives deserves a review, but no change.
     transition : T (c, c), the estimated p(given j | true k), its rows sum to 1.
     duplicates : groups of images that are the same or nearly, int arrays of rows.
     index : row labels of the table: the index of a DataFrame that came in, else None.
@@ -63,22 +63,22 @@ class LabelErrors:
 
     @cached_property
     def new(self) -> np.ndarray:
-        """The likeliest class of each image, int (n,)."""
+        """The most probable class of each image, int (n,)."""
         return self.probabilities.argmax(axis=1)
 
     @cached_property
     def changed(self) -> np.ndarray:
-        """Images whose likeliest class is not the given label, bool (n,)."""
+        """Images whose most probable class is not the given label, bool (n,)."""
         return self.new != self.given
 
     @cached_property
     def network(self) -> np.ndarray:
-        """The network's likeliest class, int (n,), before the given label counts as evidence."""
+        """The network's prediction, int (n,), before the given label counts as evidence."""
         return self.predicted.argmax(axis=1)
 
     @cached_property
     def probability_given(self) -> np.ndarray:
-        """The probability (n,) that the given label is right; the surest errors have the least."""
+        """The probability (n,) that the given label is correct, lowest for certain errors."""
         return self.probabilities[np.arange(len(self.given)), self.given]
 
     @cached_property
@@ -88,7 +88,7 @@ class LabelErrors:
 
     @cached_property
     def rank(self) -> np.ndarray:
-        """Review order, int (n,): 1 is the surest error."""
+        """Review order, int (n,): 1 is the most certain error."""
         rank = np.empty(len(self.given), np.int64)
         rank[np.argsort(self.probability_given, kind="stable")] = np.arange(1, len(rank) + 1)
         return rank
@@ -100,49 +100,47 @@ class LabelErrors:
 
     @property
     def share_wrong_by_class(self) -> np.ndarray:
-        """The same (c,) of the images given each label; 0 where there are none."""
+        """`share_wrong` (c,) by given label; 0 for a label without images."""
         count = np.bincount(self.given, minlength=len(self.class_names))
         wrong = np.bincount(self.given, 1 - self.probability_given, len(self.class_names))
         return wrong / np.maximum(count, 1)
 
     @cached_property
     def doubt(self) -> str:
-        """Reason in a sentence why the new labels may be no better than the given ones; else empty.
-        docs/label-errors.md says where the limits come from."""
+        """Reason, in a sentence, why the new labels may be no better than the given labels; else
+        empty. docs/label-errors.md explains the limits."""
         n, c = self.probabilities.shape
         errs, wrong = 1 - float(self.predicted.max(axis=1).mean()), self.share_wrong
-        may = "The new labels may be no better than those given: "
+        may = "The new labels may be no better than the given labels: "
         if n < (least := MIN_IMAGES_PER_CLASS * c):
-            return f"{may}{n:,} images of {c} classes are few, expected {least:,} or more."
+            return f"{may}{n:,} images of {c} classes, expected {least:,} or more."
         guessed = (self.predicted @ self.transition).argmax(axis=1) == self.given
         usual = np.bincount(self.given).max() / n
         if guessed.mean() - usual < 2 * np.sqrt(usual * (1 - usual) / n):
             return (
-                f"{may}what the images are seen by hardly tells their labels, "
-                f"{100 * guessed.mean():.1f} % are foretold, {100 * usual:.1f} % are the most "
-                f"frequent one; {100 * wrong:.0f} % are estimated to be wrong."
+                f"{may}a network predicts {100 * guessed.mean():.1f} % of the labels, hardly more "
+                f"than the most frequent label's {100 * usual:.1f} %; an estimated "
+                f"{100 * wrong:.0f} % are wrong."
             )
         if wrong > MAX_SHARE_WRONG:
             share, most = (f"{100 * x:.0f} %" for x in (wrong, MAX_SHARE_WRONG))
-            return f"{may}{share} are estimated to be wrong, expected {most} or less."
+            return f"{may}an estimated {share} are wrong, expected {most} or less."
         if 1 - errs < MIN_EXPECTED_ACCURACY:
             return (
-                f"{may}a network that has not seen an image's label expects to be right in "
-                f"{100 - 100 * errs:.0f} % of them, expected {100 * MIN_EXPECTED_ACCURACY:.0f} % "
-                "or more."
+                f"{may}the expected accuracy of a network on images whose label it has not seen is "
+                f"{100 - 100 * errs:.0f} %, expected {100 * MIN_EXPECTED_ACCURACY:.0f} % or more."
             )
         ratio = max(MIN_WRONG_PER_NETWORK_ERROR, 2 * least / n)
         if wrong < ratio * errs:
             return (
-                f"{may}{100 * wrong:.1f} % are estimated to be wrong, less than {ratio:.1f} times "
-                f"the {100 * errs:.1f} % of images in which the network expects to err. Either few "
-                "are, or they are wrong as the images look, which labels alone cannot tell from "
-                "right."
+                f"{may}an estimated {100 * wrong:.1f} % are wrong, less than {ratio:.1f} times the "
+                f"network's expected error of {100 * errs:.1f} %. Either few labels are wrong, or "
+                "the errors depend on the appearance of images and cannot be detected from labels."
             )
         given, left = np.bincount(self.given, minlength=c), self.probabilities.sum(axis=0)
         classes = np.flatnonzero(left < MIN_SHARE_KEPT * given).tolist()
         if gone := [f"{self.class_names[k]}" for k in classes]:
-            return f"{may}of what is labelled {', '.join(gone)} hardly anything is left."
+            return f"{may}hardly any image labelled {', '.join(gone)} keeps its label."
         return ""
 
     def columns(self) -> dict[str, np.ndarray]:
@@ -152,8 +150,8 @@ class LabelErrors:
         return values | {name: names[values[name]] for name in ("given", "new", "network")}
 
     def table(self) -> Any:
-        """A row for every image, in the order they came in: a pandas DataFrame of `COLUMNS`, or
-        where there is no pandas a dictionary of arrays (n,)."""
+        """One row per image in input order: a pandas DataFrame of `COLUMNS`, or a dictionary of
+        arrays (n,) without pandas."""
         try:
             import pandas
         except ImportError:
@@ -195,7 +193,7 @@ def find_label_errors(
 def best_threshold(wrong: np.ndarray) -> float:
     """Threshold on the probability of being wrong that gives the highest expected F1.
 
-    If k labels of probabilities w are called wrong, twice their sum over k plus the sum of all is
+    If k labels of probabilities w are judged wrong, twice their sum over k plus the sum of all is
     about the expected F1: numerator and denominator are replaced by their expectations. 1 if none
     can be wrong.
 

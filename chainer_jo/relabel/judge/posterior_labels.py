@@ -18,15 +18,14 @@ class PosteriorLabels(LabelStore):
     """Soft labels y_i = p(true | x_i, given label), with the mean of past epochs' probabilities for
     p(true | x_i) and the noise transition matrix T that is estimated with them.
 
-    ``eq:soft`` forgets the label that an image came with; it is the case of a T whose rows are all
-    the same. With rows that differ, an image keeps its label where that is likelier to be
-    right than the network, and with asymmetric noise a network that has begun to predict given
-    labels is corrected by every update, not confirmed.
+    Eq. 9 ignores the given label; it is the special case of a T with equal rows. If the rows
+    differ, an image keeps its given label where this label is more probable than the prediction.
+    Under asymmetric noise, each update corrects a network that has begun to predict given labels.
 
     Parameters
     ----------
-    given : (n,) int, the labels that the images come with; (n, k) for k networks side by side, each
-        of which has a T of its own.
+    given : (n,) int, given labels; (n, k) for k networks trained in parallel, each with its
+        own T.
     num_classes, average : as in `LabelStore`.
     """
 
@@ -57,7 +56,7 @@ def prior_of(labels):
 class PriorUpdate(training.Extension):
     """Makes the mean label the prior of the next epoch (p of L_p, eq. 10), once labels are updated.
 
-    The distribution of given labels is not that of true ones where noise is asymmetric.
+    Under asymmetric noise, given labels and true labels have different distributions.
 
     Parameters
     ----------

@@ -44,8 +44,8 @@ class Relabeller(ABC):
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Accuracies, in [0, 1], on ``number`` images of the held-out set ``of``: of a network trained
-    on the given labels, if there is one, and of a network trained on the new labels."""
+    """Accuracies in [0, 1] on ``number`` images of the held-out set ``of``: of a network trained on
+    the given labels (None without one), and of a network trained on the new labels."""
 
     of: str
     number: int
@@ -77,12 +77,12 @@ class Outcome:
 
     Attributes
     ----------
-    network : the one trained on the new labels; None if none is.
+    network : network trained on the new labels; None if no network was trained.
     curves : runs whose validation accuracy is drawn, by name.
     about : see `Relabeller.about`.
     audit : rows of the random sample to be reviewed by hand.
-    choice : share of the noisy labels that networks predict out of fold, by the features that they
-        are trained on; the largest share decides. Empty if the features were given.
+    choice : share of the noisy labels predicted by networks that did not see them, by features;
+        the features with the largest share were used. Empty if the user gave the features.
     """
 
     labels: CorrectedLabels
@@ -100,8 +100,8 @@ class Outcome:
 
     @property
     def audited(self) -> AuditResult | None:
-        """Result of the audit; None until all its images are reviewed, as users review those first
-        that the report lists too, more of which are wrong."""
+        """Result of the audit; None until all images are reviewed, because images that the report
+        also lists are reviewed first and have a higher share of errors."""
         labels, drawn = self.labels, self.audit
         if not len(drawn) or not labels.judged[drawn].all():
             return None
@@ -112,7 +112,7 @@ class Outcome:
 def choice_in_words(shares: Mapping[str, float]) -> str:
     """`Outcome.choice` and its margins in words."""
     best, *others = sorted(shares, key=lambda name: -shares[name])
-    words = f"{best} predict {percent(shares[best])} of the labels as given out of fold"
+    words = f"{best} predict {percent(shares[best])} of the given labels of held-out images"
     for other in others:
         words += f", {100 * (shares[best] - shares[other]):.1f} points more than {other}"
     return words
@@ -130,8 +130,8 @@ def doubt(accuracies: Sequence[Accuracy]) -> str:
         error = math.sqrt((before * (1 - before) + after * (1 - after)) / (n + 2))
         if before - after > CERTAIN_STANDARD_ERRORS * error:
             return (
-                f"The new labels are likely worse than those given: a network trained on them "
-                f"reaches {percent(accuracy.after)} instead of {percent(accuracy.before)} on "
+                f"The new labels are probably worse than the given labels: a network trained on "
+                f"them reaches {percent(accuracy.after)} instead of {percent(accuracy.before)} on "
                 f"{accuracy.of}. More --epochs or another --learning-rate may help."
             )
     return ""
@@ -139,7 +139,7 @@ def doubt(accuracies: Sequence[Accuracy]) -> str:
 
 def accuracy_rows(accuracies: Sequence[Accuracy]) -> list[list[str]]:
     """A table of text, header first."""
-    rows = [["accuracy on", "images", "labels as given", "new labels"]]
+    rows = [["accuracy (%) on", "images", "given labels", "new labels"]]
     for accuracy in accuracies:
         before = "" if accuracy.before is None else f"{100 * accuracy.before:.1f}"
         after = f"{100 * accuracy.after:.1f}"
@@ -149,7 +149,7 @@ def accuracy_rows(accuracies: Sequence[Accuracy]) -> list[list[str]]:
 
 def score_rows(labels: CorrectedLabels) -> list[list[str]]:
     """A table of text, header first; no rows without true labels."""
-    rows = [["a label is called wrong if", "precision", "recall", "F1"]]
+    rows = [["a label counts as wrong if", "precision", "recall", "F1"]]
     for rule, scores in labels.scores().items():
         shares = (scores.precision, scores.recall, scores.f1)
         rows.append([rule, *(f"{100 * share:.1f}" for share in shares)])
@@ -167,7 +167,7 @@ def class_rows(labels: CorrectedLabels, most: int | None = None) -> list[list[st
     shares = errors.share_wrong_by_class
     count = np.bincount(errors.given, minlength=len(names))
     changed = np.bincount(errors.given[labels.changed], minlength=len(names))
-    rows = [["label as given", "images", "estimated wrong", "changed"]]
+    rows = [["given label", "images", "estimated wrong", "changed"]]
     for k in np.argsort(-shares, kind="stable")[:most]:
         rows.append([names[k], f"{count[k]:,}", percent(shares[k]), f"{changed[k]:,}"])
     return rows
@@ -178,7 +178,7 @@ def transition_rows(labels: CorrectedLabels) -> list[list[str]]:
     frequent pairs first."""
     names, transition = labels.images.class_names, labels.errors.transition
     apart = np.where(np.eye(len(names), dtype=bool), 0, transition)
-    rows = [["what it is", "labelled as", "estimated share"]]
+    rows = [["true class", "given label", "estimated share"]]
     for flat in np.argsort(-apart, axis=None, kind="stable")[:MOST_CONFUSED]:
         true, given = divmod(int(flat), len(names))
         if apart[true, given] >= MIN_SHARE_SHOWN:
@@ -190,7 +190,7 @@ def summary(outcome: Outcome) -> list[str]:
     """The outcome in lines for the terminal; a doubt is the last."""
     labels, audited = outcome.labels, outcome.audited
     wrong = percent(labels.errors.share_wrong)
-    lines = [_changed(labels), f"estimated: {wrong} of the labels as given are wrong"]
+    lines = [_changed(labels), f"estimated share of wrong labels: {wrong}"]
     if outcome.choice:
         lines.append(f"features: {choice_in_words(outcome.choice)}")
     if audited:
@@ -199,18 +199,18 @@ def summary(outcome: Outcome) -> list[str]:
         waiting = int((~labels.judged[outcome.audit]).sum())
         of = f" of {len(outcome.audit)}" if waiting < len(outcome.audit) else ""
         lines.append(
-            f"audit: {waiting}{of} images drawn at random wait in the report to be judged by eye; "
-            "errors that follow the looks of images show nowhere else"
+            f"audit: {waiting}{of} random images in the report await manual review, the only check "
+            "for errors that depend on the appearance of images"
         )
     if duplicates := labels.errors.duplicates:
         images = labels.images
         shown = ", ".join(repr(images.paths[i]) for i in duplicates[0][:3])
         groups = counted(len(duplicates), "group")
-        lines.append(f"the same images, or nearly: {groups}, such as {shown}")
+        lines.append(f"identical or nearly identical images: {groups}, such as {shown}")
     for scores in list(labels.scores().values())[:1]:
         lines += [
-            f"{percent(scores.right_before)} of the labels were right, "
-            f"{percent(scores.right_after)} are now ({scores.known:,} true labels known)",
+            f"label accuracy: from {percent(scores.right_before)} to "
+            f"{percent(scores.right_after)} ({scores.known:,} true labels known)",
             "",
             *aligned(score_rows(labels)),
         ]
@@ -226,7 +226,7 @@ def _changed(labels: CorrectedLabels) -> str:
     number, changed = len(labels.images), int(labels.changed.sum())
     words = f"{changed:,} of {number:,} labels changed ({100 * changed / number:.1f} %)"
     judged = int(labels.judged.sum())
-    return words + (f", {judged:,} were judged by eye" if judged else "")
+    return words + (f", {judged:,} labels were reviewed by hand" if judged else "")
 
 
 def percent(share: float) -> str:

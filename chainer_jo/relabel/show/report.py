@@ -98,40 +98,40 @@ def _sections(outcome: Outcome, store: RunStore) -> str:
     labels = outcome.labels
     tiles = [
         (f"{int(labels.changed.sum()):,}", f"of {len(labels.images):,} labels changed"),
-        (percent(labels.errors.share_wrong), "of the labels as given estimated to be wrong"),
+        (percent(labels.errors.share_wrong), "estimated share of wrong labels"),
     ]
     for a in outcome.accuracies:
         shares = " → ".join(percent(p) for p in (a.before, a.after) if p is not None)
         tiles.append((shares, f"accuracy on {a.of}"))
     tables = {"Labels by class": class_rows(labels)}
     if len(confused := transition_rows(labels)) > 1:
-        tables["Classes confused most"] = confused
+        tables["Most frequent confusions"] = confused
     if outcome.accuracies:
-        tables["Accuracy of a network trained on them"] = accuracy_rows(outcome.accuracies)
+        tables["Accuracy of a network trained on the labels"] = accuracy_rows(outcome.accuracies)
     for rule, scores in list(labels.scores().items())[-1:]:
         before, after = percent(scores.right_before), percent(scores.right_after)
         tiles[1:1] = [
-            (f"{before} → {after}", f"of the labels right ({scores.known:,} true labels known)"),
-            (percent(scores.f1), f"F1 of wrong labels found: {rule}"),
+            (f"{before} → {after}", f"label accuracy ({scores.known:,} true labels known)"),
+            (percent(scores.f1), f"F1 of label error detection: {rule}"),
         ]
-        tables = {"Wrong labels found": score_rows(labels), **tables}
+        tables = {"Label error detection": score_rows(labels), **tables}
     if duplicates := labels.errors.duplicates:
-        tables["The same images, or nearly"] = _duplicate_rows(labels.images, duplicates)
+        tables["Identical or nearly identical images"] = _duplicate_rows(labels.images, duplicates)
     escape = html.escape
     parts = [_section(heading, _table(rows)) for heading, rows in tables.items()]
     if outcome.curves:
-        shown = "Agreement with the given labels of images left out, epoch by epoch"
+        shown = "Agreement with the given labels of held-out images, by epoch"
         uri = "data:image/png;base64," + base64.b64encode(_plot(outcome.curves, store)).decode()
         drawn = f'<figure class="plot"><img src="{uri}" alt="{shown}"></figure>'
         parts.insert(0, _section(shown, drawn))
     facts = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in outcome.about.items())
-    parts.append(_section("How it was computed", f"<dl>{facts}</dl>"))
+    parts.append(_section("Computation", f"<dl>{facts}</dl>"))
     first = "".join(f"<li><b>{escape(n)}</b> {escape(text)}</li>" for n, text in tiles)
     return f'<ul class="tiles">{first}</ul>\n<div class="columns">{"".join(parts)}</div>'
 
 
 def to_review(labels: CorrectedLabels) -> np.ndarray:
-    """Rows of images whose label was changed or is called wrong, the surest errors first."""
+    """Rows of images whose label was changed or judged wrong, by decreasing certainty."""
     errors = labels.errors
     rows = np.flatnonzero(labels.changed | errors.changed | errors.wrong)
     return rows[np.argsort(errors.rank[rows])]
@@ -183,7 +183,7 @@ def _table(rows: list[list[str]]) -> str:
 
 
 def _duplicate_rows(images: LabelledImages, groups: Sequence[np.ndarray]) -> list[list[str]]:
-    rows = [["images", "labels as given"]]
+    rows = [["images", "given labels"]]
     for group in groups[:MOST_DUPLICATES]:
         shown = ", ".join(images.paths[i] for i in group[:3]) + (", ..." if len(group) > 3 else "")
         labels = dict.fromkeys(images.class_names[images.labels[i]] for i in group)
@@ -195,9 +195,12 @@ def _plot(runs: dict[str, Experiment], store: RunStore) -> bytes:
     from chainer_jo.report.figure import Figure
     from chainer_jo.report.plot import plot
 
+    class _Curves(Figure):
+        title = ""  # the page has a heading
+
     curves = [Curve(name, [experiment]) for name, experiment in runs.items()]
     series = [curve.read(store, "validation") for curve in curves]
-    figure = Figure(0, "", "validation", curves, "")
+    figure = _Curves(0, "", "validation", curves, "")
     return plot(figure, series, {}, "")[".png"]
 
 

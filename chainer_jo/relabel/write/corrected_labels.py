@@ -1,7 +1,7 @@
 """Corrected labels of a user's images, and an audit: a random sample that is reviewed by hand.
 
-A network learns errors that follow the looks of images like correct labels, so that no estimate
-from the labels reveals them. The share of wrong labels in a random sample does.
+A network learns errors that depend on the appearance of images like correct labels, so no estimate
+from labels reveals them. The share of wrong labels in a random sample does.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class CorrectedLabels:
 
     @property
     def unsure(self) -> np.ndarray:
-        """Images that keep the given label although it is called wrong, bool (n,)."""
+        """Images that keep the given label although it was judged wrong, bool (n,)."""
         return self.errors.wrong & ~self.changed & ~self.judged
 
     def scores(self) -> dict[str, Scores]:
@@ -93,7 +93,7 @@ class CorrectedLabels:
             "path": self.images.paths,
             "given": (names[k] for k in errors.given),
             "new": (names[k] for k in self.new),
-            # Enough digits to sort by: the surest errors differ in what is next to nothing.
+            # Enough digits to sort by: the most certain errors have probabilities close to 0.
             "probability_given": (f"{p:.9g}" for p in errors.probability_given),
             "probability_new": (f"{p:.9g}" for p in probability_new),
             "changed": np.where(self.changed, "yes", "no"),
@@ -150,7 +150,7 @@ class Scores:
 
     @staticmethod
     def of(called: np.ndarray, wrong: np.ndarray, right_after: float) -> Scores:
-        """Compares labels that are called wrong with those that are, bool (n,)."""
+        """Scores of labels judged wrong against truly wrong labels, both bool (n,)."""
         hits = int((called & wrong).sum())
         return Scores(
             len(wrong),
@@ -200,13 +200,16 @@ class AuditResult:
         return max(0.0, middle - half), min(1.0, middle + half)
 
     def in_words(self, estimate: float) -> str:
-        """The result beside the share of wrong labels estimated from the labels, in [0, 1]."""
+        """The result in words, beside ``estimate``, the estimated share in [0, 1]."""
         low, high = self.interval
         words = (
-            f"by eye: {self.wrong:,} of {self.judged:,} labels drawn at random are wrong, "
+            f"audit: {self.wrong:,} of {self.judged:,} randomly drawn labels are wrong, "
             f"{100 * self.wrong / self.judged:.1f} % (95 %: {100 * low:.1f} to {100 * high:.1f} %);"
-            f" estimated from the labels: {100 * estimate:.1f} %"
+            f" estimate without review: {100 * estimate:.1f} %"
         )
         if estimate < low:
-            return words + ". Some errors follow the looks of images, and the new labels keep them."
+            return (
+                words
+                + ". Some errors depend on the appearance of images, and the new labels keep them."
+            )
         return words

@@ -1,0 +1,113 @@
+"""Every command of README and docs: run, run with --dry-run, planned by make -n, or only listed."""
+
+import re
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from processes import ROOT, run
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+COMMAND = re.compile(r"^ *((?:\.venv/bin/)?python3? |chainer-jo |make |pip |conda |dask ).+$", re.M)
+#: How each command is checked, by a part of it; the first that fits. Listed ones change an
+#: environment, or need other machines or files that nobody can make offline.
+CHECKS = {
+    "chainer-jo example digits": "run",
+    "relabel digits/labels.csv": "run",
+    "predict corrected": "run",
+    "reproduce/all.py --no-runs": "without runs",
+    "reproduce/all.py --cluster": "listed",
+    "reproduce/table": "dry run",
+    "reproduce/all.py": "dry run",
+    "examples/label_rule.py": "dry run",
+    "reproduce/": "help",
+    "benchmarks/carry_cifar10.py": "help",
+    "chainer_jo.data.cifar10_jpeg": "help",
+    "relabel photos.csv": "listed",
+    "make ": "plan",
+    "pip ": "listed",
+    "conda ": "listed",
+    "dask ": "listed",
+}
+#: `chainer-jo` by this interpreter.
+OWN_IMAGES = "import sys; from chainer_jo.relabel.cli import main; sys.exit(main())"
+
+
+def documented() -> list[str]:
+    """Commands in code blocks, without comments, each once."""
+    texts = [page.read_text().replace("\\\n", " ") for page in PAGES]
+    blocks = [
+        block
+        for text in texts
+        for block in re.findall(r"^ *```.*?^ *```|(?:^ {4}\S.*\n)+", text, re.M | re.S)
+    ]
+    found = [match[0].strip() for block in blocks for match in COMMAND.finditer(block)]
+    return sorted({command.partition("  #")[0].strip() for command in found})
+
+
+def check(command: str) -> str:
+    return next((how for part, how in CHECKS.items() if part in command), "unknown")
+
+
+def checked(how: str) -> list[str]:
+    return [command for command in documented() if check(command) == how]
+
+
+def words(command: str) -> list[str]:
+    """The command for this interpreter, on a CPU, with data by name: files need not exist."""
+    python, *rest = shlex.split(command.replace("cifar10-jpeg.tar.xz", "cifar10-jpeg"))
+    assert python.startswith((".venv/bin/python", "python"))
+    return [sys.executable, *rest]
+
+
+def test_every_command_is_checked_in_one_way():
+    assert len(documented()) > 30
+    assert not checked("unknown")
+    assert {check(command) for command in documented()} == set(CHECKS.values())
+
+
+@pytest.mark.parametrize("command", checked("dry run"))
+def test_flags_are_those_of_the_script(command, tmp_path):
+    if "--data" not in command and "--preset" not in command:
+        command += " --preset paper"  # as with a GPU
+    places = ["--results", tmp_path, "--figures", tmp_path, "--device", "cpu"]
+    script, *flags = words(command)[1:]
+    shown = run([sys.executable, ROOT / script, *flags, *places, "--dry-run"], cwd=tmp_path)
+    assert "to do" in shown.stdout
+
+
+@pytest.mark.parametrize("command", checked("without runs"))
+def test_committed_results_need_no_data(command, tmp_path):
+    """Table 1 in place of everything, on a copy."""
+    preset = re.search(r"--preset (\w+)", command)[1]
+    shutil.copytree(ROOT / "results" / "reference" / preset, tmp_path / preset)
+    places = ["--results", tmp_path, "--figures", tmp_path, "--device", "cpu"]
+    run([*words(command.replace("all.py", "table1.py")), *places], cwd=ROOT)
+    table = Path("results", "reference", preset, "table1.md")
+    assert (tmp_path / preset / "table1.md").read_bytes() == (ROOT / table).read_bytes()
+
+
+@pytest.mark.parametrize("command", checked("help"))
+def test_the_script_has_the_flags(command):
+    _, *script = words(command)
+    target = script[:2] if script[0] == "-m" else script[:1]
+    shown = run([sys.executable, *target, "--help"], cwd=ROOT).stdout
+    assert all(flag in shown for flag in re.findall(r"--[\w-]+", command))
+
+
+@pytest.mark.parametrize("command", checked("plan"))
+def test_make_has_the_target(command):
+    target = shlex.split(command.partition("&&")[0])
+    run([target[0], "--dry-run", *target[1:]], cwd=ROOT)
+
+
+def test_own_images_from_example_to_prediction(tmp_path):
+    chain = sorted(
+        checked("run"), key=lambda c: ("example", "relabel", "predict").index(c.split()[1])
+    )
+    assert len(chain) == 3
+    for command in chain:
+        run([sys.executable, "-c", OWN_IMAGES, *shlex.split(command)[1:]], cwd=tmp_path)
+    assert (tmp_path / "corrected" / "report.html").exists()

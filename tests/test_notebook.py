@@ -1,0 +1,37 @@
+"""The notebook runs from its first cell to its last, and is committed with what its cells show."""
+
+import shutil
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from processes import ROOT
+
+from chainer_jo.relabel.read import lite0_weights
+
+NOTEBOOK = "joint_optimization.ipynb"
+
+
+def shown(notebook):
+    """Per code cell, the kinds of its outputs on standard output: pictures and lines."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    return [
+        {kind for out in cell.outputs if out.get("name") != "stderr"
+         for kind in out.get("data", {"line": ""})}
+        for cell in cells
+    ]  # fmt: skip
+
+
+@pytest.mark.skipif(not lite0_weights.installed(), reason=f"no package {lite0_weights.PACKAGE}")
+def test_the_notebook_runs_and_shows_what_is_committed(tmp_path):
+    folder = shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    committed = nbformat.read(folder / NOTEBOOK, as_version=4)
+    assert 10 <= len(committed.cells) <= 20
+    notebook = nbformat.read(folder / NOTEBOOK, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = []
+    client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": folder}})
+    client.execute()
+    assert shown(notebook) == shown(committed)
+    assert sum("image/png" in kinds for cell in shown(notebook) for kinds in cell) == 5
