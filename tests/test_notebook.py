@@ -7,7 +7,7 @@ import pytest
 from nbclient import NotebookClient
 from processes import ROOT
 
-from chainer_jo.relabel.read import lite0_weights
+from chainer_jo.relabel.read import lite0
 
 NOTEBOOK = "joint_optimization.ipynb"
 
@@ -22,7 +22,7 @@ def shown(notebook):
     ]  # fmt: skip
 
 
-@pytest.mark.skipif(not lite0_weights.installed(), reason=f"no package {lite0_weights.PACKAGE}")
+@pytest.mark.skipif(not lite0.installed(), reason=f"no package {lite0.PACKAGE}")
 def test_the_notebook_runs_and_shows_what_is_committed(tmp_path):
     folder = shutil.copytree(ROOT / "examples", tmp_path / "examples")
     committed = nbformat.read(folder / NOTEBOOK, as_version=4)

@@ -489,7 +489,7 @@ def test_the_commands_say_what_they_are(tmp_path, capsys):
     assert run("--version") == 0
     assert capsys.readouterr().out == f"chainer-jo {metadata.version('chainer_jo')}\n"
     assert run() == 2 and run("relable") == 2
-    assert "expected relabel, predict, example" in capsys.readouterr().err
+    assert "expected relabel, predict, features, example" in capsys.readouterr().err
     for command in ("relabel", "predict", "example"):
         assert run(command, "--help") == 0
         said = capsys.readouterr().out
