@@ -88,7 +88,7 @@ def test_table_marks_what_is_quoted(written):
     rows = [line for line in text.splitlines() if line.startswith("| #")]
     assert rows[0].startswith("| #1 Cross Entropy Loss, quoted") and "[" not in text
     assert "**" in "".join(rows[2:]) and "**" not in "".join(rows[:2])
-    assert "bold: the highest of its column." in text
+    assert "bold: highest of the column." in text
 
 
 def test_the_table_is_shown_without_runs_too(written, data):
@@ -147,7 +147,7 @@ def test_without_the_labels_what_was_drawn_of_them_stays(data, tmp_path):
     ended(RunStore(tmp_path), study.first_step(*REAL, 0), loaded)
     drawn, store = figure7(study), RunStore(tmp_path)
     assert drawn.write(store, ORIGIN, tmp_path, tmp_path) == []
-    assert "labels that the first step ended with are not" in drawn.text(store, ORIGIN)
+    assert "because the final labels of the first step are not" in drawn.text(store, ORIGIN)
 
 
 def test_top_and_bottom_of_a_pair(data, tmp_path):

@@ -139,8 +139,8 @@ def test_why_no_gpu_is_used_though_there_is_a_driver(tmp_path, module, reason):
     hidden = "import sys" if module else HIDE.replace("numpy.distutils", "cupy")
     printed = run(hidden, DRIVER, script, argument="", path=str(tmp_path))
     assert printed.splitlines() == [
-        f"note: device cpu, though there is an NVIDIA driver: {reason}",
-        f"--device cuda: no CUDA GPU that CuPy can use ({reason})",
+        f"note: device cpu despite an NVIDIA driver: {reason}",
+        f"--device cuda: expected a CUDA GPU that CuPy can use ({reason})",
     ]
 
 

@@ -57,7 +57,7 @@ def test_the_command_says_how_features_are_scaled(wine, tmp_path, capsys):
     np.save(tmp_path / "f.npy", features)
     words = ("--features", tmp_path / "f.npy", "--out", tmp_path / "out", "--dry-run")
     assert run("relabel", tmp_path / "labels.csv", *words) == 0
-    said = "images: by 13 features each, each divided by its own standard deviation: one hidden"
+    said = "images: 13 features each, each divided by its own standard deviation; network"
     assert said in capsys.readouterr().out
 
 

@@ -276,7 +276,7 @@ def test_what_works_without_the_package(tmp_path, monkeypatch, capsys, caplog):
     monkeypatch.setattr(lite0, "installed", lambda: None)
     data, out = make(tmp_path / "set"), tmp_path / "out"
     assert run("relabel", data / "labels.csv", "--out", out, *BY_FEATURES, "--dry-run") == 0
-    assert "by pixels (8 x 8): " in capsys.readouterr().out
+    assert "images: pixels (8 x 8); " in capsys.readouterr().out
     assert f"no package {lite0.PACKAGE}" in caplog.text and "pixels alone" in caplog.text
     words = ("--features", "builtin", *BY_FEATURES)
     assert run("relabel", data / "labels.csv", "--out", out, *words) == 2

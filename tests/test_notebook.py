@@ -23,7 +23,8 @@ def shown(notebook):
 
 
 @pytest.mark.skipif(not lite0.installed(), reason=f"no package {lite0.PACKAGE}")
-def test_the_notebook_runs_and_shows_what_is_committed(tmp_path):
+def test_the_notebook_runs_and_shows_what_is_committed(tmp_path, monkeypatch):
+    monkeypatch.delenv("MPLBACKEND")  # pictures are shown in the notebook
     folder = shutil.copytree(ROOT / "examples", tmp_path / "examples")
     committed = nbformat.read(folder / NOTEBOOK, as_version=4)
     assert 10 <= len(committed.cells) <= 20

@@ -316,7 +316,7 @@ class TestVerdicts:
         verdict = BY_ID["labels-are-corrected"].decide(results)
         assert verdict.verdict == DOES_NOT_HOLD
         assert verdict.tally[0] == "1 of 10 comparisons support the claim"
-        assert verdict.tally[1].startswith("1 refute it: symmetric, r = 0.1, right")
+        assert verdict.tally[1].startswith("1 refute the claim: symmetric, r = 0.1, label")
         assert verdict.tally[2].startswith("8 not run: symmetric, r = 0.3")
         assert verdict.findings[0].sides.startswith("60.0 ± ")
         assert verdict.findings[1].sides == "not run"
@@ -352,7 +352,7 @@ class TestVerdicts:
         verdict = BY_ID[name].decide(MadeUp(other))
         assert verdict.verdict == verdict.label == NO_PREMISE
         assert verdict.counts == {NOT_MET: 1, "supports": 1}
-        assert verdict.tally[1].startswith("1 is its premise and not met: right labels, ")
+        assert verdict.tally[1].startswith("1 a premise that is not met: label accuracy, ")
 
     def test_what_is_missing_most_names_the_verdict(self):
         trials = {0.1: 3, 0.3: 3, 0.5: 1}
@@ -401,7 +401,7 @@ class TestVerdicts:
         for mostly in (3, 6):
             verdict = claim.decide(Diverging(mostly))
             assert verdict.verdict == UNDECIDED
-            said = "1 undecided, as most trials diverged: symmetric, r = 0.9"
+            said = "1 undecided because most trials diverged: symmetric, r = 0.9"
             assert verdict.tally[1].startswith(said)
         assert verdict.findings[4].sides.startswith("6 of 6 diverged versus")
 

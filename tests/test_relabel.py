@@ -306,7 +306,7 @@ def test_probabilities_of_any_model(data, tmp_path, capsys):
     np.savez(tmp_path / "p.npz", probabilities=seen[::-1], paths=paths[::-1], class_names=names)
     words = ("--probabilities", tmp_path / "p.npz", "--true-labels", data / "true.csv")
     assert run("relabel", data / "labels.csv", "--out", out, *words) == 0
-    assert "100.0 % are now" in capsys.readouterr().out
+    assert "to 100.0 % (60 true labels known)" in capsys.readouterr().out
     assert not (out / "model.npz").exists() and not (out / "runs").exists()
     changed = {row["path"] for row in read(out / "labels.csv") if row["changed"] == "yes"}
     assert changed == {

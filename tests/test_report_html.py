@@ -111,7 +111,7 @@ def test_what_has_not_run_is_said_once():
     }  # fmt: skip
     text = Page(f"<main>{claims_html([claim], '')}</main>").text
     assert "○ not all run It’s so." in text and "One <b>." in text
-    assert "r = 0.5 not run Not all run. How" in text
+    assert "r = 0.5 not run Not all run. Rules" in text
 
 
 def test_unfinished_tables_are_folded(store, tmp_path):

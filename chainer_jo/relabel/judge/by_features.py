@@ -123,13 +123,13 @@ class ByFeatures(Relabeller):
         recipe = self.recipe
         if ways := " or ".join(extractor.words for extractor in self.extractors):
             better = ", whichever predict the labels better" if len(self.extractors) > 1 else ""
-            seen = f"{ways}{better}: {COMPONENTS} principal components of many,"
+            seen = f"{ways}{better}; {COMPONENTS} principal components if features are many"
         else:
             mean, scale = self.given.data.normalisation
             own = ", each divided by its own standard deviation" if scale.ndim else ""
-            seen = f"{len(mean)} features each{own}:"
+            seen = f"{len(mean)} features each{own}"
         return {
-            "images": f"{seen} network with one hidden layer",
+            "images": f"{seen}; network with one hidden layer",
             "training": f"{recipe.folds}-fold cross-validation with "
             f"{recipe.number_of_seeds(len(self.sets.train))} seeds, {recipe.epochs} epochs each, "
             f"label updates from epoch {recipe.quiet + 1}; then {recipe.epochs} epochs on the new "
