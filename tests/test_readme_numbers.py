@@ -86,7 +86,7 @@ def test_the_readme_says_how_far_accuracy_drops_in_figure_2():
 def test_the_readme_says_in_how_many_settings_labels_are_corrected():
     half, digits = (claim(folder, "labels-are-corrected") for folder in ("half", "digits"))
     assert half["label"] == "in part (8 of 10)" and digits["verdict"] == "holds"
-    assert "in 8 of 10 settings of `half` and in 10 of 10 of `digits`" in words("README.md")
+    assert "in 8 of 10 settings of `half`; in `digits`, in 10 of 10" in words("README.md")
 
 
 def test_the_readmes_verdicts_are_those_of_the_claims():
