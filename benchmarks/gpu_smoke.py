@@ -126,12 +126,12 @@ def passed(result: dict) -> bool:
 
 
 def machine() -> dict:
-    """What a verdict holds for: the code, and the GPU."""
+    """Key of a verdict: digest of the code, and the GPU."""
     return {"code": sources_digest(), "gpu": device_name(device_of("cuda"))}
 
 
 def seen(path: Path) -> dict:
-    """What earlier calls have seen of this code on this kind of GPU."""
+    """Verdicts of earlier calls with this code on this kind of GPU."""
     here = machine()
     return {p: found for p, found in files.read_json(path).items() if here.items() <= found.items()}
 

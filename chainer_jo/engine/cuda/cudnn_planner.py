@@ -84,7 +84,7 @@ def _own_plan(launch: Launch) -> tuple[int, Run]:
 
 
 class Plan:
-    """An operation and its plans: those of cuDNN graphs, and own kernels.
+    """An operation and its plans: plans of cuDNN graphs, and own kernels.
 
     Attributes
     ----------

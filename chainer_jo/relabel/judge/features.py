@@ -165,7 +165,7 @@ class FeatureNetwork(chainer.Chain):
 
     def forward(self, x: Variable) -> Variable:
         """Maps features (n, d) float32 to logits (n, num_classes) float32; of k networks side by
-        side, (n, k, d) to (n, k, num_classes). Batch normalisation is that of
+        side, (n, k, d) to (n, k, num_classes). Batch normalisation is as in
         `batch_norm_relu`: with the batch's statistics in training, which updates the running ones
         in place, and with the running ones otherwise."""
         bn, train = self.bn, chainer.config.train

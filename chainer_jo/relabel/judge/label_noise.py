@@ -53,7 +53,7 @@ def estimate_transition(
 def posterior(probabilities: np.ndarray, given: np.ndarray, transition: np.ndarray) -> np.ndarray:
     """p(true | x, given), (n, c), proportional to p(true | x) T[true, given].
 
-    Parameters are those of `estimate_transition`; the dtype is the probabilities'.
+    Parameters are as in `estimate_transition`; the dtype is the probabilities'.
     """
     joint = probabilities * transition.T.astype(probabilities.dtype)[given]
     return joint / joint.sum(axis=1, keepdims=True)

@@ -162,7 +162,7 @@ def large_images(weights: str, number: int, epochs: int | None = None) -> Preset
     """The paper's method on Clothing1M: ResNet-50 from a file of ``weights``, for ``number``
     training images.
 
-    Parameters are those of `small_images`. Raises UserError if there is no such file.
+    Parameters are as in `small_images`. Raises UserError if there is no such file.
     """
     return replace(
         CLOTHING1M_PAPER,

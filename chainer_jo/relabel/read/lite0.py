@@ -143,7 +143,7 @@ def load_weights() -> dict[str, np.ndarray]:
         raise UserError(f"built-in features: no package {PACKAGE}, expected it installed by pip")
     content = path.read_bytes() if path.is_file() else b""
     if hashlib.sha256(content).hexdigest() != SHA256:
-        raise UserError(f"{path}: damaged or another file, expected that of {PACKAGE} 0.1.0")
+        raise UserError(f"{path}: damaged or another file, expected the weights of {PACKAGE} 0.1.0")
     return read_arrays(content)
 
 
