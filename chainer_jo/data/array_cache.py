@@ -135,14 +135,15 @@ def blocks_once(
     compute, blocks = None, []
     for i, name in enumerate(names):
         file, block = cache() / name, None
-        with contextlib.suppress(OSError, ValueError, EOFError):
-            block = np.load(file, allow_pickle=False)
+        # An archive has a checksum; a damaged one can raise anything.
+        with contextlib.suppress(Exception), files.open_npz(file) as archive:
+            block = archive["block"]
         if block is None:
             compute = compute or load()
             if (block := compute(i)) is None:
                 continue
             try:
-                files.write(file, partial(np.save, arr=block))
+                files.write(file, partial(np.savez, block=block))
             except UserError as error:
                 raise UserError(f"{error} {_ELSEWHERE}") from None
         blocks.append(block)

@@ -62,7 +62,7 @@ def pool5_features(
             "expected uint8 (n, h, w, 3) for a ResNet-50"
         )
     folder = _cache_folder(images, Path(weights), variant_of(weights), size)
-    names = (f"{folder}/{start:07d}.npy" for start in range(0, len(images), BLOCK))
+    names = (f"{folder}/{start:07d}.npz" for start in range(0, len(images), BLOCK))
     bar = Progress("ResNet-50 features", "images", len(images))
 
     def load() -> Callable[[int], np.ndarray]:
