@@ -43,7 +43,7 @@ def test_all_images_in_order(table, monkeypatch):
 
 def test_decoded_once_whatever_the_labels(table, cache, monkeypatch):
     first = decoded(read_sets(str(table)).train, 16)
-    monkeypatch.setattr(decoding, "decode", lambda *_: pytest.fail("decoded again"))
+    monkeypatch.setattr(decoding, "read", lambda *_: pytest.fail("decoded again"))
     table.write_text(table.read_text().replace("0.png,a", "0.png,b"))
     again = decoded(read_sets(str(table)).train, 16)
     np.testing.assert_array_equal(first, again)
@@ -66,8 +66,8 @@ def test_all_images_that_cannot_be_decoded_are_named(table, cache):
     with pytest.raises(UserError) as caught:
         decoded(read_sets(str(table)).train, 16)
     assert str(caught.value) == (
-        f"data {str(table)!r}: image cannot be decoded (2 times): "
-        "'2.png' (line 4), '7.png' (line 9)"
+        f"data {str(table)!r}: image cannot be decoded, {decoding.EXPECTED} (2 times): "
+        "'2.png' (line 4): content of another kind, '7.png' (line 9): image file is truncated"
     )
     assert folders(cache) == []
 
@@ -77,12 +77,12 @@ def test_images_are_looked_at_once(table, cache, monkeypatch):
     damaged = table.parent / "2.png"
     before = damaged.read_bytes()
     damaged.write_bytes(before[: len(before) // 2])
-    with pytest.raises(UserError, match="cannot be decoded: '2.png' .line 4."):
+    with pytest.raises(UserError, match="cannot be decoded.*: '2.png' .line 4."):
         check(read_sets(str(table)).train, 16)
     assert folders(cache) == []
     damaged.write_bytes(before)
     check(read_sets(str(table)).train, 16)
-    monkeypatch.setattr(decoding, "decode", lambda *_: pytest.fail("decoded again"))
+    monkeypatch.setattr(decoding, "read", lambda *_: pytest.fail("decoded again"))
     check(read_sets(str(table)).train, 16)
 
 

@@ -17,6 +17,7 @@ from chainer_jo.errors import UserError
 #: Accepted formats, by content, not name. Decoders of other formats are not safe: for PostScript,
 #: Pillow starts a program.
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
+EXPECTED = f"expected a whole {', '.join(FORMATS[:-1])} or {FORMATS[-1]} of 8 or 16 unsigned bits"
 #: Version of the decoder, part of the key of caches: increment it when pixels change.
 VERSION = 2
 _GREY = ("1", "L", "LA")
@@ -92,15 +93,26 @@ def open_rgb(path: str | Path) -> Image.Image:
         raise UserError(f"image {str(path)!r}: no such file") from None
     except Exception as error:
         raise UserError(
-            f"image {str(path)!r}: cannot be decoded ({reason(error)}), expected a whole "
-            f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]} of 8 or 16 unsigned bits"
+            f"image {str(path)!r}: cannot be decoded ({reason(error)}), {EXPECTED}"
         ) from None
+
+
+def attempt(path: str, size: int, enough: int | None = None) -> np.ndarray | str:
+    """RGB image resized to `size` x `size` pixels, uint8 (size, size, 3), see `read`; or the reason
+    why it cannot be decoded."""
+    try:
+        image = read(path, enough).convert("RGB")
+    except Exception as error:  # a damaged file can raise anything
+        return reason(error)
+    return np.asarray(image.resize((size, size), Image.Resampling.BILINEAR))
 
 
 def reason(error: Exception) -> str:
     """A decoder's error message, in one line."""
     if isinstance(error, UnidentifiedImageError):  # its message names Python objects
         return "content of another kind"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
     return " ".join(str(error).split()) or type(error).__name__
 
 

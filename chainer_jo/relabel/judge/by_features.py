@@ -17,6 +17,7 @@ from chainer_jo.data.progress import Progress
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.judge import training
 from chainer_jo.relabel.judge.features import HIDDEN, FeatureSet
+from chainer_jo.relabel.judge.folds import check_enough
 from chainer_jo.relabel.judge.label_errors import LabelErrors, find_label_errors
 from chainer_jo.relabel.judge.settings import Recipe
 from chainer_jo.relabel.read import image_features
@@ -104,6 +105,7 @@ class ByFeatures(Relabeller):
             given["quiet"] = round(default.quiet / default.epochs * flags.epochs)
             given["average"] = max(1, round(default.average / default.epochs * flags.epochs))
         self.recipe = replace(default, **given)
+        check_enough(self.sets.train.labels, self.recipe.folds)
         self.extractors: list[Extractor] = []
         if flags.features in COMPUTED:
             self.extractors = candidates(flags.features, self.sets.train)

@@ -34,6 +34,18 @@ MAX_CANDIDATES_PER_IMAGE = 100
 MAX_GROUP_SHARE = 0.05
 
 
+def check_enough(given: np.ndarray, number: int) -> None:
+    """Raises UserError for fewer than two folds, fewer than two images a fold, or no two images of
+    a class."""
+    n = len(given)
+    if number < 2 or n < 2 * number:
+        raise UserError(
+            f"{n} images in {number} folds: expected two folds or more, two images or more in each"
+        )
+    if np.bincount(given).max() < 2:
+        raise UserError(f"{n} images of {n} classes: expected two or more of some class")
+
+
 def folds(
     given: np.ndarray, number: int, seed: int | Sequence[int], groups: Sequence[np.ndarray] = ()
 ) -> np.ndarray:
@@ -45,16 +57,10 @@ def folds(
     seed : of the division; further numbers tell several divisions of one seed apart.
     groups : rows of duplicates, which go to the fold of the first of them.
 
-    Raises UserError for fewer than two folds, fewer than two images a fold, fewer groups and single
-    images than folds, or no two images of a class.
+    Raises UserError as `check_enough` does, or for fewer groups and single images than folds.
     """
+    check_enough(given, number)
     n = len(given)
-    if number < 2 or n < 2 * number:
-        raise UserError(
-            f"{n} images in {number} folds: expected two or more folds of two or more each"
-        )
-    if np.bincount(given).max() < 2:
-        raise UserError(f"{n} images of {n} classes: expected two or more of some class")
     first, *keys = np.atleast_1d(seed).tolist()
     order = seeds.generator(first, "split", *keys).permutation(n)
     order = order[np.argsort(given[order], kind="stable")]

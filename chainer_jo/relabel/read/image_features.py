@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from PIL import Image
 from threadpoolctl import threadpool_limits
 
 from chainer_jo import files
@@ -26,7 +25,7 @@ from chainer_jo.errors import UserError
 from chainer_jo.method.resnet50 import load_resnet50
 from chainer_jo.relabel.read import lite0
 from chainer_jo.relabel.read.labelled_images import LabelledImages
-from chainer_jo.relabel.read.own_data import usual_size
+from chainer_jo.relabel.read.own_data import UNDECODABLE, usual_size
 from chainer_jo.runs.resnet50_features import pool5
 from chainer_jo.runs.run import device_of
 
@@ -165,9 +164,12 @@ def compute(
             def block(number: int) -> np.ndarray | None:
                 start = number * BLOCK
                 some = paths[start : start + BLOCK]
-                images = list(pool.map(partial(_decoded, side=extractor.side), some))
-                for i in (i for i, image in enumerate(images, start) if image is None):
-                    problems.add("image cannot be decoded", show(i))
+                side = extractor.side  # a large JPEG is decoded at a fraction of its size
+                decode = partial(decoding.attempt, size=side, enough=2 * side)
+                images = list(pool.map(decode, some))
+                for i, image in enumerate(images, start):
+                    if isinstance(image, str):
+                        problems.add(UNDECODABLE, f"{show(i)}: {image}")
                 if len(problems):  # all others are tried as well, to be named
                     return None
                 parts = []
@@ -183,16 +185,6 @@ def compute(
         blocks = blocks_once((_cached(extractor, device, each) for each in contents), load, bar)
     problems.raise_if_any(where)
     return np.concatenate(blocks)
-
-
-def _decoded(path: str, side: int) -> np.ndarray | None:
-    """RGB image resized to ``side`` x ``side``; None if it cannot be decoded. A large JPEG is
-    decoded at a fraction of its size."""
-    try:
-        image = decoding.read(path, enough=2 * side).convert("RGB")
-    except Exception:  # a damaged file can raise anything
-        return None
-    return np.asarray(image.resize((side, side), Image.Resampling.BILINEAR))
 
 
 def _batches(images: Sequence[Any]) -> list[np.ndarray]:
@@ -215,4 +207,4 @@ def _cached(extractor: Extractor, device: str, contents: Iterable[bytes]) -> str
     computed = device.partition(":")[0], extractor.name, extractor.side, extractor.weights
     digest = hashlib.sha256(f"{VERSION} {decoding.VERSION} {computed}".encode())
     digest.update(b"".join(contents))
-    return f"features/{extractor.name}-{digest.hexdigest()[:16]}.npy"
+    return f"features/{extractor.name}-{digest.hexdigest()[:16]}.npz"

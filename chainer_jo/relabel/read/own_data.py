@@ -28,6 +28,8 @@ from chainer_jo.relabel.read.labelled_images import LabelledImages, LabelledSets
 #: Name of the data in descriptions of runs, which does not change when images are moved.
 NAME = "own-images"
 _FILE, _DIGEST = "images.npy", "digest"
+#: Kind of problem: an image that is missing or damaged.
+UNDECODABLE = f"image cannot be decoded, {decoding.EXPECTED}"
 #: Images handed to the threads at a time.
 CHUNK = 1024
 #: Images opened for the usual size.
@@ -153,20 +155,15 @@ def _decode_all(images: LabelledImages, resize: int) -> Iterator[np.ndarray]:
     """Decoded images one by one, in order, as contiguous arrays."""
     problems = Problems()
     bar = Progress("Decoding", "images", len(images))
-
-    def attempt(file: str) -> np.ndarray | UserError:
-        try:
-            return np.ascontiguousarray(decoding.decode(file, resize, resize))
-        except UserError as error:
-            return error
+    attempt = functools.partial(decoding.attempt, size=resize)
 
     # In threads: decoding, resizing and converting hold no lock, and nothing has to be copied.
     with ThreadPoolExecutor(usable_cores()) as pool:
         for start in range(0, len(images), CHUNK):
             chunk = range(start, min(start + CHUNK, len(images)))
             for i, pixels in zip(chunk, pool.map(attempt, images.files(chunk)), strict=True):
-                if isinstance(pixels, UserError):
-                    problems.add("image cannot be decoded", images.show(i))
+                if isinstance(pixels, str):
+                    problems.add(UNDECODABLE, f"{images.show(i)}: {pixels}")
                 elif not len(problems):
                     yield pixels
                 bar.update(i)

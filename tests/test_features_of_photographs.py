@@ -1,0 +1,69 @@
+"""Features of a user's images: what damaged images, damaged caches and too few images lead to."""
+
+import numpy as np
+import pytest
+from own_images import one_line, run
+from PIL import Image
+
+from chainer_jo.relabel.read import image_features
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+
+def images_in(folder, number=6):
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(0)
+    for i in range(number):
+        Image.fromarray(rng.integers(0, 256, (9, 9, 3)).astype(np.uint8)).save(folder / f"{i}.png")
+    return [str(folder / f"{i}.png") for i in range(number)]
+
+
+def flipped(content):
+    return content[:-300] + bytes([content[-300] ^ 64]) + content[-299:]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        flipped,
+        lambda content: content.replace(b"(6, 192), }", b"(6, 192(, }"),
+        lambda content: content.replace(b"(6, 192), }" + 8 * b" ", b"(6000000, 19200), }"),
+        lambda content: content[:700],
+        lambda content: b"",
+    ],
+    ids=["bit", "header", "length", "truncated", "empty"],
+)
+def test_damaged_features_in_the_cache_are_computed_again(damage, tmp_path, cache):
+    paths, extractor = images_in(tmp_path / "images"), image_features.pixels(8)
+    before = image_features.compute(paths, extractor)
+    (kept,) = cache.glob("features/*")
+    whole = kept.read_bytes()
+    kept.write_bytes(damage(whole))
+    assert kept.read_bytes() != whole
+    np.testing.assert_array_equal(image_features.compute(paths, extractor), before)
+    np.testing.assert_array_equal(image_features.compute(paths, extractor), before)
+
+
+@pytest.mark.parametrize("flags", [("--features", "pixels"), ("--from-scratch", "--size", "8")])
+def test_images_that_cannot_be_decoded_are_named_with_the_reason(flags, tmp_path, capsys):
+    for name in ("cat", "dog"):
+        images_in(tmp_path / "set" / name)
+    Image.fromarray(np.zeros((9, 9), np.float32)).save(tmp_path / "set/cat/float.tif")
+    (tmp_path / "set/dog/text.jpg").write_text("text")
+    assert run("relabel", tmp_path / "set", "--out", tmp_path / "out", *flags) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert "'cat/float.tif': pixels that are signed, of 32 bits or floating-point" in line
+    assert "'dog/text.jpg': content of another kind" in line
+    assert "expected a whole JPEG, PNG, WEBP, GIF, BMP or TIFF of 8 or 16 unsigned bits" in line
+
+
+@pytest.mark.parametrize(("each", "classes"), [(1, 8), (2, 2)])
+def test_too_few_images_are_refused_before_features_are_computed(
+    each, classes, tmp_path, capsys, monkeypatch
+):
+    for k in range(classes):
+        images_in(tmp_path / "set" / f"class {k}", each)
+    monkeypatch.setattr(image_features, "compute", lambda *_: pytest.fail("computed"))
+    assert run("relabel", tmp_path / "set", "--out", tmp_path / "out", "--features", "pixels") == 2
+    assert f"{each * classes} images" in one_line(capsys)
+    assert not (tmp_path / "out").exists()
