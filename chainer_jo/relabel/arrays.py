@@ -170,7 +170,7 @@ def _classes(name: str, values: Any, n: int, of: str) -> np.ndarray:
         if isinstance(x, Sized) and not isinstance(x, str | bytes):
             raise UserError(f"{name}: {of} {i} has {x!r}, expected numbers, text or dates")
         # Not equal to itself is NaN; of pandas' NA it is not even known.
-        if x is None or (x != x) is not False:
+        if x is None or not isinstance(x != x, bool | np.bool) or x != x:
             raise UserError(f"{name}: {of} {i} has none, expected one for every {of}")
     if given.dtype == object:
         given = np.array(given.tolist())
