@@ -1,6 +1,9 @@
 """The notebook runs from its first cell to its last, and is committed with what its cells show."""
 
+import re
+import shlex
 import shutil
+import tomllib
 
 import nbformat
 import pytest
@@ -36,3 +39,15 @@ def test_the_notebook_runs_and_shows_what_is_committed(tmp_path, monkeypatch):
     client.execute()
     assert shown(notebook) == shown(committed)
     assert sum("image/png" in kinds for cell in shown(notebook) for kinds in cell) == 5
+
+
+def test_the_first_cell_installs_the_clone():
+    """With the setuptools that the package is built with, and extras that it has."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    first = nbformat.read(ROOT / "examples" / NOTEBOOK, as_version=4).cells[1].source
+    source = re.search('SOURCE = "(.*)"', first)[1]
+    build, package = (shlex.split(line) for line in re.findall("%pip install (.*)", first))
+    assert set(project["build-system"]["requires"]) <= set(build)
+    folder, extras = re.fullmatch(r"(.*)\[(.*)\]", package[-1].format(SOURCE=source)).groups()
+    assert ROOT.samefile(ROOT / "examples" / folder)
+    assert set(extras.split(",")) <= project["project"]["optional-dependencies"].keys()
