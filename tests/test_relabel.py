@@ -241,6 +241,7 @@ def test_features_that_make_training_diverge_are_one_line(flags, data, tmp_path,
     assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *words) == 2
     (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error")]
     assert "training diverged with learning rate" in line and "expected a smaller one" in line
+    assert f"{flags[0][2:].replace('-', ' ')} {float(flags[1]):g}" in line
     assert not (tmp_path / "out" / "labels.csv").exists()
 
 

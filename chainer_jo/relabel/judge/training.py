@@ -174,7 +174,8 @@ def judge(
 def _check_finite(recipe: Recipe, *arrays: np.ndarray) -> None:
     if not all(np.isfinite(array).all() for array in arrays):
         raise UserError(
-            f"training diverged with learning rate {recipe.learning_rate:g}, expected a smaller one"
+            f"training diverged with learning rate {recipe.learning_rate:g}, alpha "
+            f"{recipe.alpha:g} and beta {recipe.beta:g}, expected a smaller one"
         )
 
 
