@@ -115,18 +115,20 @@ class ResultsFolder:
         one, and of the choice of features. The record has the digest of the old file as well, which
         stays if the disk is full.
 
-        Raises UserError if the folder has become another data set's since `bind`.
+        Raises UserError if another command or the user has changed the folder since `bind`.
         """
         if files.read_json(self.path / BOUND, missing=None) != self._fingerprints:
             raise UserError(
                 f"{self.path / BOUND}: another command has begun here with other images or labels "
                 "meanwhile; expected one at a time, or another --out folder"
             )
+        now = ResultsFolder(self.path, self._fingerprints, self._flags)
+        now.check()
         labels = self.path / LABELS
         digests = [_digest(table.encode())]
         if labels.exists():
             digests.append(_digest(labels.read_bytes()))
-        self._made = {**self._made, "flags": self._flags, "labels": digests, "choice": dict(choice)}
+        self._made = {**now._made, "flags": self._flags, "labels": digests, "choice": dict(choice)}
         files.write_json(self.path / MADE, self._made)
         files.write_text(labels, table)
 
