@@ -329,7 +329,7 @@ def test_files_of_the_same_content(tmp_path):
 def test_training_that_diverges_is_said():
     features, true = blobs(120)
     wild, data = Recipe(learning_rate=1e6, weight_decay=1.0), FeatureSet(features, true)
-    with pytest.raises(UserError, match="diverged with learning rate 1e[+]06, expected a smaller"):
+    with pytest.raises(UserError, match="diverged with learning rate 1e[+]06, .* a smaller"):
         training.second_step(data, np.eye(C, dtype=np.float32)[true], wild, 0)
     with pytest.raises(UserError, match="diverged"):
         training.judge(data, true, "abcd", wild, 0)
