@@ -132,6 +132,13 @@ def test_weights_and_labels_are_those_of_packed_runs():
         assert path.name != "labels.npz" or store.soft_labels(packed) is not None
 
 
+def test_a_folder_of_runs_alone_names_its_data_and_precision(tmp_path):
+    for name in ("runs.jsonl.xz", "data.json"):
+        shutil.copy(REFERENCE / "half-cifar10" / name, tmp_path)
+    reference = __import__("committed").Reference("half-cifar10", tmp_path, tmp_path / "figures")
+    assert (reference.data, reference.precisions) == ("cifar10", "mixed")
+
+
 def test_table_3_follows_from_the_runs_that_are_committed(tmp_path):
     store = RunStore(REFERENCE / f"{CLOTHING1M_DIGITS.name}-{STANDIN}")
     table = json.loads((store.root / "table3.json").read_text())
