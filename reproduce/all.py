@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import corrected_labels
 import figure1
 import figure2
 import figure3
@@ -29,7 +30,10 @@ from chainer_jo.report.html import Report
 
 TABLES = (table1, table2, table4, table5, table6, table7, table8, table9, table10, table11)
 CONFIDENCE = (table12, table13)
-FIGURES = (figure1, figure2, figure3, figure4, figure5, figure6, learning_curves)
+FIGURES = (
+    *(figure1, figure2, figure3, figure4, figure5, figure6),
+    *(learning_curves, corrected_labels),
+)
 OUTPUTS = [
     *(script.table for script in (*TABLES, *CONFIDENCE, parts)),
     *(script.figure for script in FIGURES),

@@ -68,15 +68,12 @@ class Reference:
     @cached_property
     def data(self) -> str:
         """Name of the data set."""
-        outputs = [*self.outputs("table").values(), *self.outputs("figure").values()]
-        return outputs[0]["data"] if outputs else "?"
+        return (self.provenance["data"] or {"data": "?"})["data"]
 
     @cached_property
     def precisions(self) -> str:
-        outputs = [*self.outputs("table").values(), *self.outputs("figure").values()]
-        return ", ".join(
-            sorted({output["precision"] for output in outputs if "precision" in output})
-        )
+        described = [run["experiment"] for run in read_packed(self.results).values()]
+        return ", ".join(sorted({experiment["precision"] for experiment in described}))
 
     @cached_property
     def labels_right(self) -> list[str]:

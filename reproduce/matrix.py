@@ -11,7 +11,12 @@ from chainer_jo.paper.tables import TABLE1
 #: The folders of each column, and what distinguishes the others from the first.
 COLUMNS = {
     "paper's scale": {"paper-mixed": "", "paper-cifar10-jpeg-mixed": "JPEG"},
-    "`half`": {"half": "", "half-cifar10": "official images", "half-fp32": "float32"},
+    "`half`": {
+        "half": "",
+        "half-cifar10": "official images",
+        "half-fp32": "float32",
+        "half-cifar10-fp32": "official images, float32",
+    },
     "`digits`": {"digits": "", "digits-clothing1m-standin": "stand-in"},
 }
 #: The paper's tables and figures, in a few words.

@@ -12,7 +12,7 @@ from chainer_jo.paper.claims.claim import IN_PART, NOT_RUN
 from chainer_jo.report.claims import on_premise, summary
 from chainer_jo.report.words import counted, slug
 from chainer_jo.runs.presets import PRESETS
-from chainer_jo.runs.store import PACKED
+from chainer_jo.runs.store import PACKED, SUMS
 
 
 def page(found: Sequence[Reference]) -> str:
@@ -59,7 +59,9 @@ def _section(r: Reference) -> list[str]:
             ("report, for a browser", "report.html"),
             ("claims", "claims.md"),
             ("learning curves of Table 1", "learning_curves.md"),
+            ("corrected labels of twenty images", "corrected_labels.md"),
             ("every finished run: description, result, log", PACKED),
+            ("labels and weights of some runs", f"runs/{SUMS}"),
         )
         if (r.results / file).exists()
     ]

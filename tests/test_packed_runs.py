@@ -66,6 +66,78 @@ def test_labels_leave_their_checksum(packed):
     assert other.save_labels(EXPERIMENTS[0], LABELS) == SHA256
 
 
+@pytest.fixture
+def with_weights(packed):
+    """The same stores, where each run has weights."""
+    for experiment in EXPERIMENTS:
+        (packed[0].folder(experiment) / "model.npz").write_bytes(experiment.id.encode())
+    return packed
+
+
+def test_labels_and_weights_of_packed_runs_are_kept(with_weights, capsys):
+    store, other = with_weights
+    first, second = (experiment.id for experiment in EXPERIMENTS)
+    before = (other.root / PACKED).read_bytes()
+    assert other.lost_labels(EXPERIMENTS[0])
+    for run_id in (second, first):
+        pack.pack("test", [*flags(store, other), "--keep", run_id])
+    assert "labels and weights, 3 files, 0.00 MB" in capsys.readouterr().out
+    kept = [f"{first}/labels.npz", f"{first}/model.npz", f"{second}/model.npz"]
+    assert (other.root / PACKED).read_bytes() == before
+    np.testing.assert_array_equal(other.soft_labels(EXPERIMENTS[0]), LABELS)
+    sums = dict(line.split()[::-1] for line in (other.root / "runs/SHA256SUMS").open())
+    assert list(sums) == kept
+    for name in kept:
+        content = (other.root / "runs" / name).read_bytes()
+        assert content == (store.root / "runs" / name).read_bytes()
+        assert sums[name] == hashlib.sha256(content).hexdigest()
+
+
+def test_times_may_differ_from_the_packed_run(with_weights):
+    store, other = with_weights
+    files.write_json(store.folder(EXPERIMENTS[1]) / "log.json",
+                     [{"epoch": 1, "test": 1.1, "elapsed_time": 9.0}])  # fmt: skip
+    result = {"id": EXPERIMENTS[1].id, "state": "finished", "seconds": 9}
+    store.save_result(EXPERIMENTS[1], result)
+    store.keep_arrays(EXPERIMENTS[1], other.root)
+    assert (other.folder(EXPERIMENTS[1]) / "model.npz").exists()
+
+
+@pytest.mark.parametrize("change, said", [
+    (lambda folder: (folder / "model.npz").unlink(), "expected a finished run with model.npz and"),
+    (lambda folder: (folder / "labels.npz").unlink(), "expected a finished run with model.npz and"),
+    (lambda folder: (folder / "result.json").unlink(), "expected a finished run with model.npz"),
+])  # fmt: skip
+def test_a_run_without_all_its_arrays_is_not_kept(with_weights, capsys, change, said):
+    store, other = with_weights
+    change(store.folder(EXPERIMENTS[0]))
+    assert said in refused(capsys, store, other, EXPERIMENTS[0].id)
+
+
+def test_a_run_with_other_numbers_or_unknown_is_not_kept(with_weights, capsys):
+    store, other = with_weights
+    first = EXPERIMENTS[0]
+    assert "expected a run packed in" in refused(capsys, store, other, "unknown")
+    kept = store.result(first)
+    store.save_result(first, {**kept, "last": {"test": 0.5}})
+    assert "other numbers than" in refused(capsys, store, other, first.id)
+    files.write_json(store.folder(first) / "log.json", [{"epoch": 1, "test": 0.2}])
+    store.save_result(first, kept)
+    assert "other numbers than" in refused(capsys, store, other, first.id)
+    store.save_labels(first, LABELS[::-1])
+    assert "labels.npz: damaged" in refused(capsys, store, other, first.id)
+
+
+def refused(capsys, store, other, run_id):
+    """The line that ends ``--keep``, which has written nothing."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit, match="2"):
+        pack.main("test", [*flags(store, other), "--keep", run_id])
+    assert not (other.root / "runs").exists()
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
 def test_plans_of_two_gpus_stay_side_by_side(packed):
     store, other = packed
     for gpu, graph in (("A", "one"), ("B", "one"), ("B", "two")):

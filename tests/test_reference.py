@@ -1,5 +1,6 @@
 """What is committed as reference, and that computing something leaves it alone."""
 
+import hashlib
 import json
 import re
 import runpy
@@ -20,9 +21,10 @@ from chainer_jo.report.clothing1m_outputs import table3
 from chainer_jo.report.headline import SHOWN, headline
 from chainer_jo.runs.clothing1m_presets import CLOTHING1M_DIGITS, Clothing1MStudy
 from chainer_jo.runs.clothing1m_presets import CLOTHING1M_STANDIN as STANDIN
+from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import PRESETS, Study
 from chainer_jo.runs.provenance import collect
-from chainer_jo.runs.store import RunStore
+from chainer_jo.runs.store import RunStore, read_packed
 
 REFERENCE = ROOT / "results" / "reference"
 FOLDERS = [path.parent.name for path in REFERENCE.glob("*/table1.json")]
@@ -108,9 +110,33 @@ def test_what_is_committed_follows_from_the_runs_that_are(folder, tmp_path, monk
     for part in (*shown, script.claims(study), script.report(study)):
         if not list(store.root.glob(f"{part.name}.*")):
             continue
+        if part.name == "corrected_labels" and origin["data"] != "digits":
+            continue  # CIFAR-10's images are not here
         for made in part.write(store, origin, tmp_path, tmp_path / "figures"):
             there = store.root if made.parent == tmp_path else figures
             assert made.read_bytes() == (there / made.name).read_bytes(), made.name
+
+
+def test_weights_and_labels_are_those_of_packed_runs():
+    """Those whose digests are listed, in 10 MB at most; labels with the digest in their result."""
+    kept = set(REFERENCE.glob("*/runs/*/*.npz"))
+    listed = {}
+    for sums in REFERENCE.glob("*/runs/SHA256SUMS"):
+        for digest, name in (line.split("  ") for line in sums.read_text().splitlines()):
+            listed[sums.parent / name] = digest
+    assert kept and listed == {p: hashlib.sha256(p.read_bytes()).hexdigest() for p in kept}
+    assert sum(path.stat().st_size for path in kept) < 10e6
+    for path in kept:
+        store = RunStore(path.parents[2])
+        packed = Experiment.from_dict(read_packed(store.root)[path.parent.name]["experiment"])
+        assert path.name != "labels.npz" or store.soft_labels(packed) is not None
+
+
+def test_a_folder_of_runs_alone_names_its_data_and_precision(tmp_path):
+    for name in ("runs.jsonl.xz", "data.json"):
+        shutil.copy(REFERENCE / "half-cifar10" / name, tmp_path)
+    reference = __import__("committed").Reference("half-cifar10", tmp_path, tmp_path / "figures")
+    assert (reference.data, reference.precisions) == ("cifar10", "mixed")
 
 
 def test_table_3_follows_from_the_runs_that_are_committed(tmp_path):

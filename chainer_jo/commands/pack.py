@@ -1,14 +1,16 @@
-"""Packing of the runs computed here, to be committed (``reproduce/pack.py``)."""
+"""Packing of runs to be committed, and copies of labels and weights (``reproduce/pack.py``)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from chainer_jo import files
 from chainer_jo.command_line import ending, reference_parser, say
 from chainer_jo.engine.cuda import cudnn_choices
 from chainer_jo.errors import UserError
-from chainer_jo.runs.store import PACKED, RunStore
+from chainer_jo.runs.experiment import Experiment
+from chainer_jo.runs.store import PACKED, RunStore, read_packed
 
 #: Files that results depend on, in addition to the descriptions of runs: the data and, on a GPU,
 #: cuDNN's plans.
@@ -23,19 +25,31 @@ def main(description: str, argv: list[str] | None = None) -> None:
 
 def pack(description: str, argv: list[str] | None = None) -> None:
     """Adds every finished run of a results folder, and `OTHER_FILES`, to the packed ones; prints
-    their number.
+    their number. With ``--keep`` copies labels and weights of packed runs instead.
 
     Raises
     ------
     UserError
-        if there is no finished run, or those packed already are of other data.
+        if there is no finished run, or those packed already are of other data; with ``--keep``, if
+        a run is not packed or not the same one.
     """
-    flags = reference_parser(description).parse_args(argv)
+    parser = reference_parser(description)
+    parser.add_argument(
+        "--keep",
+        nargs="+",
+        metavar="ID",
+        help="copy final labels and weights of these packed runs, beside the packed file; pack "
+        "nothing",
+    )
+    flags = parser.parse_args(argv)
     computed, committed = flags.results / flags.preset, flags.reference / flags.preset
     store = RunStore(computed)
     if not store.results():
         raise UserError(f"{computed}: no finished run there, expected a results folder")
     _check_data(computed, committed)
+    if flags.keep:
+        _keep(flags.keep, store, committed)
+        return
     number, new = store.pack(committed)
     for name in OTHER_FILES:
         if (computed / name).exists() and computed != committed:
@@ -43,6 +57,17 @@ def pack(description: str, argv: list[str] | None = None) -> None:
             files.write_json(committed / name, _joined(packed, files.read_json(computed / name)))
     path = committed / PACKED
     say(f"{path}: {number:,} runs, {new:,} of them new, in {path.stat().st_size / 1e6:.2f} MB")
+
+
+def _keep(run_ids: Sequence[str], store: RunStore, committed: Path) -> None:
+    packed = read_packed(committed)
+    if unknown := [run_id for run_id in run_ids if run_id not in packed]:
+        raise UserError(f"--keep {unknown[0]}: expected a run packed in {committed / PACKED}")
+    for run_id in run_ids:
+        store.keep_arrays(Experiment.from_dict(packed[run_id]["experiment"]), committed)
+    kept = list(committed.glob("runs/*/*.npz"))
+    size = sum(path.stat().st_size for path in kept) / 1e6
+    say(f"{committed / 'runs'}: labels and weights, {len(kept)} files, {size:.2f} MB")
 
 
 def _joined(packed: dict, new: dict) -> dict:

@@ -212,8 +212,8 @@ class InMemory:
         source = find(flags.data)
         rates = flags.noise_rates and tuple(dict.fromkeys(flags.noise_rates))
         features = self._pseudo(flags).name(source.name)
-        given = _given(flags, source.name)
-        return Study(flags.preset, **given, noise_rates=rates, features=features), source.load
+        given = _given(flags, source.name) | {"noise_rates": rates, "features": features}
+        return Study(flags.preset, **given, load=source.load), source.load
 
     def settings(self, flags: argparse.Namespace) -> dict[str, Any]:
         return {"pseudo": self._pseudo(flags)}

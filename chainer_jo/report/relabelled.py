@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import matplotlib
 import numpy as np
-from matplotlib.figure import Figure as Canvas
 
 from chainer_jo.data.clothing1m_standin import glyph
 from chainer_jo.data.decoding import open_rgb
 from chainer_jo.data.labelled_data import ImageFiles, LabelledData, class_index
+from chainer_jo.report.first_step_images import Captioned, FirstStepImages, draw_images
 from chainer_jo.report.grid import Grid
-from chainer_jo.report.output import Page, TableOrFigure, as_csv
-from chainer_jo.report.plot import INK, RC, note_under, png_and_pdf
+from chainer_jo.report.output import Page, as_csv
 from chainer_jo.runs.clothing1m_presets import CLOTHING1M_STANDIN
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.starting_labels import check_results
@@ -25,8 +22,6 @@ from chainer_jo.runs.store import RunStore
 IMAGES_PER_END = 2
 #: Names of the ends.
 SURE = {"top": "highest", "bottom": "lowest"}
-#: The message for a finished first step without final labels.
-LOST = "unchanged, because the final labels of the first step are not in this folder"
 
 
 @dataclass(frozen=True)
@@ -83,7 +78,7 @@ def drawn_for(names: Sequence[str], origin: dict) -> str:
 
 
 @dataclass(frozen=True)
-class RelabelledFigure(TableOrFigure):
+class RelabelledFigure(FirstStepImages):
     """Figures 7 and 8: images with the top-2 and bottom-2 probabilities of the class they moved to.
 
     Parameters
@@ -98,30 +93,12 @@ class RelabelledFigure(TableOrFigure):
     first_step: Experiment
     load: Callable[[], LabelledData]
 
-    kind = "figure"
-
-    @property
-    def experiments(self) -> Sequence[Experiment]:
-        return [self.first_step]
-
     @property
     def caption(self) -> str:
         return (
             f"Images relabelled from {self.before} to {self.after} by the first step: the two with "
             f"the highest and the two with the lowest probability of {self.after}."
         )
-
-    def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
-        """Writes all files, as for any figure; files stay as they are if the first step's last
-        labels are missing."""
-        lost = store.lost_labels(self.first_step)
-        return [] if lost else super().write(store, origin, folder, figures)
-
-    def text(self, store: RunStore, origin: dict) -> str:
-        """The page as Markdown, for the terminal too."""
-        if store.lost_labels(self.first_step):
-            return f"{self.title}: {LOST}."
-        return super().text(store, origin)
 
     def page(self, store: RunStore, origin: dict) -> Page:
         """The images shown and their probabilities."""
@@ -154,7 +131,15 @@ class RelabelledFigure(TableOrFigure):
         heading = f"{self.title}: {self.before} → {self.after}"
         if origin["data"] == CLOTHING1M_STANDIN:
             heading += " (stand-in)"
-        drawing = self._draw(rows, heading, self._footnote(origin, total))
+        images = [
+            Captioned(
+                open_rgb(_files(self.load()).root / row["key"]),
+                f"{SURE[row['end']]}\n{self.after}:\n{100 * row['probability']:.1f} %",
+            )
+            for row in rows
+        ]
+        shape, footnote = (1, 2 * IMAGES_PER_END), self._footnote(origin, total)
+        drawing = draw_images(images, shape, (5.2, 2.6), heading, footnote)
         return {**drawing, ".csv": as_csv(table)}
 
     def _rows(self, store: RunStore) -> tuple[list[dict], int | None]:
@@ -183,19 +168,3 @@ class RelabelledFigure(TableOrFigure):
         progress = "not finished yet" if total is None else moved
         key = drawn_for((self.before, self.after), origin)
         return f"Preset {origin['preset']}, data {origin['data']}; {progress}.{key}"
-
-    def _draw(self, rows: list[dict], heading: str, footnote: str) -> dict[str, bytes]:
-        with matplotlib.rc_context(RC):
-            canvas = Canvas((5.2, 2.6), layout="constrained")
-            for column, axes in enumerate(canvas.subplots(1, 2 * IMAGES_PER_END)):
-                axes.set(xticks=[], yticks=[], anchor="N")
-                axes.spines[:].set_visible(False)
-                if column < len(rows):
-                    row = rows[column]
-                    axes.imshow(open_rgb(_files(self.load()).root / row["key"]))
-                    axes.set_xlabel(
-                        f"{SURE[row['end']]}\n{self.after}:\n{100 * row['probability']:.1f} %"
-                    )
-            canvas.suptitle(heading, fontsize=10, color=INK)
-            note_under(canvas, footnote)
-            return png_and_pdf(canvas)

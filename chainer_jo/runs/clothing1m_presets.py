@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.paper import settings as paper
@@ -63,5 +63,5 @@ class Clothing1MStudy(Study):
     classes : the pair of classes that figures show; None: the paper's.
     """
 
-    load: Callable[[], LabelledData]
+    load: Callable[[], LabelledData] = field()  # which `Study` can do without
     classes: tuple[str, str] | None = None

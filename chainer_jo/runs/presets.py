@@ -3,7 +3,9 @@ experiments themselves (`Study`)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
@@ -158,6 +160,7 @@ class Study:
     features : name of the features that pseudo labels are clustered from, as recorded with the
         run; None: there are no pseudo labels.
     left_out, prior : see `Data` and `Experiment`.
+    load : loads the data set, for figures that show its images; None: by the name.
     """
 
     preset: Preset
@@ -169,6 +172,7 @@ class Study:
     features: str | None = None
     left_out: int | None = None
     prior: str | None = None
+    load: Callable[[], Any] | None = None
 
     def comparison_trials(self) -> range:
         """The trials of Tables 1 to 3."""

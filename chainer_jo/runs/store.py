@@ -19,8 +19,11 @@ from chainer_jo.runs.experiment import Experiment
 
 #: Compressed file of finished runs, beside the folder ``runs``, which is committed in its place.
 #: One line of JSON per run: ``experiment`` (its description), ``result`` and ``log``. Labels and
-#: weights are left out; ``labels_sha256`` in the result identifies the labels.
+#: weights are not in it; ``labels_sha256`` in the result identifies the labels.
 PACKED = "runs.jsonl.xz"
+#: Weights of a run and final labels of a first step, in its folder: chosen runs are committed with
+#: them (`RunStore.keep_arrays`), and this list of their digests, for ``sha256sum --check``.
+WEIGHTS, LABELS, SUMS = "model.npz", "labels.npz", "SHA256SUMS"
 #: Bytes, far more than a packed run has: longer lines would fill the memory.
 LONGEST_LINE = 2**26
 #: Fields of every result, and more of a finished run's, with their types.
@@ -156,6 +159,29 @@ class RunStore:
         files.write(root / PACKED, save)
         return len(runs), len(runs.keys() - before.keys())
 
+    def keep_arrays(self, experiment: Experiment, root: Path) -> None:
+        """Copies weights and final labels of a run to the results folder ``root``, in which the run
+        is packed, and notes their SHA-256 in ``runs/SHA256SUMS`` there.
+
+        Raises UserError unless the run finished here with them, with the numbers that are packed.
+        """
+        folder, packed = self.folder(experiment), read_packed(root)[experiment.id]
+        result, names = _kept_result(folder), [WEIGHTS] + [LABELS] * bool(experiment.relabelling)
+        if result is None or not all((folder / name).exists() for name in names):
+            raise UserError(f"{folder}: expected a finished run with {' and '.join(names)}")
+        computed = {"result": result, "log": _kept_log(folder)}
+        self.soft_labels(experiment)  # damaged ones are an error
+        if _numbers(computed) != _numbers(packed):
+            raise UserError(f"{folder}: other numbers than {root / PACKED} has, expected the same")
+        path = root / "runs" / SUMS
+        lines = path.read_text().splitlines() if path.exists() else []
+        sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
+        for name in names:
+            content = (folder / name).read_bytes()
+            files.write_bytes(root / "runs" / experiment.id / name, content)
+            sums[f"{experiment.id}/{name}"] = hashlib.sha256(content).hexdigest()
+        files.write_text(path, "".join(f"{sums[name]}  {name}\n" for name in sorted(sums)))
+
     def soft_labels(self, experiment: Experiment) -> np.ndarray | None:
         """The final labels (n, c) float32 of a first step, or None if they are not here. A file of
         other labels, left by a redone run that was killed before its result, does not count."""
@@ -164,14 +190,14 @@ class RunStore:
         if labels is None or result.get("labels_sha256") in (None, _digest(labels)):
             return labels
         if result == _kept_result(folder):
-            with files.expected(folder / "labels.npz", f"it removed, {DONE_AGAIN}"):
+            with files.expected(folder / LABELS, f"it removed, {DONE_AGAIN}"):
                 raise ValueError(_CHANGED)
         return None
 
     def save_labels(self, experiment: Experiment, labels: np.ndarray) -> str:
         """Saves labels (n, c) float32; returns the SHA-256 of their values."""
         files.write(
-            self.folder(experiment) / "labels.npz",
+            self.folder(experiment) / LABELS,
             lambda file: np.savez_compressed(file, labels=labels),
         )
         return _digest(labels)
@@ -301,7 +327,7 @@ def _log(folder: Path) -> list:
 
 
 def _labels(folder: Path) -> np.ndarray | None:
-    path = folder / "labels.npz"
+    path = folder / LABELS
     if not path.exists():
         return None
     with files.expected(path, f"it removed, {DONE_AGAIN}"), files.open_npz(path) as archive:
@@ -339,6 +365,13 @@ def _check_digest(value: Any, digest: str, path: Path) -> None:
     if found not in _found_whole and digest != files.json_digest(value):
         raise ValueError(_CHANGED)
     _found_whole.add(found)
+
+
+def _numbers(run: dict) -> dict:
+    """Scores, digest of the labels and log of a packed run, without times."""
+    log = [{k: v for k, v in epoch.items() if k != "elapsed_time"} for epoch in run["log"]]
+    keys = "state", "data", "best", "last", "labels_sha256"
+    return {"log": log, **{key: run["result"].get(key) for key in keys}}
 
 
 def _without_digest(result: dict) -> dict:

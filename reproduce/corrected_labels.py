@@ -1,0 +1,19 @@
+"""Corrected labels: twenty training images with their noisy, true and corrected labels."""
+
+from chainer_jo.commands import main
+from chainer_jo.data.source import find
+from chainer_jo.report.corrected_labels import CorrectedLabels
+from chainer_jo.report.headline import NOISE_RATE
+from chainer_jo.runs.presets import Study
+
+
+def figure(study: Study) -> CorrectedLabels:
+    """Of trial 0, at the noise rate of the headline if it is among those of the study."""
+    rates = study.noise_rates or (NOISE_RATE,)
+    rate = NOISE_RATE if NOISE_RATE in rates else rates[0]
+    load = study.load or find(study.data).load
+    return CorrectedLabels(10, study.first_step("symmetric", rate, 0), load)
+
+
+if __name__ == "__main__":
+    main(figure, __doc__)
