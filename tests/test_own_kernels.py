@@ -179,6 +179,7 @@ X32, W32 = (128, 32, 32, 32), (32, 32, 3, 3)
         ("mixed", "batch_norm", (128, 4, 32, 32), True),
         ("fp32", "batch_norm_grad", (128, 12, 32, 32), True),
         ("mixed", "convolution", X32, W32, 1, 1, False),
+        ("mixed", "convolution_scale_relu", X32, W32, 1, 1),
     ]),
     ("jo_conv32", [
         ("mixed", "convolution", X32, W32, 1, 1, True),
@@ -192,6 +193,7 @@ X32, W32 = (128, 32, 32, 32), (32, 32, 3, 3)
         ("mixed", "convolution_grad_weight", X32, W32, 1, 0),
         ("mixed", "convolution_grad_weight", X32, (32, 32, 1, 1), 1, 1),
         ("mixed", "batch_norm", X32, True),
+        ("mixed", "convolution_scale_relu", X32, W32, 1, 1),
     ]),
 ])  # fmt: skip
 def test_own_kernels_are_offered_for_what_they_can_compute(name, offered, not_offered):

@@ -185,7 +185,7 @@ def launch_for(precision: str, operation: str, *arguments: Any) -> Callable[...,
     (_, *x_size), *geometry = arguments
     if precision != "mixed" or [x_size, *geometry[:3]] != [[32] * 3, (32, 32, 3, 3), 1, 1]:
         return None
-    return launches[operation]
+    return launches.get(operation)
 
 
 def _convolve(turned: int, source: str, result: str, arrays: Mapping[str, Any]) -> None:
