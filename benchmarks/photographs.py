@@ -12,6 +12,7 @@ Records are added to the file one by one and replace records of the same measure
 from __future__ import annotations
 
 import argparse
+import csv
 import itertools
 import os
 import re
@@ -72,6 +73,18 @@ def write(folder: Path, spec: str, number: int, mixed: bool) -> None:
             label_table.write(file, columns)
 
 
+def label_accuracy(corrected: Path, true: Path) -> dict[str, float]:
+    """Percentages of correct labels in the columns "given" and "new"."""
+    with open(true, newline="", encoding="utf-8") as file:
+        right = {row["path"]: row["label"] for row in csv.DictReader(file)}
+    with open(corrected, newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return {
+        column: 100 * sum(row[column] == right[row["path"]] for row in rows) / len(rows)
+        for column in ("given", "new")
+    }
+
+
 def measure(spec: str, number: int, way: str, mixed: bool) -> dict:
     """Shares of correct labels, and seconds: by the clock, and of all processors."""
     with tempfile.TemporaryDirectory() as name:
@@ -88,12 +101,11 @@ def measure(spec: str, number: int, way: str, mixed: bool) -> dict:
         ).stdout  # fmt: skip
         seconds = time.perf_counter() - start
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    shares = re.search(r"([\d.]+) % of the labels were right, ([\d.]+) % are now", said)
+        correct = label_accuracy(folder / "out/labels.csv", folder / "photos/true.csv")
     choice = re.search(r"^features: (.*)$", said, re.M)
-    assert shares
     return {
-        "right_before": float(shares[1]),
-        "right": float(shares[2]),
+        "right_before": correct["given"],
+        "right": correct["new"],
         "choice": choice and choice[1],
         "seconds": seconds,
         "processor_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
