@@ -5,7 +5,9 @@ import pytest
 from fake_cudnn import conv, dgrad, wgrad
 from float64_functions import batch_norm_relu_gradients
 from test_gpu import OBSTACLE, TRAINED, assert_close, cupy, pytestmark, train  # noqa: F401
+from test_gpu_runs import trained
 
+from chainer_jo.engine.backend import EPS
 from chainer_jo.engine.cuda import batch_norm_kernels, conv32_kernels
 from chainer_jo.engine.cuda.candidates import MIN_CAPABILITY, TOLERANCE
 from chainer_jo.engine.cuda.cudnn import load
@@ -98,6 +100,27 @@ def test_convolution_of_32_channels(few_blocks, rng):
         assert_close(f"{result} {list(added)}", ours, expected, TOLERANCE["mixed"] / 20)
 
 
+@NEEDS_OWN_KERNELS
+@pytest.mark.parametrize("spread", [1.0, 0.01])
+def test_statistics_of_a_convolution(rng, spread):
+    """Mean and inverse standard deviation of the rounded y, with the same bits at every call; the
+    squares of channels with means of up to 500 standard deviations would cancel."""
+    shape, half = (int(rng.integers(1, 6)), 32, 32, 32), np.float16
+    x, W = nhwc(rng, shape, half, spread / 17), nhwc(rng, (32, 32, 3, 3), half)
+    residual = nhwc(rng, shape, half, spread / 10, rng.uniform(-5, 5, 32))
+    results = []
+    for _ in range(2):
+        y, mean, inverse = poisoned(shape, half), *cupy.full((2, 32), np.nan, np.float32)
+        conv32_kernels.launch_for("mixed", "convolution", shape, W.shape, 1, 1)({
+            "x": x, "W": W, "residual": residual, "y": y, "mean": mean, "inverse": inverse,
+        })  # fmt: skip
+        y64 = float64(y)
+        assert_close("mean", mean, y64.mean(axis=(0, 2, 3)), 1e-6)
+        assert_close("inverse", inverse, 1 / np.sqrt(y64.var(axis=(0, 2, 3)) + EPS), 1e-6)
+        results.append([a.get() for a in (y, mean, inverse)])
+    assert all(map(np.array_equal, *results))
+
+
 @pytest.fixture
 def own(monkeypatch):
     """Own kernels win wherever they agree with cuDNN: the names of the plans chosen so far."""
@@ -132,7 +155,7 @@ def test_convolution_and_batch_norm_by_own_plans(own, rng, caplog):
         ("gW", backend.conv2d_grad_weight(x, gy, W.shape, 1, 1), wgrad(x64, gy64, W.shape, *TAPS)),
     ):
         assert_close(name, ours, expected, TOLERANCE["mixed"])
-    assert own == {"jo_batch_norm", "jo_conv32"} and not caplog.records
+    assert own == {"jo_batch_norm", "jo_conv32_sums"} and not caplog.records
 
 
 @NEEDS_OWN_KERNELS
@@ -142,3 +165,50 @@ def test_calls_and_replays_with_own_batch_norm(own, tmp_path):
     for what, ours, theirs in zip(TRAINED, replayed, called, strict=True):
         assert np.array_equal(ours, theirs), what
     assert reports == same_reports and "jo_batch_norm" in own
+
+
+@NEEDS_OWN_KERNELS
+def test_a_convolutions_statistics_are_used_for_its_result_alone(own, rng, monkeypatch):
+    """Of other arrays, also at the same address, batch normalisation has their own statistics."""
+    backend, shape, kernels = load("mixed"), (2, 32, 32, 32), []
+    launch = batch_norm_kernels.launch
+    monkeypatch.setattr(
+        batch_norm_kernels, "launch", lambda *a: (kernels.append(a[2]), launch(*a))[1]
+    )
+    x, other = (nhwc(rng, shape, np.float16) for _ in range(2))
+    W = cupy.asarray(rng.standard_normal((32, 32, 3, 3)), np.float32)
+    gamma, beta = cupy.ones(32, np.float32), cupy.zeros(32, np.float32)
+
+    def kernels_of(x):
+        del kernels[:]
+        y, mean, inverse, _ = backend.batch_norm_relu_train(x, gamma, beta)
+        x64 = float64(x)
+        mean64, var64 = (f(x64, axis=(0, 2, 3), keepdims=True) for f in (np.mean, np.var))
+        inverse64 = 1 / np.sqrt(var64 + EPS)
+        assert_close("mean", mean, mean64.ravel(), 1e-5)
+        assert_close("inverse", inverse, inverse64.ravel(), 1e-5)
+        assert_close("y", y, np.maximum((x64 - mean64) * inverse64, 0), TOLERANCE["mixed"])
+        return kernels
+
+    kernels_of(other)  # chooses the plans
+    kernels_of(x[:1])
+    for residual in (None, other):
+        with backend.step([]):
+            y = backend.conv2d(x, W, 1, 1, residual)
+            assert kernels_of(y) == ["normalise"]
+            assert kernels_of(y[:1]) == ["statistics", "normalise"]
+            assert kernels_of(other) == ["statistics", "normalise"]
+            y = None
+            assert kernels_of(other.copy("A") * 2) == ["statistics", "normalise"]
+    assert kernels_of(backend.conv2d(x, W, 1, 1, None)) == ["statistics", "normalise"]
+
+
+@NEEDS_OWN_KERNELS
+def test_calls_and_replays_with_statistics_by_convolutions(own):
+    """A run called alone, and replayed in turns with another one."""
+    sizes = {"images": 4, "side": 32, "width": 32}
+    called, _ = trained("0000", **sizes, graph=False)
+    beside, _ = trained("01" * 4, **sizes)
+    assert all(np.isfinite(array).all() for array in called)
+    assert all(map(np.array_equal, beside, called))
+    assert {"jo_batch_norm", "jo_conv32_sums"} < own

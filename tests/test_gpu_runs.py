@@ -103,51 +103,54 @@ def test_runs_beside_each_other_are_those_alone_and_one_that_fails_ends_no_other
         assert outcome(store, run) == outcome(alone, run)
 
 
-def updater(seed):
-    """A few steps of a tiny network on images of its own."""
+def updater(seed, images=64, side=8, width=8, graph=True):
+    """Steps of a tiny network, four an epoch, on images of its own."""
     rng = np.random.default_rng(seed)
     device = chainer.get_device("@cupy:0")
     send = device.send
-    images = rng.integers(256, size=(64, 8, 8, 3), dtype=np.uint8)
-    labels = rng.integers(10, size=64).astype(np.int32)
-    network = PreActResNet(3, 10, (1,), (8,), np.random.RandomState(seed))
+    labels = rng.integers(10, size=images).astype(np.int32)
+    pixels = rng.integers(256, size=(images, side, side, 3), dtype=np.uint8)
+    network = PreActResNet(3, 10, (1,), (width,), np.random.RandomState(seed))
     model = Classifier(network, JointObjective(np.full(10, 0.1), 1.2, 0.8))
     model.to_device(device)
     return JointUpdater(
-        BatchIterator(64, 16, seed, 1, 2, True, send),
+        BatchIterator(images, images // 4, seed, 1, 2, True, send),
         FlatMomentumSGD(0.05, 0.9, 1e-4).setup(model),
-        NetworkInput(send(images), send(np.zeros((8, 8, 3), np.float32)), 2),
+        NetworkInput(send(pixels), send(np.zeros((side, side, 3), np.float32)), 2),
         LabelStore(labels, 10, "soft", xp=cupy),
         send(labels),
         send(labels),
         device,
-        graph=True,
+        graph=graph,
     )
+
+
+def trained(order, **sizes):
+    """What two runs have trained by steps in this order, on two streams that do not wait for each
+    other."""
+    streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(2)]
+    updaters = []
+    for seed, stream in enumerate(streams):
+        with stream:
+            updaters.append(updater(seed, **sizes))
+    with chainer.using_config("jo_backend", load("mixed")), chainer.Reporter():
+        for which in map(int, order):
+            with streams[which]:
+                updaters[which].update()
+    found = []
+    for which, (each, stream) in enumerate(zip(updaters, streams, strict=True)):
+        stream.synchronize()
+        optimizer = each.get_optimizer("main")
+        arrays = optimizer.parameters, optimizer.velocity, each.label_store.probabilities
+        found.append([array.get() for array in arrays])
+        replays = max(order.count(str(which)) - WARM_UP, 0)
+        assert each.replays == (replays if sizes.get("graph", True) else 0)
+    return found
 
 
 @pytest.mark.parametrize("order", ["01" * 10, "00000111110101010101", "01101001100101101001"])
 def test_replays_of_two_steps_in_any_order_are_those_of_each(order):
-    """On two streams that do not wait for each other, one step captured while the other replays."""
-
-    def trained(order):
-        streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(2)]
-        updaters = []
-        for seed, stream in enumerate(streams):
-            with stream:
-                updaters.append(updater(seed))
-        with chainer.using_config("jo_backend", load("mixed")), chainer.Reporter():
-            for which in map(int, order):
-                with streams[which]:
-                    updaters[which].update()
-        found = []
-        for each, stream in zip(updaters, streams, strict=True):
-            stream.synchronize()
-            optimizer = each.get_optimizer("main")
-            arrays = optimizer.parameters, optimizer.velocity, each.label_store.probabilities
-            found.append([array.get() for array in arrays])
-            assert each.replays == max(order.count(str(len(found) - 1)) - WARM_UP, 0)
-        return found
-
+    """One step is captured while the other replays."""
     both = trained(order)
     for which in "01":
         expected = trained(order.replace("10"[int(which)], ""))[int(which)]

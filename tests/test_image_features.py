@@ -13,6 +13,7 @@ import chainer.functions as F
 import numpy as np
 import pytest
 from chainer import serializers
+from chainer.backends import cuda
 from own_images import BY_FEATURES, content, make, one_line, read, run
 from PIL import Image
 from processes import environment, finish, start
@@ -99,6 +100,26 @@ def test_the_network_is_that_of_convolutions_and_batch_normalisation(random_weig
     found = lite0.Lite0(random_weights, 64)(images)
     expected = with_chainer(random_weights, images)
     assert found.shape == (3, 1280) and expected.std() > 0.1
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not cuda.available, reason="needs a CUDA GPU and CuPy")
+def test_features_by_a_device_are_the_cpus(random_weights, monkeypatch):
+    direct = cuda.cupy.matmul
+
+    def matmul(a, b):
+        try:
+            return direct(a, b)
+        except cuda.cublas.CUBLASError:  # the emulated device has no batches of pointers
+            shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+            return direct(*(cuda.cupy.broadcast_to(x, shape + x.shape[-2:]).copy() for x in (a, b)))
+
+    monkeypatch.setattr(cuda.cupy, "matmul", matmul)
+    images = np.random.default_rng(1).integers(0, 256, (2, 32, 32, 3)).astype(np.uint8)
+    expected = lite0.Lite0(random_weights, 32)(images)
+    found = lite0.Lite0(random_weights, 32, cuda.cupy)(images)
+    assert isinstance(found, np.ndarray) and expected.std() > 0.1
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
 
 

@@ -27,7 +27,7 @@ from chainer_jo.commands import app, main, script_flags
 from chainer_jo.commands.script_flags import InMemory
 from chainer_jo.data import source
 from chainer_jo.engine.backend import choose_backend
-from chainer_jo.errors import Unfinished
+from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.paper import tables
 from chainer_jo.report.claims import Claims
 from chainer_jo.report.html import Report
@@ -325,6 +325,29 @@ def test_fresh_forgets_finished_runs(computed, capsys):
     after = {path: path.stat().st_mtime_ns for path in computed.rglob("result.json")}
     assert before.keys() == after.keys() and all(after[p] > before[p] for p in before)
     assert "3 runs, 3 to do" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("code", [0, 2])
+def test_workers_warm_up_while_data_are_loaded(tiny, tmp_path, monkeypatch, code):
+    """Where the data cannot be loaded, the workers end."""
+    done = []
+
+    class Warming(Here):
+        def warm_up(self, precision):
+            done.append(precision)
+
+        def __exit__(self, kind, *error):
+            done.append(kind)
+
+    def bind(script):
+        done.append("data")
+        if code:
+            raise UserError("no data")
+
+    monkeypatch.setattr(app, "LocalPool", Warming)
+    monkeypatch.setattr(app, "_bind_data", bind)
+    assert run(table1, tmp_path, *SMALL) == code
+    assert done == ["fp32", "data", UserError if code else None]
 
 
 class BreaksDown(Here):

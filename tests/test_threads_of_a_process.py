@@ -6,12 +6,16 @@ import os
 import threading
 import time
 from concurrent.futures import BrokenExecutor, wait
+from pathlib import Path
 
 import pytest
 
 from chainer_jo.engine.cuda.sharing import Room
 from chainer_jo.errors import UserError
+from chainer_jo.runs import local_pool
 from chainer_jo.runs.local_pool import ThreadsOfAProcess
+from chainer_jo.runs.run import Settings
+from chainer_jo.runs.store import RunStore
 
 
 def nothing():
@@ -103,3 +107,18 @@ def test_the_next_run_is_the_first_if_the_first_ended_before_it_was_measured():
     memory = Memory()
     memory.end.set()
     assert memory.run() and memory.run()
+
+
+def note_process(settings, precision):
+    Path(settings.weights).write_text(f"{os.getpid()} {precision}")
+
+
+def test_a_pool_warms_up_in_the_process_of_its_runs(tmp_path, monkeypatch):
+    """A pool that is entered early is the scheduler's."""
+    monkeypatch.setattr(local_pool, "warm_up", note_process)
+    settings = Settings("cuda", weights=str(tmp_path / "process"))
+    pool = local_pool.LocalPool(RunStore(tmp_path), nothing, settings, 1, 1)
+    pool.__enter__().warm_up("mixed")
+    with pool:
+        process = pool._submit(os.getpid).result()
+    assert (tmp_path / "process").read_text() == f"{process} mixed"

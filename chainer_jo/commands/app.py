@@ -8,6 +8,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -246,12 +247,18 @@ def _run(script: Script, left: Left) -> bool:
     """Computes the runs to do, and updates outputs meanwhile within `REFRESH_SHARE` of the time;
     returns False if the time was up first."""
     runner = script.runner
-    if left or any(e.noise.kind == "real" for e in runner.experiments):
-        data = _bind_data(script)  # real ones are loaded by now; others may not be here
+    if not left:
+        if any(e.noise.kind == "real" for e in runner.experiments):
+            _bind_data(script)  # real ones are loaded by now; others may not be here
+        return True
+    pool = _pool(script)
+    with ExitStack() as early:
+        if script.flags.cluster is None and isinstance(pool, LocalPool):
+            early.enter_context(pool).warm_up(next(iter(left)).precision)
+        data = _bind_data(script)
         if isinstance(data, ImageData) and any(e.noise.kind == "pseudo" for e in left):
             runner.settings.pseudo.check(data)
-    if not left:
-        return True
+        early.pop_all()  # the runner ends the pool
     needed = {output.name: with_first_steps(output.experiments) for output in script.outputs}
     ended: set[Experiment] = set()
     next_refresh = 0.0
@@ -266,7 +273,7 @@ def _run(script: Script, left: Left) -> bool:
             ended.clear()
             next_refresh = now + (time.monotonic() - now) / REFRESH_SHARE
 
-    return runner.work(_pool(script), not runner.settings.verbose, refresh)
+    return runner.work(pool, not runner.settings.verbose, refresh)
 
 
 def _pool(script: Script) -> Pool:

@@ -9,7 +9,7 @@ import pickle
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.context import BaseContext
 from multiprocessing.managers import BaseManager
 from typing import Any, Self
@@ -20,7 +20,7 @@ from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.run import Settings
 from chainer_jo.runs.store import RunStore
-from chainer_jo.runs.worker import execute
+from chainer_jo.runs.worker import execute, warm_up
 
 
 @dataclass
@@ -44,8 +44,11 @@ class LocalPool:
     settings: Settings
     places: int
     threads: int
+    _executor: Any = field(default=None, init=False)
 
     def __enter__(self) -> Self:
+        if self._executor is not None:  # entered early, to warm up
+            return self
         kind = ProcessPoolExecutor if self.settings.device == "cpu" else ThreadsOfAProcess
         self._others = multiprocessing.active_children()
         context = multiprocessing.get_context("spawn")
@@ -58,10 +61,19 @@ class LocalPool:
                 process.kill()
         self._executor.shutdown(cancel_futures=True)
 
+    def warm_up(self, precision: str) -> None:
+        """Has the process of runs on a GPU start and warm up, while the caller loads the data; what
+        fails there is raised by the first run."""
+        if self.settings.device != "cpu":
+            self._submit(warm_up, self.settings, precision)
+
     def submit(self, experiment: Experiment) -> Future:
         data = pickle.dumps(self.load_data)
+        return self._submit(execute, experiment, self.store, data, self.settings)
+
+    def _submit(self, function: Callable, *arguments: Any) -> Future:
         with _for_workers(self.threads):
-            return self._executor.submit(execute, experiment, self.store, data, self.settings)
+            return self._executor.submit(function, *arguments)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
-from chainer_jo.engine.cuda import sharing
+from chainer_jo.engine.backend import choose_backend
+from chainer_jo.engine.cuda import cuda_source, cudnn_kernels, kernels, sharing
 from chainer_jo.errors import UserError
 from chainer_jo.method.extensions import Paused
 from chainer_jo.runs.experiment import Experiment
@@ -33,6 +34,15 @@ def loaded_by(load_data: bytes) -> ImageData | LabelledData:
         finally:
             logging.disable(logging.NOTSET)
     return loaded[load_data]
+
+
+def warm_up(settings: Settings, precision: str) -> None:
+    """Loads the libraries of a GPU, and compiles the kernels of every run."""
+    with sharing.eager:
+        device_of(settings.device).use()
+        choose_backend(settings.device, precision, settings.engine)
+        for source in (kernels.SOURCE, cudnn_kernels.RAW_SOURCE):
+            cuda_source.module(source).compile()
 
 
 def execute(

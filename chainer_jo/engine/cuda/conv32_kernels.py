@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from chainer_jo.engine.cuda.cuda_source import FLOAT16, launch
+from chainer_jo.engine.backend import EPS
+from chainer_jo.engine.cuda.cuda_source import FLOAT16, LAST_BLOCK, ended, launch
 
 #: Rows of a tile. A block of `conv32` has a tile and a warp for every two rows. A block of
 #: `conv32_grad_weight` has several tiles, and for each of four half rows a warp per row of taps.
@@ -27,6 +28,8 @@ GRAD_SHARED = 64 * 2 * ((GRAD_ROWS + 2) * 34 + GRAD_ROWS * 32)
 
 _SOURCE = (
     FLOAT16
+    + LAST_BLOCK
+    + f"#define EPS {EPS}f\n"
     + f"const int ROWS = {ROWS}, GRAD_ROWS = {GRAD_ROWS}, THREADS = {THREADS};\n"
     + r"""
 typedef unsigned short float16;
@@ -67,10 +70,68 @@ __device__ void multiply(float (&sums)[4][4], const unsigned (&a)[4], const unsi
                        "r"(b[j / 2][j % 2 * 2]), "r"(b[j / 2][j % 2 * 2 + 1]));
 }
 
-// y = x * W [+ residual], with weights (o, 9 taps, c). The gradient gx of the input is the same of
-// gy, with a sum over o and the taps TURNED by 180 degrees.
+// Sums over the warps: of the numbers of a channel in `room`, in the channel's thread of each warp.
+__device__ float sum_rows(const float* room) {
+    __syncthreads();
+    float sum = 0.0f;
+    for (int i = threadIdx.x % CHANNELS; i < THREADS; i += CHANNELS) sum += room[i];
+    __syncthreads();
+    return sum;
+}
+
+// Sums over the pixels of a block, of y or of its squares about `mean`.
+__device__ float sum_pixels(const float (&y)[4][4][4], const float* mean, float* room) {
+    const int lane = threadIdx.x % 32, row = threadIdx.x - lane;
+    for (int k = 0; k < 8; ++k) {
+        const int channel = k / 2 * 8 + lane % 4 * 2 + k % 2;
+        float sum = 0.0f;
+        for (int i = 0; i < 8; ++i) {
+            const float d = y[i / 2][k / 2][i % 2 * 2 + k % 2] - (mean ? mean[channel] : 0.0f);
+            sum += mean ? d * d : d;
+        }
+        for (int other = 4; other < 32; other *= 2) sum += __shfl_xor_sync(~0u, sum, other);
+        if (lane < 4) room[row + channel] = sum;
+    }
+    return sum_rows(room);
+}
+
+struct Statistics { float *mean, *inverse, *parts; unsigned* ended; };
+
+// Mean and 1 / sqrt(variance + EPS) of y in all blocks. Each block has the mean and the squares
+// about it; those of blocks with the same number of pixels are combined as by Chan et al. (1979).
+__device__ void write_statistics(const float (&y)[4][4][4], const Statistics& all, float* room) {
+    const int channel = threadIdx.x % CHANNELS, warp = threadIdx.x / CHANNELS;
+    const float pixels = ROWS * SIDE;
+    float* const means = room + THREADS;
+    __syncthreads();  // the room has been the tile's
+    float mean = sum_pixels(y, nullptr, room) / pixels, squares;
+    if (warp == 0) means[channel] = all.parts[blockIdx.x * 2 * CHANNELS + channel] = mean;
+    __syncthreads();
+    squares = sum_pixels(y, means, room);
+    if (warp == 0) all.parts[(blockIdx.x * 2 + 1) * CHANNELS + channel] = squares;
+    if (!is_last_block(all.ended)) return;
+    mean = squares = 0.0f;
+    for (int i = warp; i < gridDim.x; i += THREADS / CHANNELS)
+        mean += __ldcg(all.parts + i * 2 * CHANNELS + channel);
+    room[threadIdx.x] = mean;
+    mean = sum_rows(room) / gridDim.x;
+    for (int i = warp; i < gridDim.x; i += THREADS / CHANNELS) {
+        const float d = __ldcg(all.parts + i * 2 * CHANNELS + channel) - mean;
+        squares += __ldcg(all.parts + (i * 2 + 1) * CHANNELS + channel) + pixels * d * d;
+    }
+    room[threadIdx.x] = squares;
+    const float variance = sum_rows(room) / (pixels * gridDim.x);
+    if (warp != 0) return;
+    all.mean[channel] = mean;
+    all.inverse[channel] = 1.0f / sqrtf(variance + EPS);
+}
+
+// y = x * W [+ residual], with weights (o, 9 taps, c); also its statistics, if they have a place.
+// The gradient gx of the input is the same of gy, with a sum over o and the taps TURNED by 180
+// degrees.
 extern "C" __global__ void __launch_bounds__(THREADS, 2) conv32(
-        const float16* x, const float16* W, const float16* residual, float16* y) {
+        const float16* x, const float16* W, const float16* residual, float16* y,
+        float* mean, float* inverse, float* parts, unsigned* ended) {
     extern __shared__ __align__(128) unsigned char memory[];
     const unsigned weights = __cvta_generic_to_shared(memory), tile = weights + 2 * WEIGHTS;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, bands = SIDE / ROWS;
@@ -108,10 +169,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) conv32(
         for (int i = 0; i < 32; ++i) there[i] = *(const ushort2*)(residual + place_of(i));
 #pragma unroll
     for (int i = 0; i < 32; ++i) {
-        const float* pair = &sums[i / 8][i / 2 % 4][i % 2 * 2];
-        *(ushort2*)(y + place_of(i)) = make_ushort2(
+        float* const pair = &sums[i / 8][i / 2 % 4][i % 2 * 2];
+        const ushort2 rounded = make_ushort2(
             to_half(pair[0] + from_half(there[i].x)), to_half(pair[1] + from_half(there[i].y)));
+        *(ushort2*)(y + place_of(i)) = rounded;
+        pair[0] = from_half(rounded.x), pair[1] = from_half(rounded.y);
     }
+    if (!TURNED && mean) write_statistics(sums, {mean, inverse, parts, ended}, (float*)memory);
 }
 
 // Each block's gradient of the weights, over its tiles: parts (blocks, o, 9 taps, c).
@@ -185,13 +249,17 @@ def launch_for(precision: str, operation: str, *arguments: Any) -> Callable[...,
     (_, *x_size), *geometry = arguments
     if precision != "mixed" or [x_size, *geometry[:3]] != [[32] * 3, (32, 32, 3, 3), 1, 1]:
         return None
-    return launches[operation]
+    return launches.get(operation)
 
 
 def _convolve(turned: int, source: str, result: str, arrays: Mapping[str, Any]) -> None:
-    pointers = (*map(arrays.get, (source, "W", "residual", result)),)
-    size = len(arrays[source]) * 32 // ROWS * THREADS
-    launch(SOURCES[turned], THREADS, "conv32", size, pointers, SHARED)
+    import cupy
+
+    names = source, "W", "residual", result, "mean", "inverse"
+    blocks = len(arrays[source]) * 32 // ROWS
+    parts = cupy.empty((blocks, 2, 32), np.float32) if "mean" in arrays else None
+    arguments = *map(arrays.get, names), parts, ended()
+    launch(SOURCES[turned], THREADS, "conv32", blocks * THREADS, arguments, SHARED)
 
 
 def _grad_weight(arrays: Mapping[str, Any]) -> None:

@@ -11,9 +11,10 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 
@@ -55,8 +56,9 @@ FUSED = {
 }
 
 
-class _Step(NamedTuple):
-    """State of `CuDNN.step`, by address of the weights."""
+@dataclass
+class _Step:
+    """State of `CuDNN.step`; dictionaries by address of the weights."""
 
     #: Weights with the activations' type and memory layout.
     arranged: dict[int, Any]
@@ -64,6 +66,9 @@ class _Step(NamedTuple):
     placeholders: dict[int, Any]
     gradients: dict[int, Any]
     moved: list[Moved]
+    #: Result of the latest convolution by an own kernel, and its statistics, for `batch_norm` of
+    #: `candidates.Launch`. The result is recognised by identity: an address may be used again.
+    known: tuple[Any, dict[str, Any]] | None = None
 
 
 class _Thread(threading.local):
@@ -210,6 +215,8 @@ class CuDNN(Backend):
             self._thread.step = None
 
     def batch_norm_relu_train(self, x, gamma, beta):
+        step = self._thread.step
+        known = step.known[1] if step and step.known and step.known[0] is x else {}
         x, gamma, beta = self._activation("x", x), self._vector(gamma), self._vector(beta)
         plan, relu = self._with_relu("batch_norm_relu", plans.batch_norm, x.shape)
         if plan is None:
@@ -219,12 +226,14 @@ class CuDNN(Backend):
             y = self._empty(x.shape)
             mean, inverse = self._vectors(gamma.size)
             average_mean, average_var = self._averages(gamma.size)
-            self._run(plan, {
+            is_own = self._run(plan, {
                 "x": x, "gamma": gamma, "beta": beta, "y": y, "mean": mean, "inverse": inverse,
                 "average_mean": average_mean, "next_average_mean": average_mean,
                 "average_var": average_var, "next_average_var": average_var,
                 "eps": BATCH_NORM_EPS, "momentum": BATCH_NORM_MOMENTUM,
-            })  # fmt: skip
+            }, **known)  # fmt: skip
+            if is_own and known:
+                mean, inverse = known["mean"], known["inverse"]
             if not relu:
                 y = self._map(self._kernels.relu, y)
         return y, mean, inverse, (mean, inverse, beta)
@@ -263,10 +272,13 @@ class CuDNN(Backend):
         else:
             gx = self._empty(x.shape)
             ggamma, gbeta = self._vectors(gamma.size)
-            accumulate = self._run(plan, {
+            if accumulate is not None:
+                accumulate = self._activation("accumulate", accumulate, x.shape)
+            if self._run(plan, {
                 "x": x, "gy": gy, "gamma": gamma, "beta": beta, "mean": mean, "inverse": inverse,
                 "gx": gx, "ggamma": ggamma, "gbeta": gbeta,
-            }, accumulate)  # fmt: skip
+            }, residual=accumulate):  # fmt: skip
+                accumulate = None
         return (gx if accumulate is None else self.add(gx, accumulate)), ggamma, gbeta
 
     def move_averages(self, running_mean, running_var, mean, inverse, samples):
@@ -297,12 +309,19 @@ class CuDNN(Backend):
         residual: Any | None,
     ) -> Any:
         """Convolves into `result` and adds `residual`, in one graph if cuDNN can."""
+        plan = None
         if residual is not None and fusion in self.fused:
             plan = self._planner.plan(describe, *geometry, True)
-            if plan is not None:
-                self._run(plan, {**arrays, "residual": residual})
-                return result
-        self._run(_engine_for(self._planner.plan(describe, *geometry, False), geometry), arrays)
+        if plan is not None:
+            arrays, residual = {**arrays, "residual": residual}, None
+        else:
+            plan = _engine_for(self._planner.plan(describe, *geometry, False), geometry)
+        # Evaluation is no step, and gradients are not normalised.
+        step = self._thread.step if describe is plans.convolution else None
+        vectors = self._vectors(result.shape[1]) if step else ()
+        statistics = dict(zip(("mean", "inverse"), vectors, strict=False))
+        if self._run(plan, arrays, **statistics) and step:
+            step.known = result, {**statistics, "known": True}
         return result if residual is None else self.add(result, residual)
 
     def _with_relu(
@@ -314,8 +333,8 @@ class CuDNN(Backend):
             return plan, True
         return self._planner.plan(describe, shape, False), False
 
-    def _run(self, plan: Plan, arrays: dict[str, Any], residual: Any | None = None) -> Any | None:
-        """Runs a plan. Returns `residual`, or None if the plan, an own kernel, has added it."""
+    def _run(self, plan: Plan, arrays: dict[str, Any], **own: Any) -> bool:
+        """Runs a plan. Returns True if it is an own kernel, which gets `own` as well."""
         with sharing.eager:
             stream = self._xp.cuda.get_current_stream()
             if self._stream is None or stream.ptr != self._stream.ptr:
@@ -327,11 +346,8 @@ class CuDNN(Backend):
             # Given back when this returns, before the kernels have run: the pool is ordered by
             # stream.
             workspace = self._xp.cuda.alloc(plan.workspace)
-            if residual is not None and plan.is_own:
-                arrays = {**arrays, "residual": self._activation("residual", residual)}
-                residual = None
-            plan.run(self._handle, workspace.ptr, arrays)
-        return residual
+            plan.run(self._handle, workspace.ptr, {**arrays, **own} if plan.is_own else arrays)
+            return plan.is_own
 
     def _choose(self, plan: Plan, arrays: dict[str, Any]) -> None:
         """Chooses a graph's plan by timing candidates on the first run's arrays, none of which is
