@@ -25,10 +25,7 @@ def pack(description: str, argv: list[str] | None = None) -> None:
     """Adds every finished run of a results folder, and `OTHER_FILES`, to the packed ones; prints
     their number.
 
-    Raises
-    ------
-    UserError
-        if there is no finished run, or those packed already are of other data.
+    Raises UserError if there is no finished run, or those packed already are of other data.
     """
     flags = reference_parser(description).parse_args(argv)
     computed, committed = flags.results / flags.preset, flags.reference / flags.preset

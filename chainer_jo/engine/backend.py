@@ -206,11 +206,8 @@ def choose_backend(device: Any, precision: str = "fp32", engine: str = "auto") -
     precision : one of PRECISIONS.
     engine : one of ENGINES. "auto" takes the device's own library, or stock Chainer with a notice.
 
-    Raises
-    ------
-    UserError
-        Unknown precision or engine, an engine that is not available, or a precision that neither
-        the engine nor stock Chainer has on this machine.
+    Raises UserError for an unknown precision or engine, an engine that is not available, or a
+    precision that neither the engine nor stock Chainer has on this machine.
     """
     if precision not in PRECISIONS:
         raise UserError(f"precision: {precision!r}, expected one of {', '.join(PRECISIONS)}")

@@ -63,10 +63,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     """Parses the command line into one field per flag, resolved by `resolve_computing_flags`;
     ``own``, the data that the flags name; ``keeps``, True if an interrupted command can be resumed.
 
-    Raises
-    ------
-    UserError
-        for an unknown flag, or a value that the flag does not take.
+    Raises UserError for an unknown flag, or a value that the flag does not take.
     """
     parser = Parser(
         prog="chainer-jo relabel",
@@ -209,11 +206,8 @@ def _check(flags: argparse.Namespace) -> None:
 def relabel(flags: argparse.Namespace) -> None:
     """Runs the command.
 
-    Raises
-    ------
-    UserError
-        for bad flags, files and images; at the end for a corrected set that was not written, as
-        the new labels are in doubt.
+    Raises UserError for bad flags, files and images; at the end for a corrected set that was not
+    written, as the new labels are in doubt.
     """
     sets, form = flags.own.sets, flags.own.form
     images = sets.train

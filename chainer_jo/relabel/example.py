@@ -50,10 +50,7 @@ def write(folder: str | Path) -> int:
     -------
     The number of wrong labels.
 
-    Raises
-    ------
-    UserError
-        if the folder cannot be written, or has something in it.
+    Raises UserError if the folder cannot be written, or has something in it.
     """
     folder = Path(folder)
     data = digits.load()

@@ -157,11 +157,8 @@ class Scheduler:
         bool
             True if all have a result; False if the deadline came first.
 
-        Raises
-        ------
-        UserError
-            raised by a run, after the end of the runs beside it; `Unfinished` if a worker process
-            died.
+        Raises UserError of a run, after the end of the runs beside it; `Unfinished` if a worker
+        process died.
         """
         tidy(experiments, self.store)
         queue = Queue(pending(experiments, self.store))

@@ -54,10 +54,7 @@ class RunStore:
     def open(self, experiment: Experiment) -> Path:
         """The folder of a run, made if need be, with its description in it.
 
-        Raises
-        ------
-        UserError
-            if the folder cannot be written to, or holds another description.
+        Raises UserError if the folder cannot be written to, or holds another description.
         """
         folder = self.folder(experiment)
         if (folder / "experiment.json").exists():
@@ -195,10 +192,7 @@ class RunStore:
     def lock(self, experiment: Experiment) -> Iterator[bool]:
         """Locks the run while the body runs; yields False if another process has locked it.
 
-        Raises
-        ------
-        UserError
-            if the folder cannot be written to, or its file system does not lock.
+        Raises UserError if the folder cannot be written to, or its file system does not lock.
         """
         path = self.open(experiment) / "lock"
         with contextlib.ExitStack() as stack:
@@ -225,10 +219,8 @@ class RunStore:
         """Removes all files of runs except descriptions and locks, and their pseudo labels. Each
         result goes first, so that a kill meanwhile leaves no finished run that lacks a file.
 
-        Raises
-        ------
-        UserError
-            if another process computes one of the runs, or one is packed; nothing is removed.
+        Raises UserError if another process computes one of the runs, or one is packed; nothing is
+        removed.
         """
         for experiment in experiments:
             if experiment.id in read_packed(self.root):
@@ -353,10 +345,7 @@ def _digest(labels: np.ndarray) -> str:
 def read_packed(root: Path) -> dict[str, dict]:
     """By id, the packed runs of a results folder; none if it has no such file.
 
-    Raises
-    ------
-    UserError
-        if the file is damaged.
+    Raises UserError if the file is damaged.
     """
     path = root / PACKED
     return _read_packed(path, path.stat().st_mtime_ns) if path.exists() else {}

@@ -158,11 +158,8 @@ def judge(
     given : int (n,), noisy labels.
     progress : see `out_of_fold`.
 
-    Raises
-    ------
-    UserError
-        if training diverged, there are too few images for folds, or the seed is no whole number
-        from 0 on.
+    Raises UserError if training diverged, there are too few images for folds, or the seed is no
+    whole number from 0 on.
     """
     check_limits({"seed": seed})
     groups = near_duplicates(data.values)

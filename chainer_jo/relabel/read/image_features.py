@@ -147,11 +147,8 @@ def compute(
     ----------
     where, show : name of the set, and of image i, in messages.
 
-    Raises
-    ------
-    UserError
-        naming the images that cannot be decoded; as `Extractor.load` does; or if the cache cannot
-        be written.
+    Raises UserError, naming the images that cannot be decoded, if the cache cannot be written, or
+    as `Extractor.load` does.
     """
     problems = Problems()
     bar = Progress(extractor.words.partition(" (")[0].capitalize(), "images", len(paths))

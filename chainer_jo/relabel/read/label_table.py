@@ -103,11 +103,9 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
     The text is UTF-8, or UTF-16 with a byte order mark. Empty lines are skipped. Labels are
     stripped of spaces and put in NFC, so that an accent is the same however it is encoded.
 
-    Raises
-    ------
-    UserError
-        naming all kinds of problems at once, with lines: not text, no such columns, no rows, a row
-        of another length, a path or label missing, a path twice or outside the form's root.
+    Raises UserError, naming all kinds of problems at once, with lines: not text, no such columns,
+    no rows, a row of another length, a path or label missing, a path twice or outside the form's
+    root.
     """
     file = Path(file)
     root = PurePosixPath(form.folder(file))

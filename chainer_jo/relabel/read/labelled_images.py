@@ -124,11 +124,9 @@ def read_sets(
         `data`.
     form : of the table that `data` may be; the others may have the usual columns, too.
 
-    Raises
-    ------
-    UserError
-        naming file, line and what was expected: nothing of these forms, files that are not there,
-        fewer than two classes, classes that no training image has, images that are in two sets.
+    Raises UserError, naming file, line and what was expected: nothing of these forms, files that
+    are not there, fewer than two classes, classes that no training image has, images that are in
+    two sets.
     """
     listings = _find(data, form)
     others = [path for use, (*_, part) in listings.items() if use != "train" for path in part.paths]
@@ -161,10 +159,8 @@ def labels_of(
     others : accepts classes that no image has, with a warning; the number of the classes stands
         for them.
 
-    Raises
-    ------
-    UserError
-        if it is no such table, has none of the images, or a class that is not accepted.
+    Raises UserError if it is no such table, has none of the images, or a class that is not
+    accepted.
     """
     table = label_table.read(file, replace(form.or_usual(), root=str(images.root)))
     row_of = {label_table.key(path): i for i, path in enumerate(table.paths)}

@@ -87,10 +87,8 @@ def decoded(images: LabelledImages, resize: int) -> np.ndarray:
     -------
     uint8 (n, resize, resize, 3), read-only, its pages shared by all processes that ask for it.
 
-    Raises
-    ------
-    UserError
-        naming images that cannot be decoded, with their lines; or if the cache cannot be written.
+    Raises UserError, naming images that cannot be decoded, with their lines; or if the cache cannot
+    be written.
     """
     shape = (len(images), resize, resize, 3)
 

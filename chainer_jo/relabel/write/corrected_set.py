@@ -36,10 +36,7 @@ def write(
     copy : True copies images; else they are linked to where the file system has links.
     drop_unsure : leaves out the images of `CorrectedLabels.unsure`.
 
-    Raises
-    ------
-    UserError
-        if the folder is not empty, or cannot be written.
+    Raises UserError if the folder is not empty, or cannot be written.
     """
     images = labels.images
     kept = ~labels.unsure if drop_unsure else np.ones(len(images), bool)
