@@ -146,7 +146,7 @@ class Backend(abc.ABC):
     def move_averages(
         self, running_mean: Any, running_var: Any, mean: Any, var: Any, samples: int
     ) -> None:
-        """Moves running statistics, in place, towards those of a batch; var is the biased one."""
+        """Moves running statistics, in place, towards a batch's statistics; var is biased."""
         running_mean *= DECAY
         running_mean += (1 - DECAY) * mean
         running_var *= DECAY

@@ -212,15 +212,8 @@ def _frequencies(data: LabelledData, left_out: int | None) -> np.ndarray:
 def split(
     labels: np.ndarray, num_classes: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Holds out a random VALIDATION_FRACTION of every class, rounded to whole images.
-
-    Parameters
-    ----------
-    labels : int, (n,), the true labels, all in [0, num_classes).
-
-    Returns
-    -------
-    train, validation : int64 index arrays, sorted, disjoint, together 0..n-1.
+    """Holds out a random VALIDATION_FRACTION of every class, rounded to whole images. Returns
+    sorted int64 indices of training and of validation images; ``labels`` are true ones, int (n,).
 
     Raises UserError if a class has too few images for one on either side.
 

@@ -43,12 +43,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def write(folder: str | Path) -> int:
-    """Writes 1,797 PNGs, `labels.csv` with noisy labels and `true_labels.csv`; the same ones each
-    time, all or nothing.
-
-    Returns
-    -------
-    The number of wrong labels.
+    """Writes 1,797 PNGs, `labels.csv` with noisy labels and `true_labels.csv`, the same ones each
+    time, all or nothing; returns the number of wrong labels.
 
     Raises UserError if the folder cannot be written, or has something in it.
     """

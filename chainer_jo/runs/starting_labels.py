@@ -97,7 +97,7 @@ class PseudoSource:
             if current != name:
                 raise UserError(
                     f"features for pseudo labels: {current}, expected {name}, with which the run "
-                    "is described; has the file been written anew?"
+                    "is described; has the file been written again?"
                 )
             labels = pseudo_labels(data, self._load(data), seeds.child(seed, "clusters"))
             files.write(path, lambda file: np.savez(file, labels=labels))

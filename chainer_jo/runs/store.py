@@ -302,7 +302,7 @@ def _labels(folder: Path) -> np.ndarray | None:
 
 def _check_description(description: dict, run_id: str) -> None:
     if not files.json_digest(description).startswith(run_id.rpartition("-")[2]):
-        raise ValueError(f"another description, not that of {run_id}")
+        raise ValueError(f"another description, not {run_id}'s")
 
 
 def _check_result(result: dict, run_id: str, path: Path) -> None:

@@ -21,7 +21,7 @@ from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.soft_labels import LabelStore
 from chainer_jo.method.updater import JointUpdater
-from chainer_jo.relabel.judge.features import FeatureInput, FeatureSet
+from chainer_jo.relabel.judge.features import HIDDEN, FeatureInput, FeatureNetwork, FeatureSet
 from chainer_jo.relabel.judge.folds import folds, near_duplicates
 from chainer_jo.relabel.judge.label_errors import ClassNames, LabelErrors, find_label_errors
 from chainer_jo.relabel.judge.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
@@ -53,14 +53,8 @@ def configured() -> Iterator[None]:
 
 
 class MeanPrediction(training.Extension):
-    """Mean over epochs, from ``start`` on, of the probabilities (n, c) of images that the network
-    is not trained on.
-
-    Parameters
-    ----------
-    inputs : the images.
-    start : the first of these epochs.
-    """
+    """Mean over epochs, from ``start`` on, of the probabilities (n, c) of ``inputs``, on which the
+    network is not trained."""
 
     trigger = 1, "epoch"
 
@@ -242,7 +236,8 @@ def _trainer(
     seed, step, *numbers = draws
     n, num_classes = len(rows), labels.soft_labels.shape[-1]
     rngs = [seeds.random_state(seed, "weights", step, number) for number in numbers]
-    network = data.network(num_classes, rngs, stacked=rows.ndim == 2)
+    networks = [FeatureNetwork(data.values.shape[1], num_classes, HIDDEN, rng) for rng in rngs]
+    network = FeatureNetwork.stacked(networks) if rows.ndim == 2 else networks[0]
     prior = np.full(num_classes, 1 / num_classes)
     if recipe.prior == "labels":
         prior = prior_of(labels.soft_labels)

@@ -99,7 +99,7 @@ class LabelTable:
 def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
     """Reads a table with a header that has a column of paths and one of labels.
 
-    Columns are separated by commas, tabs or semicolons, as the header is; quotes are those of CSV.
+    Columns are separated by commas, tabs or semicolons, as the header is; quotes are as in CSV.
     The text is UTF-8, or UTF-16 with a byte order mark. Empty lines are skipped. Labels are
     stripped of spaces and put in NFC, so that an accent is the same however it is encoded.
 

@@ -28,7 +28,7 @@ def write(
     """Writes the set to a new folder; the source is only read.
 
     A table becomes ``labels.csv`` with the images beside it under their paths. Class
-    folders become class folders, with those of the source's other parts as they were.
+    folders become class folders, as do the source's other parts, unchanged.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ class TrainedNetwork:
                 f"{i}/{_NORMALISATION}{name}": array for name, array in normalisation.items()
             }
         path = folder / MODEL
-        # Chainer's order is that of a set, another in every process.
+        # Chainer's order is a set's, another in every process.
         files.write(path, lambda file: np.savez(file, **dict(sorted(arrays.items()))))
         return path
 
