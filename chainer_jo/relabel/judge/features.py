@@ -83,15 +83,9 @@ class FeatureSet(FeatureInput):
 
 
 def scaling_of(features: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (d,) and scale of features, of their dtype. The scale is the one with which other rows
-    predict given labels better: the root mean square of all deviations, (), or the standard
-    deviation of each column, (d,), infinite for a constant column.
-
-    Parameters
-    ----------
-    features : float32 or float64 (n, d), finite.
-    given : int (n,), noisy labels.
-    """
+    """Mean (d,) and scale of finite features (n, d), of their dtype. The scale is the one by which
+    other rows predict the given labels, int (n,), better: the root mean square of all deviations,
+    (), or the standard deviation of each column, (d,), infinite for a constant column."""
     mean = features.mean(axis=0, dtype=np.float64)
     deviations = features - mean
     own = np.hypot.reduce(deviations, axis=0) / np.sqrt(len(features))  # of any magnitude

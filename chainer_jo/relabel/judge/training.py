@@ -103,9 +103,8 @@ def first_step(
     numbers : k, numbers of the networks among all of one seed.
     on_epoch : called at the end of each epoch.
     """
-    labels: LabelStore
     if recipe.rule == "posterior":
-        labels = PosteriorLabels(given, num_classes, recipe.average)
+        labels: LabelStore = PosteriorLabels(given, num_classes, recipe.average)
     else:
         labels = LabelStore(given, num_classes, recipe.rule, average=recipe.average)
     weights = recipe.alpha, recipe.beta
@@ -145,12 +144,8 @@ def judge(
     seed: int,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> LabelErrors:
-    """Judges labels by `out_of_fold` probabilities; near duplicates are in one fold.
-
-    Parameters
-    ----------
-    given : int (n,), noisy labels.
-    progress : see `out_of_fold`.
+    """Judges noisy labels, ``given``, int (n,), by `out_of_fold` probabilities; near duplicates are
+    in one fold.
 
     Raises UserError if training diverged, there are too few images for folds, or the seed is no
     whole number from 0 on.

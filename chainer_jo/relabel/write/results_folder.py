@@ -29,13 +29,8 @@ COMPUTED = ("runs",)
 
 
 class ResultsFolder:
-    """The folder ``--out`` of a command.
-
-    Parameters
-    ----------
-    fingerprints : of the data, by the use of each set.
-    flags : values of the flags that decide the labels, by name.
-    """
+    """The folder ``--out`` of a command on data with these fingerprints, by the use of each set;
+    ``flags`` are the values of the flags that decide the labels, by name."""
 
     def __init__(self, path: Path, fingerprints: Mapping[str, str], flags: Mapping) -> None:
         self.path = path
