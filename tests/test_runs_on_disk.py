@@ -125,7 +125,7 @@ def test_a_damaged_checkpoint_is_refused(data, tmp_path):
     store = RunStore(tmp_path)
     path = stopped(store, data)
     path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(UserError, match="expected this file removed, which begins") as caught:
+    with pytest.raises(UserError, match="expected this file removed, which restarts") as caught:
         Run(ON_DISK, data, store, SETTINGS).finish()
     assert str(caught.value).startswith(f"{path}: damaged (")
     assert "--fresh" not in str(caught.value)
