@@ -2,6 +2,7 @@
 
 import csv
 import os
+import tarfile
 
 import numpy as np
 import pytest
@@ -278,3 +279,18 @@ def test_a_set_that_was_written_before_that_was_kept_is_found(relabel, tmp_path,
     relabel(*apply, code=2)
     monkeypatch.undo()
     relabel(*apply)
+
+
+def test_images_of_a_tar_are_copied_into_the_corrected_set(own_set, tmp_path):
+    """They are unpacked into a cache, which may be emptied."""
+    paths = [f"{name}/{i}.png" for name in "ab" for i in range(6)]
+    images = sorted((own_set / "images").iterdir())
+    with tarfile.open(tmp_path / "pets.tar", "w") as tar:
+        for path, image in zip(paths, images, strict=False):
+            tar.add(image, path)
+    np.savez(tmp_path / "f.npz", features=np.eye(len(paths)), paths=paths)
+    words = ("--features", tmp_path / "f.npz", "--out", tmp_path / "out", *BY_FEATURES)
+    apply = ("--apply", tmp_path / "new", "--despite-doubt")
+    assert run("relabel", tmp_path / "pets.tar", *words, *apply) == 0
+    written = list((tmp_path / "new").rglob("*.png"))
+    assert len(written) == len(paths) and not any(path.is_symlink() for path in written)
