@@ -70,7 +70,7 @@ class DeviceStep:
 
 
 def time_step(step: DeviceStep) -> dict:
-    """What a worker answers when it is asked for the time."""
+    """Answer of a worker that is asked for the time."""
     return step.time()
 
 

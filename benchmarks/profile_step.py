@@ -70,7 +70,7 @@ def profile(step: Callable[[], None]) -> dict:
 
 
 def _recorded_seconds() -> float | None:
-    """Of the calls of a recorded step alone; None where none is recorded."""
+    """Time of the calls of a recorded step alone; None where none is recorded."""
     (recording,) = (current_backend().recordings or {None: None}).values()
     if recording is None:
         return None
@@ -82,7 +82,7 @@ def _recorded_seconds() -> float | None:
 
 
 def _bytes(name: str, arguments: tuple, results: tuple) -> int:
-    """Of the arrays that are read and written."""
+    """Bytes of the arrays that are read and written."""
     if name == "batch_norm_relu_grad":  # what ReLU let through is read from ``saved``, not from y
         x, _, gamma, gy, saved, *rest = arguments
         arguments = (x, gamma, gy, *saved, *rest)

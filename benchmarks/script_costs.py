@@ -4,7 +4,7 @@
 
 Every script begins with an empty results folder, though several share runs. Processor time is that
 of all its processes: on an idle machine with as many cores as jobs it takes that time divided by
-the jobs. Memory is that of the largest process; there is one for each job, and one for the script.
+the jobs. Memory is the largest process's; there is one for each job, and one for the script.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def _captured(iteration: Callable, plan) -> Callable[[], None]:
 
 
 def _plan(size: int, batch_size: int):
-    """Indices, crops and flips of batch after batch; those of an epoch are sent at once."""
+    """Indices, crops and flips of batch after batch; an epoch's are sent at once."""
     rng = numpy.random.default_rng(SEED)
     while True:
         epoch = [

@@ -75,7 +75,7 @@ def measure(engines: str, names: list[str], options: argparse.Namespace) -> tupl
 
 
 def entry_of(name: str, seconds: list[float], peak_bytes: float) -> dict:
-    """What is kept of an engine's turns, in seconds per step."""
+    """Statistics of an engine's turns, in seconds per step."""
     return {
         "name": name,
         "median_s": statistics.median(seconds),
@@ -87,7 +87,7 @@ def entry_of(name: str, seconds: list[float], peak_bytes: float) -> dict:
 
 
 def merged(entries: list[dict], new: list[dict]) -> list[dict]:
-    """The entries with those of another group; the turns of one that is in both count together."""
+    """The entries of both groups; the turns of one that is in both count together."""
     by_name = {entry["name"]: entry for entry in entries}
     for entry in new:
         before = by_name.get(entry["name"])
@@ -99,7 +99,7 @@ def merged(entries: list[dict], new: list[dict]) -> list[dict]:
 
 
 def ratios(goals: list, entries: list[dict]) -> list[dict]:
-    """How often the one is as fast as the fastest of the others, which "over" names, next to the
+    """Speed of the one relative to the fastest of the others, which "over" names, next to the
     goal.
 
     "processor_ratio" is the same by the seconds that the processor worked, which other programs
@@ -192,7 +192,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def code() -> str:
-    """What is measured, and by what: digests of the package's code and of the files beside this."""
+    """Identity of the measurement: digests of the package's code and of the files beside this."""
     mine = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(HERE.glob("*.py"))))
     return f"{sources_digest()}-{mine.hexdigest()[:12]}"
 

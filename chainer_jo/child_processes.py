@@ -48,10 +48,7 @@ def in_order(
     processes : number of child processes; one per core if None. None are started if 1, or if this
         process may start no others.
 
-    Raises
-    ------
-    Unfinished
-        if a process was killed.
+    Raises Unfinished if a process was killed.
     """
     if processes == 1 or multiprocessing.current_process().daemon:
         yield from map(function, items)

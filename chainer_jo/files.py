@@ -23,10 +23,7 @@ def write(path: Path, save: Callable[[IO[bytes]], object]) -> None:
     """Writes a file atomically: ``save`` fills a temporary binary file beside ``path``, which is
     synchronised and renamed. Permissions follow the umask, as for any new file.
 
-    Raises
-    ------
-    UserError
-        if the file cannot be written; ``path`` is then unchanged.
+    Raises UserError if the file cannot be written; ``path`` is then unchanged.
     """
     temporary = path.with_name(f"{path.name}{secrets.token_hex(4)}.tmp")
     try:
@@ -66,10 +63,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """Temporary folder to fill, renamed to ``folder`` at the end. The working directory and a mount
     point cannot be replaced: the content of the temporary folder is moved into them.
 
-    Raises
-    ------
-    UserError
-        if ``folder`` is not empty, or cannot be written; nothing is left behind.
+    Raises UserError if ``folder`` is not empty, or cannot be written; nothing is left behind.
     """
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -17,7 +17,7 @@ from chainer_jo.runs.presets import PRESETS
 from chainer_jo.runs.provenance import known
 from chainer_jo.runs.store import read_packed
 
-#: The preset of the paper's own scale, and those of which the README shows the first there is.
+#: The preset of the paper's own scale, and presets of which the README shows the first there is.
 FULL_SCALE = "paper"
 MOST_TELLING = ("half", "digits")
 #: The place in docs that describes a data set.
@@ -102,7 +102,7 @@ class Reference:
 
 
 def references(results: Path, figures: Path) -> list[Reference]:
-    """All committed results, the most telling first, and of a preset those of its reference's data.
+    """All committed results, the most telling first; of a preset, results on its reference data.
     Raises UserError where there are none, and for a folder without runs."""
     order = list(dict.fromkeys([FULL_SCALE, *MOST_TELLING, *PRESETS]))
     folders = [path for path in results.glob("*") if path.is_dir()]
@@ -127,7 +127,7 @@ def described(data: str, docs: str) -> str:
 
 
 def trials(outputs: Iterable[dict]) -> str:
-    """Of the cells of tables and the curves of figures that have any: ``6``, or ``1 to 6``."""
+    """Trials of the cells of tables and curves of figures that have any: ``6``, or ``1 to 6``."""
     outputs = list(outputs)
     counts = {len(cell["trials"]) for output in outputs for cell in output.get("cells", [])}
     counts |= {curve["trials"] for output in outputs for curve in output.get("curves", [])}

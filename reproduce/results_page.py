@@ -83,7 +83,7 @@ def _section(r: Reference) -> list[str]:
 
 
 def _filled(table: dict) -> str:
-    """How many trials a table or figure has; where some settings of a table have none, also how
+    """Number of trials of a table or figure; where some settings of a table have none, also how
     many have any."""
     cells = [cell for cell in table.get("cells", []) if cell["runs"]]  # others are quoted
     settings = {tuple(cell["runs"]): bool(cell["trials"]) for cell in cells}

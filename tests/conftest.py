@@ -23,7 +23,7 @@ sys.path += [str(ROOT / "benchmarks"), str(ROOT / "reproduce")]
 # Before any test imports chainer: see chainer_jo._compat.
 from chainer_jo.cores import usable_cores  # noqa: E402
 from chainer_jo.data.array_cache import download  # noqa: E402
-from chainer_jo.engine.backend import use_backend  # noqa: E402
+from chainer_jo.engine.backend import choose_backend, use_backend  # noqa: E402
 
 
 @pytest.hookimpl(optionalhook=True)  # without pytest-xdist nothing asks
@@ -66,3 +66,66 @@ def arithmetic(request):
         pytest.skip("how to flush subnormals is known for x86-64 and 64-bit Arm alone")
     with subnormals.flushed() if request.param == "flushed" else nullcontext():
         yield request.param
+
+
+@pytest.fixture
+def preset(monkeypatch):
+    """Makes the preset ``tiny`` known to the flags."""
+    from tiny import TINY
+
+    from chainer_jo.runs import presets
+
+    monkeypatch.setitem(presets.PRESETS, "tiny", TINY)
+
+
+@pytest.fixture
+def tiny(preset, monkeypatch):
+    """The same, where everything is computed in this process."""
+    from here import Here
+
+    monkeypatch.setattr("chainer_jo.commands.app.LocalPool", Here)
+    choose_backend("cpu")  # a notice, where there is no oneDNN, comes before the test
+
+
+@pytest.fixture
+def computed(tiny, tmp_path, capsys):
+    """The folder in which the smallest table has been computed."""
+    from script_runs import SMALL, run, table1
+
+    assert run(table1, tmp_path, *SMALL) == 0
+    capsys.readouterr()
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def own_set(tmp_path_factory):
+    """Images with noisy labels, which nothing may be written to, and a cache that starts empty."""
+    from own_images import read_only
+
+    folder = tmp_path_factory.mktemp("own")
+    with read_only(folder / "set", folder / "cache") as root:
+        yield root
+
+
+@pytest.fixture(scope="module")
+def corrected(own_set, tmp_path_factory):
+    """The folder that relabelling by images writes."""
+    from own_images import SHORT, files_below, run
+
+    out = tmp_path_factory.mktemp("images") / "out"
+    before = files_below(own_set)
+    assert run("relabel", own_set / "labels.csv", "--out", out, *SHORT) == 0
+    assert files_below(own_set) == before
+    return out
+
+
+@pytest.fixture(scope="module")
+def by_features(own_set, tmp_path_factory):
+    """The folder that relabelling by features writes."""
+    from own_images import BY_FEATURES, run
+
+    features, true = own_set / "features.npz", own_set / "true.csv"
+    out = tmp_path_factory.mktemp("features") / "out"
+    words = ("--features", features, "--true-labels", true, *BY_FEATURES)
+    assert run("relabel", own_set / "labels.csv", "--out", out, *words) == 0
+    return out

@@ -2,7 +2,8 @@
 
 import pytest
 
-from chainer_jo.engine.backend import choose_backend
+from chainer_jo.engine.backend import Unavailable, choose_backend
+from chainer_jo.engine.cpu import dnnl
 from chainer_jo.errors import UserError
 
 #: Relative norm of the error that is allowed, by name of the engine.
@@ -16,4 +17,12 @@ def backend(name):
     try:
         return choose_backend("cpu", name, "onednn")
     except UserError as error:
+        pytest.skip(str(error))
+
+
+def library():
+    """oneDNN; skips the test where there is none."""
+    try:
+        return dnnl.find()
+    except Unavailable as error:
         pytest.skip(str(error))

@@ -35,10 +35,8 @@ def environment(*folders: Path, **variables: object) -> dict[str, str]:
 
 
 def start(command: Sequence[object], **options: Any) -> subprocess.Popen:
-    """A process whose output is kept; ``env`` is `environment`'s by default.
-
-    `options` are those of `subprocess.Popen`.
-    """
+    """A process whose output is kept, with options of `subprocess.Popen`; ``env`` is
+    `environment`'s by default."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     words = [str(word) for word in command]
     return subprocess.Popen(words, text=True, **{"env": environment(), **pipes, **options})
@@ -47,13 +45,8 @@ def start(command: Sequence[object], **options: Any) -> subprocess.Popen:
 def finish(
     process: subprocess.Popen, code: int | None = 0, timeout: float = 300
 ) -> subprocess.CompletedProcess:
-    """Waits for the end of a process; gives what it said.
-
-    Raises
-    ------
-    AssertionError
-        unless it ends with this exit code (None: any) in so many seconds.
-    """
+    """Waits for the end of a process; gives what it said. Raises AssertionError unless it ends with
+    this exit code (None: any) in so many seconds."""
     __tracebackhide__ = True
     try:
         said = process.communicate(timeout=timeout)
@@ -78,13 +71,7 @@ def run(
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 60) -> None:
-    """Returns once it is true.
-
-    Raises
-    ------
-    AssertionError
-        unless it is within so many seconds.
-    """
+    """Returns once it is true. Raises AssertionError unless it is within so many seconds."""
     __tracebackhide__ = True
     until = time.monotonic() + seconds
     while not true():

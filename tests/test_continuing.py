@@ -248,7 +248,7 @@ def test_what_is_pickled_in_a_snapshot_does_not_run(tmp_path, part):
     """Where a results folder came from somebody else."""
     store, mark = RunStore(tmp_path), tmp_path / "has run"
     poison_npz(paused(store, EXPERIMENTS[2]), part, mark)
-    said = "snapshot.npz: .*expected .*this file removed, which begins the run anew"
+    said = "snapshot.npz: .*expected .*this file removed, which restarts the run"
     with pytest.raises(UserError, match=said) as caught:
         finish(store, EXPERIMENTS[2])
     assert not mark.exists() and "\n" not in str(caught.value)

@@ -302,43 +302,34 @@ def test_tar_whose_checksum_is_wrong(folder, tmp_path, cache):
     refuse(path, "toys.tar' is damaged .CRC check failed", cache)
 
 
-def link(tar, name, target, kind=tarfile.SYMTYPE):
+def add(path, name, kind=tarfile.REGTYPE, size=0, target=""):
+    """Adds a member's header alone to a tar."""
     member = tarfile.TarInfo(name)
-    member.type, member.linkname = kind, target
-    tar.addfile(member)
-
-
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
-@pytest.mark.parametrize("name", ["train/9/11.png", "train/11"])
-def test_images_that_are_links_in_a_tar_are_refused(folder, tmp_path, cache, name, kind):
-    path = pack(folder, tmp_path / "toys.tar", "w")
+    member.type, member.linkname, member.size = kind, target, size
     with tarfile.open(path, "a") as tar:
-        link(tar, name, "2.png", kind)
-    refuse(path, f"'{name}' is a link, expected .*tar --dereference", cache)
+        tar.addfile(member)
 
 
 def test_other_links_in_a_tar_do_not_matter(folder, tmp_path):
     path = pack(folder, tmp_path / "toys.tar", "w", prefix="toys/")
-    with tarfile.open(path, "a") as tar:
-        link(tar, "toys/latest", "/elsewhere")
+    add(path, "toys/latest", tarfile.SYMTYPE, target="/elsewhere")
     check(load(str(path)))
 
 
-@pytest.mark.parametrize("name, size, words", [
-    ("README", 8 << 30, "'README' unpacks to 8589934592 bytes, expected"),
-    ("train/9/11.png", 8 << 30, "'train/9/11.png' unpacks to 8589934592 bytes"),
-    ("/train/9/11.png", 0, "'/train/9/11.png' leads out of it"),
-    ("../train/9/11.png", 0, "'../train/9/11.png' leads out of it"),
+@pytest.mark.parametrize("kind, name, size, words", [
+    *((kind, name, 0, "is a link, expected .*tar --dereference")
+      for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE) for name in ("train/9/11.png", "train/11")),
+    (tarfile.REGTYPE, "README", 8 << 30, "unpacks to 8589934592 bytes, expected"),
+    (tarfile.REGTYPE, "train/9/11.png", 8 << 30, "unpacks to 8589934592 bytes"),
+    (tarfile.REGTYPE, "/train/9/11.png", 0, "leads out of it"),
+    (tarfile.REGTYPE, "../train/9/11.png", 0, "leads out of it"),
 ])  # fmt: skip
-def test_a_tar_with_far_too_large_files_or_paths_out_of_it(
-    folder, tmp_path, cache, name, size, words
+def test_links_far_too_large_files_and_paths_out_of_a_tar_are_refused(
+    folder, tmp_path, cache, kind, name, size, words
 ):
     path = pack(folder, tmp_path / "toys.tar", "w")
-    with tarfile.open(path, "a") as tar:
-        member = tarfile.TarInfo(name)
-        member.size = size
-        tar.addfile(member)
-    refuse(path, f"toys.tar': {words}", cache)
+    add(path, name, kind, size, target="2.png")
+    refuse(path, f"toys.tar': '{name}' {words}", cache)
 
 
 def test_files_beside_the_images_of_a_tar_are_not_read(folder, tmp_path, cache):

@@ -300,7 +300,7 @@ def test_store_refuses_what_is_not_its_own(tmp_path, study):
     experiment, other = (study.baseline("forward", "symmetric", rate, 0) for rate in (0.3, 0.5))
     folder = store.open(experiment)
     (folder / "experiment.json").write_text(json.dumps(other.to_dict()))
-    with pytest.raises(UserError, match=f"another description, not that of {experiment.id}"):
+    with pytest.raises(UserError, match=f"another description, not {experiment.id}'s"):
         store.open(experiment)
     (folder / "result.json").write_text(json.dumps({"id": other.id}))
     with pytest.raises(UserError, match=other.id):

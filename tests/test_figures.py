@@ -200,23 +200,24 @@ def test_notes_of_epochs_that_are_close_are_below_each_other(store, monkeypatch)
     assert places[10] == places[18] > places[20]
 
 
-def test_curves_that_lie_on_each_other_are_magnified(store, monkeypatch):
-    """Figure 4: two rules end within a point, the others far below."""
+def figure4_of(store, *ends):
+    """Figure 4, whose rules end at these label accuracies."""
     figure, start = figure_of(4), STUDY.epochs(70)
-    for curve, end in zip(figure.curves, (0.95, 0.945, 0.5, 0.8, 0.65), strict=True):
+    for curve, end in zip(figure.curves, ends, strict=True):
         for run in curve.experiments:
             log(store, run, [0.3] * start + [end] * (curve.length - start), key="recovery")
-    _, (*_, window) = drawn(figure, store, monkeypatch)
+    return figure
+
+
+def test_curves_that_lie_on_each_other_are_magnified(store, monkeypatch):
+    """Two rules end within a point, the others far below."""
+    _, (*_, window) = drawn(figure4_of(store, 0.95, 0.945, 0.5, 0.8, 0.65), store, monkeypatch)
     assert [round(line.get_ydata()[-1], 1) for line in window.lines] == [95.0, 94.5]
     low, high = window.get_ylim()
     assert 90 < low < 94.5 and 95 < high < 98
 
 
 def test_a_window_that_would_not_magnify_is_left_out(store, monkeypatch):
-    """Figure 4: each rule ends close to the next one, so that all would be in it."""
-    figure, start = figure_of(4), STUDY.epochs(70)
-    for curve, end in zip(figure.curves, (0.95, 0.9, 0.85, 0.8, 0.75), strict=True):
-        for run in curve.experiments:
-            log(store, run, [0.3] * start + [end] * (curve.length - start), key="recovery")
-    axes, _ = drawn(figure, store, monkeypatch)
+    """Each rule ends close to the next one, so that all would be in it."""
+    axes, _ = drawn(figure4_of(store, 0.95, 0.9, 0.85, 0.8, 0.75), store, monkeypatch)
     assert axes.lines and not axes.child_axes[1:]

@@ -259,7 +259,7 @@ def test_features_written_anew_meanwhile_are_not_taken_for_those_of_the_run(tmp_
     source = features_in(tmp_path / "a" / "features.npz", blobs(true, 0.1))
     described = source.name("cifar10")
     features_in(tmp_path / "a" / "features.npz", blobs(true, 3.0))
-    with pytest.raises(UserError, match=f"expected {described}.*written anew"):
+    with pytest.raises(UserError, match=f"expected {described}.*written again"):
         source.labels(data_set(true), described, 0, tmp_path / "results")
     assert not (tmp_path / "results").exists()
 

@@ -4,15 +4,10 @@ import re
 
 import numpy as np
 import pytest
-from own_images import SHORT, files_below, make, one_line, read, read_only, run, write
+from own_images import SHORT, files_below, make, one_line, read, run, write
 from PIL import Image
 
-
-@pytest.fixture(scope="module", autouse=True)
-def data(tmp_path_factory):
-    root, cache = (tmp_path_factory.mktemp(name) for name in ("data", "cache"))
-    with read_only(root / "set", cache) as data:
-        yield data
+pytestmark = pytest.mark.usefixtures("own_set")
 
 
 def test_a_file_of_ones_own_is_never_overwritten(tmp_path, capsys):
@@ -31,10 +26,10 @@ def test_a_file_of_ones_own_is_never_overwritten(tmp_path, capsys):
     ("new/out/labels.csv", "is kept for the results"),
     ("new/out/report.html", "is kept for the results"),
 ])  # fmt: skip
-def test_the_set_is_not_written_over_or_among_the_results(apply, words, data, tmp_path, capsys):
+def test_the_set_is_not_written_over_or_among_the_results(apply, words, own_set, tmp_path, capsys):
     """Known before anything is trained."""
     out, apply = tmp_path / "new" / "out", tmp_path / apply
-    command = ("relabel", data / "labels.csv", "--out", out, "--apply", apply, *SHORT)
+    command = ("relabel", own_set / "labels.csv", "--out", out, "--apply", apply, *SHORT)
     assert run(*command, "--dry-run") == 2
     assert one_line(capsys).startswith(f"error: --apply {apply}: {words.format(out=out)}")
 
@@ -64,8 +59,8 @@ def test_nothing_is_written_into_the_data(flag, root, class_folders, tmp_path, c
     ("n\udce9", "^error: {flag} .*a name in UTF-8"),
 ])  # fmt: skip
 @pytest.mark.parametrize("flag", ["DATA", "--out", "--apply", "--test", "--images"])
-def test_a_path_that_cannot_be(flag, name, said, data, tmp_path, capsys):
-    named = {"DATA": data / "labels.csv", "--out": tmp_path / "out", flag: tmp_path / name}
+def test_a_path_that_cannot_be(flag, name, said, own_set, tmp_path, capsys):
+    named = {"DATA": own_set / "labels.csv", "--out": tmp_path / "out", flag: tmp_path / name}
     words = [word for pair in named.items() for word in pair if word != "DATA"]
     assert run("relabel", *words, "--dry-run", *SHORT) == 2
     assert re.search(said.format(flag=flag), one_line(capsys))
@@ -94,8 +89,8 @@ def test_images_that_are_seen_after_training_are_decoded_before_it(tmp_path, cap
     """An image of the test set would else take hours of training with it."""
     right = make(tmp_path / "right")
     (right / "images" / "04, é.png").write_bytes(b"no image")
-    out, data = tmp_path / "out", make(tmp_path / "set") / "labels.csv"
-    assert run("relabel", data, "--test", right / "labels.csv", "--out", out, *SHORT) == 2
+    out, noisy = tmp_path / "out", make(tmp_path / "set") / "labels.csv"
+    assert run("relabel", noisy, "--test", right / "labels.csv", "--out", out, *SHORT) == 2
     line = capsys.readouterr().err.splitlines()[-1]
     assert "image cannot be decoded" in line and "line 6" in line
     assert [path.name for path in out.iterdir()] == ["data.json"]
@@ -168,25 +163,25 @@ def test_data_that_cannot_be_learnt_from(damage, words, tmp_path, capsys):
     (["--apply", ""], ["an argument is empty", "--apply ''"]),
     (["--from-scratch", "--probabilities", "x"], ["--probabilities", "without"]),
 ])  # fmt: skip
-def test_wrong_flags_are_one_line(flags, words, data, tmp_path, capsys):
-    assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *flags) == 2
+def test_wrong_flags_are_one_line(flags, words, own_set, tmp_path, capsys):
+    assert run("relabel", own_set / "labels.csv", "--out", tmp_path / "out", *flags) == 2
     line = one_line(capsys)
     assert all(word in line for word in words), line
 
 
-def test_resnet50_does_not_see_small_images(data, tmp_path, capsys):
+def test_resnet50_does_not_see_small_images(own_set, tmp_path, capsys):
     (tmp_path / "x.npz").write_bytes(b"")
     words = ("--resnet50-weights", tmp_path / "x.npz", "--device", "cpu")
-    assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *words) == 2
+    assert run("relabel", own_set / "labels.csv", "--out", tmp_path / "out", *words) == 2
     assert "images of over 64 pixels, these have 8; --from-scratch" in one_line(capsys)
 
 
-def test_rows_without_paths_are_of_one_set(data, tmp_path, capsys):
+def test_rows_without_paths_are_of_one_set(own_set, tmp_path, capsys):
     """As many test images as others would get the others' rows."""
-    np.save(tmp_path / "features.npy", np.load(data / "features.npz")["features"])
+    np.save(tmp_path / "features.npy", np.load(own_set / "features.npz")["features"])
     test = make(tmp_path / "test") / "labels.csv"
     words = ("--features", tmp_path / "features.npy", "--test", test)
-    assert run("relabel", data / "labels.csv", "--out", tmp_path / "out", *words) == 2
+    assert run("relabel", own_set / "labels.csv", "--out", tmp_path / "out", *words) == 2
     assert "features.npy': an .npy has no paths" in (line := one_line(capsys)), line
     assert "beside a test set" in line
 

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import tarfile
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from own_images import (
     make,
     one_line,
     read,
-    read_only,
     run,
     write,
 )
@@ -30,20 +30,13 @@ from chainer_jo.relabel.write.corrected_labels import renamed
 from chainer_jo.relabel.write.results_folder import MADE, ResultsFolder
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("review")
-    with read_only(folder / "set", folder / "cache") as root:
-        yield root
-
-
 @pytest.fixture
-def relabel(data, tmp_path, capsys):
+def relabel(own_set, tmp_path, capsys):
     """The command on the set by features; what it printed."""
 
     def call(*flags, code=0):
-        words = ("--features", data / "features.npz", "--out", tmp_path / "out", *BY_FEATURES)
-        assert run("relabel", data / "labels.csv", *words, *flags) == code
+        words = ("--features", own_set / "features.npz", "--out", tmp_path / "out", *BY_FEATURES)
+        assert run("relabel", own_set / "labels.csv", *words, *flags) == code
         return one_line(capsys) if code else capsys.readouterr().out
 
     return call
@@ -70,7 +63,7 @@ def test_estimates_are_in_the_terminal_the_report_and_the_arrays(relabel, tmp_pa
     assert [row[0] for row in listed["rows"][: listed["listed"]]] == called
 
 
-def test_images_that_nobody_can_open_are_grey_in_the_report(data, tmp_path):
+def test_images_that_nobody_can_open_are_grey_in_the_report(own_set, tmp_path):
     """By features they need not be opened."""
     root, out = make(tmp_path / "set"), tmp_path / "out"
     for image in (root / "images").iterdir():
@@ -80,7 +73,7 @@ def test_images_that_nobody_can_open_are_grey_in_the_report(data, tmp_path):
     assert (out / "report.html").exists() and len(read(out / "labels.csv")) == 60
 
 
-def test_a_review_counts_whatever_the_method_says(relabel, data, tmp_path):
+def test_a_review_counts_whatever_the_method_says(relabel, own_set, tmp_path):
     relabel()
     before = read(tmp_path / "out" / "labels.csv")
     swapped = next(row for row in before if row["changed"] == "yes")
@@ -101,13 +94,13 @@ def test_a_review_counts_whatever_the_method_says(relabel, data, tmp_path):
     assert "zebra" in relabel("--accept", tmp_path / "reviewed.csv", code=2)
 
 
-def test_an_audit_is_counted_beside_the_estimate(relabel, data, tmp_path):
+def test_an_audit_is_counted_beside_the_estimate(relabel, own_set, tmp_path):
     assert "audit: 20 random images" in relabel("--audit", "20")
     page = content(tmp_path / "out" / "report.html")
     paths = [page["rows"][i][0] for i in page["audit"]]
     assert len(set(paths)) == 20
-    true = {row["path"]: row["label"] for row in read(data / "true.csv")}
-    given = {row["path"]: row["label"] for row in read(data / "labels.csv")}
+    true = {row["path"]: row["label"] for row in read(own_set / "true.csv")}
+    given = {row["path"]: row["label"] for row in read(own_set / "labels.csv")}
     judged = [(path, true[path]) for path in paths]
     write(tmp_path / "reviewed.csv", [("path", "label"), *judged[:15]])
     said = relabel("--audit", "20", "--accept", tmp_path / "reviewed.csv")
@@ -169,8 +162,10 @@ def test_every_flag_that_decides_the_labels_counts(tmp_path):
     assert all(found[i] != found[j] for i in range(4) for j in range(i))
 
 
-def test_a_corrected_set_is_written_once_and_found_again(relabel, data, tmp_path, monkeypatch):
-    monkeypatch.setattr(download, "_dataset_root", str(data.parent))  # a disk for data of all kinds
+def test_a_corrected_set_is_written_once_and_found_again(relabel, own_set, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        download, "_dataset_root", str(own_set.parent)
+    )  # a disk for data of all kinds
     apply = ("--apply", tmp_path / "sets" / "fixed", "--despite-doubt")
     relabel(*apply)
     images = tmp_path / "sets" / "fixed" / "images"
@@ -189,11 +184,11 @@ def test_a_corrected_set_is_written_once_and_found_again(relabel, data, tmp_path
     assert "not empty" in relabel("--apply", tmp_path / "other", code=2)
 
 
-def test_no_set_is_written_while_its_labels_are_in_doubt(data, tmp_path, capsys):
-    paths = [row["path"] for row in read(data / "labels.csv")]
+def test_no_set_is_written_while_its_labels_are_in_doubt(own_set, tmp_path, capsys):
+    paths = [row["path"] for row in read(own_set / "labels.csv")]
     noise = np.random.default_rng(0).normal(size=(60, 4))
     np.savez(tmp_path / "noise.npz", features=noise, paths=paths)
-    words = ["relabel", data / "labels.csv", "--features", tmp_path / "noise.npz", *BY_FEATURES]
+    words = ["relabel", own_set / "labels.csv", "--features", tmp_path / "noise.npz", *BY_FEATURES]
     words += ["--out", tmp_path / "out", "--apply", tmp_path / "set"]
     assert run(*words) == 2
     out, error = capsys.readouterr()
@@ -205,7 +200,7 @@ def test_no_set_is_written_while_its_labels_are_in_doubt(data, tmp_path, capsys)
     assert run(*words, *reviewed, "--drop-unsure") == 2 and "--despite-doubt" in one_line(capsys)
     assert run(*words, *reviewed) == 0
     labels = {row["path"]: row["label"] for row in read(tmp_path / "set" / "labels.csv")}
-    assert labels == {row["path"]: row["label"] for row in read(data / "labels.csv")} | {
+    assert labels == {row["path"]: row["label"] for row in read(own_set / "labels.csv")} | {
         paths[2]: "é"
     }
     words[-1] = tmp_path / "other"
@@ -284,3 +279,18 @@ def test_a_set_that_was_written_before_that_was_kept_is_found(relabel, tmp_path,
     relabel(*apply, code=2)
     monkeypatch.undo()
     relabel(*apply)
+
+
+def test_images_of_a_tar_are_copied_into_the_corrected_set(own_set, tmp_path):
+    """They are unpacked into a cache, which may be emptied."""
+    paths = [f"{name}/{i}.png" for name in "ab" for i in range(6)]
+    images = sorted((own_set / "images").iterdir())
+    with tarfile.open(tmp_path / "pets.tar", "w") as tar:
+        for path, image in zip(paths, images, strict=False):
+            tar.add(image, path)
+    np.savez(tmp_path / "f.npz", features=np.eye(len(paths)), paths=paths)
+    words = ("--features", tmp_path / "f.npz", "--out", tmp_path / "out", *BY_FEATURES)
+    apply = ("--apply", tmp_path / "new", "--despite-doubt")
+    assert run("relabel", tmp_path / "pets.tar", *words, *apply) == 0
+    written = list((tmp_path / "new").rglob("*.png"))
+    assert len(written) == len(paths) and not any(path.is_symlink() for path in written)

@@ -131,15 +131,13 @@ def assert_same(actual, expected):
         np.testing.assert_allclose(ours, reference, atol=1e-4 * np.abs(reference).max())
 
 
-def test_chainers_npz(npz, weights, images):
-    expected = reference(weights, images, stride_in_3x3=False, eps=2e-5)
+@pytest.mark.parametrize("form, torchvision, eps", [
+    ("npz", False, 2e-5), ("safetensors", True, 1e-5),
+])  # fmt: skip
+def test_both_forms_of_weights(form, torchvision, eps, weights, images, request):
+    expected = reference(weights, images, stride_in_3x3=torchvision, eps=eps)
     assert expected[0].shape == (2, 2048)
-    assert_same(run(load_resnet50(npz), images), expected)
-
-
-def test_torchvisions_safetensors(safetensors, weights, images):
-    expected = reference(weights, images, stride_in_3x3=True, eps=1e-5)
-    assert_same(run(load_resnet50(safetensors), images), expected)
+    assert_same(run(load_resnet50(request.getfixturevalue(form)), images), expected)
 
 
 def test_the_bias_of_chainers_first_convolution_is_kept_in_the_running_mean(

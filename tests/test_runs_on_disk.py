@@ -118,14 +118,14 @@ def test_a_checkpoint_of_the_same_images_in_another_order_is_refused(data, tmp_p
     with pytest.raises(UserError, match="checkpoint of data with fingerprint") as caught:
         Run(ON_DISK, reordered(data), store, SETTINGS).finish()
     assert "--fresh" not in str(caught.value)  # not a flag of all commands
-    assert "or this file removed, which begins the run anew" in str(caught.value)
+    assert "or this file removed, which restarts the run" in str(caught.value)
 
 
 def test_a_damaged_checkpoint_is_refused(data, tmp_path):
     store = RunStore(tmp_path)
     path = stopped(store, data)
     path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(UserError, match="expected this file removed, which begins") as caught:
+    with pytest.raises(UserError, match="expected this file removed, which restarts") as caught:
         Run(ON_DISK, data, store, SETTINGS).finish()
     assert str(caught.value).startswith(f"{path}: damaged (")
     assert "--fresh" not in str(caught.value)

@@ -37,10 +37,7 @@ def main(description: str, argv: list[str] | None = None) -> None:
 def compare(description: str, argv: list[str] | None = None) -> bool:
     """Prints the cells that differ and one verdict; returns True if all compared cells agree.
 
-    Raises
-    ------
-    UserError
-        if there is nothing to compare.
+    Raises UserError if there is nothing to compare.
     """
     parser = reference_parser(description)
     parser.add_argument(

@@ -27,11 +27,8 @@ def pack(description: str, argv: list[str] | None = None) -> None:
     """Adds every finished run of a results folder, and `OTHER_FILES`, to the packed ones; prints
     their number. With ``--keep`` copies labels and weights of packed runs instead.
 
-    Raises
-    ------
-    UserError
-        if there is no finished run, or those packed already are of other data; with ``--keep``, if
-        a run is not packed or not the same one.
+    Raises UserError if there is no finished run, or those packed already are of other data; with
+    ``--keep``, if a run is not packed or not the same one.
     """
     parser = reference_parser(description)
     parser.add_argument(

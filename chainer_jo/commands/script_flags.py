@@ -68,10 +68,7 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
     cluster decide; ``runs`` whether to do what is missing; ``deadline``, in the place of a time
     budget, a value of ``time.monotonic()`` or None.
 
-    Raises
-    ------
-    UserError
-        for an unknown flag, or a value that is not what the flag expects.
+    Raises UserError for an unknown flag, or a value that is not what the flag expects.
     """
     parser = Parser(
         description=description,

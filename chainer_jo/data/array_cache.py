@@ -55,10 +55,7 @@ def made_once(name: str, write: Callable[[Path], None], read: Callable[[Path], M
     write : fills an empty folder, which appears whole or not at all.
     read : raises any exception if the folder is missing or damaged.
 
-    Raises
-    ------
-    UserError
-        if the cache folder cannot be written; errors of `write` pass through.
+    Raises UserError if the cache folder cannot be written; errors of `write` pass through.
     """
     folder = cache() / name
     with contextlib.suppress(Exception):  # first without the lock: the place may be read-only

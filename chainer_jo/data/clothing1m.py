@@ -74,11 +74,8 @@ def load(root: str | Path, name: str | None = None) -> LabelledData:
     name : name of the data set; None for ``clothing1m`` if the lists have the published lengths
         within 10 %, and the folder's name otherwise.
 
-    Raises
-    ------
-    UserError
-        naming every kind of problem at once: missing or empty file, duplicate key, unknown label,
-        key without a label, key in two lists.
+    Raises UserError, naming every kind of problem at once: missing or empty file, duplicate key,
+    unknown label, key without a label, key in two lists.
     """
     root, problems = Path(root), Problems()
     lists = parse(root, problems)

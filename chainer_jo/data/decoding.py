@@ -82,10 +82,7 @@ def _upper_bits(image: Image.Image, tags: Mapping[int, Any]) -> Image.Image:
 def open_rgb(path: str | Path) -> Image.Image:
     """Image of a file in RGB; see `read`.
 
-    Raises
-    ------
-    UserError
-        for a file that is missing, truncated or no image.
+    Raises UserError for a file that is missing, truncated or no image.
     """
     try:
         return read(path).convert("RGB")

@@ -41,10 +41,7 @@ class ImageData:
     true_labels, test_labels : int32, (n,), true class indices of training and test images.
     class_names : one name per class; a label is an index into it.
 
-    Raises
-    ------
-    UserError
-        if the arrays do not have these types and shapes, or do not fit each other.
+    Raises UserError if the arrays do not have these types and shapes, or do not fit each other.
     """
 
     name: str

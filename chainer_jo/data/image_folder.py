@@ -34,12 +34,9 @@ def load(path: Path, name: str) -> ImageData:
     grey, (h, w, 1), if all of them are, otherwise RGB, (h, w, 3); see `decoding.read`. Links in a
     folder are followed.
 
-    Raises
-    ------
-    UserError
-        naming the file or class: no train or test classes, a class in only one of them, a file
-        that is no image, images of different sizes, a damaged tar, two folders of images in a tar,
-        a link in a tar, or a broken link.
+    Raises UserError, naming the file or class: no train or test classes, a class in only one of
+    them, a file that is no image, images of different sizes, a damaged tar, two folders of images
+    in a tar, a link in a tar, or a broken link.
     """
     if path.is_dir():
         files = _list(path)

@@ -68,11 +68,8 @@ class ImageStream:
         NumPy arrays are overwritten some batches later: use or copy each before the next. `paths`
         may be endless; it is read `ahead` batches in advance. A new sequence ends the current one.
 
-        Raises
-        ------
-        UserError
-            for an image that is missing or cannot be decoded, when its batch is due; `Unfinished`
-            if a decoding process died.
+        Raises UserError for an image that is missing or cannot be decoded, when its batch is due;
+        `Unfinished` if a decoding process died.
         """
         if self._reading is not None:
             self._reading.close()

@@ -125,10 +125,7 @@ class LabelledData:
 def class_index(name: str, class_names: Sequence[str]) -> int:
     """Index of a class by name, compared by letters and digits only ("T-Shirt" is "tshirt").
 
-    Raises
-    ------
-    UserError
-        for a name that no class has.
+    Raises UserError for a name that no class has.
     """
 
     def plain(text: str) -> str:

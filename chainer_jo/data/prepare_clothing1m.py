@@ -53,10 +53,7 @@ def prepare(
     -------
     Content of the list files.
 
-    Raises
-    ------
-    UserError
-        naming all kinds of problems at once, or as soon as `write` cannot be written to.
+    Raises UserError, naming all kinds of problems at once, or if the destination cannot be written.
     """
     if processes is not None and processes < 1:
         raise UserError(f"--processes {processes}: expected at least 1")

@@ -60,11 +60,8 @@ Member = tuple[PurePosixPath, IO[bytes] | None]
 def read(path: Path, wanted: Callable[[PurePosixPath], bool]) -> Iterator[Iterator[Member]]:
     """Wanted members of a tar, in its order; each has to be read before the next.
 
-    Raises
-    ------
-    UserError
-        also in the body: for a damaged tar, a decompression bomb, and a wanted member that is
-        neither file nor folder or whose name leads out of the tar.
+    Raises UserError, in the body too, for a damaged tar, a decompression bomb, and a wanted member
+    that is neither file nor folder or whose name leads out of the tar.
     """
     try:
         with open_tar(path) as archive:

@@ -17,10 +17,8 @@ _CONTENT, _COUNT = "content", "count"
 def unpack(path: Path) -> Path:
     """Unpacks a tar into the cache; returns the folder, or its only subfolder.
 
-    Raises
-    ------
-    UserError
-        if the tar is refused, see `tar_members.read`, or the disk is full; nothing is left behind.
+    Raises UserError if the tar is refused, see `tar_members.read`, or the disk is full; nothing is
+    left behind.
     """
     status = path.stat()
     digest = hashlib.sha256(f"{path}/{status.st_size}/{status.st_mtime_ns}".encode())

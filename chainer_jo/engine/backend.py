@@ -146,7 +146,7 @@ class Backend(abc.ABC):
     def move_averages(
         self, running_mean: Any, running_var: Any, mean: Any, var: Any, samples: int
     ) -> None:
-        """Moves running statistics, in place, towards those of a batch; var is the biased one."""
+        """Moves running statistics, in place, towards a batch's statistics; var is biased."""
         running_mean *= DECAY
         running_mean += (1 - DECAY) * mean
         running_var *= DECAY
@@ -206,11 +206,8 @@ def choose_backend(device: Any, precision: str = "fp32", engine: str = "auto") -
     precision : one of PRECISIONS.
     engine : one of ENGINES. "auto" takes the device's own library, or stock Chainer with a notice.
 
-    Raises
-    ------
-    UserError
-        Unknown precision or engine, an engine that is not available, or a precision that neither
-        the engine nor stock Chainer has on this machine.
+    Raises UserError for an unknown precision or engine, an engine that is not available, or a
+    precision that neither the engine nor stock Chainer has on this machine.
     """
     if precision not in PRECISIONS:
         raise UserError(f"precision: {precision!r}, expected one of {', '.join(PRECISIONS)}")

@@ -126,10 +126,7 @@ class CNNCRF(Objective):
     prior : prior of the clean classes (c,), positive and summing to 1.
     epochs : number of training epochs, at least 1.
 
-    Raises
-    ------
-    UserError
-        if an argument is not as described.
+    Raises UserError if an argument is not as described.
     """
 
     #: The heads a and b.

@@ -51,10 +51,7 @@ class BatchIterator(chainer.dataset.Iterator):
     flip : True to flip half of the images horizontally.
     send : function that copies the arrays of an epoch to the device.
 
-    Raises
-    ------
-    UserError
-        if there are fewer images than one batch.
+    Raises UserError if there are fewer images than one batch.
     """
 
     def __init__(

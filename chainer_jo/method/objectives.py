@@ -48,10 +48,7 @@ class JointObjective(Objective):
         uniform on CIFAR-10.
     alpha, beta : weights of L_p and L_e, finite and not negative.
 
-    Raises
-    ------
-    UserError
-        if the prior is no distribution, or a weight negative or not finite.
+    Raises UserError if the prior is no distribution, or a weight negative or not finite.
     """
 
     def __init__(self, prior: np.ndarray, alpha: float = 0.0, beta: float = 0.0) -> None:
@@ -80,10 +77,7 @@ class JointObjective(Objective):
 def check_transition(transition: np.ndarray) -> np.ndarray:
     """The noise transition matrix T (c, c), T_ij = p(noisy j | true i), as float32.
 
-    Raises
-    ------
-    UserError
-        if it is not square, or a row is no probability distribution.
+    Raises UserError if it is not square, or a row is no probability distribution.
     """
     transition = np.asarray(transition, np.float32)
     if transition.ndim != 2 or transition.shape[0] != transition.shape[1]:
@@ -106,10 +100,7 @@ class ForwardCorrection(Objective):
     ----------
     transition : true T (c, c) of the injected noise, T_ij = p(noisy j | true i).
 
-    Raises
-    ------
-    UserError
-        if a row of T is no probability distribution.
+    Raises UserError if a row of T is no probability distribution.
     """
 
     def __init__(self, transition: np.ndarray) -> None:

@@ -25,11 +25,8 @@ class FlatMomentumSGD(chainer.Optimizer):
     view of it. ``velocity`` (v) and ``gradients`` have the same layout. The learning rate ``lr``
     may change at any time. Every parameter decays, and needs a gradient.
 
-    Raises
-    ------
-    UserError
-        by ``setup`` for a parameter without a shape, by ``update`` for one without a gradient, and
-        by ``add_hook``.
+    Raises UserError in ``setup`` for a parameter without a shape, in ``update`` for one without a
+    gradient, and in ``add_hook``.
     """
 
     target: Any  # the link of `setup`

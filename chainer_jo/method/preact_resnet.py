@@ -120,10 +120,7 @@ class PreActResNet(chainer.Chain):
     rng : generator of the weights (He-normal for convolutions, Chainer's default for the dense
         layer).
 
-    Raises
-    ------
-    UserError
-        if units and widths are empty, of unequal length or not positive.
+    Raises UserError if units and widths are empty, of unequal length or not positive.
     """
 
     def __init__(

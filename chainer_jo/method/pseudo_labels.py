@@ -56,11 +56,8 @@ def read_features(path: str | Path, data: ImageData) -> np.ndarray:
     The file has ``features`` (n, d), whose rows go class by class and, within a class, in the order
     of the data set.
 
-    Raises
-    ------
-    UserError
-        if the file cannot be read, has not one row of finite numbers per training image, or names
-        its rows by ``paths``, which may be in another order.
+    Raises UserError if the file cannot be read, has not one row of finite numbers per training
+    image, or names its rows by ``paths``, which may be in another order.
     """
     try:
         with np.load(path, allow_pickle=False) as file:

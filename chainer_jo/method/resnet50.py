@@ -172,10 +172,8 @@ def load_resnet50(
     num_classes : other than ImageNet's 1000, the last layer keeps its initial weights.
     rng : for the initial weights of the last layer.
 
-    Raises
-    ------
-    UserError
-        if the file cannot be read, or does not hold exactly the arrays of this network.
+    Raises UserError if the file cannot be read, or does not hold exactly the arrays of this
+    network.
     """
     path = Path(path)
     variant, weights = variant_of(path), _read(path)

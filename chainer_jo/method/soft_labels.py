@@ -29,10 +29,7 @@ class LabelStore:
     average : number of past epochs in the mean (10 on CIFAR-10); None for all epochs (Clothing1M).
     xp : NumPy or CuPy, for all arrays.
 
-    Raises
-    ------
-    UserError
-        for an unknown rule, or the rule ``"top"`` without a positive number.
+    Raises UserError for an unknown rule, or the rule ``"top"`` without a positive number.
 
     >>> store = LabelStore(np.array([0, 1]), num_classes=2, rule="soft")
     >>> store.write(np.array([0, 1]), np.array([[0.25, 0.75], [0.5, 0.5]]))

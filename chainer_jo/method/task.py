@@ -99,10 +99,8 @@ class Task:
     noisy_labels_right : accuracy of the noisy labels; None without known true labels.
     fingerprint : digest of the images used and their labels.
 
-    Raises
-    ------
-    UserError
-        if the data set is another one than the description names, or is too small for it.
+    Raises UserError if the data set is another one than the description names, or is too small for
+    it.
     """
 
     def __init__(
@@ -214,20 +212,10 @@ def _frequencies(data: LabelledData, left_out: int | None) -> np.ndarray:
 def split(
     labels: np.ndarray, num_classes: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Holds out a random VALIDATION_FRACTION of every class, rounded to whole images.
+    """Holds out a random VALIDATION_FRACTION of every class, rounded to whole images. Returns
+    sorted int64 indices of training and of validation images; ``labels`` are true ones, int (n,).
 
-    Parameters
-    ----------
-    labels : int, (n,), the true labels, all in [0, num_classes).
-
-    Returns
-    -------
-    train, validation : int64 index arrays, sorted, disjoint, together 0..n-1.
-
-    Raises
-    ------
-    UserError
-        if a class has too few images for one on either side.
+    Raises UserError if a class has too few images for one on either side.
 
     >>> train, validation = split(np.repeat([0, 1], 20), 2, np.random.default_rng(0))
     >>> len(train), len(validation)

@@ -43,10 +43,7 @@ class JointUpdater(StandardUpdater):
     ----------
     steps_of_epoch : steps since the epoch began.
 
-    Raises
-    ------
-    UserError
-        if iterator and images differ in padding.
+    Raises UserError if iterator and images differ in padding.
     """
 
     def __init__(

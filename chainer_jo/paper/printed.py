@@ -34,10 +34,7 @@ class PrintedTable:
     def value(self, **keys: Key) -> Number | None:
         """The number printed at `keys`, or None where the paper prints none.
 
-        Raises
-        ------
-        KeyError
-            If `keys` are not exactly the table's `names`.
+        Raises KeyError if `keys` are not exactly the table's `names`.
         """
         return self.cells.get(self._ordered(keys))
 

@@ -97,10 +97,7 @@ def hyper_parameters(noise: str, noise_rate: float | None = None) -> HyperParame
     noise_rate : float, optional
         One of Table 5's rates for symmetric noise; the others have one choice for all rates.
 
-    Raises
-    ------
-    KeyError
-        If the paper has no choice for this noise.
+    Raises KeyError if the paper has no choice for this noise.
     """
     if noise == "asymmetric":
         return ASYMMETRIC_PARAMETERS

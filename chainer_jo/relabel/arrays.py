@@ -36,11 +36,9 @@ def find_label_errors(
     class_names : of the c columns. By default the names of a table's columns; or
         0 to c - 1, where labels are among them; or the labels' own classes, sorted.
 
-    Raises
-    ------
-    UserError
-        a ValueError, for arrays of other shapes, numbers that are not finite, labels that are none
-        of the classes, columns of no certain class, or tables whose rows are not the same.
+    Raises UserError, a ValueError, for arrays of other shapes, numbers that are not finite, labels
+    that are none of the classes, columns of no certain class, or tables whose rows are not the
+    same.
     """
     index = common_index(probabilities, labels)
     numbers = matrix("probabilities", probabilities)
@@ -68,12 +66,9 @@ def relabel(features: Any, labels: Any, seed: int = 0, **settings: Any) -> Label
     seed : of folds, weights and data order.
     settings : fields of `training.Recipe`.
 
-    Raises
-    ------
-    UserError
-        a ValueError, for arrays of other shapes, numbers that are not finite, fewer than two
-        classes, too few rows, tables whose rows are not the same, settings that cannot be, or
-        training that diverged.
+    Raises UserError, a ValueError, for arrays of other shapes, numbers that are not finite, fewer
+    than two classes, too few rows, tables whose rows are not the same, settings that cannot be, or
+    training that diverged.
     """
     from chainer_jo.relabel.judge import training
 

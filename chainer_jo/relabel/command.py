@@ -63,10 +63,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     """Parses the command line into one field per flag, resolved by `resolve_computing_flags`;
     ``own``, the data that the flags name; ``keeps``, True if an interrupted command can be resumed.
 
-    Raises
-    ------
-    UserError
-        for an unknown flag, or a value that the flag does not take.
+    Raises UserError for an unknown flag, or a value that the flag does not take.
     """
     parser = Parser(
         prog="chainer-jo relabel",
@@ -144,7 +141,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--dry-run", action="store_true",
         help="show the planned runs and their estimated time; compute nothing")  # fmt: skip
     flags = parser.parse_args(arguments)
-    _check(flags)
+    _check(flags, parser.get_default)
     resolve_computing_flags(flags)
     form = TableForm.of(flags.path_column, flags.label_column, flags.images)
     flags.keeps = flags.features in COMPUTED
@@ -169,7 +166,7 @@ def _written(name: str) -> str:
     return "resnet50-weights" if name == "weights" else name.replace("_", "-")
 
 
-def _check(flags: argparse.Namespace) -> None:
+def _check(flags: argparse.Namespace, default: Callable[[str], object]) -> None:
     for name in ("data", "validation", "test", "images", "out", "apply"):
         path = getattr(flags, name)
         if path is not None and not files.is_utf8(str(path)):
@@ -180,12 +177,13 @@ def _check(flags: argparse.Namespace) -> None:
 
     def first(*names: str) -> str:
         """The first of these flags that is given, as it is written; or empty."""
-        return next((f"--{_written(name)}" for name in names if getattr(flags, name)), "")
+        given = (name for name in names if getattr(flags, name) != default(name))
+        return next((f"--{_written(name)}" for name in given), "")
 
     if flags.apply is None and (name := first("copy", "drop_unsure", "despite_doubt")):
         raise UserError(f"{name}: expected with --apply DEST")
     by_images = first("from_scratch", "weights")
-    if by_images and flags.features != "auto":
+    if by_images and first("features"):
         raise UserError(f"--features: expected without {by_images}")
     if flags.from_scratch and flags.weights:
         raise UserError("--from-scratch: expected without --resnet50-weights")
@@ -199,21 +197,15 @@ def _check(flags: argparse.Namespace) -> None:
             "--time-budget: expected with --from-scratch or --resnet50-weights; features and "
             "probabilities take seconds to minutes"
         )
-    for name in OF_TRAINING:
-        value = getattr(flags, name)
-        left_out = value in ("auto", "labels") or value is None or value is False
-        if flags.probabilities and not left_out:
-            raise UserError(f"--probabilities: expected without --{_written(name)}")
+    if flags.probabilities and (name := first(*OF_TRAINING)):
+        raise UserError(f"--probabilities: expected without {name}")
 
 
 def relabel(flags: argparse.Namespace) -> None:
     """Runs the command.
 
-    Raises
-    ------
-    UserError
-        for bad flags, files and images; at the end for a corrected set that was not written, as
-        the new labels are in doubt.
+    Raises UserError for bad flags, files and images; at the end for a corrected set that was not
+    written, as the new labels are in doubt.
     """
     sets, form = flags.own.sets, flags.own.form
     images = sets.train
@@ -248,9 +240,7 @@ def relabel(flags: argparse.Namespace) -> None:
 def _relabeller(flags: argparse.Namespace) -> Relabeller:
     if flags.probabilities:
         return ByProbabilities(flags)
-    if flags.from_scratch or flags.weights:
-        return ByImages(flags)
-    return ByFeatures(flags)
+    return ByImages(flags) if flags.from_scratch or flags.weights else ByFeatures(flags)
 
 
 def _check_apart(flags: argparse.Namespace) -> None:
@@ -265,15 +255,14 @@ def _check_apart(flags: argparse.Namespace) -> None:
 
 def _check_form(flags: argparse.Namespace) -> None:
     """Raises UserError for flags of a table if there is none."""
-    sets = flags.own.sets
-    listed = any(images.lines is not None for images in (sets.train, *sets.held_out.values()))
+    listed = any(images.lines is not None for images in flags.own.sets.by_use.values())
     if listed or flags.true_labels or flags.accept:
         return
-    for flag in ("path_column", "label_column", "images"):
-        if getattr(flags, flag) is not None:
+    for name in ("path_column", "label_column", "images"):
+        if (value := getattr(flags, name)) is not None:
             raise UserError(
-                f"--{flag.replace('_', '-')} {getattr(flags, flag)}: expected with a table, "
-                f"but {flags.data} has class folders"
+                f"--{_written(name)} {value}: expected with a table, but {flags.data} has class "
+                "folders"
             )
 
 
@@ -303,13 +292,10 @@ def _apply(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
             "expected --despite-doubt, or --accept FILE with --min-probability 1 and without "
             "--drop-unsure"
         )
-    copy = flags.copy or _is_unpacked(flags)
+    # Images unpacked from a tar are in a cache that may be emptied.
+    root, cached = flags.own.sets.train.root.resolve(), cache().expanduser().resolve()
+    copy = flags.copy or root.is_relative_to(cached)
     content = f"{labels.digest(flags.drop_unsure)} copy={copy} drop_unsure={flags.drop_unsure}"
     if folder.to_apply(flags.apply, content):
         corrected_set.write(labels, flags.own.sets, flags.apply, copy, flags.drop_unsure)
     say("written:", flags.apply)
-
-
-def _is_unpacked(flags: argparse.Namespace) -> bool:
-    """True for images unpacked from a tar, in a cache that may be emptied."""
-    return flags.own.sets.train.root.resolve().is_relative_to(cache().expanduser().resolve())

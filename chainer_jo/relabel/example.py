@@ -43,17 +43,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def write(folder: str | Path) -> int:
-    """Writes 1,797 PNGs, `labels.csv` with noisy labels and `true_labels.csv`; the same ones each
-    time, all or nothing.
+    """Writes 1,797 PNGs, `labels.csv` with noisy labels and `true_labels.csv`, the same ones each
+    time, all or nothing; returns the number of wrong labels.
 
-    Returns
-    -------
-    The number of wrong labels.
-
-    Raises
-    ------
-    UserError
-        if the folder cannot be written, or has something in it.
+    Raises UserError if the folder cannot be written, or has something in it.
     """
     folder = Path(folder)
     data = digits.load()

@@ -40,14 +40,8 @@ def _compute(flags: argparse.Namespace) -> None:
         raise UserError(f"--out {flags.out}: exists already, expected a new file")
     device, weights = resolve_device(flags.device), flags.weights
     extractor = image_features.resnet50(weights) if weights else image_features.builtin()
-    sets = labelled_images.read_sets(flags.data)
-    uses = [sets.train, *sets.held_out.values()]
-    where = f"data {flags.data!r}"
-    features = [
-        image_features.compute(images.files(), extractor, device, where, images.show)
-        for images in uses
-    ]
-    paths = np.array([path for images in uses for path in images.paths.tolist()])
-    content = np.concatenate(features)
+    sets = labelled_images.read_sets(flags.data).by_use.values()
+    content = np.concatenate([image_features.of_set(each, extractor, device) for each in sets])
+    paths = np.array([path for each in sets for path in each.paths.tolist()])
     files.write(flags.out, lambda file: np.savez(file, features=content, paths=paths))
     say(f"written: {flags.out}: {len(paths):,} images, {extractor.words}")

@@ -34,11 +34,8 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("folder", metavar="FOLDER", type=Path, help="the --out folder of chainer-jo relabel")
     add("images", metavar="IMAGE", nargs="*", help="image files or folders of images")
-    add(
-        "--features",
-        metavar="FILE",
-        help="features of the images; required if relabel used --features FILE",
-    )
+    add("--features", metavar="FILE",
+        help="features of the images; required if relabel used --features FILE")  # fmt: skip
     return parser.parse_args(arguments)
 
 

@@ -91,10 +91,7 @@ class Comparison:
 def read_pairs(here: Path, reference: Path) -> list[Pair]:
     """The cells of every table in the folder ``here``, each with the one in ``reference``.
 
-    Raises
-    ------
-    UserError
-        if there is no table here, no reference at all, or they are of different data.
+    Raises UserError if there is no table here, no reference at all, or they are of different data.
     """
     ours, theirs = _tables(here), _tables(reference)
     if not ours:
@@ -172,10 +169,7 @@ def compare_pairs(pairs: Sequence[Pair]) -> list[Comparison]:
     variance of a cell with few trials is shrunk towards the typical variance of all cells, as in
     the moderated t statistic (Smyth 2004).
 
-    Raises
-    ------
-    UserError
-        if nothing can be compared.
+    Raises UserError if nothing can be compared.
     """
     compared = [pair for pair in pairs if pair.comparable]
     if not compared:

@@ -44,12 +44,8 @@ OVERVIEW = {
 @dataclass(frozen=True)
 class Claims(Output):
     """Writes ``claims.md`` and ``claims.json`` from the finished runs; requires no run itself, and
-    writes nothing if no claim is about such images.
-
-    Parameters
-    ----------
-    builds : factories of the tables and figures whose numbers decide.
-    """
+    writes nothing if no claim is about such images. The numbers of the tables and figures of
+    ``builds`` decide."""
 
     study: Study
     builds: Sequence[Callable[[Study], TableOrFigure]]

@@ -28,12 +28,8 @@ TITLE = "Joint Optimization Framework for Learning with Noisy Labels"
 
 @dataclass(frozen=True)
 class Report(Output):
-    """Writes ``report.html`` from the tables, figures and verdicts written so far; requires no run.
-
-    Parameters
-    ----------
-    builds : factories of tables and figures; those already written are shown.
-    """
+    """Writes ``report.html`` from the verdicts, and the tables and figures of ``builds``, written
+    so far; requires no run."""
 
     study: Study
     builds: Sequence[Callable[[Study], TableOrFigure]]

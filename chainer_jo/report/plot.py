@@ -29,7 +29,7 @@ DASHES = ("-", (0, (4, 1.6)), (0, (1, 1.4)), (0, (6, 1.6, 1, 1.6)))
 MARKERS_PER_CURVE = 6
 THIN = 0.9
 SECONDARY = "thin: KL divergence (eq. 6)"
-"""Legend of the secondary series, whose colours are those of their curves."""
+"""Legend of the secondary series, in the colours of their curves."""
 
 RC: dict[Any, Any] = {
     "font.family": "DejaVu Sans",

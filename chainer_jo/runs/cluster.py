@@ -264,7 +264,8 @@ def prepare(
     threads: int | None,
     data: ImageData | LabelledData | None,
 ) -> str:
-    """Checks a worker; if it is fit, has it load the data and take runs.
+    """Objection to a worker, `NO_DATA` if only the data are missing; empty if it is fit, and then
+    has loaded the data and takes runs.
 
     Parameters
     ----------
@@ -275,11 +276,6 @@ def prepare(
     settings, precision : of the runs.
     threads : expected OMP_NUM_THREADS on a CPU; None: any.
     data : the data, for a worker that cannot load them.
-
-    Returns
-    -------
-    str
-        objection to the worker; `NO_DATA` if only the data are missing; empty if there is none.
     """
     if provenance.code() != code:
         return f"it has {provenance.code()}, expected {code}"

@@ -55,10 +55,7 @@ def resolve_computing_flags(flags: argparse.Namespace, here: bool = True, now: b
     here : True if runs are computed on this machine.
     now : True if they are computed, not planned for other machines.
 
-    Raises
-    ------
-    UserError
-        for a number that is too small, or a device that does not exist.
+    Raises UserError for a number that is too small, or a device that does not exist.
     """
     budget = flags.time_budget
     flags.device = resolve_device(flags.device, here)

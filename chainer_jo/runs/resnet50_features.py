@@ -51,10 +51,8 @@ def pool5_features(
     device : where the network runs, e.g. ``@cupy:0``.
     size : the images are resized to size x size pixels.
 
-    Raises
-    ------
-    UserError
-        if the images are not RGB, the weights are no ResNet-50's, or the cache is not writable.
+    Raises UserError if the images are not RGB, the weights are no ResNet-50's, or the cache is not
+    writable.
     """
     if images.dtype != np.uint8 or images.ndim != 4 or images.shape[3] != 3:
         raise UserError(

@@ -77,10 +77,8 @@ class Run:
     store : where it is kept; the caller holds its lock.
     on_epoch : called with the run at the end of each epoch.
 
-    Raises
-    ------
-    UserError
-        if the data do not fit the description, or the labels of the first step are missing.
+    Raises UserError if the data do not fit the description, or the labels of the first step are
+    missing.
     """
 
     def __init__(
@@ -214,10 +212,7 @@ class Run:
         """Trains from the latest checkpoint, or from the start, to the end, and saves and returns
         the result.
 
-        Raises
-        ------
-        Paused
-            if the deadline came first; the run can be continued.
+        Raises Paused if the deadline came first; the run can be continued.
         """
         use_backend(self.backend)
         try:

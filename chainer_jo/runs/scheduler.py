@@ -150,18 +150,11 @@ class Scheduler:
     deadline: float | None = None
 
     def work(self, experiments: Sequence[Experiment]) -> bool:
-        """Brings all experiments to an end, in the given order where first steps allow it.
+        """Brings all experiments to an end, in the given order where first steps allow it; returns
+        False if the deadline came first.
 
-        Returns
-        -------
-        bool
-            True if all have a result; False if the deadline came first.
-
-        Raises
-        ------
-        UserError
-            raised by a run, after the end of the runs beside it; `Unfinished` if a worker process
-            died.
+        Raises UserError of a run, after the end of the runs beside it; `Unfinished` if a worker
+        process died.
         """
         tidy(experiments, self.store)
         queue = Queue(pending(experiments, self.store))

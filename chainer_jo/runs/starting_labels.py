@@ -23,10 +23,7 @@ from chainer_jo.runs.store import RunStore
 def labels_of(first_step: Experiment, store: RunStore, fingerprint: str) -> np.ndarray:
     """The soft labels (n, c) that a first step on data with this fingerprint ended with.
 
-    Raises
-    ------
-    UserError
-        if the first step has not finished, or was on other data.
+    Raises UserError if the first step has not finished, or was on other data.
     """
     result, labels = store.result(first_step), store.soft_labels(first_step)
     if result is None or result["state"] != "finished" or labels is None:
@@ -91,10 +88,8 @@ class PseudoSource:
 
         ``name`` is what the run was described with.
 
-        Raises
-        ------
-        UserError
-            if the features have changed since or cannot be read, or if the kept labels are damaged.
+        Raises UserError if the features have changed since or cannot be read, or if the kept labels
+        are damaged.
         """
         path = folder / "pseudo_labels" / f"{name}-{seed}.npz"
         if not path.exists():
@@ -102,7 +97,7 @@ class PseudoSource:
             if current != name:
                 raise UserError(
                     f"features for pseudo labels: {current}, expected {name}, with which the run "
-                    "is described; has the file been written anew?"
+                    "is described; has the file been written again?"
                 )
             labels = pseudo_labels(data, self._load(data), seeds.child(seed, "clusters"))
             files.write(path, lambda file: np.savez(file, labels=labels))

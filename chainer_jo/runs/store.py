@@ -57,10 +57,7 @@ class RunStore:
     def open(self, experiment: Experiment) -> Path:
         """The folder of a run, made if need be, with its description in it.
 
-        Raises
-        ------
-        UserError
-            if the folder cannot be written to, or holds another description.
+        Raises UserError if the folder cannot be written to, or holds another description.
         """
         folder = self.folder(experiment)
         if (folder / "experiment.json").exists():
@@ -221,10 +218,7 @@ class RunStore:
     def lock(self, experiment: Experiment) -> Iterator[bool]:
         """Locks the run while the body runs; yields False if another process has locked it.
 
-        Raises
-        ------
-        UserError
-            if the folder cannot be written to, or its file system does not lock.
+        Raises UserError if the folder cannot be written to, or its file system does not lock.
         """
         path = self.open(experiment) / "lock"
         with contextlib.ExitStack() as stack:
@@ -251,10 +245,8 @@ class RunStore:
         """Removes all files of runs except descriptions and locks, and their pseudo labels. Each
         result goes first, so that a kill meanwhile leaves no finished run that lacks a file.
 
-        Raises
-        ------
-        UserError
-            if another process computes one of the runs, or one is packed; nothing is removed.
+        Raises UserError if another process computes one of the runs, or one is packed; nothing is
+        removed.
         """
         for experiment in experiments:
             if experiment.id in read_packed(self.root):
@@ -336,7 +328,7 @@ def _labels(folder: Path) -> np.ndarray | None:
 
 def _check_description(description: dict, run_id: str) -> None:
     if not files.json_digest(description).startswith(run_id.rpartition("-")[2]):
-        raise ValueError(f"another description, not that of {run_id}")
+        raise ValueError(f"another description, not {run_id}'s")
 
 
 def _check_result(result: dict, run_id: str, path: Path) -> None:
@@ -386,10 +378,7 @@ def _digest(labels: np.ndarray) -> str:
 def read_packed(root: Path) -> dict[str, dict]:
     """By id, the packed runs of a results folder; none if it has no such file.
 
-    Raises
-    ------
-    UserError
-        if the file is damaged.
+    Raises UserError if the file is damaged.
     """
     path = root / PACKED
     return _read_packed(path, path.stat().st_mtime_ns) if path.exists() else {}

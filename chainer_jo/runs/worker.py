@@ -68,10 +68,7 @@ def execute(
         the deadline came before the GPU had room for it.
     result : of a finished or diverged run, else None.
 
-    Raises
-    ------
-    UserError
-        if the run cannot be computed: its message says why.
+    Raises UserError if the run cannot be computed: its message says why.
     """
     with _place_on(settings) as has_place, store.lock(experiment) as mine:
         if not (has_place and mine):

@@ -23,12 +23,8 @@ BYTE = numpy.dtype(numpy.uint8)
 def load(precision: str) -> OneDNN:
     """The backend for "fp32" or "mixed".
 
-    Raises
-    ------
-    Unavailable
-        No usable oneDNN, or for "mixed" no ml_dtypes, is installed.
-    UserError
-        The processor cannot compute in this precision.
+    Raises Unavailable if no usable oneDNN, or for "mixed" no ml_dtypes, is installed; UserError if
+    the processor cannot compute in this precision.
     """
     if precision == "tf32":
         raise UserError("precision: 'tf32' is for GPUs, expected 'fp32' or 'mixed' on a CPU")

@@ -79,10 +79,7 @@ class _Thread(threading.local):
 def load(precision: str) -> CuDNN:
     """Backend for "fp32", "tf32" or "mixed", on the current device.
 
-    Raises
-    ------
-    Unavailable
-        A library is missing or does not match, or the GPU lacks the precision.
+    Raises Unavailable if a library is missing or does not match, or the GPU lacks the precision.
     """
     library, handle = cudnn_library.load(precision)
     import cupy

@@ -22,11 +22,8 @@ _LIBRARIES = ("cudart", "nvrtc", "cublasLt", "cudnn")
 def load(precision: str) -> tuple[ModuleType, Any]:
     """Module ``cudnn`` and a handle on the current device.
 
-    Raises
-    ------
-    Unavailable
-        CuPy, a GPU, cudnn-frontend or cuDNN is missing or does not match, or the GPU does not have
-        the precision.
+    Raises Unavailable if CuPy, a GPU, cudnn-frontend or cuDNN is missing or does not match, or the
+    GPU does not have the precision.
     """
     cupy = _cupy()
     cuda = cupy.cuda.runtime.runtimeGetVersion() // 1000  # that CuPy was built for: 12 or 13

@@ -16,7 +16,7 @@ _LR = "updater/optimizer:main/lr"
 _DATA = "data"
 _CODES = "codes"
 #: Remedy in messages: not every command has a flag that starts over.
-_REMOVED = "this file removed, which begins the run anew"
+_REMOVED = "this file removed, which restarts the run"
 
 
 class Paused(Exception):

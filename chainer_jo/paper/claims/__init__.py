@@ -15,14 +15,14 @@ from chainer_jo.paper.claims import (
     memorization,
     methods,
     parts,
-    soft_labels,
+    soft_versus_hard,
 )
 from chainer_jo.paper.claims.claim import Claim
 
 GROUPS: dict[str, tuple[Claim, ...]] = {
     "A high learning rate": tuple(memorization.CLAIMS),
     "The joint method versus other methods": tuple(methods.CLAIMS),
-    "Soft labels and ablations": (*soft_labels.CLAIMS, *parts.CLAIMS),
+    "Soft labels and ablations": (*soft_versus_hard.CLAIMS, *parts.CLAIMS),
     "Hyper parameters": tuple(hyper_parameters.CLAIMS),
     "Pseudo labels": tuple(made_labels.CLAIMS),
 }

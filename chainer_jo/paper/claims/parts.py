@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from chainer_jo.paper.claims.claim import Claim, Results
 from chainer_jo.paper.claims.decision import NOTABLE, POINTS, Finding, exceeds
-from chainer_jo.paper.claims.soft_labels import ALMOST_CORRECT
+from chainer_jo.paper.claims.soft_versus_hard import ALMOST_CORRECT
 from chainer_jo.paper.tables import TABLE6, TABLE8
 from chainer_jo.paper.trials import Trials
 

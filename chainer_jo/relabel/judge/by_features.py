@@ -117,8 +117,7 @@ class ByFeatures(Relabeller):
         self.given = Candidate(data, features)
 
     def _of_all_sets(self, of: Callable[[LabelledImages], np.ndarray]) -> dict[str, np.ndarray]:
-        sets = {"train": self.sets.train, **self.sets.held_out}
-        return {use: of(images) for use, images in sets.items()}
+        return {use: of(images) for use, images in self.sets.by_use.items()}
 
     @property
     def about(self) -> dict[str, str]:
@@ -147,31 +146,27 @@ class ByFeatures(Relabeller):
         print("estimated time: seconds for thousands of images, minutes for hundreds of thousands")
 
     def work(self) -> Outcome:
-        shares: dict[str, float] = {}
+        def predicted(errors: LabelErrors) -> float:
+            return float((errors.network == errors.given).mean())
+
         with threadpool_limits(self.flags.threads):
-            for candidate in self._computed() if self.extractors else [self.given]:
-                errors = self._judged(candidate.data)
-                share = float((errors.network == errors.given).mean())
-                if share > max(shares.values(), default=-1.0):
-                    best, best_errors = candidate, errors
-                shares[candidate.extractor.words if candidate.extractor else ""] = share
-            if best.extractor is None:
-                return self._outcome(best, best_errors)
-            self.extractors = [best.extractor]
-            outcome = self._outcome(best, best_errors)
-        about = {**outcome.about, "choice": choice_in_words(shares)}
+            candidates = self._computed() if self.extractors else [self.given]
+            judged = [(candidate, self._judged(candidate.data)) for candidate in candidates]
+            best, errors = max(judged, key=lambda pair: predicted(pair[1]))
+            outcome = self._outcome(best, errors)
+        if best.extractor is None:
+            return outcome
+        self.extractors = [best.extractor]
+        shares = {each.extractor.words: predicted(of) for each, of in judged if each.extractor}
+        about = {**self.about, "choice": choice_in_words(shares)}
         return replace(outcome, about=about, choice=shares)
 
     def _computed(self) -> Iterator[Candidate]:
         """Candidates of all features, which are computed before training: images that cannot be
         decoded are named at once."""
 
-        def compute(extractor: Extractor, images: LabelledImages) -> np.ndarray:
-            where = f"data {images.source!r}"
-            device = self.flags.device
-            return image_features.compute(images.files(), extractor, device, where, images.show)
-
-        every = [(each, self._of_all_sets(partial(compute, each))) for each in self.extractors]
+        of = partial(image_features.of_set, device=self.flags.device)
+        every = [(each, self._of_all_sets(partial(of, extractor=each))) for each in self.extractors]
         for extractor, features in every:
             train = features.pop("train")
             check_different(f"{extractor.words} of {self.flags.data!r}", train)
@@ -219,7 +214,7 @@ def _check_paths(file: str, sets: LabelledSets) -> None:
             f"an .npz with 'features' and 'paths' beside a {' or '.join(sets.held_out)} set"
         )
     owner: dict[str, str] = {}
-    for use, images in {"train": sets.train, **sets.held_out}.items():
+    for use, images in sets.by_use.items():
         for path in images.paths:
             if (other := owner.setdefault(path, use)) != use:
                 raise UserError(

@@ -147,10 +147,9 @@ class ByImages(Relabeller):
         )
 
     def work(self) -> Outcome | None:
-        seen_later = [
-            *self.sets.held_out.values(),
-            *([self.sets.train] if self.side is None else []),
-        ]
+        seen_later = list(self.sets.held_out.values())
+        if self.side is None:
+            seen_later.append(self.sets.train)
         for images in seen_later:
             own_data.check(images, self.side or CLOTHING1M_SIDE)
         self.data = self.load()

@@ -41,14 +41,18 @@ class FeatureInput(ImagesInMemory):
     features : (n, d).
     mean : (d,), of the training features, in whose dtype differences are taken.
     scale : divisor of the differences, () or (d,); see `scaling_of`.
+
+    Attributes
+    ----------
+    values : float32 (n, d), as networks see them.
     """
 
     def __init__(self, features: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> None:
         self.values = ((features.astype(mean.dtype, copy=False) - mean) / scale).astype(np.float32)
         self.rows = np.arange(len(features))
 
-    def of(self, rows: np.ndarray) -> FeatureInput:
-        """Selects rows: int (m,), or (m, k) for k networks side by side, given out as (b, k, d)."""
+    def inputs(self, rows: np.ndarray) -> FeatureInput:
+        """Some rows: int (m,), or (m, k) for k networks side by side, given out as (b, k, d)."""
         some = copy.copy(self)
         some.rows = self.rows[rows]
         return some
@@ -65,51 +69,23 @@ class FeatureInput(ImagesInMemory):
         return self.values[self.rows[part]]
 
 
-class FeatureSet:
-    """Feature vectors (n, d) of any model, for networks with a hidden layer of `HIDDEN` units.
-
-    Parameters
-    ----------
-    features : float32 or float64 (n, d).
-    given : int (n,), noisy labels.
+class FeatureSet(FeatureInput):
+    """Features float32 or float64 (n, d) with noisy labels int (n,), which decide the scale.
 
     Attributes
     ----------
     normalisation : mean and scale of the features, which `FeatureInput` applies to others.
-    values : float32 (n, d), as networks see them.
     """
 
     def __init__(self, features: np.ndarray, given: np.ndarray) -> None:
         self.normalisation = scaling_of(features, given)
-        self._inputs = FeatureInput(features, *self.normalisation)
-        self.values = self._inputs.values
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def network(
-        self, num_classes: int, rngs: Sequence[np.random.RandomState], stacked: bool
-    ) -> FeatureNetwork:
-        """Fresh networks side by side, one for each source of weights; or the first alone."""
-        d = self.values.shape[1]
-        networks = [FeatureNetwork(d, num_classes, HIDDEN, rng) for rng in rngs]
-        return FeatureNetwork.stacked(networks) if stacked else networks[0]
-
-    def inputs(self, rows: np.ndarray) -> FeatureInput:
-        """Network input of some rows; see `FeatureInput.of`."""
-        return self._inputs.of(rows)
+        super().__init__(features, *self.normalisation)
 
 
 def scaling_of(features: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (d,) and scale of features, of their dtype. The scale is the one with which other rows
-    predict given labels better: the root mean square of all deviations, (), or the standard
-    deviation of each column, (d,), infinite for a constant column.
-
-    Parameters
-    ----------
-    features : float32 or float64 (n, d), finite.
-    given : int (n,), noisy labels.
-    """
+    """Mean (d,) and scale of finite features (n, d), of their dtype. The scale is the one by which
+    other rows predict the given labels, int (n,), better: the root mean square of all deviations,
+    (), or the standard deviation of each column, (d,), infinite for a constant column."""
     mean = features.mean(axis=0, dtype=np.float64)
     deviations = features - mean
     own = np.hypot.reduce(deviations, axis=0) / np.sqrt(len(features))  # of any magnitude
@@ -141,16 +117,9 @@ def left_out_error(x: np.ndarray, y: np.ndarray) -> float:
 
 
 class FeatureNetwork(chainer.Chain):
-    """A hidden layer with batch normalisation and ReLU, and a linear output.
-
-    Parameters
-    ----------
-    in_size : d, length of a feature vector.
-    num_classes : size of the output, c.
-    hidden : units of the hidden layer.
-    rng : source of the weights (He-normal for the hidden layer, as for convolutions; Chainer's
-        default for the output).
-    """
+    """A layer of ``hidden`` units with batch normalisation and ReLU, and a linear output. Weights
+    come from ``rng``: He-normal for the hidden layer, as for convolutions, Chainer's default for
+    the output."""
 
     def __init__(
         self, in_size: int, num_classes: int, hidden: int, rng: np.random.RandomState | None = None

@@ -93,12 +93,8 @@ def same_files(paths: Sequence[str], sizes: np.ndarray) -> list[np.ndarray]:
 
 
 def near_duplicates(features: np.ndarray) -> list[np.ndarray]:
-    """Groups of images whose features are nearly the same; the next picture of a film is farther.
-
-    Parameters
-    ----------
-    features : float32 (n, d), finite, scaled as networks see them.
-    """
+    """Groups of images whose features, float32 (n, d) scaled as networks see them, are nearly the
+    same; the next picture of a film is farther."""
     n = len(features)
     most = max(2, int(MAX_GROUP_SHARE * n))
     equal = same(map(bytes, features))

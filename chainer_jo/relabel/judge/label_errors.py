@@ -191,15 +191,11 @@ def find_label_errors(
 
 
 def best_threshold(wrong: np.ndarray) -> float:
-    """Threshold on the probability of being wrong that gives the highest expected F1.
+    """Threshold on the probabilities (n,) of being wrong that gives the highest expected F1; 1 if
+    no label can be wrong.
 
     If k labels of probabilities w are judged wrong, twice their sum over k plus the sum of all is
-    about the expected F1: numerator and denominator are replaced by their expectations. 1 if none
-    can be wrong.
-
-    Parameters
-    ----------
-    wrong : probabilities (n,) that labels are wrong.
+    about the expected F1: numerator and denominator are replaced by their expectations.
     """
     ordered = np.sort(wrong)[::-1]
     total = ordered.sum()

@@ -56,11 +56,8 @@ def prior_of(labels):
 class PriorUpdate(training.Extension):
     """Makes the mean label the prior of the next epoch (p of L_p, eq. 10), once labels are updated.
 
-    Under asymmetric noise, given labels and true labels have different distributions.
-
-    Parameters
-    ----------
-    start : epoch of the first `LabelUpdate`, which runs before this extension.
+    Under asymmetric noise, given labels and true labels have different distributions. ``start`` is
+    the epoch of the first `LabelUpdate`, which runs before this extension.
     """
 
     trigger = 1, "epoch"

@@ -86,10 +86,7 @@ class Recipe:
     seeds : repetitions with folds and weights of their own; None: see `SEEDS`.
     prior : p of eq. 10: "labels", the mean label after each update, or "uniform".
 
-    Raises
-    ------
-    UserError
-        a ValueError, for values beyond `LIMITS`.
+    Raises UserError, a ValueError, for values beyond `LIMITS`.
     """
 
     alpha: float = 1.2

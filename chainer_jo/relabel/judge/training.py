@@ -21,7 +21,7 @@ from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.soft_labels import LabelStore
 from chainer_jo.method.updater import JointUpdater
-from chainer_jo.relabel.judge.features import FeatureInput, FeatureSet
+from chainer_jo.relabel.judge.features import HIDDEN, FeatureInput, FeatureNetwork, FeatureSet
 from chainer_jo.relabel.judge.folds import folds, near_duplicates
 from chainer_jo.relabel.judge.label_errors import ClassNames, LabelErrors, find_label_errors
 from chainer_jo.relabel.judge.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
@@ -53,14 +53,8 @@ def configured() -> Iterator[None]:
 
 
 class MeanPrediction(training.Extension):
-    """Mean over epochs, from ``start`` on, of the probabilities (n, c) of images that the network
-    is not trained on.
-
-    Parameters
-    ----------
-    inputs : the images.
-    start : the first of these epochs.
-    """
+    """Mean over epochs, from ``start`` on, of the probabilities (n, c) of ``inputs``, on which the
+    network is not trained."""
 
     trigger = 1, "epoch"
 
@@ -109,9 +103,8 @@ def first_step(
     numbers : k, numbers of the networks among all of one seed.
     on_epoch : called at the end of each epoch.
     """
-    labels: LabelStore
     if recipe.rule == "posterior":
-        labels = PosteriorLabels(given, num_classes, recipe.average)
+        labels: LabelStore = PosteriorLabels(given, num_classes, recipe.average)
     else:
         labels = LabelStore(given, num_classes, recipe.rule, average=recipe.average)
     weights = recipe.alpha, recipe.beta
@@ -151,18 +144,11 @@ def judge(
     seed: int,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> LabelErrors:
-    """Judges labels by `out_of_fold` probabilities; near duplicates are in one fold.
+    """Judges noisy labels, ``given``, int (n,), by `out_of_fold` probabilities; near duplicates are
+    in one fold.
 
-    Parameters
-    ----------
-    given : int (n,), noisy labels.
-    progress : see `out_of_fold`.
-
-    Raises
-    ------
-    UserError
-        if training diverged, there are too few images for folds, or the seed is no whole number
-        from 0 on.
+    Raises UserError if training diverged, there are too few images for folds, or the seed is no
+    whole number from 0 on.
     """
     check_limits({"seed": seed})
     groups = near_duplicates(data.values)
@@ -246,7 +232,8 @@ def _trainer(
     seed, step, *numbers = draws
     n, num_classes = len(rows), labels.soft_labels.shape[-1]
     rngs = [seeds.random_state(seed, "weights", step, number) for number in numbers]
-    network = data.network(num_classes, rngs, stacked=rows.ndim == 2)
+    networks = [FeatureNetwork(data.values.shape[1], num_classes, HIDDEN, rng) for rng in rngs]
+    network = FeatureNetwork.stacked(networks) if rows.ndim == 2 else networks[0]
     prior = np.full(num_classes, 1 / num_classes)
     if recipe.prior == "labels":
         prior = prior_of(labels.soft_labels)

@@ -55,10 +55,7 @@ def images(root: Path, below: str = "") -> LabelTable:
     `label_table`: without spaces around them, an accent is the same however it is encoded; paths
     are as they are.
 
-    Raises
-    ------
-    UserError
-        if there is no image, or a link that leads nowhere.
+    Raises UserError if there is no image, or a link that leads nowhere.
     """
     top = root / below
     prefix = f"{below}/" if below else ""

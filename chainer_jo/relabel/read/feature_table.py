@@ -28,11 +28,8 @@ def read_features(file: str | Path, images: LabelledImages) -> np.ndarray:
     in the images' table or below their folder, in any order; rows of other images do not matter.
     Or it is an ``.npy`` with a row for each row of the images' table, in its order.
 
-    Raises
-    ------
-    UserError
-        if the file has no such arrays, a path twice, no row for an image, numbers that are not
-        finite, or the same ones for all images.
+    Raises UserError if the file has no such arrays, a path twice, no row for an image, numbers that
+    are not finite, or the same ones for all images.
     """
     chosen, _ = read_rows(file, images, "features")
     where = f"features {str(file)!r}"

@@ -132,6 +132,11 @@ def candidates(chosen: str, images: LabelledImages) -> list[Extractor]:
     return [BY_NAME[name](sides[name]) for name in names]
 
 
+def of_set(images: LabelledImages, extractor: Extractor, device: str) -> np.ndarray:
+    """Features of a set, which errors name; see `compute`."""
+    return compute(images.files(), extractor, device, f"data {images.source!r}", images.show)
+
+
 def compute(
     paths: Sequence[str],
     extractor: Extractor,
@@ -140,17 +145,11 @@ def compute(
     show: Callable[[int], str] = str,
 ) -> np.ndarray:
     """Features (n, d) float32 of image files, in order, cached under a digest of the files'
-    contents: an interrupted computation resumes, and ends with the same bits.
+    contents: an interrupted computation resumes, and ends with the same bits. Errors name the set,
+    ``where``, and image i by ``show``.
 
-    Parameters
-    ----------
-    where, show : name of the set, and of image i, in messages.
-
-    Raises
-    ------
-    UserError
-        naming the images that cannot be decoded; as `Extractor.load` does; or if the cache cannot
-        be written.
+    Raises UserError, naming the images that cannot be decoded, if the cache cannot be written, or
+    as `Extractor.load` does.
     """
     problems = Problems()
     bar = Progress(extractor.words.partition(" (")[0].capitalize(), "images", len(paths))

@@ -99,15 +99,13 @@ class LabelTable:
 def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
     """Reads a table with a header that has a column of paths and one of labels.
 
-    Columns are separated by commas, tabs or semicolons, as the header is; quotes are those of CSV.
+    Columns are separated by commas, tabs or semicolons, as the header is; quotes are as in CSV.
     The text is UTF-8, or UTF-16 with a byte order mark. Empty lines are skipped. Labels are
     stripped of spaces and put in NFC, so that an accent is the same however it is encoded.
 
-    Raises
-    ------
-    UserError
-        naming all kinds of problems at once, with lines: not text, no such columns, no rows, a row
-        of another length, a path or label missing, a path twice or outside the form's root.
+    Raises UserError, naming all kinds of problems at once, with lines: not text, no such columns,
+    no rows, a row of another length, a path or label missing, a path twice or outside the form's
+    root.
     """
     file = Path(file)
     root = PurePosixPath(form.folder(file))

@@ -109,6 +109,11 @@ class LabelledSets:
     others: np.ndarray
 
     @property
+    def by_use(self) -> dict[str, LabelledImages]:
+        """All sets; the use of the images to be corrected is "train"."""
+        return {"train": self.train, **self.held_out}
+
+    @property
     def class_names(self) -> tuple[str, ...]:
         return self.train.class_names
 
@@ -124,11 +129,9 @@ def read_sets(
         `data`.
     form : of the table that `data` may be; the others may have the usual columns, too.
 
-    Raises
-    ------
-    UserError
-        naming file, line and what was expected: nothing of these forms, files that are not there,
-        fewer than two classes, classes that no training image has, images that are in two sets.
+    Raises UserError, naming file, line and what was expected: nothing of these forms, files that
+    are not there, fewer than two classes, classes that no training image has, images that are in
+    two sets.
     """
     listings = _find(data, form)
     others = [path for use, (*_, part) in listings.items() if use != "train" for path in part.paths]
@@ -154,17 +157,11 @@ def labels_of(
     file: str, images: LabelledImages, form: TableForm = USUAL, *, others: bool = False
 ) -> np.ndarray:
     """Labels int32 (n,) of the images in a table of this form, or of the usual one; UNKNOWN (-1)
-    for images that are not in it.
+    for images that are not in it. With ``others``, classes that no image has lead to a warning
+    only; the number of the classes stands for them.
 
-    Parameters
-    ----------
-    others : accepts classes that no image has, with a warning; the number of the classes stands
-        for them.
-
-    Raises
-    ------
-    UserError
-        if it is no such table, has none of the images, or a class that is not accepted.
+    Raises UserError if it is no such table, has none of the images, or a class that is not
+    accepted.
     """
     table = label_table.read(file, replace(form.or_usual(), root=str(images.root)))
     row_of = {label_table.key(path): i for i, path in enumerate(table.paths)}
@@ -249,7 +246,7 @@ def _find(spec: str, form: TableForm) -> dict[str, _Listing]:
 
 def _in_table(spec: str, file: Path, form: TableForm) -> _Listing:
     table, root = label_table.read(file, form), form.folder(file)
-    if not root.is_dir():  # that of --images: the table's own is there
+    if not root.is_dir():  # from --images: the table's own folder exists
         expected = f"expected the one with {table.paths[0]!r}"
         raise UserError(f"--images {str(root)!r}: no such folder, {expected}")
     return spec, root, table

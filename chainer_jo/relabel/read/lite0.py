@@ -29,8 +29,6 @@ _FILE = "models/efficientnet-lite0-57934424.pth"
 SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 #: Images are made to (x - MEAN) / STD.
 MEAN, STD = 127.0, 128.0
-#: Sides of images are multiples of it: the network halves them five times.
-HALVINGS = 32
 BLOCKS, HALVING_BLOCKS = 16, (1, 3, 5, 11)
 EPS = 1e-3
 
@@ -41,7 +39,7 @@ class Lite0:
     Parameters
     ----------
     arrays : by PyTorch's names, see `load_weights`.
-    side : height and width of images, a multiple of `HALVINGS`.
+    side : height and width of images, a multiple of 32: the network halves them five times.
     xp : NumPy or CuPy.
     """
 

@@ -38,13 +38,8 @@ SAMPLED_IMAGES = 100
 
 @dataclass(frozen=True)
 class OwnData:
-    """Data that the command line names; other processes are sent the names, and load the data.
-
-    Parameters
-    ----------
-    data, validation, test : see `labelled_images.read_sets`.
-    form : of tables.
-    """
+    """Data that the command line names, as in `labelled_images.read_sets`; other processes are sent
+    the names, and load the data."""
 
     data: str
     validation: str | None
@@ -73,8 +68,7 @@ class OwnData:
     @property
     def fingerprints(self) -> dict[str, str]:
         """Fingerprints of the sets, by their use."""
-        sets = {"train": self.sets.train, **self.sets.held_out}
-        return {use: images.fingerprint for use, images in sets.items()}
+        return {use: images.fingerprint for use, images in self.sets.by_use.items()}
 
 
 @functools.cache  # a million lines take seconds to parse, and are asked for often
@@ -83,16 +77,11 @@ def _sets(data: str, validation: str | None, test: str | None, form: TableForm) 
 
 
 def decoded(images: LabelledImages, resize: int) -> np.ndarray:
-    """Decodes all images, resized to `resize` x `resize` pixels.
+    """Decoded images, resized to ``resize`` pixels a side: uint8 (n, resize, resize, 3), read-only,
+    in memory that all processes share.
 
-    Returns
-    -------
-    uint8 (n, resize, resize, 3), read-only, its pages shared by all processes that ask for it.
-
-    Raises
-    ------
-    UserError
-        naming images that cannot be decoded, with their lines; or if the cache cannot be written.
+    Raises UserError, naming images that cannot be decoded, with their lines; or if the cache cannot
+    be written.
     """
     shape = (len(images), resize, resize, 3)
 

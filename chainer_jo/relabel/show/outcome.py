@@ -157,12 +157,8 @@ def score_rows(labels: CorrectedLabels) -> list[list[str]]:
 
 
 def class_rows(labels: CorrectedLabels, most: int | None = None) -> list[list[str]]:
-    """A table of text, header first: the classes with the largest shares of wrong labels first.
-
-    Parameters
-    ----------
-    most : the number of classes shown; None: all.
-    """
+    """A table of text, header first: the ``most`` classes with the largest shares of wrong labels,
+    or all of them."""
     names, errors = labels.images.class_names, labels.errors
     shares = errors.share_wrong_by_class
     count = np.bincount(errors.given, minlength=len(names))

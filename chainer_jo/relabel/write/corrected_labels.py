@@ -202,14 +202,9 @@ class AuditResult:
     def in_words(self, estimate: float) -> str:
         """The result in words, beside ``estimate``, the estimated share in [0, 1]."""
         low, high = self.interval
-        words = (
+        missed = ". Some errors depend on the appearance of images, and the new labels keep them."
+        return (
             f"audit: {self.wrong:,} of {self.judged:,} randomly drawn labels are wrong, "
             f"{100 * self.wrong / self.judged:.1f} % (95 %: {100 * low:.1f} to {100 * high:.1f} %);"
             f" estimate without review: {100 * estimate:.1f} %"
-        )
-        if estimate < low:
-            return (
-                words
-                + ". Some errors depend on the appearance of images, and the new labels keep them."
-            )
-        return words
+        ) + missed * (estimate < low)

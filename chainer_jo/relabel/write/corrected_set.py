@@ -25,21 +25,13 @@ def write(
     copy: bool,
     drop_unsure: bool = False,
 ) -> None:
-    """Writes the set to a new folder; the source is only read.
+    """Writes the set to a new folder; the source, ``sets``, is only read.
 
-    A table becomes ``labels.csv`` with the images beside it under their paths. Class
-    folders become class folders, with those of the source's other parts as they were.
+    A table becomes ``labels.csv`` with the images beside it under their paths. Class folders become
+    class folders, as do the source's other parts, unchanged. Images are copied, or linked to where
+    the file system has links; ``drop_unsure`` leaves out those of `CorrectedLabels.unsure`.
 
-    Parameters
-    ----------
-    sets : the source, whose training part `labels` corrects.
-    copy : True copies images; else they are linked to where the file system has links.
-    drop_unsure : leaves out the images of `CorrectedLabels.unsure`.
-
-    Raises
-    ------
-    UserError
-        if the folder is not empty, or cannot be written.
+    Raises UserError if the folder is not empty, or cannot be written.
     """
     images = labels.images
     kept = ~labels.unsure if drop_unsure else np.ones(len(images), bool)

@@ -6,9 +6,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
@@ -19,31 +19,18 @@ LABELS, SOFT_LABELS, REPORT, MODEL = "labels.csv", "soft_labels.npz", "report.ht
 #: Folder of small pictures beside a report of many images.
 PICTURES = "report-pictures"
 WRITTEN = (LABELS, SOFT_LABELS, REPORT, PICTURES, MODEL)
-#: Keys of the records, with tests of the values, which tell them from other files of these names.
-RECORDED: dict[str, dict[str, Callable[[Any], object]]] = {
-    BOUND: dict.fromkeys(
-        ("train", "validation", "test"),
-        lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{16}", value),
-    ),
-    MADE: {
-        "flags": lambda value: isinstance(value, dict),
-        "labels": lambda value: isinstance(value, list),
-        "applied": lambda value: isinstance(value, dict),
-        "choice": lambda value: isinstance(value, dict),
-    },
+#: Keys and types of the records, which tell them from other files of these names.
+RECORDED: dict[str, dict[str, type]] = {
+    BOUND: dict.fromkeys(("train", "validation", "test"), str),
+    MADE: {"flags": dict, "labels": list, "applied": dict, "choice": dict},
 }
 #: Folders of training output.
 COMPUTED = ("runs",)
 
 
 class ResultsFolder:
-    """The folder ``--out`` of a command.
-
-    Parameters
-    ----------
-    fingerprints : of the data, by the use of each set.
-    flags : values of the flags that decide the labels, by name.
-    """
+    """The folder ``--out`` of a command on data with these fingerprints, by the use of each set;
+    ``flags`` are the values of the flags that decide the labels, by name."""
 
     def __init__(self, path: Path, fingerprints: Mapping[str, str], flags: Mapping) -> None:
         self.path = path
@@ -61,10 +48,12 @@ class ResultsFolder:
         path = self.path / name
         if not path.exists():
             return {}
-        record = files.read_json(path, object, missing={})
-        if not (isinstance(record, dict) and least <= record.keys() <= RECORDED[name].keys()):
+        record, kinds = files.read_json(path, object, missing={}), RECORDED[name]
+        if not (isinstance(record, dict) and least <= record.keys() <= kinds.keys()):
             self._refuse(name)
-        if not all(RECORDED[name][key](value) for key, value in record.items()):
+        if not all(isinstance(value, kinds[key]) for key, value in record.items()):
+            self._refuse(name)
+        if name == BOUND and not all(re.fullmatch("[0-9a-f]{16}", x) for x in record.values()):
             self._refuse(name)
         return record
 
@@ -81,7 +70,7 @@ class ResultsFolder:
                     self._refuse(name)
         if not bound:
             return
-        results = [name for name in (*COMPUTED, *WRITTEN) if (self.path / name).exists()]
+        results = any((self.path / name).exists() for name in (*COMPUTED, *WRITTEN))
         if results and bound != self._fingerprints:
             raise UserError(
                 f"{self.path / BOUND}: the results there are of data with fingerprints "
@@ -100,7 +89,7 @@ class ResultsFolder:
         labels = self.path / LABELS
         if labels.exists() and _digest(labels.read_bytes()) not in self._made["labels"]:
             raise UserError(
-                f"{labels}: was changed since it was written, and would be written anew; expected "
+                f"{labels}: was changed since it was written, and would be overwritten; expected "
                 "it under another name, or another --out folder"
             )
 

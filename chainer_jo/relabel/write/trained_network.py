@@ -74,12 +74,10 @@ class TrainedNetwork:
         """Writes ``model.npz``; returns its path."""
         arrays: dict[str, Any] = {_ABOUT: np.array(json.dumps(self.about))}
         for i, (weights, normalisation) in enumerate(self.members):
-            arrays |= {f"{i}/{_WEIGHTS}{name}": array for name, array in weights.items()}
-            arrays |= {
-                f"{i}/{_NORMALISATION}{name}": array for name, array in normalisation.items()
-            }
+            for kind, values in ((_WEIGHTS, weights), (_NORMALISATION, normalisation)):
+                arrays |= {f"{i}/{kind}{name}": array for name, array in values.items()}
         path = folder / MODEL
-        # Chainer's order is that of a set, another in every process.
+        # Chainer's order is a set's, another in every process.
         files.write(path, lambda file: np.savez(file, **dict(sorted(arrays.items()))))
         return path
 

@@ -1,0 +1,162 @@
+"""Scripts that compute nothing: --no-runs shows what has finished, --dry-run plans."""
+
+import re
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+from script_runs import SMALL, figure5, refused, run, table1
+from tiny import TINY
+
+from chainer_jo import files
+from chainer_jo.paper import tables
+from chainer_jo.report.claims import Claims
+from chainer_jo.report.html import Report
+from chainer_jo.report.output import trials_by_number
+from chainer_jo.report.table import Table
+from chainer_jo.report.table_layouts import comparison_table, sensitivity_table
+from chainer_jo.runs import presets
+from chainer_jo.runs.presets import Study
+from chainer_jo.runs.store import RunStore
+
+
+def test_dry_run_lists_and_runs_nothing(preset, tmp_path, capsys):
+    assert run(table1, tmp_path, "--dry-run", "--trials", "1", "--machines", "64") == 0
+    out = capsys.readouterr().out
+    assert out.count("to do  ") == 18 and "18 runs, 18 to do" in out
+    assert "(a guess until the first run has finished)" in out
+    assert "on 64 machines, " in out
+    assert not (tmp_path / "results").exists()
+
+
+def test_no_runs_shows_what_has_finished(tiny, tmp_path, capsys):
+    def table2(study):
+        return comparison_table(study, tables.TABLE2, "asymmetric")
+
+    both = [table1, table2]
+    assert run(both, tmp_path, "--no-runs") == 0
+    assert capsys.readouterr().out.endswith("\nwritten: nothing\n")
+    assert not list(tmp_path.rglob("table*.md"))
+    assert run(table1, tmp_path, *SMALL) == 0
+    results = list(tmp_path.rglob("result.json"))
+    assert run(both, tmp_path, "--no-runs") == 0
+    out = capsys.readouterr().out
+    assert "Test 90 %" in out and "Table 2" not in out
+    assert list(tmp_path.rglob("result.json")) == results
+    assert len(list(tmp_path.rglob("table*.md"))) == 1
+
+
+def test_no_runs_shows_no_table_without_a_whole_line_unless_asked_for_it(tiny, tmp_path, capsys):
+    """Of a row of Table 8, the value that the paper chose is Table 1's."""
+
+    def table8(study):
+        return sensitivity_table(study, tables.TABLE8)
+
+    assert run(table1, tmp_path, "--noise-rates", "0.7", "--trials", "1") == 0
+    capsys.readouterr()
+    assert run([table1, table8], tmp_path, "--trials", "1", "--no-runs") == 0
+    assert "Table 8" not in capsys.readouterr().out
+    assert run(table8, tmp_path, "--trials", "1", "--no-runs") == 0
+    assert "Table 8" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("of", [None, Claims, Report])
+def test_without_runs_results_of_fewer_trials_replace_nothing(tiny, tmp_path, capsys, of):
+    """As after runs were lost, or where a command asks for fewer trials."""
+    build = partial(of, builds=[table1]) if of else table1
+    both = [table1, partial(Claims, builds=[table1])]
+    assert run(both, tmp_path, "--noise-rates", "0.5") == 0
+    folder = tmp_path / "results" / "tiny"
+    assert run(build, tmp_path, "--no-runs") == 0
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    capsys.readouterr()
+    assert run(build, tmp_path, "--trials", "1", "--no-runs") == 2
+    line = refused(capsys)
+    assert re.search(r"json: \d+ of the \d+ trials behind its numbers are available", line)
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+def test_no_runs_shows_pseudo_labels_without_their_features(tiny, tmp_path):
+    path = tmp_path / "embeddings.npz"
+    np.savez(path, features=np.random.default_rng(0).normal(size=(1498, 2)))
+    assert run(figure5, tmp_path, "--features", str(path)) == 0
+    path.unlink()
+    written = tmp_path / "results" / "tiny" / "figure5.md"
+    before = written.read_text()
+    assert "clusters of other features, not of ResNet-50's" in before
+    written.unlink()
+    assert run(figure5, tmp_path, "--no-runs") == 0
+    assert written.read_text() == before
+
+
+def test_trials_are_counted_number_by_number():
+    """Not their sum alone."""
+
+    def figure(**trials):
+        return {"curves": [{"label": name, "trials": n} for name, n in trials.items()]}
+
+    before = trials_by_number(figure(noisy=2, pseudo=2))
+    assert before.total() == 4 and not before <= trials_by_number(figure(noisy=5))
+    assert before <= trials_by_number(figure(pseudo=2, noisy=3))
+
+
+def test_a_claim_with_another_verdict_keeps_its_trials():
+    """More trials change a verdict, and so the label of the claim."""
+    before, after = (
+        [{"id": "x", "label": label, "findings": [{"what": "a", "trials": trials}]}]
+        for label, trials in (("undecided after 3 trials", 3), ("in part (1 of 2)", 6))
+    )
+    assert trials_by_number(before) <= trials_by_number(after)
+
+
+@pytest.mark.parametrize("content", [{"trials": "nine"}, {"cells": [{"trials": {"a": 3}}]}])
+def test_a_table_of_another_form_is_one_line_before_it_is_replaced(computed, capsys, content):
+    files.write_json(computed / "results" / "tiny" / "table1.json", content)
+    assert run(table1, computed, "--no-runs") == 2
+    line = refused(capsys)
+    assert "table1.json: damaged (" in line and "expected the file removed" in line
+
+
+def test_what_is_known_of_runs_elsewhere_stays(tiny, tmp_path):
+    """Of a folder of tables without their runs."""
+    known = tmp_path / "results" / "tiny" / "provenance.json"
+    known.parent.mkdir(parents=True)
+    known.write_text('{"runs": 9}')
+    assert run(table1, tmp_path, "--no-runs") == 0
+    assert known.read_text() == '{"runs": 9}'
+
+
+def test_an_input_that_is_missing_fails_a_script_unless_only_what_there_is_was_asked_for(
+    tiny, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(Table, "missing", "no features of these images")
+    assert run(table1, tmp_path, *SMALL) == 2
+    assert "error: no features of these images" in capsys.readouterr().err
+    assert run(table1, tmp_path, *SMALL, "--no-runs") == 0
+    assert "Test 50 %" in capsys.readouterr().out
+
+
+def test_a_plan_names_what_diverged_and_what_is_done_afresh(tiny, tmp_path, capsys):
+    """A second step after a first one that diverged has no result and is not to do."""
+    study = Study(TINY, "digits")
+    store = RunStore(tmp_path / "results" / study.folder)
+    first = study.joint("symmetric", 0.5, 0).first_step
+    store.open(first)
+    store.save_result(first, {
+        "id": first.id, "state": "diverged", "seconds": 1, "iterations": 1, "sources": {},
+        "provenance": {"device": "this"},
+    })  # fmt: skip
+    assert run(table1, tmp_path, *SMALL, "--dry-run") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if "-step-" in line] == ["diverged"] * 2
+    assert run(table1, tmp_path, *SMALL, "--dry-run", "--fresh") == 0
+    assert "3 runs, 3 to do; " in capsys.readouterr().out
+
+
+def test_other_images_than_the_presets_are_not_given_its_cost(tiny, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(presets.PRESETS, "tiny", replace(TINY, default_data="cifar10"))
+    assert run(table1, tmp_path, *SMALL, "--data", "digits", "--dry-run") == 0
+    said = capsys.readouterr().out
+    assert "3 to do; ? of ? of computing" in said
+    assert "(not known on this device until the first run has finished)" in said

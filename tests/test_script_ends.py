@@ -1,0 +1,157 @@
+"""Ends of the scripts: interrupts, kills, output that nobody reads, and how to resume."""
+
+import itertools
+import os
+import signal
+import sys
+import time
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import processes
+import pytest
+from here import Here
+from processes import ROOT
+from script_runs import SMALL, run, table1
+
+from chainer_jo.command_line import ending
+from chainer_jo.commands import app
+from chainer_jo.errors import Unfinished, UserError
+
+
+def test_a_budget_ends_though_the_clock_is_set_back(tiny, tmp_path, capsys, monkeypatch):
+    set_back = itertools.count(time.time(), -1e6)
+    monkeypatch.setattr(time, "time", lambda: next(set_back))
+    assert run(table1, tmp_path, *SMALL, "--time-budget", "1e-9") == 0
+    assert "time is up" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("code", [0, 2])
+def test_workers_warm_up_while_data_are_loaded(tiny, tmp_path, monkeypatch, code):
+    """Where the data cannot be loaded, the workers end."""
+    done = []
+
+    class Warming(Here):
+        def warm_up(self, precision):
+            done.append(precision)
+
+        def __exit__(self, kind, *error):
+            done.append(kind)
+
+    def bind(script):
+        done.append("data")
+        if code:
+            raise UserError("no data")
+
+    monkeypatch.setattr(app, "LocalPool", Warming)
+    monkeypatch.setattr(app, "_bind_data", bind)
+    assert run(table1, tmp_path, *SMALL) == code
+    assert done == ["fp32", "data", UserError if code else None]
+
+
+class BreaksDown(Here):
+    def submit(self, experiment):
+        raise Unfinished("a worker process was killed")
+
+
+class IsKilled(Here):
+    def submit(self, experiment):
+        signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("pool, code", [(Here, 0), (IsKilled, 130), (BreaksDown, 2)])
+def test_stopped_after_fresh_the_command_without_it_goes_on(
+    tiny, tmp_path, capsys, monkeypatch, pool, code
+):
+    """The same command would forget what there is by now."""
+    monkeypatch.setattr(app, "LocalPool", pool)
+    budget = ("--time-budget", "1e-9") if pool is Here else ()
+    assert run(table1, tmp_path, *SMALL, "--fresh", *budget) == code
+    said = "".join(capsys.readouterr())
+    assert said.count("the same command without --fresh continues where this one stopped") == 1
+    assert "the same command continues" not in said
+
+
+def test_a_kill_while_runs_are_forgotten_leaves_no_second_step_alone(
+    computed, tmp_path, capsys, monkeypatch
+):
+    unlink, runs = os.unlink, []
+
+    def killed(path):
+        runs.append(Path(path).parent.name)
+        if runs[-1] != runs[0]:
+            signal.raise_signal(signal.SIGTERM)
+        unlink(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", killed)
+        assert run(table1, tmp_path, *SMALL, "--fresh") == 130
+    assert runs[0].startswith("second-step")
+    (first,) = tmp_path.rglob("first-step-*/result.json")
+    assert run(table1, tmp_path, *SMALL) == 0  # the second once more
+    first.unlink()
+    capsys.readouterr()
+    assert run(table1, tmp_path, *SMALL, "--dry-run") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:9].strip() for line in lines if "-step-" in line] == ["to do", "-"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_output_that_finds_no_room_ends_with_one_line(tmp_path):
+    here = "--results", tmp_path, "--figures", tmp_path, "--device", "cpu"
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, ROOT / "reproduce" / "table4.py", "--preset", "digits", *here]
+        ended = processes.finish(processes.start(command, stdout=full), code=2)
+    assert ended.stderr == "error: output: No space left on device, expected free disk space\n"
+
+
+def test_what_the_encoding_of_the_output_lacks_is_a_question_mark():
+    program = "from chainer_jo.command_line import ending\nwith ending(): print('1 \\xb1')"
+    plain = processes.environment(LC_ALL="C", PYTHONUTF8=0)
+    assert processes.run([sys.executable, "-c", program], env=plain).stdout == "1 ?\n"
+    with redirect_stdout(StringIO()) as shown, ending():
+        print("1 ±")
+    assert shown.getvalue() == "1 ±\n"
+
+
+def _computing(folder, **options):
+    """A process that has said what it computes."""
+    command = [sys.executable, ROOT / "reproduce" / "table1.py", "--preset", "digits",
+               *SMALL, "--results", folder,
+               "--figures", folder, "--engine", "stock", "--device", "cpu"]  # fmt: skip
+    process = processes.start(command, **options)
+    assert "preset digits" in process.stdout.readline()
+    return process
+
+
+NO_READER = "output closed by its reader; the same command continues where this one stopped\n"
+
+
+def test_output_that_is_read_no_more_ends_in_one_line(tmp_path):
+    process = _computing(tmp_path)
+    process.stdout.close()
+    assert processes.finish(process, 1).stderr == NO_READER
+
+
+@pytest.mark.parametrize("script, said", [("table1", NO_READER), ("compare", "")])
+def test_output_that_is_kept_back_until_nobody_reads_it(script, said):
+    buffered = processes.environment()
+    buffered.pop("PYTHONUNBUFFERED", None)
+    command = [sys.executable, ROOT / "reproduce" / f"{script}.py", "--help"]
+    process = processes.start(command, env=buffered)
+    process.stdout.close()
+    assert processes.finish(process, 1).stderr == said
+
+
+@pytest.mark.parametrize("kill", [
+    pytest.param(lambda pid: os.killpg(pid, signal.SIGINT), id="ctrl-c"),
+    pytest.param(lambda pid: os.kill(pid, signal.SIGTERM), id="kill"),
+])  # fmt: skip
+def test_interrupt_says_how_to_go_on(tmp_path, kill):
+    process = _computing(tmp_path, start_new_session=True)
+    time.sleep(2)
+    kill(process.pid)
+    said = processes.finish(process, 130).stderr
+    processes.wait_until(lambda: not processes.alive(process.pid), 5)
+    assert said.strip() == "interrupted; the same command continues where this one stopped"

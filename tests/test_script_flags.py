@@ -1,0 +1,101 @@
+"""Flags of the scripts: their defaults, and one clear line for wrong ones."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from script_runs import figure5, refused, run, table1
+
+from chainer_jo.commands import script_flags
+from chainer_jo.commands.script_flags import InMemory
+from chainer_jo.paper import tables
+from chainer_jo.report.claims import Claims
+from chainer_jo.report.table_layouts import sensitivity_table
+from chainer_jo.runs.store import RunStore
+
+
+def test_help_says_the_defaults_of_values_alone(capsys):
+    with pytest.raises(SystemExit):
+        script_flags.parse("What it is for.", ["--help"], InMemory())
+    said = " ".join(capsys.readouterr().out.split())
+    assert "(default: results)" in said
+    assert not any(f"default: {value})" in said for value in (None, True, False))
+
+
+@pytest.mark.parametrize("given, preset, jobs, threads", [
+    ("", "digits", 4, 1),
+    ("--jobs 1", "digits", 1, 1),
+    ("--jobs 1 --threads 3", "digits", 1, 3),
+    ("--preset half", "half", 4, 1),
+    ("--preset half --jobs 1", "half", 1, 4),
+    ("--preset half --threads 2", "half", 2, 2),
+    ("--preset half --jobs 9 --threads 9", "half", 1, 4),
+])  # fmt: skip
+def test_jobs_times_threads_are_never_more_than_the_cores(
+    given, preset, jobs, threads, monkeypatch
+):
+    monkeypatch.setattr("chainer_jo.runs.computing_flags.usable_cores", lambda: 4)
+    found = script_flags.parse("", ["--device", "cpu", *given.split()], InMemory())
+    assert (found.preset.name, found.jobs, found.threads) == (preset, jobs, threads)
+
+
+@pytest.mark.parametrize(("device", "preset"), [("cpu", "digits"), ("cuda:0", "paper")])
+def test_the_preset_follows_the_device(device, preset, monkeypatch):
+    monkeypatch.setattr("chainer_jo.runs.computing_flags.resolve_device", lambda name, here: device)
+    assert script_flags.parse("", [], InMemory()).preset.name == preset
+
+
+def test_features_that_do_not_fit_are_refused_before_anything_runs(tiny, tmp_path, capsys):
+    path = tmp_path / "embeddings.npz"
+    np.savez(path, features=np.zeros((1499, 2)))
+    assert run(figure5, tmp_path, "--features", str(path)) == 2
+    assert "expected 1498 rows" in capsys.readouterr().err
+    assert not RunStore(tmp_path / "results" / "tiny").results()
+
+
+@pytest.mark.parametrize("flags, words", [
+    (["--preset", "huge"], ["--preset huge", "digits"]),
+    (["--noise-rates", "1.5"], ["1.5", "[0, 1]"]),
+    (["--noise-rates", "0.45"], ["0.45", "hyper parameters"]),
+    (["--noise-rates", "many"], ["many"]),
+    (["--trials", "0"], ["--trials 0", "at least 1"]),
+    (["--jobs", "0"], ["--jobs 0", "at least 1"]),
+    (["--seed", "-1"], ["--seed -1"]),
+    (["--time-budget", "0"], ["--time-budget 0", "positive"]),
+    (["--device", "tpu"], ["--device tpu", "cpu"]),
+    (["--device", "cuda:99"], ["--device cuda:99"]),
+    (["--precision", "fp8"], ["fp8"]),
+    (["--engine", "tpu"], ["tpu"]),
+    (["--data", "nowhere.tar"], ["nowhere.tar"]),
+    (["--unknown"], ["--unknown"]),
+    (["--machines", "8"], ["--machines 8", "--dry-run"]),
+    (["--fresh", "--no-runs"], ["--fresh", "--no-runs"]),
+    (["--cluster", "x", "--jobs", "2"], ["--jobs 2", "one run at a time"]),
+])  # fmt: skip
+def test_bad_flags_end_with_one_line(tiny, tmp_path, capsys, flags, words):
+    assert run(table1, tmp_path, *flags) == 2
+    error = refused(capsys)
+    assert all(word in error for word in words), error
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_a_dtype_that_chainer_was_told_of(tiny, tmp_path, capsys, monkeypatch):
+    """Weights in float16 or float64 would meet operations that take float32."""
+    monkeypatch.setenv("CHAINER_DTYPE", "float16")
+    assert run(table1, tmp_path) == 2
+    assert refused(capsys).startswith("error: CHAINER_DTYPE float16: expected float32")
+
+
+def test_noise_rates_where_they_are_fixed(tiny, tmp_path, capsys):
+    """Somebody who asks for 0.5 must not get, after hours, what is at 0.4."""
+
+    def table6(study):
+        return sensitivity_table(study, tables.TABLE6)
+
+    for build in (table6, partial(Claims, builds=[table6])):
+        assert run(build, tmp_path, "--dry-run", "--noise-rates", "0.5") == 2
+        error = refused(capsys)
+        assert error.startswith("error: --noise-rates 0.5: ")
+        assert "expected a script of Tables 1 or 2 or Figures 2 or 3" in error
+    assert run([table6, table1], tmp_path, "--dry-run", "--noise-rates", "0.3", "0.5") == 0
+    assert run(table6, tmp_path, "--dry-run", "--noise-rates", "0.4") == 0  # as it is anyway
