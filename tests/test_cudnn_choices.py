@@ -218,7 +218,7 @@ def test_a_damaged_file_is_one_line_and_is_mended(tmp_path, caplog, text):
     convolution(backend)
     assert chosen(library) == FAST.name and kept(tmp_path) == {GRAPH: FAST.name}
     (record,) = caplog.records
-    assert record.getMessage() == f"{path}: damaged; plans are chosen anew"
+    assert record.getMessage() == f"{path}: damaged; plans are chosen again"
 
 
 def test_nothing_is_timed_while_a_stream_captures(tmp_path):

@@ -180,7 +180,7 @@ def test_a_network_on_the_labels_as_given_is_asked_for(way, own_set, tmp_path, c
 def test_a_network_on_the_labels_as_given_is_compared_on_parts_of_the_data(tmp_path, capsys):
     image = Image.new("L", (8, 8))
     paths = [
-        f"{part}/{name}/{i}.png" for part in ("train", "test") for name in "ab" for i in (1, 2)
+        f"{part}/{name}/{i}.png" for part in ("train", "test") for name in "ab" for i in range(3)
     ]
     for path in paths:
         (tmp_path / "set" / path).parent.mkdir(parents=True, exist_ok=True)
@@ -188,7 +188,7 @@ def test_a_network_on_the_labels_as_given_is_compared_on_parts_of_the_data(tmp_p
     np.savez(tmp_path / "f.npz", features=np.eye(len(paths)), paths=paths)
     words = ("--features", tmp_path / "f.npz", "--baseline", "--dry-run", "--out", tmp_path / "out")
     assert run("relabel", tmp_path / "set", *words) == 0
-    assert "4 images of 2 classes" in capsys.readouterr().out
+    assert "6 images of 2 classes" in capsys.readouterr().out
 
 
 def test_probabilities_of_any_model(own_set, tmp_path, capsys):

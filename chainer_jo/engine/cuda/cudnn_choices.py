@@ -76,7 +76,7 @@ class Choices:
             stored = _read(self._path)
             if stored and self.machine not in stored:
                 _logger.warning(
-                    "%s: plans for %s; this is %s, whose plans are chosen anew: runs that were "
+                    "%s: plans for %s; this is %s, whose plans are chosen again: runs that were "
                     "begun there go on with other rounding",
                     self._path, "; ".join(stored), self.machine,
                 )  # fmt: skip
@@ -112,6 +112,6 @@ def _read(path: Path) -> dict[str, dict[str, dict]]:
         if not all(isinstance(plan, str) for plan in plans):
             raise TypeError
     except (UserError, AttributeError, KeyError, TypeError):
-        _logger.warning("%s: damaged; plans are chosen anew", path)
+        _logger.warning("%s: damaged; plans are chosen again", path)
         return {}
     return stored

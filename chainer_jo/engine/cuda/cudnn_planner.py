@@ -152,7 +152,7 @@ class Plan:
         else:
             self.lost = name
             _logger.warning(
-                "there is no plan %s any more for %s; chosen anew: runs that were begun with it "
+                "there is no plan %s any more for %s; chosen again: runs that were begun with it "
                 "go on with other rounding", name, self.graph,
             )  # fmt: skip
 
