@@ -1,6 +1,10 @@
 """benchmarks/label_errors.py: its methods find wrong labels, its scores are right."""
 
+import json
+from pathlib import Path
+
 import label_errors as benchmark
+import label_errors_of_images as of_images
 import numpy as np
 import pytest
 
@@ -48,3 +52,10 @@ def test_scores_are_those_of_the_verdict(task):
     assert found["f1"] == pytest.approx(20 / (15 + len(bad)))
     assert found["right"] == pytest.approx((len(good) + 5) / len(given))
     assert found["broken"] == 5
+
+
+@pytest.mark.parametrize("module", [benchmark, of_images])
+def test_committed_pages_follow_from_their_records(module):
+    file = Path(module.__file__).parent / "results" / f"{module.__name__}.json"
+    page = benchmark.markdown(json.loads(file.read_text()), module.summary)
+    assert file.with_suffix(".md").read_text() == page
