@@ -17,7 +17,7 @@ import shlex
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -74,24 +74,27 @@ class Task:
 
 
 class Verdict(NamedTuple):
-    """Of n labels: which are wrong, what they become, the probability of the given one, and whether
-    it is said that they may be no better."""
+    """Of n labels: which are wrong, what they become, the probability of the given one, whether it
+    is said that they may be no better, and of several features the `Outcome.choice`."""
 
     wrong: np.ndarray
     new: np.ndarray
     probability_given: np.ndarray
     doubt: bool = False
+    choice: dict[str, float] | None = None
 
 
 def relabel(features: np.ndarray, given: np.ndarray, seed: int, **settings) -> Verdict:
     """The method, with near duplicates in one fold."""
     c = int(given.max()) + 1
     data = FeatureSet(features, given)
-    return _of(training.judge(data, given, range(c), Recipe(**settings), seed))
+    return verdict_of(training.judge(data, given, range(c), Recipe(**settings), seed))
 
 
 def decision_with_regression(features: np.ndarray, given: np.ndarray, seed: int) -> Verdict:
-    return _of(find_label_errors(_crossed(scaled_regression(), features, given, seed), given))
+    return verdict_of(
+        find_label_errors(_crossed(scaled_regression(), features, given, seed), given)
+    )
 
 
 def disagreement(features: np.ndarray, given: np.ndarray, seed: int) -> Verdict:
@@ -128,7 +131,7 @@ def _crossed(
     return cross_val_predict(model, features, given, cv=folds, method="predict_proba")
 
 
-def _of(errors: LabelErrors) -> Verdict:
+def verdict_of(errors: LabelErrors) -> Verdict:
     return Verdict(errors.wrong, errors.new, errors.probability_given, bool(errors.doubt))
 
 
@@ -144,7 +147,9 @@ def _cleanlab(probabilities: np.ndarray, given: np.ndarray) -> Verdict:
 
 RELABEL, CLEANLAB = "relabel", "cleanlab, "
 REGRESSION = f"{CLEANLAB}regression"
-METHODS: dict[str, Callable[..., Verdict]] = {
+#: Methods (features, given, seed) -> verdict by name.
+Methods = dict[str, Callable[..., Verdict]]
+METHODS: Methods = {
     RELABEL: relabel,
     "relabel, labels updated by eq. 9": lambda *what: relabel(*what, rule="soft"),
     "relabel's decision, scaled regression": decision_with_regression,
@@ -156,14 +161,14 @@ METHODS: dict[str, Callable[..., Verdict]] = {
 }
 
 
-def measure(task: Task, name: str, seed: int) -> dict:
+def measure(task: Task, method: Callable[..., Verdict], seed: int) -> dict:
     """One method's scores and its seconds: by the clock, and of the processor."""
     rows, given = task.draw(seed)
     features, true = task.features[rows], task.true[rows]
     clock, processors = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # cross_val_predict warns of classes of few images
-        verdict = METHODS[name](features, given, seed)
+        verdict = method(features, given, seed)
     seconds = time.perf_counter() - clock, time.process_time() - processors
     bad = given != true
     found, called = int((verdict.wrong & bad).sum()), int(verdict.wrong.sum())
@@ -181,13 +186,15 @@ def measure(task: Task, name: str, seed: int) -> dict:
         "right": float((verdict.new == true).mean()),
         "broken": int(((verdict.new != true) & ~bad).sum()),
         "doubt": verdict.doubt,
+        **({"choice": verdict.choice} if verdict.choice else {}),
         "seconds": seconds[0],
         "processor_seconds": seconds[1],
     }
 
 
-def records(tasks: list[Task], seeds_: list[int], names: list[str], done: list) -> Iterator[dict]:
+def records(tasks: list[Task], seeds_: list[int], methods: Methods, done: list) -> Iterator[dict]:
     """One after the other; those in ``done`` are left out."""
+    names = list(methods)
     keys = ("task", "seed", "method")
     there = {tuple(record[key] for key in keys) for record in done}
     for position, seed in enumerate(seeds_):
@@ -196,7 +203,10 @@ def records(tasks: list[Task], seeds_: list[int], names: list[str], done: list) 
             for name in names[turn:] + names[:turn]:
                 key = (task.name, seed, name)
                 if key not in there:
-                    yield {**dict(zip(keys, key, strict=True)), **measure(task, name, seed)}
+                    yield {
+                        **dict(zip(keys, key, strict=True)),
+                        **measure(task, methods[name], seed),
+                    }
 
 
 def paper_noise(name: str, features: np.ndarray, true: np.ndarray, class_names: tuple) -> list:
@@ -306,160 +316,201 @@ def embeddings_tasks(file: Path) -> list[Task]:
     ]
 
 
-COLUMNS = {
-    "f1": ("F1", 100),
-    "precision": ("precision", 100),
-    "recall": ("recall", 100),
-    "average_precision": ("average precision", 100),
-    "right": ("labels right", 100),
-    "broken": ("right labels broken", 1),
-    "processor_seconds": ("processor seconds", 1),
-}
-LESS_IS_BETTER = "broken", "processor_seconds"
+#: Columns of a setting's table: key of a record, title, factor, and decimals.
+COLUMNS = (
+    ("f1", "F1", 100, 1),
+    ("precision", "precision", 100, 1),
+    ("recall", "recall", 100, 1),
+    ("average_precision", "average precision", 100, 1),
+    ("right", "labels correct", 100, 1),
+    ("processor_seconds", "processor seconds", 1, 2),
+)
+#: Records of each method by the name of the task, in order.
+Blocks = dict[str, dict[str, list[dict]]]
 
 
-def markdown(result: dict) -> str:
-    """Mean and standard deviation over seeds; the best mean of a block in bold."""
+def markdown(result: dict, summary: Callable[[Blocks], list[str]]) -> str:
+    """A summary, and of every setting mean and standard deviation over seeds; the best mean of a
+    setting in bold."""
     lines = [
-        "Wrong labels found and corrected: mean ± standard deviation over seeds, in percent but "
-        "for the last two columns; bold is the best of a block.",
+        "Wrong labels found and corrected: mean ± standard deviation over seeds, in percent except "
+        "for seconds; bold is the best of a setting.",
         f"{result['machine']['processor']}, {result['threads']} thread(s), cleanlab "
         f"{result['versions']['cleanlab']}, scikit-learn {result['versions']['scikit-learn']}. "
         f"{result['note']}",
         "",
         f"    {result['command']}",
     ]
-    blocks: dict[str, dict[str, list[dict]]] = {}
+    blocks: Blocks = {}
     for record in result["records"]:
         block = blocks.setdefault(record["task"], {})
         block.setdefault(record["method"], []).append(record)
     lines += ["", *summary(blocks)]
     for task, block in blocks.items():
-        title = " | ".join(title for title, _ in COLUMNS.values())
-        lines += ["", f"## {task} ({_before(block):.1f} % right before)", "", f"| | {title} |"]
-        lines.append("|---" * (len(COLUMNS) + 1) + "|")
-        means = {name: {key: _mean(rows, key) for key in COLUMNS} for name, rows in block.items()}
-        for name in (name for name in METHODS if name in block):
-            cells = []
-            for key, (_, factor) in COLUMNS.items():
-                values = np.array([r[key] for r in block[name] if r[key] is not None], float)
-                if not len(values):
-                    cells.append("-")
-                    continue
-                best = (min if key in LESS_IS_BETTER else max)(m[key] for m in means.values())
-                digits_ = 2 if key == "processor_seconds" else 0 if key == "broken" else 1
-                text = f"{factor * values.mean():.{digits_}f}"
-                if len(values) > 1:
-                    text += f" ± {factor * values.std(ddof=1):.{digits_}f}"
-                cells.append(f"**{text}**" if means[name][key] == best else text)
-            lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        lines += ["", f"## {task} ({before(block):.1f} % of the labels correct before)", ""]
+        lines += table([["", *(title for _, title, *_ in COLUMNS)], *_rows(block)])
     return "\n".join([*lines, ""])
 
 
-def summary(blocks: dict[str, dict[str, list[dict]]]) -> list[str]:
-    """The method next to that of cleanlab's which has the best mean F1, seed by seed."""
-    lines = [
-        "| | right before | F1 | labels right | doubted | cleanlab's best | F1 | labels right | "
-        "its time | time of its regression |",
-        "|---" * 10 + "|",
-    ]
+def _rows(block: dict[str, list[dict]]) -> Iterator[list[str]]:
+    for name, rows in block.items():
+        cells = [name]
+        for key, _, factor, decimals in COLUMNS:
+            if (mean := mean_of(rows, key)) is None:
+                cells.append("-")
+                continue
+            best = (min if key == "processor_seconds" else max)(
+                mean_of(others, key) for others in block.values()
+            )
+            text = f"{factor * mean:.{decimals}f}"
+            if len(rows) > 1:
+                text += f" ± {factor * np.std([row[key] for row in rows], ddof=1):.{decimals}f}"
+            cells.append(f"**{text}**" if mean == best else text)
+        yield cells
+
+
+def table(rows: list[list[str]]) -> list[str]:
+    """A Markdown table, header first."""
+    header, *rest = (f"| {' | '.join(cells)} |" for cells in rows)
+    return [header, "|---" * len(rows[0]) + "|", *rest]
+
+
+def summary(blocks: Blocks) -> list[str]:
+    """The method next to that of cleanlab's which has the best mean F1; times seed by seed."""
+    found = [["", "correct before", "F1", "labels correct", "cleanlab's best", "F1"]]
+    found[0].append("labels correct")
+    costs = [["", "doubted", "time / time of cleanlab's best", "time / time of its regression"]]
     for task, block in blocks.items():
-        theirs = [name for name in block if name.startswith(CLEANLAB)]
-        if RELABEL not in block or not theirs:
+        if RELABEL not in block or not (best := best_of(block, CLEANLAB)):
             continue
-        key = "right" if _mean(block[RELABEL], "f1") is None else "f1"
-        best = max(theirs, key=lambda name: _mean(block[name], key))
-        ours = block[RELABEL]
-        cells = [f"{_before(block):.1f}"]
-        for name in (RELABEL, best):
-            shares = [_mean(block[name], key) for key in ("f1", "right")]
-            cells += ["-" if share is None else f"{100 * share:.1f}" for share in shares]
-            if name == RELABEL:
-                cells.append(f"{sum(r['doubt'] for r in ours)} of {len(ours)}")
-                cells.append(best.removeprefix(CLEANLAB))
-        for name in (best, REGRESSION):
-            # A process's seconds may be counted in hundredths.
-            by_seed = {r["seed"]: max(r["processor_seconds"], 0.01) for r in block.get(name, [])}
-            ratios = [
-                r["processor_seconds"] / by_seed[r["seed"]] for r in ours if r["seed"] in by_seed
-            ]
-            cells.append(f"{np.median(ratios):.2f}" if ratios else "-")
-        lines.append(f"| {task} | " + " | ".join(cells) + " |")
+        ours, theirs = block[RELABEL], block[best]
+        cells = [task, f"{before(block):.1f}", *_shares(ours), best.removeprefix(CLEANLAB)]
+        found.append([*cells, *_shares(theirs)])
+        costs.append(
+            [task, doubted(ours), *(_ratio(ours, block.get(k)) for k in (best, REGRESSION))]
+        )
     return [
-        "`relabel` next to that method of cleanlab's which has the best F1, picked by the true "
-        'labels; "doubted": runs that end with the words that the new labels may be no better; '
-        "the last two columns: processor time of `relabel` as a multiple of theirs, the median of "
-        "runs.",
+        "`relabel` next to the method of cleanlab with the best F1, picked by the true labels:",
         "",
-        *lines,
+        *table(found),
+        "",
+        "Runs that warn that the new labels may be no better, and the processor time of `relabel` "
+        "as a multiple of cleanlab's, the median of runs:",
+        "",
+        *table(costs),
     ]
 
 
-def _mean(rows: list[dict], key: str) -> float | None:
+def best_of(block: dict[str, list[dict]], prefix: str) -> str | None:
+    """The method with the best mean F1, without wrong labels with the most correct ones, of those
+    whose names begin so."""
+    names = [name for name in block if name.startswith(prefix)]
+    key = "right" if names and mean_of(block[names[0]], "f1") is None else "f1"
+    return max(names, key=lambda name: mean_of(block[name], key), default=None)
+
+
+def percent(rows: list[dict], key: str) -> str:
+    return "-" if (mean := mean_of(rows, key)) is None else f"{100 * mean:.1f}"
+
+
+def _shares(rows: list[dict]) -> tuple[str, str]:
+    return percent(rows, "f1"), percent(rows, "right")
+
+
+def doubted(rows: list[dict]) -> str:
+    return f"{sum(row['doubt'] for row in rows)} of {len(rows)}"
+
+
+def _ratio(ours: list[dict], theirs: list[dict] | None) -> str:
+    # A process's seconds may be counted in hundredths.
+    by_seed = {r["seed"]: max(r["processor_seconds"], 0.01) for r in theirs or []}
+    ratios = [r["processor_seconds"] / by_seed[r["seed"]] for r in ours if r["seed"] in by_seed]
+    return f"{np.median(ratios):.2f}" if ratios else "-"
+
+
+def mean_of(rows: list[dict], key: str) -> float | None:
     return None if rows[0][key] is None else float(np.mean([row[key] for row in rows]))
 
 
-def _before(block: dict[str, list[dict]]) -> float:
+def before(block: dict[str, list[dict]]) -> float:
     return 100 * float(np.mean([r["right_before"] for rows in block.values() for r in rows]))
 
 
-def parse(arguments: list[str] | None) -> argparse.Namespace:
-    names = list(METHODS)
+def flags_of(names: list[str]) -> argparse.ArgumentParser:
+    """Flags of a comparison of methods with these names."""
     parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
-    parser.add_argument("--features", type=Path, metavar="FILE", help="embeddings of CIFAR-10")
-    parser.add_argument("--tasks", nargs="+", default=[], metavar="TASK", help="default: all")
-    parser.add_argument("--methods", nargs="+", choices=names, default=names, metavar="METHOD")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3])
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--note", default="", help="about the machine, for the table")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result there")
-    return parser.parse_args(arguments)
+    add = parser.add_argument
+    add("--features", type=Path, metavar="FILE", help="embeddings of CIFAR-10")
+    add("--tasks", nargs="+", default=[], metavar="TASK", help="default: all")
+    add("--methods", nargs="+", choices=names, default=names, metavar="METHOD")
+    add("--seeds", nargs="+", type=int, default=[0, 1, 2, 3])
+    add("--threads", type=int, default=1)
+    add("--note", default="", help="about the machine, for the table")
+    add("--json", type=Path, metavar="FILE", help="write the result there")
+    return parser
 
 
-def command(options: argparse.Namespace) -> str:
+def command(options: argparse.Namespace, script: str, methods: Iterable[str]) -> str:
     """What was asked for, without the names of files."""
     words = ["--features", "FILE.npz"] if options.features else []
+    words += ["--data", "CIFAR10"] if getattr(options, "data", None) else []
     words += ["--tasks", *options.tasks] if options.tasks else []
-    words += [] if options.methods == list(METHODS) else ["--methods", *options.methods]
+    words += [] if options.methods == list(methods) else ["--methods", *options.methods]
     words += ["--seeds", *map(str, options.seeds), "--threads", str(options.threads)]
-    return f"python benchmarks/label_errors.py {shlex.join(words)}"
+    return f"python benchmarks/{script} {shlex.join(words)}"
 
 
-def main(arguments: list[str] | None = None) -> int:
-    options = parse(arguments)
-    try:
-        tasks = digits_tasks() + (embeddings_tasks(options.features) if options.features else [])
-        tasks = [task for task in tasks if not options.tasks or task.name in options.tasks]
-        device = chainer.get_device("@numpy")
-        same = {
-            "threads": options.threads,
-            "machine": machine.describe(options.threads),
-            "versions": {name: machine.version(name) for name in ("cleanlab", "scikit-learn")},
-            "features": options.features and files.digest(options.features),
-            "provenance": provenance(device, None),
-        }
-        result = {"command": command(options), "note": options.note, **same, "records": []}
-        if options.json and options.json.exists():
-            before = files.read_json(options.json)
-            if all(before.get(key) == value for key, value in same.items()):
-                result["records"] = before["records"]
-        with threadpool_limits(options.threads):
-            for record in records(tasks, options.seeds, options.methods, list(result["records"])):
-                result["records"].append(record)
-                print(
-                    f"{record['task']}, seed {record['seed']}, {record['method']}: right "
-                    f"{record['right']:.3f}, {record['processor_seconds']:.2f} s",
-                    flush=True,
-                )
-                if options.json:
-                    files.write_json(options.json, result)
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
-    text = markdown(result)
+def tasks_of(options: argparse.Namespace) -> list[Task]:
+    """The tasks that are asked for. Raises UserError as `embeddings_tasks` does."""
+    tasks = digits_tasks() + (embeddings_tasks(options.features) if options.features else [])
+    return [task for task in tasks if not options.tasks or task.name in options.tasks]
+
+
+def compare(
+    options: argparse.Namespace,
+    script: str,
+    tasks: list[Task],
+    methods: Methods,
+    summary: Callable[[Blocks], list[str]],
+) -> None:
+    """Measures methods on tasks, and writes records and page."""
+    same = {
+        "threads": options.threads,
+        "machine": machine.describe(options.threads),
+        "versions": {name: machine.version(name) for name in ("cleanlab", "scikit-learn")},
+        "features": options.features and files.digest(options.features),
+        "provenance": provenance(chainer.get_device("@numpy"), None),
+    }
+    about = {"command": command(options, script, methods), "note": options.note}
+    result = {**about, **same, "records": []}
+    if options.json and options.json.exists():
+        old = files.read_json(options.json)
+        if all(old.get(key) == value for key, value in same.items()):
+            result["records"] = old["records"]
+    chosen = {name: methods[name] for name in options.methods}
+    with threadpool_limits(options.threads):
+        for record in records(tasks, options.seeds, chosen, list(result["records"])):
+            result["records"].append(record)
+            print(
+                f"{record['task']}, seed {record['seed']}, {record['method']}: labels correct "
+                f"{record['right']:.3f}, {record['processor_seconds']:.2f} s",
+                flush=True,
+            )
+            if options.json:
+                files.write_json(options.json, result)
+    text = markdown(result, summary)
     print(text)
     if options.json:
         files.write_text(options.json.with_suffix(".md"), text)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = flags_of(list(METHODS)).parse_args(arguments)
+    try:
+        compare(options, Path(__file__).name, tasks_of(options), METHODS, summary)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
     return 0
 
 

@@ -15,7 +15,6 @@ import argparse
 import csv
 import itertools
 import os
-import re
 import resource
 import subprocess
 import sys
@@ -37,6 +36,8 @@ from chainer_jo.cores import usable_cores  # noqa: E402
 from chainer_jo.data import source  # noqa: E402
 from chainer_jo.method import noise  # noqa: E402
 from chainer_jo.relabel.read import label_table  # noqa: E402
+from chainer_jo.relabel.show.outcome import choice_in_words  # noqa: E402
+from chainer_jo.relabel.write.results_folder import MADE  # noqa: E402
 from chainer_jo.runs.provenance import provenance  # noqa: E402
 
 RATE = 0.4
@@ -95,18 +96,16 @@ def measure(spec: str, number: int, way: str, mixed: bool) -> dict:
         environment = {**os.environ, "CHAINER_DATASET_ROOT": f"{folder}/cache"}
         environment["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), *sys.path])
         before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        said = subprocess.run(
-            [sys.executable, "-c", COMMAND, *words, *WAYS[way]],
-            cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True,
-        ).stdout  # fmt: skip
+        command = [sys.executable, "-c", COMMAND, *words, *WAYS[way]]
+        subprocess.run(command, cwd=folder, env=environment, check=True)
         seconds = time.perf_counter() - start
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         correct = label_accuracy(folder / "out/labels.csv", folder / "photos/true.csv")
-    choice = re.search(r"^features: (.*)$", said, re.M)
+        choice = files.read_json(folder / "out" / MADE)["choice"]
     return {
         "right_before": correct["given"],
         "right": correct["new"],
-        "choice": choice and choice[1],
+        "choice": choice and choice_in_words(choice),
         "seconds": seconds,
         "processor_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
     }

@@ -1,6 +1,10 @@
 """benchmarks/label_errors.py: its methods find wrong labels, its scores are right."""
 
+import json
+from pathlib import Path
+
 import label_errors as benchmark
+import label_errors_of_images as of_images
 import numpy as np
 import pytest
 
@@ -22,14 +26,14 @@ def task():
 
 def test_every_method_finds_wrong_labels(task):
     pytest.importorskip("cleanlab", reason="extra bench")
-    for name in benchmark.METHODS:
-        found = benchmark.measure(task, name, 0)
+    for name, method in benchmark.METHODS.items():
+        found = benchmark.measure(task, method, 0)
         assert found["f1"] > 0.7 and found["right"] > found["right_before"], name
         assert found["right_before"] == pytest.approx((task.draw(0)[1] == task.true).mean())
         assert not found["doubt"] and found["processor_seconds"] > 0
 
 
-def test_scores_are_those_of_the_verdict(task, monkeypatch):
+def test_scores_are_those_of_the_verdict(task):
     _, given = task.draw(0)
     bad = np.flatnonzero(given != task.true)
     good = np.flatnonzero(given == task.true)
@@ -42,10 +46,16 @@ def test_scores_are_those_of_the_verdict(task, monkeypatch):
         new[good[:5]] = (given[good[:5]] + 1) % 3
         return benchmark.Verdict(wrong, new, 1.0 - wrong)
 
-    monkeypatch.setitem(benchmark.METHODS, "it", verdict)
-    found = benchmark.measure(task, "it", 0)
+    found = benchmark.measure(task, verdict, 0)
     assert found["precision"] == pytest.approx(10 / 15)
     assert found["recall"] == pytest.approx(10 / len(bad))
     assert found["f1"] == pytest.approx(20 / (15 + len(bad)))
     assert found["right"] == pytest.approx((len(good) + 5) / len(given))
     assert found["broken"] == 5
+
+
+@pytest.mark.parametrize("module", [benchmark, of_images])
+def test_committed_pages_follow_from_their_records(module):
+    file = Path(module.__file__).parent / "results" / f"{module.__name__}.json"
+    page = benchmark.markdown(json.loads(file.read_text()), module.summary)
+    assert file.with_suffix(".md").read_text() == page
