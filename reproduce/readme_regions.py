@@ -126,7 +126,7 @@ def not_run(found: Sequence[Reference]) -> str:
     """Everything that no run has shown."""
     data = {r.data for r in found}
     full_scale = _runs(r for r in found if r.preset == FULL_SCALE)
-    float32 = _runs(r for r in found if r.name == "half-fp32")
+    float32 = _runs(r for r in found if (r.preset, r.precisions) == ("half", "fp32"))
     clustered = [f"{of} in `{r.name}`" for r in found for of in RunStore(r.results).features()]
     lines = {
         f"the paper's scale, except for {full_scale}, all with seed 0;": True,
