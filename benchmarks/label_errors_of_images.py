@@ -3,15 +3,14 @@
     python benchmarks/label_errors_of_images.py --features FILE.npz --data cifar-10-batches-py \\
         --json FILE.json
 
-The settings, images, noise and seeds are those of `label_errors.py`. `--features` decides only
-which labels are wrong; the methods see images as PNG files, of `--data` for CIFAR-10. Features are
+Settings, images, noise and seeds agree with `label_errors.py`. `--features` only decides which
+labels are wrong; the methods see images as PNG files, of `--data` for CIFAR-10. Features are
 computed before anything is timed.
 """
 
 from __future__ import annotations
 
 import functools
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,10 +18,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import label_errors as given_features
+import label_errors_page as page
+import label_tasks
 import numpy as np
-from label_errors import CLEANLAB, RELABEL, Blocks, Methods, Task, Verdict
+from label_errors import CLEANLAB, RELABEL, Methods, Verdict
+from label_errors_page import Blocks
+from label_tasks import Task
 from PIL import Image
 
+from chainer_jo.command_line import ending
 from chainer_jo.data import digits, source
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import command
@@ -80,63 +84,57 @@ def with_files(tasks: list[Task], images: np.ndarray, folder: Path) -> list[Task
 def cifar10_images(spec: str) -> np.ndarray:
     """The images that `embeddings_tasks` takes, in its order. Raises UserError for other data."""
     data = source.find(spec).load()
-    if data.class_names != given_features.CIFAR10:
+    if data.class_names != label_tasks.CIFAR10:
         raise UserError(f"--data {spec}: expected CIFAR-10")
     rows = [np.flatnonzero(data.true_labels == k) for k in range(data.num_classes)]
-    return np.concatenate([data.train_images[of_class[given_features.TAKEN]] for of_class in rows])
+    return np.concatenate([data.train_images[of_class[label_tasks.TAKEN]] for of_class in rows])
 
 
 def summary(blocks: Blocks) -> list[str]:
-    """F1, and labels correct, by features; and of that method of cleanlab's with the best F1."""
+    """F1 and labels correct, by features; next to the method of cleanlab with the best F1."""
     found = [["F1", *FEATURES, "chosen", "cleanlab's best", "classifier and features"]]
     correct = [["labels correct", "before", *FEATURES, "cleanlab's best", "auto doubted"]]
     for task, block in blocks.items():
         ours = [block[f"{RELABEL}, {name}"] for name in FEATURES]
-        best = given_features.best_of(block, CLEANLAB)
+        best = page.best_of(block, CLEANLAB)
         f1, right = (
-            [given_features.percent(rows, key) for rows in (*ours, block[best])]
-            for key in ("f1", "right")
+            [page.percent(rows, key) for rows in (*ours, block[best])] for key in ("f1", "right")
         )
         chosen = Counter(max(r["choice"], key=r["choice"].get).split()[0] for r in ours[-1])
         counts = ", ".join(f"{name} {count} of {len(ours[-1])}" for name, count in chosen.items())
         found.append([task, *f1[:3], counts, f1[3], best.removeprefix(CLEANLAB)])
-        before = f"{given_features.before(block):.1f}"
-        correct.append([task, before, *right, given_features.doubted(ours[-1])])
+        before = f"{page.before(block):.1f}"
+        correct.append([task, before, *right, page.doubted(ours[-1])])
     return [
         "`relabel --features pixels`, `builtin` and `auto` (the default) next to the best of "
         "cleanlab's four classifiers on either features, picked by the true labels. F1:",
         "",
-        *given_features.table(found),
+        *page.table(found),
         "",
         "Labels correct, and runs that warn that the new labels may be no better. `relabel`'s "
         "seconds below include reading the features and the network for `predict`:",
         "",
-        *given_features.table(correct),
+        *page.table(correct),
     ]
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: list[str] | None = None) -> None:
     parser = given_features.flags_of(list(METHODS))
     parser.add_argument("--data", required=True, metavar="CIFAR10", help="as for reproduce/")
-    options = parser.parse_args(arguments)
-    try:
-        with tempfile.TemporaryDirectory() as name:
-            tasks = given_features.tasks_of(options)
-            ours = [task for task in tasks if task.name.startswith("digits")]
-            theirs = [task for task in tasks if task not in ours]
-            tasks = with_files(ours, digits.load().train_images, Path(name, "digits"))
-            if theirs:
-                tasks += with_files(theirs, cifar10_images(options.data), Path(name, "cifar10"))
-            for task in tasks:
-                for seed in options.seeds:
-                    for chosen in (PIXELS, BUILTIN):
-                        features_of(chosen, tuple(task.features[task.draw(seed)[0]]))
-            given_features.compare(options, Path(__file__).name, tasks, METHODS, summary)
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+    with ending(), tempfile.TemporaryDirectory() as name:
+        options = parser.parse_args(arguments)
+        tasks = label_tasks.tasks_of(options)
+        ours = [task for task in tasks if task.name.startswith("digits")]
+        theirs = [task for task in tasks if task not in ours]
+        tasks = with_files(ours, digits.load().train_images, Path(name, "digits"))
+        if theirs:
+            tasks += with_files(theirs, cifar10_images(options.data), Path(name, "cifar10"))
+        for task in tasks:
+            for seed in options.seeds:
+                for chosen in (PIXELS, BUILTIN):
+                    features_of(chosen, tuple(task.features[task.draw(seed)[0]]))
+        given_features.compare(options, Path(__file__).name, tasks, METHODS, summary)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -31,9 +31,8 @@ from chainer_jo.report.html import Report
 TABLES = (table1, table2, table4, table5, table6, table7, table8, table9, table10, table11)
 CONFIDENCE = (table12, table13)
 FIGURES = (
-    *(figure1, figure2, figure3, figure4, figure5, figure6),
-    *(learning_curves, corrected_labels),
-)
+    figure1, figure2, figure3, figure4, figure5, figure6, learning_curves, corrected_labels,
+)  # fmt: skip
 OUTPUTS = [
     *(script.table for script in (*TABLES, *CONFIDENCE, parts)),
     *(script.figure for script in FIGURES),

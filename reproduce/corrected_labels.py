@@ -8,7 +8,7 @@ from chainer_jo.runs.presets import Study
 
 
 def figure(study: Study) -> CorrectedLabels:
-    """Of trial 0, at the noise rate of the headline if it is among those of the study."""
+    """Figure of trial 0, at the headline's noise rate or, if the study lacks it, the first rate."""
     rates = study.noise_rates or (NOISE_RATE,)
     rate = NOISE_RATE if NOISE_RATE in rates else rates[0]
     load = study.load or find(study.data).load

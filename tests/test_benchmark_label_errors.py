@@ -5,6 +5,8 @@ from pathlib import Path
 
 import label_errors as benchmark
 import label_errors_of_images as of_images
+import label_errors_page
+import label_tasks
 import numpy as np
 import pytest
 
@@ -21,7 +23,7 @@ def task():
         rng = np.random.default_rng(seed)
         return np.arange(240), noise.symmetric(true, 0.4, 3, rng)
 
-    return benchmark.Task("blobs", features, true, draw)
+    return label_tasks.Task("blobs", features, true, draw)
 
 
 def test_every_method_finds_wrong_labels(task):
@@ -57,5 +59,5 @@ def test_scores_are_those_of_the_verdict(task):
 @pytest.mark.parametrize("module", [benchmark, of_images])
 def test_committed_pages_follow_from_their_records(module):
     file = Path(module.__file__).parent / "results" / f"{module.__name__}.json"
-    page = benchmark.markdown(json.loads(file.read_text()), module.summary)
+    page = label_errors_page.markdown(json.loads(file.read_text()), module.summary)
     assert file.with_suffix(".md").read_text() == page

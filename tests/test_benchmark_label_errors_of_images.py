@@ -2,6 +2,7 @@
 
 import label_errors as given_features
 import label_errors_of_images as benchmark
+import label_tasks
 import numpy as np
 import pytest
 
@@ -15,7 +16,7 @@ def task(tmp_path):
     for k in range(3):
         images[true == k, 3 * k : 3 * k + 3] += 100
     given = np.where(rng.random(120) < 0.2, (true + 1) % 3, true)
-    task = given_features.Task("rows", images, true, lambda seed: (np.arange(120), given))
+    task = label_tasks.Task("rows", images, true, lambda seed: (np.arange(120), given))
     return benchmark.with_files([task], images, tmp_path / "images")[0]
 
 

@@ -126,7 +126,7 @@ def updater(seed, images=64, side=8, width=8, graph=True):
 
 
 def trained(order, **sizes):
-    """What two runs have trained by steps in this order, on two streams that do not wait for each
+    """Parameters of two runs after steps in this order, on streams that do not wait for each
     other."""
     streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(2)]
     updaters = []

@@ -207,4 +207,4 @@ class AuditResult:
             f"audit: {self.wrong:,} of {self.judged:,} randomly drawn labels are wrong, "
             f"{100 * self.wrong / self.judged:.1f} % (95 %: {100 * low:.1f} to {100 * high:.1f} %);"
             f" estimate without review: {100 * estimate:.1f} %"
-        ) + missed * (estimate < low)
+        ) + (missed if estimate < low else "")
