@@ -103,6 +103,13 @@ def test_runs_beside_each_other_are_those_alone_and_one_that_fails_ends_no_other
         assert outcome(store, run) == outcome(alone, run)
 
 
+def test_a_run_is_measured_whose_memory_the_pool_holds_from_an_earlier_one(alone, tmp_path):
+    worker._room.cache_clear()
+    assert worker.execute(RUNS[0], RunStore(tmp_path), DATA, SETTINGS)[0] == "finished"
+    megabytes = cupy.cuda.runtime.memGetInfo()[1] >> 20
+    assert 1 < worker._room(SETTINGS.device)._fitting < megabytes
+
+
 def updater(seed, images=64, side=8, width=8, graph=True):
     """Steps of a tiny network, four an epoch, on images of its own."""
     rng = np.random.default_rng(seed)

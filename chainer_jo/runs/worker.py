@@ -109,8 +109,7 @@ def _place_on(settings: Settings) -> Iterator[bool]:
 
 @functools.cache
 def _room(device: str) -> sharing.Room:
-    runtime = device_of(device).xp.cuda.runtime
-    return sharing.Room(device, lambda: runtime.memGetInfo()[0])
+    return sharing.Room(device, device_of(device).xp)
 
 
 def _measure_memory(run: Run) -> None:

@@ -3,10 +3,11 @@ the process has once."""
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -53,19 +54,19 @@ def undisturbed(cuda: Any) -> Iterator[None]:
 
 
 class Room:
-    """Places for runs on a GPU: one until the first run has measured what it takes, then all that
-    fit.
+    """Places for runs on a GPU: one until a run has measured its memory, then as many as fit.
 
     Parameters
     ----------
     device : name of the GPU, for the message.
-    free : gives the free bytes on the GPU.
+    cupy : the module, or its substitute in a test.
     """
 
-    def __init__(self, device: str, free: Callable[[], int]) -> None:
+    def __init__(self, device: str, cupy: Any) -> None:
         self._device = device
-        self._free = free
-        self._places = threading.Semaphore()
+        self._cupy = cupy
+        self._changed = threading.Condition()
+        self._running = 0
         self._before = 0
         #: Number of runs that fit; None before the measurement.
         self._fitting: int | None = None
@@ -75,27 +76,41 @@ class Room:
     def place(self, deadline: float | None) -> Iterator[bool]:
         """Context of a run, which begins when there is room; yields False if there is none at
         ``deadline``, a value of ``time.monotonic()``. One line says that runs have to wait."""
-        if not self._places.acquire(blocking=False):
-            if self._fitting and not self._said:
-                self._said = True
-                room = f"{self._device}: memory for {self._fitting} runs at a time"
-                _logger.warning("%s; further runs wait", room)
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            if not self._places.acquire(timeout=left):
-                yield False
-                return
-        try:
-            if self._fitting is None:
+        with self._changed:
+            has_place = self._has_place() or self._wait(deadline)
+            self._running += has_place
+            if has_place and self._fitting is None:
+                # The pool keeps the memory of earlier runs, which this run would take unmeasured.
+                gc.collect()
+                self._cupy.get_default_memory_pool().free_all_blocks()
                 self._before = self._free()
-            yield True
+        try:
+            yield has_place
         finally:
-            self._places.release()
+            with self._changed:
+                self._running -= has_place
+                self._changed.notify_all()
 
     def measure(self) -> None:
-        """Counts the places; called by a run that holds all its memory."""
-        if self._fitting is None:  # the caller is alone
+        """Computes how many runs fit; called by a run that holds all its memory."""
+        with self._changed:
             free = self._free()
-            more = free // max(self._before - free, 1)
-            self._fitting = 1 + more
-            if more:
-                self._places.release(more)
+            # The first run is alone. Without more memory in use, the next run measures.
+            if self._fitting is None and free < self._before:
+                self._fitting = 1 + free // (self._before - free)
+                self._changed.notify_all()
+
+    def _has_place(self) -> bool:
+        return self._running < (self._fitting or 1)
+
+    def _wait(self, deadline: float | None) -> bool:
+        if self._fitting and not self._said:
+            self._said = True
+            room = f"{self._device}: memory for {self._fitting} runs at a time"
+            _logger.warning("%s; further runs wait", room)
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        return self._changed.wait_for(self._has_place, left)
+
+    def _free(self) -> int:
+        """Free bytes on the GPU."""
+        return self._cupy.cuda.runtime.memGetInfo()[0]
