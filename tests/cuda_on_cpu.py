@@ -200,10 +200,7 @@ class RawModule:
         parameters = self._signatures[name]
         driver = getattr(self._library, f"run_{name}")
 
-        def launch(
-            grid: tuple[int], block: tuple[int], arguments: tuple, shared_mem: int = 0
-        ) -> None:
-            assert not shared_mem
+        def launch(grid: tuple[int], block: tuple[int], arguments: tuple) -> None:
             cells = [cell(a, *p) for a, p in zip(arguments, parameters, strict=True)]
             addresses = (ctypes.c_void_p * len(cells))(*(c.ctypes.data for c in cells))
             driver(grid[0], block[0], addresses)

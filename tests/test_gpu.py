@@ -24,8 +24,7 @@ from tiny import STUDY
 
 from chainer_jo.data import digits
 from chainer_jo.engine.backend import EPS, Unavailable, choose_backend
-from chainer_jo.engine.cuda import candidates, cudnn_library, kernels
-from chainer_jo.engine.cuda.candidates import TOLERANCE
+from chainer_jo.engine.cuda import cudnn_library, kernels
 from chainer_jo.engine.cuda.cudnn import FUSIONS, load
 from chainer_jo.engine.cuda.graph_step import GraphStep
 from chainer_jo.method import augmentation, extensions
@@ -59,6 +58,8 @@ if OBSTACLE and os.environ.get("CHAINER_JO_NEEDS_GPU"):  # where nothing else is
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(OBSTACLE), reason=OBSTACLE)]
 
 cupy = chainer.backends.cuda.cupy
+#: Allowed relative norm of the error.
+TOLERANCE = {"fp32": 1e-4, "tf32": 3e-3, "mixed": 2e-2}
 #: The paper's network on 16 images; float64 NumPy takes a second or two for each step on them. At
 #: the eighth step a class has a mean probability of 3e-41, zero on a GPU.
 IMAGES, STEPS = 16, 5
@@ -171,28 +172,6 @@ def test_batch_norm_relu_and_gradients(backend, rng, shape):
     )  # fmt: skip
     for name, ours, reference in expected:
         assert_close(name, ours, reference, tolerance)
-
-
-@pytest.mark.parametrize("factor", [1.0, 1.1])
-def test_an_own_kernel_is_compared_with_cudnn(monkeypatch, caplog, rng, factor):
-    """Right or wrong, the result is right: a wrong kernel is rejected in one line."""
-
-    def launch(arrays):
-        x, W = arrays["x"][:, None], arrays["W"][None, :, :, 0, 0, None, None]
-        arrays["y"][...] = (x * W).sum(axis=2) * np.float32(factor)
-
-    def launch_for(precision, operation, *arguments):
-        return launch if operation == "convolution" else None
-
-    monkeypatch.setattr(candidates, "OWN", (candidates.Candidate("jo_test", launch_for),))
-    backend, n = load("fp32"), 3 if factor == 1 else 5  # shapes of no other test
-    x, W = activation(backend, rng, n, 8, 3, 5), cupy.asarray(rng.random((8, 8, 1, 1)), np.float32)
-    for _ in range(2):
-        y = backend.conv2d(x, W, 1, 0, None)
-        assert_close("y", y, conv(host(x), host(W), [0, 0], [1, 1]), TOLERANCE["fp32"])
-    lines = [record.getMessage() for record in caplog.records]
-    assert len(lines) == (factor != 1)
-    assert all("jo_test" in line and "differs from cuDNN by 0.1" in line for line in lines)
 
 
 def paper_model(dtype=np.float32):

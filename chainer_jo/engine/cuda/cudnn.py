@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +20,7 @@ import numpy
 
 from chainer_jo.engine import batch_norm_arrays
 from chainer_jo.engine.backend import EPS, Backend, Shape
-from chainer_jo.engine.cuda import candidates, cudnn_choices, cudnn_library, sharing
+from chainer_jo.engine.cuda import cudnn_choices, cudnn_library, sharing
 from chainer_jo.engine.cuda import cudnn_plans as plans
 from chainer_jo.engine.cuda.cudnn_kernels import Kernels, Moved
 from chainer_jo.engine.cuda.cudnn_planner import Plan, Planner
@@ -66,9 +66,6 @@ class _Step:
     placeholders: dict[int, Any]
     gradients: dict[int, Any]
     moved: list[Moved]
-    #: Result of the latest convolution by an own kernel, and its statistics, for `batch_norm` of
-    #: `candidates.Launch`. The result is recognised by identity: an address may be used again.
-    known: tuple[Any, dict[str, Any]] | None = None
 
 
 class _Thread(threading.local):
@@ -85,9 +82,7 @@ def load(precision: str) -> CuDNN:
     import cupy
 
     choices = cudnn_choices.of(cudnn_library.machine(library, cupy))
-    capability = int(cupy.cuda.Device().compute_capability)
-    own = candidates.OWN if capability >= candidates.MIN_CAPABILITY else ()
-    return CuDNN(library, handle, precision, cupy, Kernels(), choices, own)
+    return CuDNN(library, handle, precision, cupy, Kernels(), choices)
 
 
 class CuDNN(Backend):
@@ -101,7 +96,6 @@ class CuDNN(Backend):
     xp : CuPy, or its substitute in a test.
     kernels : functions of `cudnn_kernels.SOURCES`.
     choices : plan choices of this GPU and cuDNN.
-    own : own kernels that this GPU can run.
 
     Attributes
     ----------
@@ -118,7 +112,6 @@ class CuDNN(Backend):
         xp: Any,
         kernels: Any,
         choices: cudnn_choices.Choices,
-        own: Sequence[candidates.Candidate] = (),
     ) -> None:
         self.precision = precision
         self.loss_scale = LOSS_SCALE if precision == "mixed" else 1.0
@@ -128,7 +121,7 @@ class CuDNN(Backend):
         weakref.finalize(self, library.destroy_handle, handle)
         self._xp = xp
         self._kernels = kernels
-        self._planner = Planner(library, handle, precision, choices, own)
+        self._planner = Planner(library, handle, precision, choices)
         self._min_channels = MIN_CHANNELS[precision]
         self._dtype = numpy.dtype(numpy.float16 if precision == "mixed" else numpy.float32)
         self._stream: Any = None
@@ -212,8 +205,6 @@ class CuDNN(Backend):
             self._thread.step = None
 
     def batch_norm_relu_train(self, x, gamma, beta):
-        step = self._thread.step
-        known = step.known[1] if step and step.known and step.known[0] is x else {}
         x, gamma, beta = self._activation("x", x), self._vector(gamma), self._vector(beta)
         plan, relu = self._with_relu("batch_norm_relu", plans.batch_norm, x.shape)
         if plan is None:
@@ -223,14 +214,12 @@ class CuDNN(Backend):
             y = self._empty(x.shape)
             mean, inverse = self._vectors(gamma.size)
             average_mean, average_var = self._averages(gamma.size)
-            is_own = self._run(plan, {
+            self._run(plan, {
                 "x": x, "gamma": gamma, "beta": beta, "y": y, "mean": mean, "inverse": inverse,
                 "average_mean": average_mean, "next_average_mean": average_mean,
                 "average_var": average_var, "next_average_var": average_var,
                 "eps": BATCH_NORM_EPS, "momentum": BATCH_NORM_MOMENTUM,
-            }, **known)  # fmt: skip
-            if is_own and known:
-                mean, inverse = known["mean"], known["inverse"]
+            })  # fmt: skip
             if not relu:
                 y = self._map(self._kernels.relu, y)
         return y, mean, inverse, (mean, inverse, beta)
@@ -269,13 +258,10 @@ class CuDNN(Backend):
         else:
             gx = self._empty(x.shape)
             ggamma, gbeta = self._vectors(gamma.size)
-            if accumulate is not None:
-                accumulate = self._activation("accumulate", accumulate, x.shape)
-            if self._run(plan, {
+            self._run(plan, {
                 "x": x, "gy": gy, "gamma": gamma, "beta": beta, "mean": mean, "inverse": inverse,
                 "gx": gx, "ggamma": ggamma, "gbeta": gbeta,
-            }, residual=accumulate):  # fmt: skip
-                accumulate = None
+            })  # fmt: skip
         return (gx if accumulate is None else self.add(gx, accumulate)), ggamma, gbeta
 
     def move_averages(self, running_mean, running_var, mean, inverse, samples):
@@ -313,12 +299,7 @@ class CuDNN(Backend):
             arrays, residual = {**arrays, "residual": residual}, None
         else:
             plan = _engine_for(self._planner.plan(describe, *geometry, False), geometry)
-        # Evaluation is no step, and gradients are not normalised.
-        step = self._thread.step if describe is plans.convolution else None
-        vectors = self._vectors(result.shape[1]) if step else ()
-        statistics = dict(zip(("mean", "inverse"), vectors, strict=False))
-        if self._run(plan, arrays, **statistics) and step:
-            step.known = result, {**statistics, "known": True}
+        self._run(plan, arrays)
         return result if residual is None else self.add(result, residual)
 
     def _with_relu(
@@ -330,8 +311,7 @@ class CuDNN(Backend):
             return plan, True
         return self._planner.plan(describe, shape, False), False
 
-    def _run(self, plan: Plan, arrays: dict[str, Any], **own: Any) -> bool:
-        """Runs a plan. Returns True if it is an own kernel, which gets `own` as well."""
+    def _run(self, plan: Plan, arrays: dict[str, Any]) -> None:
         with sharing.eager:
             stream = self._xp.cuda.get_current_stream()
             if self._stream is None or stream.ptr != self._stream.ptr:
@@ -343,8 +323,7 @@ class CuDNN(Backend):
             # Given back when this returns, before the kernels have run: the pool is ordered by
             # stream.
             workspace = self._xp.cuda.alloc(plan.workspace)
-            plan.run(self._handle, workspace.ptr, {**arrays, **own} if plan.is_own else arrays)
-            return plan.is_own
+            plan.run(self._handle, workspace.ptr, arrays)
 
     def _choose(self, plan: Plan, arrays: dict[str, Any]) -> None:
         """Chooses a graph's plan by timing candidates on the first run's arrays, none of which is
@@ -355,7 +334,6 @@ class CuDNN(Backend):
             workspace, idle = self._xp.cuda.alloc(plan.workspace), self._xp.zeros(1, FLOAT32)
             run = partial(plan.run, self._handle, workspace.ptr, arrays)
             with sharing.undisturbed(self._xp.cuda):
-                plan.reject_wrong(run, arrays, candidates.TOLERANCE[self.precision])
                 times = plan.times(
                     run, self._xp.cuda, lambda passes: self._kernels.occupy(idle, passes)
                 )

@@ -12,17 +12,13 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy
-
 from chainer_jo.engine.cuda import sharing
-from chainer_jo.engine.cuda.candidates import Candidate, Launch, difference
 from chainer_jo.engine.cuda.cudnn_choices import Choices
 from chainer_jo.engine.cuda.cudnn_plans import Graph, address, has_identity
 
@@ -57,34 +53,8 @@ IDENTITY = "identity:"
 _logger = logging.getLogger(__name__)
 
 
-#: Runs a built plan, given cuDNN's handle, a workspace and the operation's arrays by name.
-Run = Callable[[Any, int, Mapping[str, Any]], None]
-#: Plans by name: each builds, and returns its workspace in bytes and its `Run`.
-Source = dict[str, Callable[[], tuple[int, Run]]]
-
-
-def _cudnn_plans(prefix: str, graph: Graph) -> Source:
-    """Plans of a graph, of which cuDNN runs the one that was built last."""
-    nodes, uids = graph.nodes, graph.uids
-
-    def build(index: int) -> tuple[int, Run]:
-        nodes.build_plan_at_index(index)
-        return nodes.get_workspace_size(), run
-
-    def run(handle: Any, workspace: int, arrays: Mapping[str, Any]) -> None:
-        named = {uid: address(arrays[name]) for name, uid in uids.items()}
-        nodes.execute(named, workspace, handle=handle)
-
-    indices = range(nodes.get_execution_plan_count())
-    return {prefix + nodes.get_plan_name_at_index(i): partial(build, i) for i in indices}
-
-
-def _own_plan(launch: Launch) -> tuple[int, Run]:
-    return 0, lambda handle, workspace, arrays: launch(arrays)
-
-
 class Plan:
-    """An operation and its plans: plans of cuDNN graphs, and own kernels.
+    """An operation and the plans of its graphs.
 
     Attributes
     ----------
@@ -93,34 +63,36 @@ class Plan:
         the choice.
     name : chosen plan, or None.
     lost : plan that was chosen earlier and no longer exists, or None.
-    is_own : True if the selected plan is an own kernel.
     """
 
-    def __init__(self, text: str, graphs: Mapping[str, Graph], own: Mapping[str, Launch]) -> None:
-        graph = next(iter(graphs.values()))
+    def __init__(self, text: str, graphs: Mapping[str, Graph]) -> None:
         self.graph = text
         self.candidates: dict[str, int] = {}
         self.name: str | None = None
         self.lost: str | None = None
-        self.is_own = False
-        self._results = graph.results
-        self._own = own.keys()
-        self._sources = [_cudnn_plans(prefix, graph) for prefix, graph in graphs.items()]
-        self._sources += [{name: partial(_own_plan, launch)} for name, launch in own.items()]
+        self._built: Graph | None = None
         self._workspace = 0
-        self._errors = ValueError, RuntimeError, graph.library.cudnnGraphNotSupportedError
+        #: By graph, the indices of its plans by name.
+        self._plans = {
+            graph: {
+                prefix + graph.nodes.get_plan_name_at_index(i): i
+                for i in range(graph.nodes.get_execution_plan_count())
+            }
+            for prefix, graph in graphs.items()
+        }
+        library = next(iter(self._plans)).library
+        self._errors = ValueError, RuntimeError, library.cudnnGraphNotSupportedError
 
     def find_candidates(self, shipped: Mapping[str, Any] | None) -> None:
         """Fills `candidates`. The shipped choice comes first, and alone if it was timed with plans
-        of all sources; own kernels need a plan of cuDNN's to be compared with."""
+        of all graphs."""
         if shipped:
             self._add_candidates([shipped["plan"]])
             timed = set(shipped["microseconds"])
-            if self.candidates and all(timed & source.keys() for source in self._sources):
+            if self.candidates and all(timed & plans.keys() for plans in self._plans.values()):
                 return
-        for source in self._sources:
-            if self.candidates or not self._own & source.keys():
-                self._add_candidates(source)
+        for plans in self._plans.values():
+            self._add_candidates(plans)
 
     def _add_candidates(self, names: Iterable[str]) -> None:
         """Adds the first of these plans that can be built within the limits."""
@@ -137,11 +109,12 @@ class Plan:
 
     def select(self, name: str) -> bool:
         """Sets the plan of `run`, built if necessary; False if it cannot be built or is refused."""
-        for source in self._sources:
-            if name in source:
+        for graph, plans in self._plans.items():
+            if name in plans:
                 with suppress(*self._errors):
-                    self._workspace, self._run = source[name]()
-                    self.is_own = name in self._own
+                    graph.nodes.build_plan_at_index(plans[name])
+                    self._workspace = graph.nodes.get_workspace_size()
+                    self._built = graph  # which runs the plan that was built last
                     return True
         return False
 
@@ -163,41 +136,9 @@ class Plan:
 
     def run(self, handle: Any, workspace: int, arrays: Mapping[str, Any]) -> None:
         """Runs on the handle's stream, given the operation's arrays by name, and a workspace."""
-        self._run(handle, workspace, arrays)
-
-    def reject_wrong(
-        self, run: Callable[[], None], arrays: Mapping[str, Any], tolerance: float
-    ) -> None:
-        """Removes own kernels that fail, or whose results differ from cuDNN's in relative norm;
-        ``run()`` is idempotent and queues the operation on `arrays`."""
-        own = [name for name in self.candidates if name in self._own]
-        if not own:
-            return
-        results = [arrays[name] for name in self._results]
-        any(self._runs(name, run) for name in self.candidates if name not in own)  # the first
-        expected = [result.copy() for result in results]
-        for name in own:
-            fault = self._fault(name, run, results, expected, tolerance)
-            if fault:
-                del self.candidates[name]
-                _logger.warning("own kernel %s for %s %s; not used", name, self.graph, fault)
-
-    def _fault(
-        self, name: str, run: Callable[[], None], results: list, expected: list, tolerance: float
-    ) -> str:
-        """Fault of an own kernel, empty if there is none."""
-        try:
-            for result in results:
-                result.fill(numpy.nan)  # not cuDNN's, if the kernel does not write it
-            self.select(name)
-            run()
-            off, first = difference(results, expected), [result.copy() for result in results]
-            if not off <= tolerance:
-                return f"differs from cuDNN by {off:.2g} in relative norm, allowed {tolerance:g}"
-            run()
-            return "" if difference(results, first) == 0 else "has other bits at its second call"
-        except Exception as error:  # a kernel's fault ends no run
-            return f"fails: {(str(error).strip() or type(error).__name__).splitlines()[0]}"
+        assert self._built is not None, "no plan is selected"
+        named = {uid: address(arrays[name]) for name, uid in self._built.uids.items()}
+        self._built.nodes.execute(named, workspace, handle=handle)
 
     def _runs(self, name: str, run: Callable[[], None]) -> bool:
         """Loads a plan, and compiles it if need be; False if it does not run."""
@@ -247,18 +188,13 @@ class Planner:
     library, handle : module ``cudnn`` and its handle.
     precision : "fp32", "tf32" or "mixed".
     choices : earlier choices.
-    own : own kernels.
     """
 
-    def __init__(
-        self, library: ModuleType, handle: Any, precision: str, choices: Choices,
-        own: Sequence[Candidate],
-    ) -> None:  # fmt: skip
+    def __init__(self, library: ModuleType, handle: Any, precision: str, choices: Choices) -> None:
         self._library = library
         self._handle = handle
         self._precision = precision
         self._choices = choices
-        self._own = own
         self._plans: dict[tuple, Plan | None] = {}
         self._thread = threading.local()
 
@@ -328,8 +264,7 @@ class Planner:
         return graph
 
     def _build(self, describe: Callable[..., None], *arguments: Any) -> Plan | None:
-        words = self._precision, describe.__name__, *arguments
-        text = " ".join(map(str, words))
+        text = " ".join(map(str, (self._precision, describe.__name__, *arguments)))
         earlier = self._choices.get(text)
         graphs = {"": self._graph(False, describe, *arguments)}
         # Planned without need, the second graph would delay every process.
@@ -338,8 +273,7 @@ class Planner:
         supported = {prefix: graph for prefix, graph in graphs.items() if graph}
         if not supported:
             return None
-        own = {own.name: launch for own in self._own if (launch := own.launch_for(*words))}
-        plan = Plan(text, supported, own)
+        plan = Plan(text, supported)
         if earlier is not None:
             plan.choose(earlier)
         if plan.name is None:

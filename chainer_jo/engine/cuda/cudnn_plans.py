@@ -52,8 +52,6 @@ class Graph:
             handle=handle,
         )
         self.uids: dict[str, int] = {}
-        #: Names of the results that own kernels are compared by.
-        self.results: list[str] = []
 
     def _uid(self, name: str) -> int:
         self.uids[name] = len(self.uids) + 1
@@ -79,17 +77,11 @@ class Graph:
 
     def outputs(self, **tensors: Any) -> None:
         """Float32 results, one number per channel."""
-        self.results += tensors
-        self.unread(**tensors)
-
-    def unread(self, **tensors: Any) -> None:
-        """Float32 vectors that cuDNN writes and nobody reads."""
         for name, tensor in tensors.items():
             tensor.set_output(True).set_data_type(self.float).set_uid(self._uid(name))
 
     def result(self, name: str, tensor: Any, shape: Shape) -> None:
         """A result of the activations' type."""
-        self.results.append(name)
         if self._identity:
             # The node's input is left virtual and in float32: only the result is rounded.
             tensor.set_dim(list(shape)).set_stride(nhwc_strides(shape))
@@ -178,7 +170,7 @@ def batch_norm(graph: Graph, shape: Shape, relu: bool) -> None:
     )
     graph.result("y", graph.nodes.relu(input=y) if relu else y, shape)
     graph.outputs(mean=mean, inverse=inverse)
-    graph.unread(next_average_mean=next_mean, next_average_var=next_var)
+    graph.outputs(next_average_mean=next_mean, next_average_var=next_var)  # which nobody reads
 
 
 def batch_norm_grad(graph: Graph, shape: Shape, relu: bool) -> None:
