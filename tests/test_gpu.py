@@ -1,11 +1,8 @@
 """On a GPU: the engine against float64 NumPy, graphs against calls. Skipped where there is none."""
 
-import importlib
-import json
 import os
 import shutil
 import sys
-import zipfile
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +11,6 @@ import chainer
 import joint_step
 import numpy as np
 import pytest
-import small_project
 import workload
 from chainer import training
 from fake_cudnn import conv, dgrad, wgrad
@@ -92,7 +88,7 @@ def assert_close(name, ours, reference, tolerance):
 
 @pytest.fixture
 def rng():
-    """The same draws in every run: a failure on a machine on loan can be looked at afterwards."""
+    """The same draws in every run, so that a failure can be repeated."""
     return np.random.default_rng(0)
 
 
@@ -402,95 +398,6 @@ def test_a_run_may_change_its_device_after_any_epoch(tmp_path):
         assert entry["loss"] == pytest.approx(expected["loss"], rel=1e-5), entry["epoch"]
         for name in ("validation", "test"):  # of the running averages
             assert entry[name] == pytest.approx(expected[name], abs=0.02), entry["epoch"]
-
-
-def wheel(folder, name, version, module):
-    """A wheel of an installed module or package."""
-    source, info = Path(importlib.import_module(module).__file__), f"{name}-{version}.dist-info"
-    package = source.name == "__init__.py"
-    files = source.parent.rglob("*") if package else [source]
-    root = source.parent.parent if package else source.parent
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
-        for file in files:
-            if file.is_file() and file.suffix != ".pyc":
-                archive.write(file, file.relative_to(root))
-        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\n"
-                         f"Version: {version}\n")  # fmt: skip
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\n"
-                         "Root-Is-Purelib: true\nTag: py3-none-any\n")  # fmt: skip
-        archive.writestr(f"{info}/RECORD", "")
-
-
-@pytest.fixture
-def loan(tmp_path):
-    """What is carried to a machine on loan: the project, smaller, and wheels of what is missing
-    there. Returns a function that calls the session in a bare folder."""
-    small_project.project(tmp_path / "project")
-    small_project.reference(tmp_path / "project")
-    for folder in ("wheels", "absent"):
-        (tmp_path / folder).mkdir()
-    wheel(tmp_path / "wheels", "chainer", "7.8.1", "chainer")
-    wheel(tmp_path / "wheels", "nvidia_cudnn_frontend", "1.28.0", "cudnn")
-    for name in ("chainer", "cudnn"):
-        text = f"raise ModuleNotFoundError({f'No module named {name!r}'!r})\n"
-        (tmp_path / "absent" / f"{name}.py").write_text(text)
-    path = os.pathsep.join([str(tmp_path / "absent"), os.environ.get("PYTHONPATH", "")])
-    bare = {**os.environ, "PYTHONPATH": path}
-    missing = run([sys.executable, "-c", "import chainer"], 1, env=bare)
-    assert "No module named 'chainer'" in missing.stderr
-
-    def session(name, **variables):
-        project = shutil.copytree(tmp_path / "project", tmp_path / name / "project")
-        variables = {
-            "PYTHON": sys.executable, "PYTHONPATH": path, "WHEELS": tmp_path / "wheels",
-            "OUT": tmp_path / name / "out", "DATA": "digits", "RESERVE": 10, "SMOKE": 900,
-            "CHAINER_JO_COMMIT": "0123456789ab", **variables,
-        }  # fmt: skip
-        env = {**os.environ, **{key: str(value) for key, value in variables.items()}}
-        said = run([project / "benchmarks" / "gpu_session.sh", 60], env=env, timeout=3600).stdout
-        return project, said, (tmp_path / name / "out" / "summary.txt").read_text()
-
-    return session
-
-
-def test_two_calls_of_a_session_on_bare_machines_end_with_a_table(loan, tmp_path):
-    """The smoke test, Table 1 at one noise rate, then on another machine the other rate by two
-    processes, a part of the benchmark, a test."""
-    table = "reproduce/table1.py --trials 1 --noise-rates 0.5"
-    project, said, summary = loan("first", STEPS="smoke results", RUNS=table)
-    assert "smoke: exit code 0" in summary, said[-6000:]
-    smoke = json.loads((project / "gpu-session" / "smoke.json").read_text())
-    assert all(smoke[precision]["replayed"]["replays"] for precision in smoke)
-    assert "results with --precision mixed\n" in summary
-    assert "table1: exit code 0" in summary, said[-6000:]
-    back = tmp_path / "first" / "out"
-    assert len(list(back.iterdir())) <= 8
-    assert all(path.stat().st_size <= 16 << 20 for path in back.iterdir())
-
-    project, said, summary = loan(
-        "second", FROM=back, RUNS=f"reproduce/nothing.py\n{table} 0.7 --jobs 2",
-        BENCHMARK="--only chainer_jo/mixed-graph chainer_jo/fp32-graph --rounds 1",
-        TESTS="tests/test_gpu.py::test_network_input_is_the_hosts",
-    )  # fmt: skip
-    assert "files of an earlier session are back in their places" in said
-    assert "smoke: passed in an earlier session" in summary
-    assert "6 runs, 3 to do" in said, "those of the first call have come back"
-    assert "nothing: exit code 2" in summary, "one that fails costs the others nothing"
-    for step in ("table1", "benchmark", "tests"):
-        assert f"{step}: exit code 0" in summary, said[-6000:]
-    (path,) = (project / "results").glob("paper*/table1.json")
-    cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["trials"]]
-    assert len(cells) >= 8, "two methods, best and last, test and recovery at r = 0.5 and 0.7"
-    assert all(0 <= cell["mean"] <= 100 for cell in cells)
-    done = sorted((path.parent / "runs").glob("*/result.json"))
-    results = [json.loads(result.read_text()) for result in done]
-    plans = {(run["id"].split("-sn")[0], run["provenance"]["choices"]) for run in results}
-    assert len(results) == 6 and len(plans) == 3, "those of the first call's runs of each kind"
-    provenance = results[0]["provenance"]
-    assert (provenance["engine"], provenance["commit"]) == ("cudnn", "0123456789ab")
-    assert provenance["versions"]["cuDNN"].startswith("9.")
-    steps = json.loads((project / "gpu-session" / "train_step.json").read_text())
-    assert "chainer_jo/mixed-graph" in {entry["name"] for entry in steps["entries"]}, summary
 
 
 @pytest.mark.skipif(not shutil.which("compute-sanitizer"), reason="needs compute-sanitizer")
