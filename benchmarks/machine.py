@@ -11,9 +11,9 @@ import numpy
 from threadpoolctl import threadpool_limits
 
 from chainer_jo.cores import usable_cores
-from chainer_jo.engine.backend import Unavailable
 from chainer_jo.engine.cpu import dnnl
 from chainer_jo.engine.cpu.buffers import Buffers
+from chainer_jo.engine.interface import Unavailable
 from chainer_jo.runs.provenance import cpu_name
 
 SIDE = 2048

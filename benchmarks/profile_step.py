@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy
 
-from chainer_jo.engine.backend import Backend, current_backend, use_backend
+from chainer_jo.engine.backend import current_backend, use_backend
+from chainer_jo.engine.interface import Backend
 
 STEPS = 5
 

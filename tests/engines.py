@@ -2,8 +2,9 @@
 
 import pytest
 
-from chainer_jo.engine.backend import Unavailable, choose_backend
+from chainer_jo.engine.backend import choose_backend
 from chainer_jo.engine.cpu import dnnl
+from chainer_jo.engine.interface import Unavailable
 from chainer_jo.errors import UserError
 
 #: Relative norm of the error that is allowed, by name of the engine.

@@ -8,7 +8,7 @@ units of the one given to the other, what is left is the error of the arithmetic
 import numpy as np
 from float64_functions import conv2d, conv2d_gradients
 
-from chainer_jo.engine.backend import EPS, Backend
+from chainer_jo.engine.interface import EPS, Backend
 
 
 class Float64(Backend):

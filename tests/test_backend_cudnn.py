@@ -16,11 +16,11 @@ from float64_functions import conv2d as conv2d64
 from processes import ROOT
 
 from chainer_jo import files
-from chainer_jo.engine.backend import DECAY, EPS
 from chainer_jo.engine.cuda.cudnn import FUSED, FUSIONS, MIN_CHANNELS, CuDNN
 from chainer_jo.engine.cuda.cudnn_choices import Choices
 from chainer_jo.engine.cuda.cudnn_kernels import SOURCES
 from chainer_jo.engine.cuda.cudnn_planner import Plan
+from chainer_jo.engine.interface import DECAY, EPS
 from chainer_jo.errors import UserError
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.runs.presets import PAPER

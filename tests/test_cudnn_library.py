@@ -7,8 +7,9 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from fake_cudnn import Library
 
-from chainer_jo.engine.backend import Unavailable, _notice_once, choose_backend
+from chainer_jo.engine.backend import _notice_once, choose_backend
 from chainer_jo.engine.cuda import cudnn_library
+from chainer_jo.engine.interface import Unavailable
 from chainer_jo.errors import UserError
 
 

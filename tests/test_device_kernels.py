@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from cuda_on_cpu import array, needs_compiler
 
-from chainer_jo.engine.backend import EPS, Backend
-from chainer_jo.engine.cuda import cuda_source, cudnn_kernels, kernels
-from chainer_jo.method import augmentation, images, joint_loss_kernel, optimizers, soft_labels
+from chainer_jo.engine.cuda import cuda_source, cudnn_kernels, joint_loss_kernel, kernels
+from chainer_jo.engine.interface import EPS, Backend
+from chainer_jo.method import augmentation, images, optimizers, soft_labels
 from chainer_jo.method.iterator import Batch
 from chainer_jo.method.losses import JointLoss
 from chainer_jo.method.optimizers import FlatMomentumSGD

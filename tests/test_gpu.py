@@ -19,10 +19,11 @@ from processes import run
 from tiny import STUDY
 
 from chainer_jo.data import digits
-from chainer_jo.engine.backend import EPS, Unavailable, choose_backend
+from chainer_jo.engine.backend import choose_backend
 from chainer_jo.engine.cuda import cudnn_library, kernels
 from chainer_jo.engine.cuda.cudnn import FUSIONS, load
 from chainer_jo.engine.cuda.graph_step import GraphStep
+from chainer_jo.engine.interface import EPS, Unavailable
 from chainer_jo.method import augmentation, extensions
 from chainer_jo.method.cnn_crf import CNNCRF
 from chainer_jo.method.extensions import Paused

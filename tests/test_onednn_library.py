@@ -10,8 +10,9 @@ from engines import backend, library
 from processes import environment, run
 
 from chainer_jo.engine import backend as backends
-from chainer_jo.engine.backend import Unavailable, _load, _notice_once, choose_backend
+from chainer_jo.engine.backend import _load, _notice_once, choose_backend
 from chainer_jo.engine.cpu import dnnl
+from chainer_jo.engine.interface import Unavailable
 from chainer_jo.errors import UserError
 
 
@@ -152,7 +153,7 @@ def test_mixed_is_refused_without_bfloat16_instructions(instructions, monkeypatc
 )
 def test_amx_is_told_from_bfloat16_instructions(instructions, amx, monkeypatch, fresh_process):
     backend("mixed")
-    _load.cache_clear()
+    backends._load.cache_clear()
     monkeypatch.setattr(dnnl.Library, "instructions", lambda library: instructions)
     assert choose_backend("cpu", "mixed")._planner.amx == amx
 

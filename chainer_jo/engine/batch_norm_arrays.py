@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainer_jo.engine.backend import EPS
+from chainer_jo.engine.interface import EPS
 
 
 def forward(xp: Any, x: Any, gamma: Any, beta: Any) -> tuple[Any, Any, Any]:

@@ -11,7 +11,8 @@ import chainer
 from chainer import FunctionNode, Variable
 from chainer import functions as F
 
-from chainer_jo.engine.backend import DECAY, EPS, Backend, current_backend
+from chainer_jo.engine.backend import current_backend
+from chainer_jo.engine.interface import DECAY, EPS, Backend
 
 
 class OnceBackward(FunctionNode):

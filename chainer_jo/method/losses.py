@@ -5,7 +5,7 @@ import chainer
 import numpy as np
 from chainer import backend
 
-from chainer_jo.method import joint_loss_kernel
+from chainer_jo.engine.cuda import joint_loss_kernel
 
 #: Smallest normal float32; smaller numbers are zero in CuPy's kernels.
 SMALLEST_NORMAL = np.finfo(np.float32).tiny

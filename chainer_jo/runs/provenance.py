@@ -20,7 +20,7 @@ import numpy as np
 
 import chainer_jo
 from chainer_jo import files
-from chainer_jo.engine.backend import Backend
+from chainer_jo.engine.interface import Backend
 from chainer_jo.method import noise, soft_labels
 from chainer_jo.runs.store import RunStore
 

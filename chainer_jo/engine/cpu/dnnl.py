@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy
 
-from chainer_jo.engine.backend import Unavailable
 from chainer_jo.engine.cpu.buffers import Buffers
+from chainer_jo.engine.interface import Unavailable
 
 OLDEST = (3, 2)
 PACKAGE = "onednn-cpu-gomp"

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy
 
-from chainer_jo.engine.backend import Backend, Shape, Unavailable
 from chainer_jo.engine.cpu import dnnl
 from chainer_jo.engine.cpu import onednn_plans as plans
 from chainer_jo.engine.cpu.buffers import Buffers
+from chainer_jo.engine.interface import Backend, Shape, Unavailable
 from chainer_jo.errors import UserError
 
 FLOAT32 = numpy.dtype(numpy.float32)

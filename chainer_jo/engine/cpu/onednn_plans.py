@@ -11,10 +11,10 @@ from ctypes import c_float, c_int, c_uint, c_void_p
 
 import numpy
 
-from chainer_jo.engine.backend import EPS, Shape
 from chainer_jo.engine.cpu import dnnl
 from chainer_jo.engine.cpu.buffers import Buffers
 from chainer_jo.engine.cpu.dnnl import Library, Primitive
+from chainer_jo.engine.interface import EPS, Shape
 
 #: Maximum width of small images, in pixels; see `direct_is_faster`.
 SMALL_WIDTH = 8

@@ -19,12 +19,12 @@ from typing import Any
 import numpy
 
 from chainer_jo.engine import batch_norm_arrays
-from chainer_jo.engine.backend import EPS, Backend, Shape
 from chainer_jo.engine.cuda import cudnn_choices, cudnn_library, sharing
 from chainer_jo.engine.cuda import cudnn_plans as plans
 from chainer_jo.engine.cuda.cudnn_kernels import Kernels, Moved
 from chainer_jo.engine.cuda.cudnn_planner import Plan, Planner
 from chainer_jo.engine.cuda.cudnn_plans import address as _address
+from chainer_jo.engine.interface import EPS, Backend, Shape
 from chainer_jo.errors import UserError
 
 FLOAT32 = numpy.dtype(numpy.float32)

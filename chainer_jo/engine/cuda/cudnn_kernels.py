@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from chainer_jo.engine.backend import DECAY, EPS
 from chainer_jo.engine.cuda.cuda_source import ELEMENTS, FLOAT16, launch, table_of
+from chainer_jo.engine.interface import DECAY, EPS
 
 #: Elementwise kernels: name -> (inputs, outputs, body), for `cupy.ElementwiseKernel`.
 SOURCES = {

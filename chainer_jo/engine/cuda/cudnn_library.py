@@ -7,7 +7,7 @@ import importlib
 from types import ModuleType
 from typing import Any
 
-from chainer_jo.engine.backend import Unavailable
+from chainer_jo.engine.interface import Unavailable
 
 #: Minimum versions.
 MIN_CUDNN = 91000

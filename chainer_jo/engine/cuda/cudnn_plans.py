@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 
-from chainer_jo.engine.backend import Shape
+from chainer_jo.engine.interface import Shape
 
 
 def nhwc_strides(shape: Shape) -> list[int]:

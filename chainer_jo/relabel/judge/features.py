@@ -19,8 +19,8 @@ import chainer.links as L
 import numpy as np
 from chainer import Variable, initializers
 
-from chainer_jo.engine.backend import DECAY, EPS
 from chainer_jo.engine.functions import OnceBackward
+from chainer_jo.engine.interface import DECAY, EPS
 from chainer_jo.method.images import ImagesInMemory
 from chainer_jo.method.iterator import Batch
 from chainer_jo.method.preact_resnet import BatchNormReLU
