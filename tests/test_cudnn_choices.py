@@ -38,7 +38,7 @@ def make(*offers, choices=None, folder=None, precision="fp32", unsupported=({"id
     choices = choices or Choices(HERE)
     backend = CuDNN(library, "handle", precision, arrays, kernels, choices)
     if folder is not None:
-        backend.keep_choices(folder)
+        backend.bind_plan_cache(folder)
     return backend, library
 
 
@@ -239,19 +239,19 @@ def test_what_another_process_keeps_meanwhile_counts(tmp_path):
     assert chosen(library) == MIDDLE.name and kept(tmp_path) == {GRAPH: MIDDLE.name}
 
 
-def _settle(folder, number, barrier):
+def _record(folder, number, barrier):
     choices = Choices(HERE)
     choices.keep_in(folder)
     barrier.wait()
-    agreed = [choices.settle(f"graph {i}", f"plan of {number}") for i in range(10)]
-    choices.settle(f"of {number} alone", "eng1")
+    agreed = [choices.record(f"graph {i}", f"plan of {number}") for i in range(10)]
+    choices.record(f"of {number} alone", "eng1")
     (folder / f"{number}.json").write_text(json.dumps(agreed))
 
 
 def test_processes_agree_and_lose_nothing(tmp_path):
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(2)
-    processes = [context.Process(target=_settle, args=(tmp_path, i, barrier)) for i in range(2)]
+    processes = [context.Process(target=_record, args=(tmp_path, i, barrier)) for i in range(2)]
     for process in processes:
         process.start()
     for process in processes:
@@ -279,13 +279,13 @@ def test_in_a_folder_with_other_plans_these_are_taken(tmp_path):
     backend, library = make(SLOW, FAST, folder=tmp_path / "ours")
     plain = convolution(backend) / (1 + FAST.off)
     digest = backend.choices
-    backend.keep_choices(tmp_path / "theirs")
+    backend.bind_plan_cache(tmp_path / "theirs")
     assert np.array_equal(convolution(backend), plain * (1 + SLOW.off))
     assert backend.choices != digest
-    backend.keep_choices(tmp_path / "ours")
+    backend.bind_plan_cache(tmp_path / "ours")
     assert np.array_equal(convolution(backend), plain * (1 + FAST.off))
     assert backend.choices == digest
-    backend.keep_choices(tmp_path / "ours")
+    backend.bind_plan_cache(tmp_path / "ours")
     convolution(backend)
     assert len(runs(library)) == 3, "planned anew only where the plan is another one"
 
@@ -297,7 +297,7 @@ def test_the_digest_is_of_what_ran_in_this_run(tmp_path):
     digest = backend.choices
     convolution(backend, X[:1])
     assert backend.choices != digest
-    backend.keep_choices(tmp_path)
+    backend.bind_plan_cache(tmp_path)
     convolution(backend)
     assert backend.choices == digest
 
@@ -324,7 +324,7 @@ def test_the_digest_of_a_threads_run_is_of_what_it_ran(tmp_path):
     digest = backend.choices
 
     def other():
-        backend.keep_choices(tmp_path)
+        backend.bind_plan_cache(tmp_path)
         assert backend.choices is None
         convolution(backend, X[:1])
         return backend.choices

@@ -67,7 +67,7 @@ def alone(tmp_path_factory):
 @pytest.fixture
 def beside(monkeypatch):
     """Function that computes runs at the same time: what comes of each, a state or an error."""
-    worker._room.cache_clear()
+    worker._memory_budget.cache_clear()
     turns.take_turns(monkeypatch.setattr)
 
     def compute(store, on_epoch):
@@ -104,10 +104,10 @@ def test_runs_beside_each_other_are_those_alone_and_one_that_fails_ends_no_other
 
 
 def test_a_run_is_measured_whose_memory_the_pool_holds_from_an_earlier_one(alone, tmp_path):
-    worker._room.cache_clear()
+    worker._memory_budget.cache_clear()
     assert worker.execute(RUNS[0], RunStore(tmp_path), DATA, SETTINGS)[0] == "finished"
     megabytes = cupy.cuda.runtime.memGetInfo()[1] >> 20
-    assert 1 < worker._room(SETTINGS.device)._fitting < megabytes
+    assert 1 < worker._memory_budget(SETTINGS.device)._fitting < megabytes
 
 
 def updater(seed, images=64, side=8, width=8, graph=True):

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from chainer_jo.engine.cuda.sharing import Room
+from chainer_jo.engine.cuda.sharing import MemoryBudget
 from chainer_jo.errors import UserError
 from chainer_jo.runs import local_pool
 from chainer_jo.runs.local_pool import ThreadsOfAProcess
@@ -72,7 +72,7 @@ class Memory:
         self.free = 10
         self.kept = 0
         self.cuda = SimpleNamespace(runtime=SimpleNamespace(memGetInfo=lambda: (self.free, 10)))
-        self.room = Room("cuda:0", self)
+        self.budget = MemoryBudget("cuda:0", self)
         self.begun = threading.Semaphore(0)
         self.end = threading.Event()
 
@@ -83,17 +83,17 @@ class Memory:
         self.free, self.kept = self.free + self.kept, 0
 
     def run(self, deadline=None, measured=False):
-        with self.room.place(deadline) as has_place:
-            if has_place:
+        with self.budget.reserve(deadline) as has_memory:
+            if has_memory:
                 reused = min(self.kept, 3)
                 self.kept -= reused
                 self.free -= 3 - reused
                 if measured:
-                    self.room.measure()
+                    self.budget.measure()
                 self.begun.release()
                 self.end.wait(30)
                 self.kept += 3
-            return has_place
+            return has_memory
 
     def start(self):
         threading.Thread(target=self.run, daemon=True).start()
@@ -106,7 +106,7 @@ def test_the_first_run_measures_how_many_fit_and_the_others_wait(caplog):
         memory.start()
     assert memory.begun.acquire(timeout=10)
     assert not memory.begun.acquire(timeout=0.2), "the first is alone until it is measured"
-    memory.room.measure()
+    memory.budget.measure()
     assert memory.begun.acquire(timeout=10) and memory.begun.acquire(timeout=10)
     assert not memory.begun.acquire(timeout=0.2), "three of 3 bytes fit into 10"
     assert not memory.run(time.monotonic() + 0.1), "a deadline ends the waiting"
@@ -137,8 +137,8 @@ def test_memory_that_the_pool_keeps_of_an_earlier_run_is_measured(caplog):
 
 def test_a_run_without_memory_of_its_own_leaves_the_measurement_to_the_next():
     memory = Memory()
-    with memory.room.place(None):
-        memory.room.measure()
+    with memory.budget.reserve(None):
+        memory.budget.measure()
         assert not memory.run(time.monotonic())
 
 

@@ -15,7 +15,7 @@ from chainer_jo.engine.backend import current_backend
 from chainer_jo.engine.interface import DECAY, EPS, Backend
 
 
-class OnceBackward(FunctionNode):
+class SingleBackward(FunctionNode):
     """Frees its saved tensors in backward; no double backprop.
 
     Gradients are arrays without a graph. A second backward pass raises RuntimeError, and so does
@@ -88,7 +88,7 @@ def conv2d(x: Any, W: Any, stride: int, pad: int, residual: Any | None = None) -
     return node.apply((x, W) if residual is None else (x, W, residual))[0]
 
 
-class Conv2D(OnceBackward):
+class Conv2D(SingleBackward):
     """`conv2d` by a backend."""
 
     def __init__(self, backend: Backend, stride: int, pad: int) -> None:
@@ -163,8 +163,8 @@ def conv2d_batch_norm_relu(
     return ByBackend(function, [_no_gradient] * 4).apply((x, W, gamma, beta))[0]
 
 
-class BatchNormReLU(OnceBackward):
-    """Training mode by a backend."""
+class BatchNormReLU(SingleBackward):
+    """`batch_norm_relu` in training mode by a backend."""
 
     def __init__(self, backend: Backend) -> None:
         super().__init__()

@@ -18,7 +18,7 @@ Shape = tuple[int, ...]
 
 
 class Unavailable(Exception):
-    """A backend cannot work here; the message says what is missing and which package has it."""
+    """A backend cannot work here; the message names what is missing and its package."""
 
 
 class Backend(abc.ABC):
@@ -75,7 +75,7 @@ class Backend(abc.ABC):
     def conv2d_grad_weight(self, x: Any, gy: Any, W_shape: Shape, stride: int, pad: int) -> Any:
         """Gradient with respect to W, of shape W_shape, to be passed to `gradient_of`."""
 
-    def keep_choices(self, folder: Path) -> None:  # noqa: B027 - most have nothing to choose
+    def bind_plan_cache(self, folder: Path) -> None:  # noqa: B027 - most have nothing to choose
         """Begins a run: measured choices, on which rounding depends, are from now on read from and
         kept in a results folder, so that a resumed run rounds alike."""
 

@@ -16,7 +16,7 @@ import numpy
 from chainer import Variable
 
 from chainer_jo.engine.backend import current_backend
-from chainer_jo.engine.functions import OnceBackward
+from chainer_jo.engine.functions import SingleBackward
 
 
 def replayed(function: Callable[[Any], Variable], link: chainer.Link, x: Any) -> Variable:
@@ -127,7 +127,7 @@ class Recording:
             library.calls = None
 
 
-class Replay(OnceBackward):
+class Replay(SingleBackward):
     """A `Recording` as a function of x and the parameters."""
 
     def __init__(self, recording: Recording, function: Callable) -> None:

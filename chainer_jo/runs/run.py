@@ -103,7 +103,7 @@ class Run:
         self.device.use()
         self.backend = choose_backend(self.device, experiment.precision, settings.engine)
         if self.backend is not None:
-            self.backend.keep_choices(store.root)
+            self.backend.bind_plan_cache(store.root)
         # Stock Chainer's convolutions are cuBLAS's, which CuPy does not capture.
         on_gpu = self.device.xp is not np
         self.graph = settings.graph and on_gpu and self.backend is not None

@@ -188,7 +188,7 @@ class Scheduler:
                 error = future.exception()
                 if error is None:
                     state, result = future.result()
-                    self._settle(experiment, state, result, queue)
+                    self._record(experiment, state, result, queue)
                 elif isinstance(error, BrokenExecutor) or not isinstance(error, Exception):
                     raise error
                 else:
@@ -202,7 +202,7 @@ class Scheduler:
             raise failure
         return not queue
 
-    def _settle(
+    def _record(
         self, experiment: Experiment, state: str, result: dict | None, queue: Queue
     ) -> None:
         """Reports the end of a run; queues it again, or releases its second steps."""

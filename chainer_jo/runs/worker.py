@@ -38,7 +38,7 @@ def loaded_by(load_data: bytes) -> ImageData | LabelledData:
 
 def warm_up(settings: Settings, precision: str) -> None:
     """Loads the libraries of a GPU, and compiles the kernels of every run."""
-    with sharing.eager:
+    with sharing.process_lock:
         device_of(settings.device).use()
         choose_backend(settings.device, precision, settings.engine)
         for source in (kernels.SOURCE, cudnn_kernels.RAW_SOURCE):
@@ -70,14 +70,14 @@ def execute(
 
     Raises UserError if the run cannot be computed: its message says why.
     """
-    with _place_on(settings) as has_place, store.lock(experiment) as mine:
-        if not (has_place and mine):
+    with _memory_on(settings) as has_memory, store.lock(experiment) as mine:
+        if not (has_memory and mine):
             return "busy", None
         result = store.result(experiment)
         if result is None or store.lost_labels(experiment):
             store.begin_again(experiment)
             try:
-                with sharing.eager:
+                with sharing.process_lock:
                     gc.collect()  # frees the last run's arrays, whose objects refer to each other
                     if isinstance(data, bytes):
                         data = loaded_by(data)
@@ -95,27 +95,30 @@ def execute(
 
 
 @contextmanager
-def _place_on(settings: Settings) -> Iterator[bool]:
+def _memory_on(settings: Settings) -> Iterator[bool]:
     """Context of a run on its device, on a GPU with a stream of this thread; False without room."""
     if settings.device == "cpu":
         yield True
         return
     device = device_of(settings.device)
     device.use()
-    place = _room(settings.device).place(settings.deadline)
-    with place as has_place, sharing.own_stream(device.xp):
-        yield has_place
+    reserved = _memory_budget(settings.device).reserve(settings.deadline)
+    with reserved as has_memory, sharing.own_stream(device.xp):
+        yield has_memory
 
 
 @functools.cache
-def _room(device: str) -> sharing.Room:
-    return sharing.Room(device, device_of(device).xp)
+def _memory_budget(device: str) -> sharing.MemoryBudget:
+    return sharing.MemoryBudget(device, device_of(device).xp)
 
 
 def _measure_memory(run: Run) -> None:
     """Has a run on a GPU measure what a run takes, when it might save its first checkpoint."""
     if run.settings.device != "cpu":
-        room, checkpoint = _room(run.settings.device), run.trainer.get_extension("Checkpoint")
+        budget, checkpoint = (
+            _memory_budget(run.settings.device),
+            run.trainer.get_extension("Checkpoint"),
+        )
         run.trainer.extend(
-            lambda _: room.measure(), name="memory", trigger=checkpoint.trigger, priority=0
+            lambda _: budget.measure(), name="memory", trigger=checkpoint.trigger, priority=0
         )

@@ -58,7 +58,7 @@ class Planner:
 
 
 class Conv2D:
-    """`plan(x, W, y)`, or `plan(x, W, y, residual)` if it `adds`; `y_shape` is y's shape."""
+    """Convolution: `plan(x, W, y)`, or `plan(x, W, y, residual)` if it `adds`; `y_shape` is y's shape."""
 
     def __init__(
         self, planner: Planner, x_shape: Shape, W_shape: Shape, stride: int, pad: int, adds: bool
@@ -83,7 +83,7 @@ class Conv2D:
 
 
 class Conv2DGradInput:
-    """`plan(gy, W, gx)`."""
+    """Gradient with respect to x: `plan(gy, W, gx)`."""
 
     def __init__(
         self, planner: Planner, x_shape: Shape, W_shape: Shape, stride: int, pad: int
@@ -117,7 +117,7 @@ class Conv2DGradInput:
 
 
 class Conv2DGradWeight:
-    """`plan(x, gy, gW)`.
+    """Gradient with respect to W: `plan(x, gy, gW)`.
 
     If AMX would multiply short rows of pixels, groups of images are first copied side by side, with
     zeros in between.
@@ -209,7 +209,7 @@ def side_by_side(
 
 
 class BatchNormReLU:
-    """Training mode.
+    """Batch normalisation and ReLU in training mode.
 
     `forward(x, y, gamma, beta, mean, var, mask)` writes y and the last three;
     `backward(x, gy, gamma, mean, var, mask, gx, ggamma, gbeta)` writes the last three. The mask, of
@@ -255,7 +255,7 @@ class BatchNormReLU:
 
 
 def fixed_batch_norm_relu(planner: Planner, shape: Shape) -> Primitive:
-    """Test mode: `plan(x, y, gamma, beta, mean, var)`."""
+    """Batch normalisation and ReLU in test mode: `plan(x, y, gamma, beta, mean, var)`."""
     library = planner.library
     x, vector = planner.activation(shape), planner.vector(shape[1])
     desc = library.describe(

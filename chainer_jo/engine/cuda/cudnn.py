@@ -132,7 +132,7 @@ class CuDNN(Backend):
     def versions(self):
         return {"cuDNN": cudnn_library.dotted(self._library.backend_version())}
 
-    def keep_choices(self, folder):
+    def bind_plan_cache(self, folder):
         self._planner.keep_in(folder)
 
     @property
@@ -312,7 +312,7 @@ class CuDNN(Backend):
         return self._planner.plan(describe, shape, False), False
 
     def _run(self, plan: Plan, arrays: dict[str, Any]) -> None:
-        with sharing.eager:
+        with sharing.process_lock:
             stream = self._xp.cuda.get_current_stream()
             if self._stream is None or stream.ptr != self._stream.ptr:
                 self._library.set_stream(handle=self._handle, stream=stream.ptr)
@@ -337,7 +337,7 @@ class CuDNN(Backend):
                 times = plan.times(
                     run, self._xp.cuda, lambda passes: self._kernels.occupy(idle, passes)
                 )
-        self._planner.settle(plan, times)
+        self._planner.record(plan, times)
 
     def _weights(self, W: Any) -> Any:
         """Weights (o, c, kh, kw) with the activations' type and memory, and zeros in channels up to

@@ -51,7 +51,7 @@ class Choices:
         choice = self._chosen.get(graph)
         return None if choice is None else choice["plan"]
 
-    def settle(
+    def record(
         self,
         graph: str,
         plan: str,

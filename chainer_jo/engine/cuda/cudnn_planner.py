@@ -226,13 +226,13 @@ class Planner:
     def plan(self, describe: Callable[..., None], *arguments: Any) -> Plan | None:
         """Plan of ``describe(graph, *arguments)``; None if cuDNN has no engine."""
         key = (describe, *arguments)
-        with sharing.eager:
+        with sharing.process_lock:
             if key not in self._plans:
                 self._plans[key] = self._build(*key)
             self._used.add(key)
             return self._plans[key]
 
-    def settle(self, plan: Plan, microseconds: dict[str, float]) -> None:
+    def record(self, plan: Plan, microseconds: dict[str, float]) -> None:
         """Chooses a candidate for good: one that is faster by MARGIN than all that cuDNN prefers to
         it, or cuDNN's first without times. The choice of another process takes precedence."""
         names = [name for name in plan.candidates if name in microseconds]
@@ -240,7 +240,7 @@ class Planner:
         for name in names:
             if microseconds[name] < (1 - MARGIN) * microseconds[best]:
                 best = name
-        plan.choose(self._choices.settle(plan.graph, best, microseconds, plan.lost))
+        plan.choose(self._choices.record(plan.graph, best, microseconds, plan.lost))
         if plan.name is None:
             plan.choose(best)
 
@@ -281,5 +281,5 @@ class Planner:
             if not plan.candidates:
                 return None
             if len(plan.candidates) == 1:
-                self.settle(plan, {})
+                self.record(plan, {})
         return plan

@@ -79,7 +79,7 @@ class GraphStep:
             for copy, array in zip(capture.arrays, arrays, strict=True):
                 copy[...] = array
             if capture.graph is None:
-                with sharing.eager:
+                with sharing.process_lock:
                     self._run_or_capture(capture)
             if capture.graph is not None:
                 sharing.wait_for_measurement()

@@ -1,5 +1,5 @@
-"""One GPU for several threads, each with a run: streams, places in its memory, and turns at what
-the process has once."""
+"""One GPU shared by several threads: a stream for each, a memory budget, and a lock on process-wide
+state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _logger = logging.getLogger(__name__)
 
 #: Held by a thread that builds a run, runs a step eagerly, captures one or calls cuDNN: plans,
 #: cuDNN's handle and the garbage collector are the whole process's. Replays do not hold it.
-eager = threading.RLock()
+process_lock = threading.RLock()
 
 _thread = threading.local()
 _replays_may_begin = threading.Event()
@@ -44,7 +44,7 @@ def wait_for_measurement() -> None:
 @contextmanager
 def undisturbed(cuda: Any) -> Iterator[None]:
     """Context of a measurement: the GPU is idle at its beginning, and no replay begins within it.
-    Its caller holds `eager`."""
+    Its caller holds `process_lock`."""
     _replays_may_begin.clear()
     try:
         cuda.Device().synchronize()
@@ -53,7 +53,7 @@ def undisturbed(cuda: Any) -> Iterator[None]:
         _replays_may_begin.set()
 
 
-class Room:
+class MemoryBudget:
     """Places for runs on a GPU: one until a run has measured its memory, then as many as fit.
 
     Parameters
@@ -73,22 +73,22 @@ class Room:
         self._said = False
 
     @contextmanager
-    def place(self, deadline: float | None) -> Iterator[bool]:
+    def reserve(self, deadline: float | None) -> Iterator[bool]:
         """Context of a run, which begins when there is room; yields False if there is none at
         ``deadline``, a value of ``time.monotonic()``. One line says that runs have to wait."""
         with self._changed:
-            has_place = self._has_place() or self._wait(deadline)
-            self._running += has_place
-            if has_place and self._fitting is None:
+            has_memory = self._fits() or self._wait(deadline)
+            self._running += has_memory
+            if has_memory and self._fitting is None:
                 # The pool keeps the memory of earlier runs, which this run would take unmeasured.
                 gc.collect()
                 self._cupy.get_default_memory_pool().free_all_blocks()
                 self._before = self._free()
         try:
-            yield has_place
+            yield has_memory
         finally:
             with self._changed:
-                self._running -= has_place
+                self._running -= has_memory
                 self._changed.notify_all()
 
     def measure(self) -> None:
@@ -100,16 +100,16 @@ class Room:
                 self._fitting = 1 + free // (self._before - free)
                 self._changed.notify_all()
 
-    def _has_place(self) -> bool:
+    def _fits(self) -> bool:
         return self._running < (self._fitting or 1)
 
     def _wait(self, deadline: float | None) -> bool:
         if self._fitting and not self._said:
             self._said = True
-            room = f"{self._device}: memory for {self._fitting} runs at a time"
-            _logger.warning("%s; further runs wait", room)
+            budget = f"{self._device}: memory for {self._fitting} runs at a time"
+            _logger.warning("%s; further runs wait", budget)
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        return self._changed.wait_for(self._has_place, left)
+        return self._changed.wait_for(self._fits, left)
 
     def _free(self) -> int:
         """Free bytes on the GPU."""

@@ -294,7 +294,7 @@ class ByImages(Relabeller):
         self.device.use()
         backend = choose_backend(self.device, self.study.preset.precision)
         if backend is not None:
-            backend.keep_choices(self.store.root)
+            backend.bind_plan_cache(self.store.root)
         use_backend(backend)
 
 

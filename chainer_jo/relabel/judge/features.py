@@ -19,7 +19,7 @@ import chainer.links as L
 import numpy as np
 from chainer import Variable, initializers
 
-from chainer_jo.engine.functions import OnceBackward
+from chainer_jo.engine.functions import SingleBackward
 from chainer_jo.engine.interface import DECAY, EPS
 from chainer_jo.method.images import ImagesInMemory
 from chainer_jo.method.iterator import Batch
@@ -160,7 +160,7 @@ class FeatureNetwork(chainer.Chain):
         return together
 
 
-class Perceptron(OnceBackward):
+class Perceptron(SingleBackward):
     """relu(BN(x W^T)) V^T + b, (n, o), with the batch's statistics, or the given ones as constants;
     of k perceptrons side by side (n, k, o).
 
