@@ -5,13 +5,13 @@ import shlex
 import shutil
 import tomllib
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 from processes import ROOT
 
 from chainer_jo.relabel.read import lite0
 
+nbformat = pytest.importorskip("nbformat", reason="extra test")
+nbclient = pytest.importorskip("nbclient", reason="extra test")
 NOTEBOOK = "joint_optimization.ipynb"
 
 
@@ -35,7 +35,8 @@ def test_the_notebook_runs_and_shows_what_is_committed(tmp_path, monkeypatch):
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = []
-    client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": folder}})
+    resources = {"metadata": {"path": folder}}
+    client = nbclient.NotebookClient(notebook, timeout=600, resources=resources)
     client.execute()
     assert shown(notebook) == shown(committed)
     assert sum("image/png" in kinds for cell in shown(notebook) for kinds in cell) == 5

@@ -58,7 +58,8 @@ class Planner:
 
 
 class Conv2D:
-    """Convolution: `plan(x, W, y)`, or `plan(x, W, y, residual)` if it `adds`; `y_shape` is y's shape."""
+    """Convolution: `plan(x, W, y)`, or `plan(x, W, y, residual)` if it `adds`; `y_shape` is y's
+    shape."""
 
     def __init__(
         self, planner: Planner, x_shape: Shape, W_shape: Shape, stride: int, pad: int, adds: bool
