@@ -1,22 +1,28 @@
-"""The backends that a test of functions runs on: none, and oneDNN's where it works."""
+"""The engines that tests of functions run on: stock Chainer, oneDNN where it works, cuDNN on a
+stand-in in NumPy, and cuDNN on a GPU."""
 
+import os
+from dataclasses import dataclass
+from functools import partial
+
+import chainer
+import numpy as np
 import pytest
+from fake_cudnn import HostArrays, Library
 
 from chainer_jo.engine.backend import choose_backend
 from chainer_jo.engine.cpu import dnnl
-from chainer_jo.engine.interface import Unavailable
+from chainer_jo.engine.cuda import cudnn_library
+from chainer_jo.engine.cuda.cudnn import FUSED, FUSIONS, CuDNN, load
+from chainer_jo.engine.cuda.cudnn_choices import Choices
+from chainer_jo.engine.interface import DECAY, EPS, Backend, Unavailable
 from chainer_jo.errors import UserError
 
-#: Relative norm of the error that is allowed, by name of the engine.
-TOLERANCE = {"stock": 1e-5, "fp32": 1e-5, "mixed": 2e-2}
 
-
-def backend(name):
-    """None for "stock", oneDNN's for "fp32" and "mixed"; skips the test where there is none."""
-    if name == "stock":
-        return None
+def backend(precision):
+    """oneDNN's for "fp32" or "mixed"; skips the test where there is none."""
     try:
-        return choose_backend("cpu", name, "onednn")
+        return choose_backend("cpu", precision, "onednn")
     except UserError as error:
         pytest.skip(str(error))
 
@@ -27,3 +33,151 @@ def library():
         return dnnl.find()
     except Unavailable as error:
         pytest.skip(str(error))
+
+
+class NumpyKernels:
+    """`cudnn_kernels.SOURCES` in NumPy; `test_kernels` holds one against the other."""
+
+    @staticmethod
+    def add(a, b):
+        return (a.astype(np.float32) + b.astype(np.float32)).astype(a.dtype)
+
+    @staticmethod
+    def relu(x):
+        return np.where(x.astype(np.float32) <= 0, 0, x).astype(x.dtype)
+
+    @staticmethod
+    def relu_grad(gy, y):
+        return np.where(y.astype(np.float32) > 0, gy, 0).astype(gy.dtype)
+
+    @staticmethod
+    def fixed_batch_norm_relu(x, gamma, beta, mean, var, eps):
+        z = gamma * (x.astype(np.float32) - mean) / np.sqrt(var + np.float32(eps)) + beta
+        return np.maximum(z, 0).astype(x.dtype)
+
+    @staticmethod
+    def scale_and_shift(gamma, beta, mean, var, eps):
+        scale = gamma / np.sqrt(var + np.float32(eps))
+        return scale, beta - mean * scale
+
+    @staticmethod
+    def occupy(x, passes):
+        for _ in range(min(passes, 50)):  # it has converged by then
+            x = np.float32(0.5) * x + np.float32(1)
+        return x
+
+    @staticmethod
+    def matmul(a, b):
+        return a @ b
+
+    @staticmethod
+    def arrange(weights, dtype, min_channels):
+        copies = []
+        for w in weights:
+            o, c, kh, kw = w.shape
+            copies.append(np.zeros((o, kh, kw, max(c, min_channels)), dtype).transpose(0, 3, 1, 2))
+            copies[-1][:, :c] = w
+        return copies
+
+    @staticmethod
+    def move_averages(layers):
+        for layer in layers:
+            decay, unbias = np.float32(DECAY), np.float32(layer.unbias)
+            var = np.maximum(1 / (layer.inverse * layer.inverse) - np.float32(EPS), 0)
+            layer.running_mean[...] = decay * layer.running_mean + (1 - decay) * layer.mean
+            layer.running_var[...] = decay * layer.running_var + (1 - decay) * unbias * var
+
+
+def stand_in(precision="fp32", fused=FUSIONS, unsupported=()):
+    """cuDNN's backend on a library that computes its graphs in NumPy, and that library."""
+    library = Library(*unsupported, {"identity"})
+    choices = Choices("GPU, cuDNN 9.20.0")
+    arrays = HostArrays(lambda: library.clock)
+    made = CuDNN(library, "handle", precision, arrays, NumpyKernels(), choices)
+    made.fused = FUSED[precision] if fused is None else frozenset(fused)
+    return made, library
+
+
+def obstacle() -> str:
+    """Why tests cannot run on a GPU here; empty if they can."""
+    if not chainer.backends.cuda.available:
+        return "needs a CUDA GPU and CuPy"
+    try:
+        cudnn_library.load("fp32")
+    except Unavailable as error:
+        return f"needs a CUDA GPU with cuDNN: {error}"
+    return ""
+
+
+OBSTACLE = obstacle()
+if OBSTACLE and os.environ.get("CHAINER_JO_NEEDS_GPU"):  # where nothing else is asked for
+    raise RuntimeError(OBSTACLE)
+ON_GPU = [pytest.mark.gpu, pytest.mark.skipif(bool(OBSTACLE), reason=OBSTACLE)]
+#: Allowed relative norm of an error on a GPU.
+TOLERANCE = {"fp32": 1e-4, "tf32": 3e-3, "mixed": 2e-2}
+
+
+def on_gpu(precision, fused):
+    """cuDNN's backend on the GPU, with these operations fused."""
+    made = load(precision)
+    made.fused = frozenset(fused)
+    return made
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A backend, None for stock Chainer; the allowed relative norm of its errors; its device."""
+
+    backend: Backend | None
+    tolerance: float
+    device: str = "@numpy"
+
+    def send(self, *arrays):
+        return [chainer.get_device(self.device).send(array) for array in arrays]
+
+
+#: Additions and ReLUs in cuDNN's graphs; outside of them by choice; outside for lack of an engine;
+#: and batch normalisation without an engine, too.
+_NO_FUSION = ({"add"}, {"relu"}, {"relu_backward"})
+WAYS = {
+    "fused": (FUSIONS, ()),
+    "unfused": ((), ()),
+    "unsupported": (FUSIONS, _NO_FUSION),
+    "arrays": (FUSIONS, (*_NO_FUSION, {"batchnorm"}, {"batchnorm_backward"})),
+}
+#: Functions that make the engines, by name. On the stand-in tf32 is fp32: which engines it takes
+#: is a test of its own.
+ENGINES = {
+    "stock": lambda: Engine(None, 1e-5),
+    "onednn-fp32": lambda: Engine(backend("fp32"), 1e-5),
+    "onednn-mixed": lambda: Engine(backend("mixed"), 2e-2),
+    **{
+        f"stand-in-{precision}-{way}": partial(
+            lambda tolerance, *how: Engine(stand_in(*how)[0], tolerance), tolerance, precision, *how
+        )
+        for precision, tolerance in (("fp32", 2e-6), ("mixed", 2e-3))
+        for way, how in WAYS.items()
+    },
+    **{
+        f"gpu-{precision}-{way}": partial(
+            lambda tolerance, *how: Engine(on_gpu(*how), tolerance, "@cupy:0"),
+            tolerance, precision, WAYS[way][0],
+        )
+        for precision, tolerance in TOLERANCE.items()
+        for way in ("fused", "unfused")
+    },
+}  # fmt: skip
+
+
+def engines():
+    """Parameters of a fixture: names of all engines."""
+    return [pytest.param(name, marks=ON_GPU if name[:3] == "gpu" else ()) for name in ENGINES]
+
+
+def cases(on_cpu, of_gpu):
+    """Parameters of a test: the name of an engine and a shape, by where it computes."""
+    return [
+        pytest.param(*name.values, shape, marks=name.marks)
+        for name in engines()
+        for shape in (of_gpu if name.marks else on_cpu)
+    ]

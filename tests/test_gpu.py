@@ -1,6 +1,5 @@
-"""On a GPU: the engine against float64 NumPy, graphs against calls. Skipped where there is none."""
+"""On a GPU: the network against float64 NumPy, kernels against NumPy, graphs against calls."""
 
-import os
 import shutil
 import sys
 from contextlib import suppress
@@ -13,17 +12,15 @@ import numpy as np
 import pytest
 import workload
 from chainer import training
-from fake_cudnn import conv, dgrad, wgrad
-from float64_functions import batch_norm_relu_gradients
+from engines import ON_GPU, TOLERANCE
 from processes import run
 from tiny import STUDY
 
 from chainer_jo.data import digits
 from chainer_jo.engine.backend import choose_backend
-from chainer_jo.engine.cuda import cudnn_library, kernels
-from chainer_jo.engine.cuda.cudnn import FUSIONS, load
+from chainer_jo.engine.cuda import kernels
+from chainer_jo.engine.cuda.cudnn import load
 from chainer_jo.engine.cuda.graph_step import GraphStep
-from chainer_jo.engine.interface import EPS, Unavailable
 from chainer_jo.method import augmentation, extensions
 from chainer_jo.method.cnn_crf import CNNCRF
 from chainer_jo.method.extensions import Paused
@@ -37,37 +34,12 @@ from chainer_jo.method.updater import JointUpdater
 from chainer_jo.runs.run import Run, Settings
 from chainer_jo.runs.store import RunStore
 
-
-def obstacle() -> str:
-    """Why these tests cannot run here; empty if they can."""
-    if not chainer.backends.cuda.available:
-        return "needs a CUDA GPU and CuPy"
-    try:
-        cudnn_library.load("fp32")
-    except Unavailable as error:
-        return f"needs a CUDA GPU with cuDNN: {error}"
-    return ""
-
-
-OBSTACLE = obstacle()
-if OBSTACLE and os.environ.get("CHAINER_JO_NEEDS_GPU"):  # where nothing else is asked for
-    raise RuntimeError(OBSTACLE)
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(OBSTACLE), reason=OBSTACLE)]
+pytestmark = ON_GPU
 
 cupy = chainer.backends.cuda.cupy
-#: Allowed relative norm of the error.
-TOLERANCE = {"fp32": 1e-4, "tf32": 3e-3, "mixed": 2e-2}
 #: The paper's network on 16 images; float64 NumPy takes a second or two for each step on them. At
 #: the eighth step a class has a mean probability of 3e-41, zero on a GPU.
 IMAGES, STEPS = 16, 5
-SHAPES = [
-    ((2, 8, 7, 5), (16, 8, 3, 3), 1, 1),
-    ((1, 1, 7, 5), (3, 1, 3, 3), 2, 1),
-    ((2, 3, 32, 32), (32, 3, 3, 3), 1, 1),
-    ((8, 32, 32, 32), (64, 32, 3, 3), 2, 1),
-    ((8, 32, 32, 32), (64, 32, 1, 1), 2, 0),
-    ((8, 128, 8, 8), (128, 128, 3, 3), 1, 1),
-]
 
 
 def host(array):
@@ -91,84 +63,6 @@ def assert_close(name, ours, reference, tolerance):
 def rng():
     """The same draws in every run, so that a failure can be repeated."""
     return np.random.default_rng(0)
-
-
-@pytest.fixture(params=[FUSIONS, ()], ids=["fused", "unfused"])
-def fused(request):
-    return request.param
-
-
-@pytest.fixture(params=TOLERANCE)
-def backend(request, fused):
-    made = load(request.param)
-    made.fused = frozenset(fused)
-    return made
-
-
-def activation(backend, rng, *shape):
-    return backend.as_activation(cupy.asarray(rng.standard_normal(shape), np.float32))
-
-
-@pytest.mark.parametrize(("x_shape", "W_shape", "stride", "pad"), SHAPES)
-def test_convolution_and_gradients(backend, rng, x_shape, W_shape, stride, pad):
-    tolerance = TOLERANCE[backend.precision]
-    x = activation(backend, rng, *x_shape)
-    W = cupy.asarray(rng.standard_normal(W_shape), np.float32)
-    geometry = [pad] * 2, [stride] * 2
-    y = conv(host(x), host(W), *geometry)
-    residual, gy = (activation(backend, rng, *y.shape) for _ in range(2))
-    accumulate = activation(backend, rng, *x_shape)
-    gx = dgrad(host(gy), host(W), x_shape, *geometry)
-    for name, there, expected in (("y", None, y), ("y + residual", residual, y + host(residual))):
-        assert_close(name, backend.conv2d(x, W, stride, pad, there), expected, tolerance)
-    for name, there, expected in (
-        ("gx", None, gx),
-        ("gx + there", accumulate, gx + host(accumulate)),
-    ):
-        ours = backend.conv2d_grad_input(gy, W, x_shape, stride, pad, there)
-        assert_close(name, ours, expected, tolerance)
-    raw = backend.conv2d_grad_weight(x, gy, W_shape, stride, pad)
-    gW = backend.gradient_of(W, raw, None)
-    assert_close("gW", gW, wgrad(host(x), host(gy), W_shape, *geometry), tolerance)
-    assert gW.dtype == np.float32 and gW.flags.c_contiguous
-
-
-@pytest.mark.parametrize(("x_shape", "W_shape", "stride", "pad"), SHAPES[2:])
-def test_convolution_with_batch_norm_in_evaluation(backend, rng, x_shape, W_shape, stride, pad):
-    tolerance = TOLERANCE[backend.precision]
-    x = activation(backend, rng, *x_shape)
-    W = cupy.asarray(rng.standard_normal(W_shape), np.float32)
-    gamma, beta, mean = (cupy.asarray(rng.standard_normal(W_shape[0]), np.float32) for _ in "123")
-    var = mean**2 + np.float32(20)
-    ours = backend.conv2d_batch_norm_relu_test(x, W, gamma, beta, stride, pad, mean, var)
-    gamma64, beta64, mean64, var64 = (host(v)[:, None, None] for v in (gamma, beta, mean, var))
-    y = conv(host(x), host(W), [pad] * 2, [stride] * 2)
-    expected = np.maximum(gamma64 * (y - mean64) / np.sqrt(var64 + EPS) + beta64, 0)
-    assert_close("folded", ours, expected, tolerance)
-    y = backend.conv2d(x, W, stride, pad, None)
-    unfolded = backend.batch_norm_relu_test(y, gamma, beta, mean, var)
-    assert_close("folded, unfolded", ours, unfolded, tolerance)
-
-
-@pytest.mark.parametrize("shape", [(8, 32, 32, 32), (8, 128, 8, 8), (2, 3, 7, 5), (1, 1, 7, 5)])
-def test_batch_norm_relu_and_gradients(backend, rng, shape):
-    tolerance = TOLERANCE[backend.precision]
-    x, gy, accumulate = (activation(backend, rng, *shape) for _ in range(3))
-    gamma, beta = (cupy.asarray(rng.standard_normal(shape[1]), np.float32) for _ in range(2))
-    y, mean, inverse, saved = backend.batch_norm_relu_train(x, gamma, beta)
-    var = cupy.maximum(1 / inverse**2 - EPS, 0).astype(np.float32)
-    gx, ggamma, gbeta = backend.batch_norm_relu_grad(x, y, gamma, gy, saved, accumulate)
-    tested = backend.batch_norm_relu_test(x, gamma, beta, mean, var)
-
-    y64, gx64, ggamma64, gbeta64 = batch_norm_relu_gradients(*map(host, (x, gamma, beta, gy)))
-    expected = (
-        ("y", y, y64), ("y in test mode", tested, y64),
-        ("mean", mean, host(x).mean(axis=(0, 2, 3))), ("var", var, host(x).var(axis=(0, 2, 3))),
-        ("gx", gx, gx64 + host(accumulate)),
-        ("ggamma", ggamma, ggamma64), ("gbeta", gbeta, gbeta64),
-    )  # fmt: skip
-    for name, ours, reference in expected:
-        assert_close(name, ours, reference, tolerance)
 
 
 def paper_model(dtype=np.float32):

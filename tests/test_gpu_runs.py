@@ -9,7 +9,7 @@ import chainer
 import numpy as np
 import pytest
 import turns
-from test_gpu import OBSTACLE, cupy
+from engines import ON_GPU
 from tiny import STUDY
 
 from chainer_jo.data import digits
@@ -27,7 +27,9 @@ from chainer_jo.runs import worker
 from chainer_jo.runs.run import Settings
 from chainer_jo.runs.store import RunStore
 
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(OBSTACLE), reason=OBSTACLE)]
+pytestmark = ON_GPU
+
+cupy = chainer.backends.cuda.cupy
 
 SETTINGS = Settings("cuda", snapshot_seconds=0)
 DATA = pickle.dumps(digits.load)
@@ -105,9 +107,11 @@ def test_runs_beside_each_other_are_those_alone_and_one_that_fails_ends_no_other
 
 def test_a_run_is_measured_whose_memory_the_pool_holds_from_an_earlier_one(alone, tmp_path):
     worker._memory_budget.cache_clear()
-    assert worker.execute(RUNS[0], RunStore(tmp_path), DATA, SETTINGS)[0] == "finished"
-    megabytes = cupy.cuda.runtime.memGetInfo()[1] >> 20
-    assert 1 < worker._memory_budget(SETTINGS.device)._fitting < megabytes
+    store = RunStore(tmp_path)
+    assert worker.execute(RUNS[0], store, DATA, SETTINGS)[0] == "finished"
+    weights = (store.folder(RUNS[0]) / "model.npz").stat().st_size
+    free, _ = cupy.cuda.runtime.memGetInfo()
+    assert 1 < worker._memory_budget(SETTINGS.device)._fitting < free // weights
 
 
 def updater(seed, images=64, side=8, width=8, graph=True):

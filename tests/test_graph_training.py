@@ -6,7 +6,7 @@ import chainer
 import numpy as np
 import pytest
 from chainer import training
-from test_backend_cudnn import make
+from engines import stand_in as stand_in_cudnn
 
 from chainer_jo.method import cnn_crf, extensions, updater
 from chainer_jo.method import images as images_module
@@ -132,7 +132,7 @@ def test_a_scaled_loss_leaves_scaled_gradients_and_an_unscaled_update():
     one_hot = np.eye(3, dtype=np.float32)[labels]
     updated = {}
     for precision in ("fp32", "mixed"):
-        backend, _ = make(precision)
+        backend, _ = stand_in_cudnn(precision)
         classifier = model()
         optimizer = FlatMomentumSGD(0.05, 0.9, 1e-4).setup(classifier)
         x = NetworkInput(images, np.zeros((6, 6, 1), np.float32)).plain(slice(None))
