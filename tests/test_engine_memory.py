@@ -19,7 +19,7 @@ from chainer_jo.method.preact_resnet import PreActResNet
 
 @pytest.mark.parametrize("name", ["fp32", "mixed"])
 def test_what_a_backend_has_made_ends_with_it(name):
-    """Memory is flat over 60 backends that each train a network for a step."""
+    """Memory is flat over 15 backends that each train a network for a step."""
     backend(name)
     net = PreActResNet(1, 10, (1, 1), (16, 32), np.random.RandomState(0))
 
@@ -32,8 +32,8 @@ def test_what_a_backend_has_made_ends_with_it(name):
         gc.collect()
         return _resident()
 
-    resident = train(20)
-    assert train(40) - resident < 16 << 20  # 1.2 MB of each used to stay, 48 MB in all
+    resident = train(5)
+    assert train(10) - resident < 4 << 20  # 1.2 MB of each used to stay, 12 MB in all
 
 
 @pytest.mark.parametrize("name", ["fp32", "mixed"])
