@@ -1,4 +1,4 @@
-"""The CUDA kernels of a training step, compiled for the CPU, against NumPy."""
+"""The CUDA kernels of a training step, compiled for the CPU and on a GPU, against NumPy."""
 
 import sys
 
@@ -6,7 +6,8 @@ import chainer
 import cuda_on_cpu
 import numpy as np
 import pytest
-from cuda_on_cpu import array, needs_compiler
+from cuda_on_cpu import needs_compiler
+from engines import ON_GPU
 
 from chainer_jo.engine.cuda import cuda_source, cudnn_kernels, joint_loss_kernel, kernels
 from chainer_jo.engine.interface import EPS, Backend
@@ -15,16 +16,25 @@ from chainer_jo.method.iterator import Batch
 from chainer_jo.method.losses import JointLoss
 from chainer_jo.method.optimizers import FlatMomentumSGD
 
-pytestmark = [needs_compiler, pytest.mark.usefixtures("arithmetic")]
+pytestmark = pytest.mark.usefixtures("arithmetic")
+DEVICES = [pytest.param("cpu", marks=needs_compiler), pytest.param("gpu", marks=ON_GPU)]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def on_cpu(tmp_path_factory):
+@pytest.fixture(scope="module", params=DEVICES)
+def array(request, tmp_path_factory):
+    """Function that makes a contiguous array of the device."""
+    if request.param == "gpu":
+        yield chainer.backends.cuda.cupy.ascontiguousarray
+        return
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "cupy", cuda_on_cpu.cupy(tmp_path_factory.mktemp("cuda")))
         cuda_source.module.cache_clear()
-        yield
+        yield cuda_on_cpu.array
     cuda_source.module.cache_clear()
+
+
+def host(a):
+    return chainer.backend.CpuDevice().send(a)
 
 
 @pytest.fixture
@@ -40,63 +50,62 @@ def test_the_kernels_are_imported_where_they_are_called(module):
 @pytest.mark.parametrize(
     ("shape", "pad"), [((9, 32, 32, 3), 4), ((5, 7, 5, 1), 2), ((4, 6, 6, 2), 0)]
 )
-def test_network_input_is_the_augmentation_bit_for_bit(rng, shape, pad):
+def test_network_input_is_the_augmentation_bit_for_bit(array, rng, shape, pad):
     images = rng.integers(256, size=shape, dtype=np.uint8)
     mean = rng.random(shape[1:], np.float32)
     indices = rng.integers(len(images), size=70)
-    dy, dx, flips = augmentation.draw(rng, 70, pad, True)
-    expected = augmentation.apply(images[indices], mean, dy, dx, flips, pad)
-    result = kernels.network_input(images, mean, Batch(indices, dy, dx, flips), pad)
-    assert result.dtype == np.float32 and np.array_equal(result, expected)
+    draws = augmentation.draw(rng, 70, pad, True)
+    expected = augmentation.apply(images[indices], mean, *draws, pad)
+    batch = Batch(*map(array, (indices, *draws)))
+    result = kernels.network_input(array(images), array(mean), batch, pad)
+    assert result.dtype == np.float32 and np.array_equal(host(result), expected)
 
 
-def test_network_input_without_augmentation(rng):
+def test_network_input_without_augmentation(array, rng):
     images = rng.integers(256, size=(6, 5, 4, 3), dtype=np.uint8)
     mean = rng.random((5, 4, 3), np.float32)
-    assert np.array_equal(kernels.network_input(images, mean), augmentation.normalise(images, mean))
+    result = kernels.network_input(array(images), array(mean))
+    assert np.array_equal(host(result), augmentation.normalise(images, mean))
 
 
-def test_of_rows_for_the_same_image_the_last_one_counts(rng):
-    ours = rng.random((20, 3), np.float32)
-    theirs = ours.copy()
+def test_of_rows_for_the_same_image_the_last_one_counts(array, rng):
+    theirs = rng.random((20, 3), np.float32)
+    ours = array(theirs.copy())
     indices = np.array([4, 7, 4, 0, 7, 4, 19])
     rows = rng.random((7, 3), np.float32)
-    kernels.write_rows(ours, indices, rows)
+    kernels.write_rows(ours, array(indices), array(rows))
     theirs[indices] = rows
-    assert np.array_equal(ours, theirs)
+    assert np.array_equal(host(ours), theirs)
 
 
 @pytest.mark.parametrize("count", [1, 5, kernels.CHUNKS, 2 * kernels.CHUNKS + 3])
-def test_gather_takes_any_number_of_arrays(rng, count):
+def test_gather_takes_any_number_of_arrays(array, rng, count):
     sizes = rng.integers(1, 700, size=count)
-    arrays = [array(rng.random(size, np.float32)) for size in sizes]
+    arrays = [rng.random(size, np.float32) for size in sizes]
     out = array(np.full(sizes.sum(), np.nan, np.float32))
-    kernels.gather(arrays, out, 1 / 1024)
-    assert np.array_equal(out, np.concatenate(arrays) / np.float32(1024))
-
-
-def channels_last(a):
-    return array(a.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    kernels.gather(list(map(array, arrays)), out, 1 / 1024)
+    assert np.array_equal(host(out), np.concatenate(arrays) / np.float32(1024))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 @pytest.mark.parametrize("shape", [(5, 4, 3, 3), (7, 1, 3, 3), (8, 6, 1, 1), (1, 3, 5, 1)])
 @pytest.mark.parametrize("wide", [0, 8])
-def test_gather_takes_what_cudnn_writes(rng, shape, dtype, wide):
+def test_gather_takes_what_cudnn_writes(array, rng, shape, dtype, wide):
     """Gradients with channels-last memory, or the first channels of eight, among others; float16
     down to its smallest numbers."""
     arrays = [array(rng.standard_normal(size), np.float32) for size in (3, 40)]
     gradient = rng.standard_normal(shape) * 10.0 ** rng.integers(-8, 5, shape)
-    widened = np.full((shape[0], max(wide, shape[1]), *shape[2:]), np.nan)
-    widened[:, : shape[1]] = gradient
-    arrays.insert(1, channels_last(array(widened, dtype))[:, : shape[1]])
+    o, c, h, w = shape
+    widened = np.full((o, h, w, max(wide, c)), np.nan)
+    widened[..., :c] = gradient.transpose(0, 2, 3, 1)
+    arrays.insert(1, array(widened, dtype).transpose(0, 3, 1, 2)[:, :c])
     out = array(np.full(sum(a.size for a in arrays), np.nan, np.float32))
     kernels.gather(arrays, out, 1 / 1024)
-    expected = np.concatenate([a.astype(np.float32).ravel() for a in arrays]) / np.float32(1024)
-    assert np.array_equal(out, expected)
+    gathered = np.concatenate([host(a).astype(np.float32).ravel() for a in arrays])
+    assert np.array_equal(host(out), gathered / np.float32(1024))
 
 
-def test_gather_refuses_other_memory(rng):
+def test_gather_refuses_other_memory(array, rng):
     odd = array(rng.random((4, 4, 3, 6), np.float32))[:, :, :, ::2]
     with pytest.raises(ValueError, match="no channels-last memory"):
         kernels.gather([odd], array(np.empty(odd.size, np.float32)), 1.0)
@@ -105,20 +114,21 @@ def test_gather_refuses_other_memory(rng):
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 @pytest.mark.parametrize("count", [1, cudnn_kernels.WEIGHTS, cudnn_kernels.WEIGHTS + 2])
 @pytest.mark.parametrize("least", [1, 4])
-def test_weights_are_arranged_as_numpy_would(rng, count, dtype, least):
+def test_weights_are_arranged_as_numpy_would(array, rng, count, dtype, least):
     shapes = [(int(o), int(c), int(k), int(k)) for o, c, k in
               zip(rng.integers(1, 9, count), rng.integers(1, 9, count), rng.integers(1, 4, count),
                   strict=True)]  # fmt: skip
-    weights = [array(rng.standard_normal(shape), np.float32) for shape in shapes]
-    arranged = cudnn_kernels.Kernels.arrange(weights, np.dtype(dtype), least)
-    for ours, w in zip(arranged, weights, strict=True):
-        assert ours.dtype == dtype and ours.transpose(0, 2, 3, 1).flags.c_contiguous
+    weights = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    arranged = cudnn_kernels.Kernels.arrange(list(map(array, weights)), np.dtype(dtype), least)
+    for copy, w in zip(arranged, weights, strict=True):
+        assert copy.dtype == dtype and copy.transpose(0, 2, 3, 1).flags.c_contiguous
+        ours = host(copy)
         assert np.array_equal(ours[:, : w.shape[1]], w.astype(dtype))
         assert ours.shape[1] == max(least, w.shape[1]) and not ours[:, w.shape[1] :].any()
 
 
 @pytest.mark.parametrize("layers", [1, cudnn_kernels.LAYERS + 3])
-def test_averages_of_all_layers_move_as_a_backends_do(rng, layers):
+def test_averages_of_all_layers_move_as_a_backends_do(array, rng, layers):
     moved, expected = [], []
     for i in range(layers):
         c, samples = 1 + i % 7, 2 + i
@@ -132,15 +142,15 @@ def test_averages_of_all_layers_move_as_a_backends_do(rng, layers):
         moved.append(cudnn_kernels.Moved(*arrays, samples / (samples - 1)))
     cudnn_kernels.Kernels.move_averages(moved)
     for ours, theirs in zip(moved, expected, strict=True):
-        np.testing.assert_allclose(ours.running_mean, theirs[0], rtol=2e-6, atol=1e-7)
-        np.testing.assert_allclose(ours.running_var, theirs[1], rtol=2e-5)
+        np.testing.assert_allclose(host(ours.running_mean), theirs[0], rtol=2e-6, atol=1e-7)
+        np.testing.assert_allclose(host(ours.running_var), theirs[1], rtol=2e-5)
 
 
 @pytest.mark.parametrize("n, c", [(128, 10), (1, 3), (300, 14), (5, 1)])
 @pytest.mark.parametrize("alpha, beta, labelled", [
     (1.2, 0.8, True), (0.0, 0.0, True), (0.0, 0.4, True), (2.0, 0.0, True), (1.0, 1.0, False),
 ])  # fmt: skip
-def test_the_joint_loss_is_that_of_array_operations(rng, n, c, alpha, beta, labelled):
+def test_the_joint_loss_is_that_of_array_operations(array, rng, n, c, alpha, beta, labelled):
     """Labels of 0 and 1 among others, and logits of which some probabilities underflow."""
     logits = (rng.standard_normal((n, c)) * rng.choice([1, 40], (n, 1))).astype(np.float32)
     labels = rng.dirichlet(np.ones(c), n).astype(np.float32)
@@ -153,7 +163,9 @@ def test_the_joint_loss_is_that_of_array_operations(rng, n, c, alpha, beta, labe
         (value,) = loss.apply((z,))
         value.backward()
     operands = (None if a is None else array(a) for a in (logits, labels, prior))
-    ours = joint_loss_kernel.joint_loss(*operands, alpha, beta)
+    ours = joint_loss_kernel.Result(
+        *map(host, joint_loss_kernel.joint_loss(*operands, alpha, beta))
+    )
     np.testing.assert_allclose(ours.probabilities, loss.probabilities, rtol=1e-5, atol=1e-30)
     np.testing.assert_allclose(ours.gradient, z.grad, rtol=2e-4, atol=2e-6 / n)
     terms = dict(zip(joint_loss_kernel.TERMS, ours.terms, strict=True))
@@ -172,41 +184,39 @@ def test_tables_fit_into_a_kernels_arguments():
         assert table.itemsize == bytes_of_c <= 4096 - 64 and bytes_of_c % 8 == 0
 
 
-def test_momentum_sgd_is_the_optimizers_bit_for_bit(rng):
+def test_momentum_sgd_is_the_optimizers_bit_for_bit(array, rng):
     size = 1000
-    start = [array(rng.standard_normal(size), np.float32) for _ in range(3)]
-    ours = [a.copy() for a in start]
-    lr = np.array([0.1], np.float32)
-    kernels.momentum_sgd(*ours, lr, 0.9, 1e-4)
+    start = [rng.standard_normal(size).astype(np.float32) for _ in range(3)]
+    ours = [array(a.copy()) for a in start]
+    kernels.momentum_sgd(*ours, array(np.array([0.1], np.float32)), 0.9, 1e-4)
 
     optimizer = FlatMomentumSGD(0.1, 0.9, 1e-4)
     optimizer.parameters, optimizer.velocity, optimizer.gradients = (np.array(a) for a in start)
     optimizer._scratch = np.empty(size, np.float32)
     optimizer._device_lr, optimizer._sent_lr = np.empty(1, np.float32), None
     optimizer.step()
-    assert np.array_equal(ours[0], optimizer.parameters)
-    assert np.array_equal(ours[1], optimizer.velocity)
-    assert np.array_equal(ours[2], start[2])
+    expected = optimizer.parameters, optimizer.velocity, start[2]
+    assert all(map(np.array_equal, map(host, ours), expected))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_one_launch_finds_what_is_not_finite(rng, monkeypatch, value):
+def test_one_launch_finds_what_is_not_finite(array, rng, monkeypatch, value):
     launches, launch = [], kernels._launch
     monkeypatch.setattr(kernels, "_launch", lambda *a: (launches.append(a[0]), launch(*a)))
-    a = array(rng.standard_normal(1000), np.float32)
+    a = rng.standard_normal(1000).astype(np.float32)
     a[:2] = np.finfo(np.float32).max, 1e-42
-    assert kernels.all_finite(a)
+    assert kernels.all_finite(array(a))
     for place in (0, 999):
-        wrong = array(a.copy())
+        wrong = a.copy()
         wrong[place] = value
-        assert not kernels.all_finite(wrong)
+        assert not kernels.all_finite(array(wrong))
     assert launches == ["find_not_finite"] * 3
 
 
 @pytest.mark.parametrize(("m", "k", "n"), [(128, 10, 128), (1, 1, 1), (10, 128, 7)])
-def test_matmul_of_arrays_and_transposed_ones(rng, m, k, n):
+def test_matmul_of_arrays_and_transposed_ones(array, rng, m, k, n):
     a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
     matmul = cudnn_kernels.Kernels.matmul
     for left in (array(a, np.float32), array(a.T, np.float32).T):
         for right in (array(b, np.float32), array(b.T, np.float32).T):
-            assert np.allclose(matmul(left, right), a @ b, atol=1e-4)
+            assert np.allclose(host(matmul(left, right)), a @ b, atol=1e-4)

@@ -1,4 +1,4 @@
-"""On a GPU: the network against float64 NumPy, kernels against NumPy, graphs against calls."""
+"""On a GPU: the network against float64 NumPy, graphs against calls."""
 
 import shutil
 import sys
@@ -18,14 +18,13 @@ from tiny import STUDY
 
 from chainer_jo.data import digits
 from chainer_jo.engine.backend import choose_backend
-from chainer_jo.engine.cuda import kernels
 from chainer_jo.engine.cuda.cudnn import load
 from chainer_jo.engine.cuda.graph_step import GraphStep
 from chainer_jo.method import augmentation, extensions
 from chainer_jo.method.cnn_crf import CNNCRF
 from chainer_jo.method.extensions import Paused
 from chainer_jo.method.images import NetworkInput
-from chainer_jo.method.iterator import Batch, BatchIterator
+from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.objectives import Classifier, ForwardCorrection, JointObjective
 from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.preact_resnet import PreActResNet
@@ -130,51 +129,6 @@ def test_the_papers_network_and_its_first_updates(precision, float64):
                 gradients = flat(model, "grad", 1 / backend.loss_scale)
                 assert_close("gradients", gradients, float64[1], tolerance)
     assert_close("parameters", flat(model, "array"), float64[2], tolerance)
-
-
-def test_network_input_is_the_hosts(rng):
-    images = rng.integers(256, size=(40, 32, 32, 3), dtype=np.uint8)
-    mean = augmentation.mean_image(images)
-    indices = rng.integers(40, size=128)
-    draws = augmentation.draw(rng, 128, 4, True)
-    expected = augmentation.apply(images[indices], mean, *draws, 4)
-    batch = Batch(*map(cupy.asarray, (indices, *draws)))
-    ours = kernels.network_input(*map(cupy.asarray, (images, mean)), batch, 4)
-    assert np.array_equal(ours.get(), expected)
-    plain = kernels.network_input(*map(cupy.asarray, (images, mean)))
-    assert np.array_equal(plain.get(), augmentation.normalise(images, mean))
-
-
-def test_the_kernels_of_labels_and_optimizer_are_the_hosts(rng):
-    target, rows = rng.random((50, 10), np.float32), rng.random((64, 10), np.float32)
-    indices = rng.integers(50, size=64)  # some of them twice
-    ours = cupy.asarray(target)
-    kernels.write_rows(ours, cupy.asarray(indices), cupy.asarray(rows))
-    target[indices] = rows
-    assert np.array_equal(ours.get(), target)
-
-    arrays = [rng.standard_normal(int(n)).astype(np.float32) for n in rng.integers(1, 5000, 300)]
-    flat = cupy.empty(sum(a.size for a in arrays), np.float32)
-    kernels.gather([cupy.asarray(a) for a in arrays], flat, 1 / 1024)
-    assert np.array_equal(flat.get(), np.concatenate(arrays) / np.float32(1024))
-
-    for place in (0, flat.size - 1):
-        assert kernels.all_finite(flat)
-        flat[place] = np.inf
-        assert not kernels.all_finite(flat)
-        flat[place] = 0
-
-    updated = []
-    for xp in (np, cupy):
-        optimizer = FlatMomentumSGD(0.1, 0.9, 1e-4)
-        generator = np.random.default_rng(0)
-        optimizer.parameters, optimizer.velocity, optimizer.gradients, optimizer._scratch = (
-            xp.asarray(generator.standard_normal(5000), np.float32) for _ in range(4)
-        )
-        optimizer._device_lr, optimizer._sent_lr = xp.empty(1, np.float32), None
-        optimizer.step()
-        updated.append(chainer.backend.CpuDevice().send(optimizer.parameters))
-    assert np.array_equal(*updated)
 
 
 #: What `train` ends with.
