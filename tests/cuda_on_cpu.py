@@ -39,7 +39,6 @@ struct Index { unsigned x; };
 static thread_local Index threadIdx, blockIdx, blockDim, gridDim;
 #define __global__
 #define __device__
-#define __restrict__
 #define __fmul_rn(a, b) ((a) * (b))
 #define __fsub_rn(a, b) ((a) - (b))
 #define __fadd_rn(a, b) ((a) + (b))

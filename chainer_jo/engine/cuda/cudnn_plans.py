@@ -169,8 +169,8 @@ def batch_norm(graph: Graph, shape: Shape, relu: bool) -> None:
         momentum=graph.scalar("momentum"),
     )
     graph.result("y", graph.nodes.relu(input=y) if relu else y, shape)
-    graph.outputs(mean=mean, inverse=inverse)
-    graph.outputs(next_average_mean=next_mean, next_average_var=next_var)  # which nobody reads
+    averages = {"next_average_mean": next_mean, "next_average_var": next_var}  # nobody reads them
+    graph.outputs(mean=mean, inverse=inverse, **averages)
 
 
 def batch_norm_grad(graph: Graph, shape: Shape, relu: bool) -> None:
