@@ -1,6 +1,7 @@
 """The CUDA kernels of a training step, compiled for the CPU and on a GPU, against NumPy."""
 
 import sys
+from functools import partial
 
 import chainer
 import cuda_on_cpu
@@ -24,7 +25,7 @@ DEVICES = [pytest.param("cpu", marks=needs_compiler), pytest.param("gpu", marks=
 def array(request, tmp_path_factory):
     """Function that makes a contiguous array of the device."""
     if request.param == "gpu":
-        yield chainer.backends.cuda.cupy.ascontiguousarray
+        yield partial(chainer.backends.cuda.cupy.array, order="C")
         return
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "cupy", cuda_on_cpu.cupy(tmp_path_factory.mktemp("cuda")))
