@@ -231,7 +231,7 @@ class Arrays:
     def __init__(self, x):
         self._x = x
 
-    def fetch(self, batch):
+    def fetch(self, batch, iterator):
         return ()
 
     def augmented(self, batch):

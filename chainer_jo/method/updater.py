@@ -82,7 +82,7 @@ class JointUpdater(StandardUpdater):
     def update_core(self) -> None:
         iterator, optimizer = self.get_iterator("main"), self.get_optimizer("main")
         batch = iterator.next()
-        arrays = (*vars(batch).values(), *self.images.fetch(batch))
+        arrays = (*vars(batch).values(), *self.images.fetch(batch, iterator))
         if self._graph is None:
             self._step(*arrays)
         else:

@@ -142,7 +142,7 @@ class Run:
         )
         sizes = optimization.batch_size, optimization.pad
         self.task_images = TaskImages(task, network, self.device, *sizes, self.settings.workers)
-        self.train_images = self.task_images.of(task.train, iterator)
+        self.train_images = self.task_images.of(task.train)
         self.updater = JointUpdater(
             iterator,
             optimizer.setup(self.model),

@@ -69,7 +69,7 @@ class Evaluation(training.Extension):
     """
 
     trigger = 1, "epoch"
-    priority = training.PRIORITY_WRITER
+    priority = training.PRIORITY_WRITER + 1  # before the label update, in the log's order of keys
 
     def __init__(
         self,
