@@ -13,6 +13,7 @@ from chainer import serializers, training
 from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.method import extensions, optimizers
+from chainer_jo.method.accuracy import accuracy
 from chainer_jo.method.extensions import epoch_end
 from chainer_jo.method.images import NetworkInput
 from chainer_jo.method.iterator import BatchIterator
@@ -278,8 +279,8 @@ def test_an_epochs_means_and_accuracies_are_reported():
 
 def test_where_no_label_is_known_no_accuracy_is_reported():
     predicted, labels = np.array([0, 1, 2, 3, 3]), np.array([0, 2, -1, 3, -1])
-    assert extensions.accuracy(predicted, labels) == pytest.approx(2 / 3)
-    assert extensions.accuracy(predicted, np.full(5, -1)) is None
+    assert accuracy(predicted, labels) == pytest.approx(2 / 3)
+    assert accuracy(predicted, np.full(5, -1)) is None
     updater, report = small_updater(), {}
     updater._references["true"] = np.full(20, -1)
     with chainer.Reporter().scope(report):

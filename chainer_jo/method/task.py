@@ -13,7 +13,7 @@ from chainer_jo.data.image_data import ImageData, check_labels, described
 from chainer_jo.data.labelled_data import ImageFiles, Labelled, LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.method import augmentation, noise
-from chainer_jo.method.extensions import accuracy
+from chainer_jo.method.accuracy import accuracy
 
 #: Number of images on disk that the mean colour is estimated from.
 MEAN_COLOUR_IMAGES = 500

@@ -13,7 +13,7 @@ from chainer.training import StandardUpdater
 
 from chainer_jo.engine.cuda.graph_step import GraphStep
 from chainer_jo.errors import UserError
-from chainer_jo.method.extensions.evaluation import accuracy
+from chainer_jo.method.accuracy import accuracy
 from chainer_jo.method.images import Images
 from chainer_jo.method.iterator import Batch
 from chainer_jo.method.objectives import Classifier

@@ -17,6 +17,7 @@ from chainer_jo.data.labelled_data import ImageFiles, LabelledData
 from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.errors import UserError
 from chainer_jo.method import extensions
+from chainer_jo.method.accuracy import accuracy
 from chainer_jo.method.cnn_crf import CNNCRF
 from chainer_jo.method.images import Images, TaskImages
 from chainer_jo.method.iterator import BatchIterator
@@ -268,11 +269,11 @@ class Run:
         if self._recovers_by_prediction:
             images, truth = self._with_known_truth()
             predicted = predict(images)
-            scores["last"]["recovery"] = extensions.accuracy(predicted, truth)
+            scores["last"]["recovery"] = accuracy(predicted, truth)
             scores["last"]["recovery_by_class"] = self._by_class(predicted, truth)
             self.best.restore()
             predicted = predict(images)
-            scores["best"]["recovery"] = extensions.accuracy(predicted, truth)
+            scores["best"]["recovery"] = accuracy(predicted, truth)
         elif self.experiment.relabelling and task.noisy_labels_right is not None:
             predicted = self._final_labels.argmax(axis=1)
             by_class = self._by_class(predicted, task.train.true_labels)
@@ -291,7 +292,7 @@ class Run:
     def _by_class(self, predicted: np.ndarray, labels: np.ndarray) -> list[float | None]:
         """The accuracy of the images of each class."""
         classes = [labels == k for k in range(self.task.num_classes)]
-        return [extensions.accuracy(predicted[k], labels[k]) for k in classes]
+        return [accuracy(predicted[k], labels[k]) for k in classes]
 
 
 def make_task(
