@@ -102,7 +102,7 @@ def _module(name: str, modules: dict) -> str:
 
 
 def _imports(name: str, path: Path) -> set[str]:
-    """What a file imports when it is loaded; of `EVERY_IMPORT` also within functions and for types."""
+    """What a file imports when it is loaded; of `EVERY_IMPORT` also in functions and for types."""
     if name.partition(".")[0] in EVERY_IMPORT:
         return imported(path.read_text())
     tree = ast.parse(path.read_text())

@@ -67,8 +67,8 @@ def test_a_program_without_presets_and_scheduler(tmp_path):
     source = (EXAMPLES / "train_digits.py").read_text()
     assert len(source.splitlines()) <= 56
     short = source.replace("epochs=70", "epochs=3").replace("epochs=42", "epochs=2")
-    short = short.replace("update_from=25", "update_from=2")
-    assert short.count("epochs=3") == short.count("epochs=2") == 1
+    short = short.replace("first, 25, 70", "first, 2, 3")
+    assert short.count("first, 2, 3") == short.count("epochs=3") == short.count("epochs=2") == 1
     (tmp_path / "short.py").write_text(short)
     run(tmp_path, tmp_path / "short.py")
     assert untracked(tmp_path) == {".gitignore", "short.py"}

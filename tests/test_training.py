@@ -14,6 +14,7 @@ from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.method import extensions, optimizers
 from chainer_jo.method.accuracy import accuracy
+from chainer_jo.method.algorithm1 import Optimization, first_step
 from chainer_jo.method.extensions import epoch_end
 from chainer_jo.method.images import NetworkInput
 from chainer_jo.method.iterator import BatchIterator
@@ -371,18 +372,11 @@ def test_updater_and_label_update_against_a_loop_by_hand(tmp_path):
     mean = (images / 255).mean(axis=0).astype(np.float32)
 
     model = Classifier(network(), JointObjective(np.full(3, 1 / 3), alpha, beta))
-    optimizer = FlatMomentumSGD(0.05, 0.9, 1e-4).setup(model)
     store = LabelStore(noisy, 3, "soft", average=2)
-    updater = JointUpdater(
-        BatchIterator(n, batch, 7, 1, 0, False),
-        optimizer,
-        NetworkInput(images, mean),
-        store,
-        noisy,
-        noisy,
+    sgd = Optimization(epochs, 0.05, batch_size=batch, pad=0, flip=False)
+    trainer = first_step(
+        model, NetworkInput(images, mean), store, sgd, start, epochs, seed=7, out=tmp_path
     )
-    trainer = training.Trainer(updater, (epochs, "epoch"), tmp_path)
-    trainer.extend(extensions.LabelUpdate(start, epochs, noisy))
     trainer.run()
 
     net = network()

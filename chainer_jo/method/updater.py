@@ -82,12 +82,12 @@ class JointUpdater(StandardUpdater):
     def update_core(self) -> None:
         iterator, optimizer = self.get_iterator("main"), self.get_optimizer("main")
         batch = iterator.next()
-        arrays = (*vars(batch).values(), *self.images.fetch(batch, iterator))
+        fetched = self.images.fetch(batch, iterator)
         if self._graph is None:
-            self._step(*arrays)
+            self.step(batch, *fetched)
         else:
             optimizer.send_lr()
-            self._graph(*arrays)
+            self._graph(*vars(batch).values(), *fetched)
             optimizer.t = self.iteration + 1  # a replay does not count
         self.steps_of_epoch += 1
         if iterator.is_new_epoch:
