@@ -123,6 +123,20 @@ def test_hooks_are_refused_as_none_would_be_called():
         )
 
 
+@pytest.mark.parametrize("freeze", [
+    lambda chain: chain.disable_update(),
+    lambda chain: setattr(chain.b.update_rule, "enabled", False),
+])  # fmt: skip
+def test_frozen_parameters_are_refused_as_they_would_be_trained(freeze):
+    chain = small_chain()
+    optimizer = FlatMomentumSGD(0.1).setup(chain)
+    freeze(chain)
+    before = optimizer.parameters.copy()
+    with pytest.raises(UserError, match="parameter /[Wb]: updates are disabled, expected"):
+        optimizer.update(loss_of, chain)
+    np.testing.assert_array_equal(optimizer.parameters, before)
+
+
 def test_a_parameter_that_was_given_another_array_is_trained():
     chain, same = small_chain(), small_chain()
     optimizer, other = FlatMomentumSGD(1e-3).setup(chain), FlatMomentumSGD(1e-3).setup(same)
@@ -240,7 +254,7 @@ class Arrays:
         return self._x[batch.indices]
 
 
-def small_updater():
+def small_updater(optimizer=None, graph=False):
     """Five steps of 8 images are two epochs of 20; some true labels are not known."""
     rng = np.random.default_rng(0)
     x, noisy = rng.random((20, 5), dtype=np.float32), rng.integers(3, size=20).astype(np.int32)
@@ -249,12 +263,29 @@ def small_updater():
     model = Classifier(chainer.links.Linear(5, 3, initialW=weights), objective)
     return JointUpdater(
         BatchIterator(20, 8, 0, 1, 0, False),
-        FlatMomentumSGD(0.5, 0.9, 1e-2).setup(model),
+        (optimizer or FlatMomentumSGD(0.5, 0.9, 1e-2)).setup(model),
         Arrays(x),
         LabelStore(noisy, 3),
         noisy,
         np.where(noisy == 2, -1, noisy),
+        graph=graph,
     )
+
+
+def test_optimizers_of_chainer_train_too():
+    stock = chainer.optimizers.MomentumSGD(0.5, 0.9)
+    others = [small_updater(each) for each in (stock, chainer.optimizers.Adam())]
+    stock.add_hook(chainer.optimizer_hooks.WeightDecay(1e-2))
+    updaters = [small_updater(), *others]
+    start = updaters[0].model.predictor.W.array.copy()
+    for updater in updaters:
+        for _ in range(5):
+            updater.update()
+    ours, same, adam = (updater.model.predictor.W.array for updater in updaters)
+    np.testing.assert_allclose(ours, same, rtol=1e-5)
+    assert np.abs(adam - start).min() > 1e-4
+    with pytest.raises(UserError, match="CUDA graph with Adam: expected FlatMomentumSGD"):
+        small_updater(chainer.optimizers.Adam(), graph=True)
 
 
 def test_an_epochs_means_and_accuracies_are_reported():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from typing import Any
 
 import chainer
@@ -32,7 +33,7 @@ class JointUpdater(StandardUpdater):
     Parameters
     ----------
     iterator : yields each `Batch`.
-    optimizer : SGD, set up with the `Classifier` to train.
+    optimizer : set up with the `Classifier` to train; of Chainer's own, activations are float32.
     images : training images X.
     label_store : the labels Y.
     noisy_labels, true_labels : (n,) int32, negative if unknown, or None; for the reports only.
@@ -43,13 +44,14 @@ class JointUpdater(StandardUpdater):
     ----------
     steps_of_epoch : steps since the epoch began.
 
-    Raises UserError if iterator and images differ in padding.
+    Raises UserError if iterator and images differ in padding, or for a graph of another optimizer
+    than `FlatMomentumSGD`.
     """
 
     def __init__(
         self,
         iterator: chainer.dataset.Iterator,
-        optimizer: FlatMomentumSGD,
+        optimizer: chainer.Optimizer,
         images: Images,
         label_store: LabelStore,
         noisy_labels=None,
@@ -61,6 +63,9 @@ class JointUpdater(StandardUpdater):
         pads = [each.pad for each in (iterator, images) if hasattr(each, "pad")]
         if len(set(pads)) > 1:
             raise UserError(f"padding: {pads[0]} of the iterator, expected the images' {pads[1]}")
+        if graph and not isinstance(optimizer, FlatMomentumSGD):
+            name = type(optimizer).__name__
+            raise UserError(f"CUDA graph with {name}: expected FlatMomentumSGD, or no graph")
         self.images = images
         self.label_store = label_store
         references = {"noisy": noisy_labels, "true": true_labels}
@@ -109,8 +114,8 @@ class JointUpdater(StandardUpdater):
         x = self.images.augmented(batch, *fetched)
         labels = self.label_store.soft_labels[batch.indices]
         model.cleargrads()
-        with optimizer.whole_step():
-            optimizer.backward(model(x, labels))
+        with getattr(optimizer, "whole_step", nullcontext)():
+            getattr(optimizer, "backward", chainer.Variable.backward)(model(x, labels))
             self.label_store.write(batch.indices, model.objective.probabilities)
             for name, value in model.objective.terms.items():
                 total = self._sum(name, value)
