@@ -143,12 +143,12 @@ def test_runs_of_one_trial_share_split_and_noise(study):
         )
     )
     np.testing.assert_array_equal(method.train.images, baseline.train.images)
-    np.testing.assert_array_equal(method.train.noisy_labels, baseline.train.noisy_labels)
+    np.testing.assert_array_equal(method.train.labels, baseline.train.labels)
     assert (method.train.images != other.train.images).any()
-    kept, others = (t.train.noisy_labels == t.train.true_labels for t in (method, other))
+    kept, others = (t.train.labels == t.train.true_labels for t in (method, other))
     assert (kept != others).mean() > 0.3  # half of them change places with the seed
     np.testing.assert_array_equal(method.mean, mean_image(method.train.images))
-    right = (method.train.noisy_labels == method.train.true_labels).mean()
+    right = (method.train.labels == method.train.true_labels).mean()
     assert 0.5 < right < 0.6 and right == method.noisy_labels_right
 
 
@@ -194,7 +194,7 @@ def test_baselines_are_told_the_matrix_of_the_noise_that_their_labels_have(kind,
     forward, crf = (built(replace(e, data=Data("digits")), tmp_path) for e in described)
     T = forward.model.objective.transition
     train, pairs = forward.task.train, np.zeros((10, 10))
-    np.add.at(pairs, (train.true_labels, train.noisy_labels), 1)
+    np.add.at(pairs, (train.true_labels, train.labels), 1)
     np.testing.assert_allclose(pairs / pairs.sum(axis=1, keepdims=True), T, atol=0.12)
     objective = CNNCRF(T, np.full(10, 0.1), 100)
     np.testing.assert_array_equal(crf.model.objective.log_auxiliary, objective.log_auxiliary)
@@ -209,7 +209,7 @@ def test_the_second_step_trains_on_the_labels_of_the_first(tmp_path):
     result = first.store.result(second.first_step)
     labels = built(second, tmp_path).updater.label_store.soft_labels
     np.testing.assert_array_equal(labels, first.store.soft_labels(second.first_step))
-    assert (labels.argmax(axis=1) != first.task.train.noisy_labels).any()
+    assert (labels.argmax(axis=1) != first.task.train.labels).any()
     # What is said of them: by class, and in the ranges of Tables 12 and 13.
     right, sure = labels.argmax(axis=1) == first.task.train.true_labels, labels.max(axis=1)
     by_class = [right[first.task.train.true_labels == k].mean() for k in range(10)]
@@ -349,4 +349,4 @@ def test_half_trains_on_images_of_half_the_size():
     whole = make_task(Study(DIGITS, "digits").baseline("cross_entropy", "symmetric", 0.5, 0), data)
     assert task.train.images.shape[1:] == (4, 4, 1)
     assert task.fingerprint != whole.fingerprint
-    np.testing.assert_array_equal(task.train.noisy_labels, whole.train.noisy_labels)
+    np.testing.assert_array_equal(task.train.labels, whole.train.labels)

@@ -62,19 +62,19 @@ class Labelled:
     Attributes
     ----------
     images : uint8 (n, h, w, c), or n `ImageFiles`.
-    noisy_labels : int32 (n,), as the images come with them; of a clean set, the true labels.
+    labels : int32 (n,), as the images come with them: noisy, or true labels.
     true_labels : int32 (n,), or UNKNOWN.
     """
 
     images: np.ndarray | ImageFiles
-    noisy_labels: np.ndarray
+    labels: np.ndarray
     true_labels: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.noisy_labels)
+        return len(self.labels)
 
     def take(self, indices: np.ndarray) -> Labelled:
-        return Labelled(self.images[indices], self.noisy_labels[indices], self.true_labels[indices])
+        return Labelled(self.images[indices], self.labels[indices], self.true_labels[indices])
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class LabelledData:
     Attributes
     ----------
     name : name of the data set in results.
-    validation, test : evaluated against their `noisy_labels`; `test` may be missing.
+    validation, test : evaluated against their `labels`; `test` may be missing.
     folds : int (n,), fold of each training image for cross-validation, or None.
     """
 
@@ -118,7 +118,7 @@ class LabelledData:
             else:
                 digest.update(f"{split.images.dtype.str}{split.images.shape}".encode())
                 digest.update(np.ascontiguousarray(split.images).data)
-            digest.update(split.noisy_labels.data)
+            digest.update(split.labels.data)
         return digest.hexdigest()[:16]
 
 

@@ -133,7 +133,7 @@ class Task:
             self.evaluation_sets["test"] = sets.test
         uniform = uniform_prior or label_noise.kind != "real"
         self.prior = _uniform(sets) if uniform else _frequencies(sets, wanted.left_out)
-        self.noisy_labels_right = accuracy(sets.train.noisy_labels, sets.train.true_labels)
+        self.noisy_labels_right = accuracy(sets.train.labels, sets.train.true_labels)
 
     @cached_property
     def mean(self) -> np.ndarray:
@@ -196,7 +196,7 @@ def _uniform(data: LabelledData) -> np.ndarray:
 
 def _frequencies(data: LabelledData, left_out: int | None) -> np.ndarray:
     """Distribution of the noisy labels as p (c,) (Section 5.8)."""
-    frequencies = np.bincount(data.train.noisy_labels, minlength=len(data.class_names))
+    frequencies = np.bincount(data.train.labels, minlength=len(data.class_names))
     if left_out is not None:
         # All images of a class may be in the fold that is left out.
         frequencies = np.maximum(frequencies, 1)

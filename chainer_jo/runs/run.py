@@ -131,7 +131,7 @@ class Run:
                 labels,
                 optimization,
                 seed=experiment.seed,
-                noisy_labels=train.noisy_labels,
+                noisy_labels=train.labels,
                 true_labels=train.true_labels,
                 graph=self.graph,
                 out=self.folder,
@@ -145,7 +145,7 @@ class Run:
     def _starting_labels(self) -> LabelStore:
         """The noisy labels or, of a second step, the labels of the first."""
         experiment, task = self.experiment, self.task
-        labels = task.train.noisy_labels
+        labels = task.train.labels
         if experiment.first_step:
             labels = labels_of(experiment.first_step, self.store, task.fingerprint)
         rule = top = average = None
@@ -156,7 +156,7 @@ class Run:
     def _extend(self) -> None:
         task, extend, settings = self.task, self.trainer.extend, self.settings
         self.evaluation_sets = {
-            name: (self.task_images.of(each), each.noisy_labels)
+            name: (self.task_images.of(each), each.labels)
             for name, each in task.evaluation_sets.items()
         }
         extend(extensions.Evaluation(self.model, self.evaluation_sets, self.graph))
