@@ -3,12 +3,15 @@
 import json
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from tiny import STUDY
 
 from chainer_jo.data import digits
+from chainer_jo.data.image_data import first_of_each
+from chainer_jo.data.labelled_data import ImageFiles, LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.method import noise
 from chainer_jo.method.augmentation import mean_image
@@ -350,3 +353,28 @@ def test_half_trains_on_images_of_half_the_size():
     assert task.train.images.shape[1:] == (4, 4, 1)
     assert task.fingerprint != whole.fingerprint
     np.testing.assert_array_equal(task.train.labels, whole.train.labels)
+
+
+def test_noisy_data_are_shrunk_and_taken_by_class_as_others():
+    whole = make_task(STUDY.baseline("cross_entropy", "symmetric", 0.5, 0), digits.load())
+    sets = [whole.train, *whole.evaluation_sets.values()]
+    data = LabelledData("digits", whole.class_names, *sets, np.arange(len(whole.train)) % 3)
+    preset = replace(DIGITS, shrink=2, train_per_class=5, test_per_class=2)
+    experiment = Study(preset, "digits").baseline("cross_entropy", "real", 0, 0)
+    task = make_task(experiment, data)
+    assert [np.bincount(task.train.labels).tolist(), len(task.evaluation_sets["test"])] == [
+        [5] * 10, 20,
+    ]  # fmt: skip
+    for k in range(10):
+        first = whole.train.images[whole.train.labels == k][:5].astype(int)
+        means = first.reshape(5, 4, 2, 4, 2, 1).sum(axis=(2, 4)) / 4
+        chosen = task.train.images[task.train.labels == k]
+        np.testing.assert_allclose(chosen, means, atol=0.5)
+    assert {len(each.images) for each in task.evaluation_sets.values()} == {len(sets[1]), 20}
+    rows = first_of_each("", data.train.labels, 10, 5)
+    np.testing.assert_array_equal(data.subset(5).folds, rows % 3)
+    on_disk = replace(data, train=replace(data.train, images=ImageFiles(Path(), np.array(["a"]))))
+    with pytest.raises(UserError, match="images on disk shrunk, expected resize and crop"):
+        on_disk.shrunk(2)
+    with pytest.raises(UserError, match="1000 train images per class asked for, expected 1 to"):
+        data.subset(1000)

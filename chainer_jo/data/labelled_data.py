@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from chainer_jo.data.decoding import decode
+from chainer_jo.data.image_data import first_of_each, shrunk
 from chainer_jo.errors import UserError
 
 UNKNOWN = -1  # true label of an image without a known one
@@ -76,6 +78,11 @@ class Labelled:
     def take(self, indices: np.ndarray) -> Labelled:
         return Labelled(self.images[indices], self.labels[indices], self.true_labels[indices])
 
+    def shrunk(self, name: str, factor: int) -> Labelled:
+        if isinstance(self.images, ImageFiles):
+            raise UserError(f"data {name!r}: images on disk shrunk, expected resize and crop")
+        return replace(self, images=shrunk(name, self.images, factor))
+
 
 @dataclass(frozen=True, eq=False)
 class LabelledData:
@@ -102,6 +109,28 @@ class LabelledData:
             self.train.take(np.flatnonzero(rows)) for rows in (~left_out, left_out)
         )
         return LabelledData(self.name, self.class_names, train, validation, self.test)
+
+    def subset(
+        self, train_per_class: int | None = None, test_per_class: int | None = None
+    ) -> LabelledData:
+        """First training and test images of every class, by their `labels`; None: all."""
+        chosen: dict[str, Any] = {}
+        for part, number in (("train", train_per_class), ("test", test_per_class)):
+            if number is not None and (each := getattr(self, part)):
+                where, classes = f"data {self.name!r}: {number} {part}", len(self.class_names)
+                rows = first_of_each(where, each.labels, classes, number)
+                chosen[part] = each.take(rows)
+                if part == "train" and self.folds is not None:
+                    chosen["folds"] = self.folds[rows]
+        return replace(self, **chosen) if chosen else self
+
+    def shrunk(self, factor: int) -> LabelledData:
+        """Images shrunk by ``factor``; see `image_data.shrunk`. Raises UserError for images on
+        disk."""
+        parts = (self.train, self.validation, self.test)
+        train, validation, test = (each and each.shrunk(self.name, factor) for each in parts)
+        assert train is not None and validation is not None
+        return replace(self, train=train, validation=validation, test=test)
 
     def fingerprint(self) -> str:
         """Digest (16 hexadecimal digits) of images, or of paths of files, and labels."""

@@ -87,7 +87,7 @@ class Task:
     label_noise : noise to inject.
     seed : seed of the trial, for split and noise.
     data : `ImageData` with true labels, to be split and made noisy, or, for ``real`` noise,
-        `LabelledData`, used as it is.
+        `LabelledData`, whose training labels are noisy.
     pseudo_labels : returns pseudo labels (N,) of all training images of the data set (PL-CIFAR).
     uniform_prior : True for a uniform p (eq. 10) also with ``real`` noise.
 
@@ -157,8 +157,8 @@ class Task:
 
 def as_used(data: ImageData | LabelledData, wanted: Data) -> ImageData | LabelledData:
     """The images that a run uses: the first of every class, shrunk, or those not left out."""
-    if isinstance(data, LabelledData):
-        return data if wanted.left_out is None else data.without(wanted.left_out)
+    if isinstance(data, LabelledData) and wanted.left_out is not None:
+        data = data.without(wanted.left_out)
     data = data.subset(wanted.train_per_class, wanted.test_per_class)
     return data.shrunk(wanted.shrink) if wanted.shrink else data
 
