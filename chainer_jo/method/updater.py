@@ -37,7 +37,6 @@ class JointUpdater(StandardUpdater):
     images : training images X.
     label_store : the labels Y.
     noisy_labels, true_labels : (n,) int32, negative if unknown, or None; for the reports only.
-    device : as in Chainer.
     graph : True to capture the step as a CUDA graph, and replay it.
 
     Attributes
@@ -56,10 +55,9 @@ class JointUpdater(StandardUpdater):
         label_store: LabelStore,
         noisy_labels=None,
         true_labels=None,
-        device=None,
         graph: bool = False,
     ) -> None:
-        super().__init__(iterator, optimizer, device=device)
+        super().__init__(iterator, optimizer)
         pads = [each.pad for each in (iterator, images) if hasattr(each, "pad")]
         if len(set(pads)) > 1:
             raise UserError(f"padding: {pads[0]} of the iterator, expected the images' {pads[1]}")
