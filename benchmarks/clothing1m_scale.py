@@ -69,10 +69,10 @@ def measure(root: Path) -> None:
     experiment = Study(replace(CLOTHING1M_PAPER, network=network), NAME).first_step(*REAL, 0)
     task = timed("split, labels and prior", lambda: make_task(experiment, data))
     train, size = task.train, experiment.optimization.batch_size
-    arrays = train.images.keys, train.noisy_labels, train.true_labels
+    arrays = train.images.keys, train.labels, train.true_labels
     texts = sum(map(len, train.images.keys))  # beside the array
     show("keys and labels of training images", (texts + sum(a.nbytes for a in arrays)) / 1e6, "MB")
-    labels = LabelStore(train.noisy_labels, task.num_classes, "soft", average=None)
+    labels = LabelStore(train.labels, task.num_classes, "soft", average=None)
     show("labels, probabilities, running mean", 3 * labels.soft_labels.nbytes / 1e6, "MB")
     iterator = timed(
         "draw an epoch's order", lambda: BatchIterator(len(train), size, 0, 1, 0, False)

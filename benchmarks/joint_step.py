@@ -75,7 +75,6 @@ def joint_step(
         LabelStore(workload.labels, CLASSES, "soft", xp=target.xp),
         labels,
         labels,
-        target,
         graph,
     )
 

@@ -34,7 +34,6 @@ def main() -> None:
         LabelStore(labels, 10, "soft", xp=device.xp),
         device.send(labels),
         device.send(labels),
-        device,
     )
     with chainer.using_config("jo_backend", load("mixed")), chainer.Reporter():
         for _ in range(3):

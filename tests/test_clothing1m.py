@@ -41,11 +41,11 @@ def test_splits_and_labels(whole):
     lists = parse(whole, Problems())
     assert list(lists.sizes.values()) == [CLASSES * n for n in SMALL.values()]
     for split in (data.train, data.validation, data.test):
-        assert split.noisy_labels.dtype == np.int32
-        assert len(split.images) == len(split.noisy_labels)
-    np.testing.assert_array_equal(data.validation.noisy_labels, data.validation.true_labels)
+        assert split.labels.dtype == np.int32
+        assert len(split.images) == len(split.labels)
+    np.testing.assert_array_equal(data.validation.labels, data.validation.true_labels)
     noisy = dict(line.split() for line in (whole / clothing1m.NOISY_LABELS).open())
-    assert [noisy[key] for key in data.train.images.keys] == list(map(str, data.train.noisy_labels))
+    assert [noisy[key] for key in data.train.images.keys] == list(map(str, data.train.labels))
 
 
 def test_labels_are_confused_in_pairs_only():
@@ -148,7 +148,7 @@ def test_prepare_writes_a_small_copy_that_loads_the_same(whole, tmp_path):
     assert lists.sizes[clothing1m.NOISY_TRAIN] == CLASSES * SMALL["train"]
     data, small = load(whole), load(tmp_path / "small")
     assert list(small.train.images.keys) == list(data.train.images.keys)
-    np.testing.assert_array_equal(small.train.noisy_labels, data.train.noisy_labels)
+    np.testing.assert_array_equal(small.train.labels, data.train.labels)
     assert small.fingerprint() == data.fingerprint()
     for split in parse(small.train.images.root, Problems()).splits.values():
         for path in split.images.paths(range(len(split))):

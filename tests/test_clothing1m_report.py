@@ -155,8 +155,8 @@ def test_top_and_bottom_of_a_pair(data, tmp_path):
     loaded = clothing1m.load(data)
     study = Clothing1MStudy(DIGITS, "tiny", load=lambda: loaded)
     hoodie, shirt = NAMES.index("Hoodie"), NAMES.index("T-shirt")
-    members = np.flatnonzero(loaded.train.noisy_labels == hoodie)
-    labels = np.eye(len(NAMES), dtype=np.float32)[loaded.train.noisy_labels]
+    members = np.flatnonzero(loaded.train.labels == hoodie)
+    labels = np.eye(len(NAMES), dtype=np.float32)[loaded.train.labels]
     for i, probability in zip(members, np.linspace(0.6, 0.9, len(members)), strict=True):
         labels[i] = 0
         labels[i, [shirt, hoodie]] = probability, 1 - probability

@@ -28,7 +28,7 @@ def ended(study, root, correct, load=digits.load):
     true ones; figure and training set."""
     store, figure = RunStore(root), build(replace(study, load=load))
     task = make_task(figure.first_step, load())
-    labels = np.eye(10, dtype=np.float32)[correct(task.train.noisy_labels, task.train.true_labels)]
+    labels = np.eye(10, dtype=np.float32)[correct(task.train.labels, task.train.true_labels)]
     store.open(figure.first_step)
     store.save_result(figure.first_step, {
         "id": figure.first_step.id, "state": "finished", "data": task.fingerprint,
@@ -60,7 +60,7 @@ def test_images_of_full_size_have_their_labels_of_all_three_kinds(study, tmp_pat
     full = make_task(STUDY.first_step("symmetric", 0.5, 0), digits.load()).train
     for row, (image, caption, _) in zip(rows, shown, strict=True):
         i = row["row"]
-        noisy, true = train.noisy_labels[i], train.true_labels[i]
+        noisy, true = train.labels[i], train.true_labels[i]
         assert (row["noisy"], row["true"]) == (str(noisy), str(true)) and noisy != true
         assert row["corrected"] == str(true if i % 2 else noisy)
         mark = "✓" if i % 2 else "✗"
@@ -69,8 +69,8 @@ def test_images_of_full_size_have_their_labels_of_all_three_kinds(study, tmp_pat
         np.testing.assert_array_equal(image, full.images[i])
     with (tmp_path / "corrected_labels.csv").open() as file:
         assert [line["row"] for line in csv.DictReader(file)] == [str(row["row"]) for row in rows]
-    wrong = int((train.noisy_labels != train.true_labels).sum())
-    left = int((half_of_them(train.noisy_labels, train.true_labels) != train.true_labels).sum())
+    wrong = int((train.labels != train.true_labels).sum())
+    left = int((half_of_them(train.labels, train.true_labels) != train.true_labels).sum())
     assert f"{wrong} of 180 labels were wrong before the first step, {left} after" in (
         figure.text(store, ORIGIN)
     )
@@ -84,7 +84,7 @@ def test_labels_that_became_wrong_are_drawn_from_too(tmp_path):
     found = figure.data(store, ORIGIN)
     wrong_after = int((train.true_labels == 3).sum())
     assert found["wrong_after"] == wrong_after
-    either = (train.noisy_labels != train.true_labels) | (train.true_labels == 3)
+    either = (train.labels != train.true_labels) | (train.true_labels == 3)
     assert found["wrong_before_or_after"] == int(either.sum())
     assert any(row["noisy"] == row["true"] == "3" for row in found["images"])
 

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import processes
 import pytest
+from PIL import Image
 from processes import ROOT, needs_git
 
 EXAMPLES = ROOT / "examples"
@@ -67,8 +68,8 @@ def test_a_program_without_presets_and_scheduler(tmp_path):
     source = (EXAMPLES / "train_digits.py").read_text()
     assert len(source.splitlines()) <= 56
     short = source.replace("epochs=70", "epochs=3").replace("epochs=42", "epochs=2")
-    short = short.replace("update_from=25", "update_from=2")
-    assert short.count("epochs=3") == short.count("epochs=2") == 1
+    short = short.replace("first, 25, 70", "first, 2, 3")
+    assert short.count("first, 2, 3") == short.count("epochs=3") == short.count("epochs=2") == 1
     (tmp_path / "short.py").write_text(short)
     run(tmp_path, tmp_path / "short.py")
     assert untracked(tmp_path) == {".gitignore", "short.py"}
@@ -92,3 +93,30 @@ def test_labels_and_weights_are_loaded_as_the_document_says(monkeypatch):
     assert names["test_accuracy"] == pytest.approx(last["test"], abs=1e-9)
     assert (names["corrected"] == names["true"]).mean() == last["recovery"]
     assert (names["noisy"] == names["true"]).mean() == names["packed"]["log"][0]["recovery"]
+
+
+def test_own_images_with_noisy_labels(tmp_path):
+    """Continued where it stopped: finished runs are not repeated."""
+    rng = np.random.default_rng(0)
+    for k, name in enumerate(("dark", "light")):
+        (tmp_path / "set" / name).mkdir(parents=True)
+        for i in range(80):
+            true = k if i % 5 else 1 - k
+            pixels = rng.integers(120 * true, 120 * true + 130, (8, 8, 3)).astype(np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "set" / name / f"{i}.png")
+    script = EXAMPLES / "own_images.py"
+    assert len(script.read_text().splitlines()) <= 50
+    flags = ("set", "--out", "own", "--side", "8", "--epochs", "2", "--device", "cpu")
+    run(tmp_path, script, *flags)
+    results = {path: path.stat().st_mtime_ns for path in (tmp_path / "own").rglob("result.json")}
+    rows = (tmp_path / "own/labels.csv").read_text().splitlines()
+    (labels,) = (tmp_path / "own").glob("runs/first-step-real-*/labels.npz")
+    soft = np.load(labels)["labels"]
+    assert rows[0] == "path,label" and len(rows) == 1 + len(soft) == 1 + 2 * 72
+    for row, y in zip(rows[1:], soft, strict=True):
+        assert row.split(",")[1] == ("dark", "light")[y.argmax()]
+        assert (tmp_path / "set" / row.split(",")[0]).is_file()
+    (tmp_path / "own/labels.csv").unlink()
+    run(tmp_path, script, *flags)
+    assert (tmp_path / "own/labels.csv").read_text().splitlines() == rows and len(results) == 2
+    assert all(path.stat().st_mtime_ns == time for path, time in results.items())

@@ -3,12 +3,15 @@
 import json
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from tiny import STUDY
 
 from chainer_jo.data import digits
+from chainer_jo.data.image_data import first_of_each
+from chainer_jo.data.labelled_data import ImageFiles, LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.method import noise
 from chainer_jo.method.augmentation import mean_image
@@ -143,12 +146,12 @@ def test_runs_of_one_trial_share_split_and_noise(study):
         )
     )
     np.testing.assert_array_equal(method.train.images, baseline.train.images)
-    np.testing.assert_array_equal(method.train.noisy_labels, baseline.train.noisy_labels)
+    np.testing.assert_array_equal(method.train.labels, baseline.train.labels)
     assert (method.train.images != other.train.images).any()
-    kept, others = (t.train.noisy_labels == t.train.true_labels for t in (method, other))
+    kept, others = (t.train.labels == t.train.true_labels for t in (method, other))
     assert (kept != others).mean() > 0.3  # half of them change places with the seed
     np.testing.assert_array_equal(method.mean, mean_image(method.train.images))
-    right = (method.train.noisy_labels == method.train.true_labels).mean()
+    right = (method.train.labels == method.train.true_labels).mean()
     assert 0.5 < right < 0.6 and right == method.noisy_labels_right
 
 
@@ -194,7 +197,7 @@ def test_baselines_are_told_the_matrix_of_the_noise_that_their_labels_have(kind,
     forward, crf = (built(replace(e, data=Data("digits")), tmp_path) for e in described)
     T = forward.model.objective.transition
     train, pairs = forward.task.train, np.zeros((10, 10))
-    np.add.at(pairs, (train.true_labels, train.noisy_labels), 1)
+    np.add.at(pairs, (train.true_labels, train.labels), 1)
     np.testing.assert_allclose(pairs / pairs.sum(axis=1, keepdims=True), T, atol=0.12)
     objective = CNNCRF(T, np.full(10, 0.1), 100)
     np.testing.assert_array_equal(crf.model.objective.log_auxiliary, objective.log_auxiliary)
@@ -209,7 +212,7 @@ def test_the_second_step_trains_on_the_labels_of_the_first(tmp_path):
     result = first.store.result(second.first_step)
     labels = built(second, tmp_path).updater.label_store.soft_labels
     np.testing.assert_array_equal(labels, first.store.soft_labels(second.first_step))
-    assert (labels.argmax(axis=1) != first.task.train.noisy_labels).any()
+    assert (labels.argmax(axis=1) != first.task.train.labels).any()
     # What is said of them: by class, and in the ranges of Tables 12 and 13.
     right, sure = labels.argmax(axis=1) == first.task.train.true_labels, labels.max(axis=1)
     by_class = [right[first.task.train.true_labels == k].mean() for k in range(10)]
@@ -349,4 +352,29 @@ def test_half_trains_on_images_of_half_the_size():
     whole = make_task(Study(DIGITS, "digits").baseline("cross_entropy", "symmetric", 0.5, 0), data)
     assert task.train.images.shape[1:] == (4, 4, 1)
     assert task.fingerprint != whole.fingerprint
-    np.testing.assert_array_equal(task.train.noisy_labels, whole.train.noisy_labels)
+    np.testing.assert_array_equal(task.train.labels, whole.train.labels)
+
+
+def test_noisy_data_are_shrunk_and_taken_by_class_as_others():
+    whole = make_task(STUDY.baseline("cross_entropy", "symmetric", 0.5, 0), digits.load())
+    sets = [whole.train, *whole.evaluation_sets.values()]
+    data = LabelledData("digits", whole.class_names, *sets, np.arange(len(whole.train)) % 3)
+    preset = replace(DIGITS, shrink=2, train_per_class=5, test_per_class=2)
+    experiment = Study(preset, "digits").baseline("cross_entropy", "real", 0, 0)
+    task = make_task(experiment, data)
+    assert [np.bincount(task.train.labels).tolist(), len(task.evaluation_sets["test"])] == [
+        [5] * 10, 20,
+    ]  # fmt: skip
+    for k in range(10):
+        first = whole.train.images[whole.train.labels == k][:5].astype(int)
+        means = first.reshape(5, 4, 2, 4, 2, 1).sum(axis=(2, 4)) / 4
+        chosen = task.train.images[task.train.labels == k]
+        np.testing.assert_allclose(chosen, means, atol=0.5)
+    assert {len(each.images) for each in task.evaluation_sets.values()} == {len(sets[1]), 20}
+    rows = first_of_each("", data.train.labels, 10, 5)
+    np.testing.assert_array_equal(data.subset(5).folds, rows % 3)
+    on_disk = replace(data, train=replace(data.train, images=ImageFiles(Path(), np.array(["a"]))))
+    with pytest.raises(UserError, match="images on disk shrunk, expected resize and crop"):
+        on_disk.shrunk(2)
+    with pytest.raises(UserError, match="1000 train images per class asked for, expected 1 to"):
+        data.subset(1000)

@@ -11,7 +11,6 @@ import joint_step
 import numpy as np
 import pytest
 import workload
-from chainer import training
 from engines import ON_GPU, TOLERANCE
 from processes import run
 from tiny import STUDY
@@ -21,15 +20,14 @@ from chainer_jo.engine.backend import choose_backend
 from chainer_jo.engine.cuda.cudnn import load
 from chainer_jo.engine.cuda.graph_step import GraphStep
 from chainer_jo.method import augmentation, extensions
+from chainer_jo.method.algorithm1 import Optimization, first_step
 from chainer_jo.method.cnn_crf import CNNCRF
 from chainer_jo.method.extensions import Paused
 from chainer_jo.method.images import NetworkInput
-from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.objectives import Classifier, ForwardCorrection, JointObjective
 from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.method.soft_labels import LabelStore
-from chainer_jo.method.updater import JointUpdater
 from chainer_jo.runs.run import Run, Settings
 from chainer_jo.runs.store import RunStore
 
@@ -156,21 +154,13 @@ def train(folder, precision, graph, epochs=4, objective="joint"):
     store = LabelStore(noisy, 10, "soft", average=2, xp=cupy)
     mean = augmentation.mean_image(images)
     train_images = NetworkInput(send(images), send(mean), 2)
-    updater = JointUpdater(
-        BatchIterator(200, 64, 7, 1, 2, True, send),
-        FlatMomentumSGD(0.05, 0.9, 1e-4).setup(model),
-        train_images,
-        store,
-        send(noisy),
-        send(noisy),
-        chainer.get_device("@cupy:0"),
-        graph,
+    sgd = Optimization(epochs, 0.05, drops=(2,), batch_size=64, pad=2)
+    labels = {"noisy_labels": noisy, "true_labels": noisy}
+    trainer = first_step(
+        model, train_images, store, sgd, 2, epochs, seed=7, **labels, graph=graph, out=folder
     )
-    reports = []
-    trainer = training.Trainer(updater, (epochs, "epoch"), folder)
+    updater, reports = trainer.updater, []
     trainer.extend(extensions.Evaluation(model, {"test": (train_images, noisy)}, graph))
-    trainer.extend(extensions.LabelUpdate(2, epochs, send(noisy)))
-    trainer.extend(training.extensions.ExponentialShift("lr", 0.1), trigger=(2, "epoch"))
     trainer.extend(
         lambda t: reports.append(dict(t.observation)), name="keep", trigger=(1, "epoch"), priority=0
     )

@@ -131,7 +131,6 @@ def updater(seed, images=64, side=8, width=8, graph=True):
         LabelStore(labels, 10, "soft", xp=cupy),
         send(labels),
         send(labels),
-        device,
         graph=graph,
     )
 

@@ -5,20 +5,18 @@ from types import SimpleNamespace
 import chainer
 import numpy as np
 import pytest
-from chainer import training
 from engines import stand_in as stand_in_cudnn
 
-from chainer_jo.method import cnn_crf, extensions, updater
+from chainer_jo.method import cnn_crf, updater
 from chainer_jo.method import images as images_module
+from chainer_jo.method.algorithm1 import Optimization, first_step
 from chainer_jo.method.cnn_crf import CNNCRF
 from chainer_jo.method.extensions import evaluation
 from chainer_jo.method.images import NetworkInput
-from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.method.soft_labels import LabelStore
-from chainer_jo.method.updater import JointUpdater
 
 
 class StandIn:
@@ -74,20 +72,14 @@ def data():
 def train(folder, graph, objective=None, epochs=3):
     images, noisy = data()
     classifier = model(objective=objective)
-    optimizer = StandIn.optimizer = FlatMomentumSGD(0.05, 0.9, 1e-4).setup(classifier)
     store = LabelStore(noisy, 3, "soft", average=2)
-    updater = JointUpdater(
-        BatchIterator(50, 16, 7, 1, 1, True),
-        optimizer,
-        NetworkInput(images, np.float32(images.mean(axis=0) / 255), 1),
-        store,
-        noisy,
-        noisy,
-        graph=graph,
+    pixels = NetworkInput(images, np.float32(images.mean(axis=0) / 255), 1)
+    sgd = Optimization(epochs, 0.05, batch_size=16, pad=1)
+    trainer = first_step(
+        classifier, pixels, store, sgd, 2, 3, seed=7, noisy_labels=noisy, graph=graph, out=folder
     )
+    optimizer = StandIn.optimizer = trainer.updater.get_optimizer("main")
     reports = []
-    trainer = training.Trainer(updater, (epochs, "epoch"), folder)
-    trainer.extend(extensions.LabelUpdate(2, 3, noisy))
     trainer.extend(
         lambda t: reports.append(dict(t.observation)), name="keep", trigger=(1, "epoch"), priority=0
     )

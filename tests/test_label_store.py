@@ -141,8 +141,3 @@ def test_labels_of_a_network_that_diverged_are_not_the_rules_fault():
     feed(store, np.full((N, C), np.nan, np.float32))
     store.update()
     assert np.isnan(store.soft_labels).all()
-
-
-def test_the_former_name_of_the_labels_is_refused_in_one_line():
-    with pytest.raises(UserError, match="labels was renamed, expected soft_labels"):
-        _ = LabelStore(np.zeros(4, int), C).labels

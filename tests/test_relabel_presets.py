@@ -65,10 +65,8 @@ def test_a_part_is_left_out_of_training_and_classified_instead():
     data = LabelledData("own", ("a", "b", "c"), images, images.take(np.arange(0)), None, parts)
     study = Study(small_images(8, 4), "own")
     task = make_task(steps(study, 1)[2], data)
-    np.testing.assert_array_equal(task.train.noisy_labels, labels[parts != 1])
-    np.testing.assert_array_equal(
-        task.evaluation_sets["validation"].noisy_labels, labels[parts == 1]
-    )
+    np.testing.assert_array_equal(task.train.labels, labels[parts != 1])
+    np.testing.assert_array_equal(task.evaluation_sets["validation"].labels, labels[parts == 1])
     # The only image of the third class is left out: it keeps a prior.
     np.testing.assert_allclose(task.prior, [0.4, 0.4, 0.2])
     assert len({e.id for part in range(3) for e in steps(study, part)[:2]}) == 6

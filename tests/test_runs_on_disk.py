@@ -58,10 +58,10 @@ def prepared(run):
 
 def test_a_run_knows_the_classes_shares_and_the_mean_colour(data, tmp_path):
     """Section 5.8's prior is the distribution of the noisy labels."""
-    labels = data.train.noisy_labels.copy()
+    labels = data.train.labels.copy()
     labels[labels == 1] = 0
     labels[0] = 1
-    uneven = replace(data, train=replace(data.train, noisy_labels=labels))
+    uneven = replace(data, train=replace(data.train, labels=labels))
     run = Run(ON_DISK, uneven, RunStore(tmp_path), SETTINGS)
     shares = np.bincount(labels) / len(labels)
     np.testing.assert_allclose(run.model.objective.prior, shares, rtol=1e-6)
@@ -97,9 +97,7 @@ def reordered(data):
 def test_labels_of_the_same_images_in_another_order_are_refused(data, tmp_path):
     store = RunStore(tmp_path)
     ended(store, ON_DISK, data)
-    store.save_labels(
-        ON_DISK, np.eye(len(data.class_names), dtype=np.float32)[data.train.noisy_labels]
-    )
+    store.save_labels(ON_DISK, np.eye(len(data.class_names), dtype=np.float32)[data.train.labels])
     Run(SECOND, data, store, SETTINGS)
     with pytest.raises(UserError, match=f"labels of {ON_DISK.id}: of data with fingerprint"):
         Run(SECOND, reordered(data), store, SETTINGS)
@@ -151,7 +149,7 @@ def test_results_of_other_data_in_the_folder_are_refused(build, tmp_path, capsys
     folder = make_clothing1m_like(tmp_path / "tiny", size=16)
     loaded = clothing1m.load(folder)
     study = Clothing1MStudy(CLOTHING1M_DIGITS, "tiny", load=lambda: reordered(loaded))
-    labels = np.eye(len(loaded.class_names))[loaded.train.noisy_labels]
+    labels = np.eye(len(loaded.class_names))[loaded.train.labels]
     store = first_step_ended(study, tmp_path / "results" / study.folder, labels)
     for experiment in (study.baseline("cross_entropy", *REAL, 0), study.joint(*REAL, 0)):
         ended(store, experiment, study.load())

@@ -13,6 +13,8 @@ from chainer import serializers, training
 from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.method import extensions, optimizers
+from chainer_jo.method.accuracy import accuracy
+from chainer_jo.method.algorithm1 import Optimization, first_step
 from chainer_jo.method.extensions import epoch_end
 from chainer_jo.method.images import NetworkInput
 from chainer_jo.method.iterator import BatchIterator
@@ -119,6 +121,20 @@ def test_hooks_are_refused_as_none_would_be_called():
         FlatMomentumSGD(0.1).setup(small_chain()).add_hook(
             chainer.optimizer_hooks.GradientClipping(1.0)
         )
+
+
+@pytest.mark.parametrize("freeze", [
+    lambda chain: chain.disable_update(),
+    lambda chain: setattr(chain.b.update_rule, "enabled", False),
+])  # fmt: skip
+def test_frozen_parameters_are_refused_as_they_would_be_trained(freeze):
+    chain = small_chain()
+    optimizer = FlatMomentumSGD(0.1).setup(chain)
+    freeze(chain)
+    before = optimizer.parameters.copy()
+    with pytest.raises(UserError, match="parameter /[Wb]: updates are disabled, expected"):
+        optimizer.update(loss_of, chain)
+    np.testing.assert_array_equal(optimizer.parameters, before)
 
 
 def test_a_parameter_that_was_given_another_array_is_trained():
@@ -231,14 +247,14 @@ class Arrays:
     def __init__(self, x):
         self._x = x
 
-    def fetch(self, batch):
+    def fetch(self, batch, iterator):
         return ()
 
     def augmented(self, batch):
         return self._x[batch.indices]
 
 
-def small_updater():
+def small_updater(optimizer=None, graph=False):
     """Five steps of 8 images are two epochs of 20; some true labels are not known."""
     rng = np.random.default_rng(0)
     x, noisy = rng.random((20, 5), dtype=np.float32), rng.integers(3, size=20).astype(np.int32)
@@ -247,12 +263,29 @@ def small_updater():
     model = Classifier(chainer.links.Linear(5, 3, initialW=weights), objective)
     return JointUpdater(
         BatchIterator(20, 8, 0, 1, 0, False),
-        FlatMomentumSGD(0.5, 0.9, 1e-2).setup(model),
+        (optimizer or FlatMomentumSGD(0.5, 0.9, 1e-2)).setup(model),
         Arrays(x),
         LabelStore(noisy, 3),
         noisy,
         np.where(noisy == 2, -1, noisy),
+        graph=graph,
     )
+
+
+def test_optimizers_of_chainer_train_too():
+    stock = chainer.optimizers.MomentumSGD(0.5, 0.9)
+    others = [small_updater(each) for each in (stock, chainer.optimizers.Adam())]
+    stock.add_hook(chainer.optimizer_hooks.WeightDecay(1e-2))
+    updaters = [small_updater(), *others]
+    start = updaters[0].model.predictor.W.array.copy()
+    for updater in updaters:
+        for _ in range(5):
+            updater.update()
+    ours, same, adam = (updater.model.predictor.W.array for updater in updaters)
+    np.testing.assert_allclose(ours, same, rtol=1e-5)
+    assert np.abs(adam - start).min() > 1e-4
+    with pytest.raises(UserError, match="CUDA graph with Adam: expected FlatMomentumSGD"):
+        small_updater(chainer.optimizers.Adam(), graph=True)
 
 
 def test_an_epochs_means_and_accuracies_are_reported():
@@ -278,8 +311,8 @@ def test_an_epochs_means_and_accuracies_are_reported():
 
 def test_where_no_label_is_known_no_accuracy_is_reported():
     predicted, labels = np.array([0, 1, 2, 3, 3]), np.array([0, 2, -1, 3, -1])
-    assert extensions.accuracy(predicted, labels) == pytest.approx(2 / 3)
-    assert extensions.accuracy(predicted, np.full(5, -1)) is None
+    assert accuracy(predicted, labels) == pytest.approx(2 / 3)
+    assert accuracy(predicted, np.full(5, -1)) is None
     updater, report = small_updater(), {}
     updater._references["true"] = np.full(20, -1)
     with chainer.Reporter().scope(report):
@@ -370,18 +403,11 @@ def test_updater_and_label_update_against_a_loop_by_hand(tmp_path):
     mean = (images / 255).mean(axis=0).astype(np.float32)
 
     model = Classifier(network(), JointObjective(np.full(3, 1 / 3), alpha, beta))
-    optimizer = FlatMomentumSGD(0.05, 0.9, 1e-4).setup(model)
     store = LabelStore(noisy, 3, "soft", average=2)
-    updater = JointUpdater(
-        BatchIterator(n, batch, 7, 1, 0, False),
-        optimizer,
-        NetworkInput(images, mean),
-        store,
-        noisy,
-        noisy,
+    sgd = Optimization(epochs, 0.05, batch_size=batch, pad=0, flip=False)
+    trainer = first_step(
+        model, NetworkInput(images, mean), store, sgd, start, epochs, seed=7, out=tmp_path
     )
-    trainer = training.Trainer(updater, (epochs, "epoch"), tmp_path)
-    trainer.extend(extensions.LabelUpdate(start, epochs, noisy))
     trainer.run()
 
     net = network()

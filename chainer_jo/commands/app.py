@@ -82,11 +82,8 @@ def main(
     images: ImageSource,
 ) -> None:
     """Entry point of a script; see `command_line.start`."""
-
-    def run(flags: argparse.Namespace) -> None:
-        work(make_script(flags, builds if isinstance(builds, Sequence) else [builds], images))
-
-    start(partial(parse, description, argv, images), run)
+    builds = builds if isinstance(builds, Sequence) else [builds]
+    start(partial(parse, description, argv, images), partial(work, builds, images))
 
 
 def make_script(flags: argparse.Namespace, builds: Sequence[Build], images: ImageSource) -> Script:
@@ -142,8 +139,9 @@ def _seconds_per_epoch(study: Study) -> float | None:
     return preset.seconds_per_iteration * (preset.train_images / preset.batch_size)
 
 
-def work(script: Script) -> None:
+def work(builds: Sequence[Build], images: ImageSource, flags: argparse.Namespace) -> None:
     """Plans, or computes and writes."""
+    script = make_script(flags, builds, images)
     flags, store, experiments = script.flags, script.store, script.runner.experiments
     left = script.left()
     if left and flags.runs:

@@ -205,7 +205,9 @@ class InMemory:
             if not 0 <= rate <= 1:
                 raise UserError(f"--noise-rates {rate:g}: expected numbers in [0, 1]")
 
-    def study(self, flags: argparse.Namespace) -> tuple[Study, Callable[[], ImageData]]:
+    def study(
+        self, flags: argparse.Namespace
+    ) -> tuple[Study, Callable[[], ImageData | LabelledData]]:
         source = find(flags.data)
         rates = flags.noise_rates and tuple(dict.fromkeys(flags.noise_rates))
         features = self._pseudo(flags).name(source.name)

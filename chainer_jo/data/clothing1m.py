@@ -106,7 +106,7 @@ def parse(root: Path, problems: Problems) -> Lists:
                     problems.add(f"{name}: key without a label in {source}", _show(key))
         splits[name] = Labelled(
             ImageFiles(root, as_keys(map(bytes.decode, keys[name]))),
-            noisy_labels=_look_up(labels[source], keys[name]),
+            labels=_look_up(labels[source], keys[name]),
             true_labels=_look_up(labels[CLEAN_LABELS], keys[name]),
         )
     return Lists(class_names, splits)

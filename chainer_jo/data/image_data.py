@@ -30,6 +30,29 @@ def check_labels(where: str, labels: np.ndarray, count: int, classes: int) -> No
     raise UserError(f"{where}: labels are {actual}, expected {expected} from 0 to {classes - 1}")
 
 
+def first_of_each(where: str, labels: np.ndarray, classes: int, number: int) -> np.ndarray:
+    """Sorted indices of the first ``number`` labels of every class. Raises UserError if a class has
+    fewer."""
+    fewest = int(np.bincount(labels, minlength=classes).min())
+    if not 1 <= number <= fewest:
+        raise UserError(f"{where} images per class asked for, expected 1 to {fewest}")
+    return np.sort(np.concatenate([np.flatnonzero(labels == k)[:number] for k in range(classes)]))
+
+
+def shrunk(name: str, images: np.ndarray, factor: int) -> np.ndarray:
+    """Images uint8 (n, h, w, c) of a data set, shrunk by ``factor``: each square of pixels becomes
+    its rounded mean. Raises UserError if the images do not divide into such squares."""
+    n, h, w, c = images.shape
+    if factor < 1 or h % factor or w % factor:
+        raise UserError(
+            f"data {name!r}: images of {h} x {w} pixels shrunk by {factor}, "
+            "expected a divisor of both"
+        )
+    squares = images.reshape(n, h // factor, factor, w // factor, factor, c)
+    total = squares.sum(axis=(2, 4), dtype=np.uint32)
+    return ((total + factor**2 // 2) // factor**2).astype(np.uint8)
+
+
 @dataclass(frozen=True, eq=False)
 class ImageData:
     """Training and test images with their true labels.
@@ -110,35 +133,13 @@ class ImageData:
         _, labels = self.part(part)
         if per_class is None:
             return slice(None)
-        fewest = int(np.bincount(labels, minlength=self.num_classes).min())
-        if not 1 <= per_class <= fewest:
-            raise UserError(
-                f"data {self.name!r}: {per_class} {part} images per class asked for, "
-                f"expected 1 to {fewest}"
-            )
-        chosen = [np.flatnonzero(labels == k)[:per_class] for k in range(self.num_classes)]
-        return np.sort(np.concatenate(chosen))
+        where = f"data {self.name!r}: {per_class} {part}"
+        return first_of_each(where, labels, self.num_classes, per_class)
 
     def shrunk(self, factor: int) -> ImageData:
-        """Images shrunk by ``factor``: each square of pixels becomes its rounded mean.
-
-        Raises UserError if the images do not divide into such squares.
-        """
-        h, w, c = self.image_shape
-        if factor < 1 or h % factor or w % factor:
-            raise UserError(
-                f"data {self.name!r}: images of {h} x {w} pixels shrunk by {factor}, "
-                "expected a divisor of both"
-            )
-
-        def means(images: np.ndarray) -> np.ndarray:
-            squares = images.reshape(len(images), h // factor, factor, w // factor, factor, c)
-            total = squares.sum(axis=(2, 4), dtype=np.uint32)
-            return ((total + factor**2 // 2) // factor**2).astype(np.uint8)
-
-        return replace(
-            self, train_images=means(self.train_images), test_images=means(self.test_images)
-        )
+        """Images shrunk by ``factor``; see `shrunk`."""
+        train, test = (shrunk(self.name, self.part(part)[0], factor) for part in PARTS)
+        return replace(self, train_images=train, test_images=test)
 
     def fingerprint(self) -> str:
         """Digest (16 hexadecimal digits) of pixels, labels and class names."""

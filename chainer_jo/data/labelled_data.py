@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from chainer_jo.data.decoding import decode
+from chainer_jo.data.image_data import first_of_each, shrunk
 from chainer_jo.errors import UserError
 
 UNKNOWN = -1  # true label of an image without a known one
@@ -62,19 +64,24 @@ class Labelled:
     Attributes
     ----------
     images : uint8 (n, h, w, c), or n `ImageFiles`.
-    noisy_labels : int32 (n,), as the images come with them; of a clean set, the true labels.
+    labels : int32 (n,), as the images come with them: noisy, or true labels.
     true_labels : int32 (n,), or UNKNOWN.
     """
 
     images: np.ndarray | ImageFiles
-    noisy_labels: np.ndarray
+    labels: np.ndarray
     true_labels: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.noisy_labels)
+        return len(self.labels)
 
     def take(self, indices: np.ndarray) -> Labelled:
-        return Labelled(self.images[indices], self.noisy_labels[indices], self.true_labels[indices])
+        return Labelled(self.images[indices], self.labels[indices], self.true_labels[indices])
+
+    def shrunk(self, name: str, factor: int) -> Labelled:
+        if isinstance(self.images, ImageFiles):
+            raise UserError(f"data {name!r}: images on disk shrunk, expected resize and crop")
+        return replace(self, images=shrunk(name, self.images, factor))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +91,7 @@ class LabelledData:
     Attributes
     ----------
     name : name of the data set in results.
-    validation, test : evaluated against their `noisy_labels`; `test` may be missing.
+    validation, test : evaluated against their `labels`; `test` may be missing.
     folds : int (n,), fold of each training image for cross-validation, or None.
     """
 
@@ -103,6 +110,28 @@ class LabelledData:
         )
         return LabelledData(self.name, self.class_names, train, validation, self.test)
 
+    def subset(
+        self, train_per_class: int | None = None, test_per_class: int | None = None
+    ) -> LabelledData:
+        """First training and test images of every class, by their `labels`; None: all."""
+        chosen: dict[str, Any] = {}
+        for part, number in (("train", train_per_class), ("test", test_per_class)):
+            if number is not None and (each := getattr(self, part)):
+                where, classes = f"data {self.name!r}: {number} {part}", len(self.class_names)
+                rows = first_of_each(where, each.labels, classes, number)
+                chosen[part] = each.take(rows)
+                if part == "train" and self.folds is not None:
+                    chosen["folds"] = self.folds[rows]
+        return replace(self, **chosen) if chosen else self
+
+    def shrunk(self, factor: int) -> LabelledData:
+        """Images shrunk by ``factor``; see `image_data.shrunk`. Raises UserError for images on
+        disk."""
+        parts = (self.train, self.validation, self.test)
+        train, validation, test = (each and each.shrunk(self.name, factor) for each in parts)
+        assert train is not None and validation is not None
+        return replace(self, train=train, validation=validation, test=test)
+
     def fingerprint(self) -> str:
         """Digest (16 hexadecimal digits) of images, or of paths of files, and labels."""
         return self._fingerprint
@@ -118,7 +147,7 @@ class LabelledData:
             else:
                 digest.update(f"{split.images.dtype.str}{split.images.shape}".encode())
                 digest.update(np.ascontiguousarray(split.images).data)
-            digest.update(split.noisy_labels.data)
+            digest.update(split.labels.data)
         return digest.hexdigest()[:16]
 
 

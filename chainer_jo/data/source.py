@@ -12,11 +12,12 @@ from pathlib import Path, PurePosixPath
 
 from chainer_jo.data import cifar10, cifar10_jpeg, digits, image_folder
 from chainer_jo.data.image_data import PARTS, ImageData
+from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.data.tar_members import DAMAGED, open_tar
 from chainer_jo.errors import UserError
 
 #: Functions that load a data set, by name. Add your own under a new name.
-BY_NAME: dict[str, Callable[[], ImageData]] = {
+BY_NAME: dict[str, Callable[[], ImageData | LabelledData]] = {
     digits.NAME: digits.load,
     cifar10.NAME: cifar10.load,
 }
@@ -28,7 +29,7 @@ class Source:
     """Name of a data set, and the function that loads it."""
 
     name: str
-    load: Callable[[], ImageData]
+    load: Callable[[], ImageData | LabelledData]
 
 
 def find(spec: str) -> Source:

@@ -32,8 +32,9 @@ class Images(ABC):
     @abstractmethod
     def __len__(self) -> int: ...
 
-    def fetch(self, batch: Batch) -> tuple[Any, ...]:
-        """Arrays of a batch that are not on the device yet; called once a step."""
+    def fetch(self, batch: Batch, iterator: BatchIterator) -> tuple[Any, ...]:
+        """Arrays of a batch that are not on the device yet; called once a step, with the iterator
+        that gave out the batch."""
         return ()
 
     @abstractmethod
@@ -128,37 +129,25 @@ class StreamedImages(Images):
     files : paths.
     stream : decoder; several sets may share it, and are read one at a time.
     prepare : preprocessing.
-    order : iterator of the training batches, to decode ahead; None for evaluation only.
     """
 
-    def __init__(
-        self,
-        files: ImageFiles,
-        stream: ImageStream,
-        prepare: Preparation,
-        order: BatchIterator | None = None,
-    ) -> None:
+    def __init__(self, files: ImageFiles, stream: ImageStream, prepare: Preparation) -> None:
         self._files = files
         self._stream = stream
         self._prepare = prepare
-        self._order = order
         self._pixels: Iterator[Any] = iter(())
         self._expected: deque[np.ndarray] = deque()
 
     def __len__(self) -> int:
         return len(self._files)
 
-    def fetch(self, batch: Batch) -> tuple[Any]:
+    def fetch(self, batch: Batch, iterator: BatchIterator) -> tuple[Any]:
         """Pixels of a batch, uint8 (b, h, w, 3); the next batches are decoded meanwhile."""
-        if self._order is None:
-            raise RuntimeError("batch of images that no iterator gives out, expected `in_order`")
         if not self._stream.is_reading(self._pixels):
             # At the beginning, and after another set of images has been read.
             now = backend.CpuDevice().send(batch.indices)
             self._expected.clear()
-            self._pixels = self._stream.batches(
-                map(self._note, chain([now], self._order.upcoming()))
-            )
+            self._pixels = self._stream.batches(map(self._note, chain([now], iterator.upcoming())))
         pixels, expected = next(self._pixels), self._expected.popleft()
         # Looking at the indices on a GPU would wait for the GPU.
         if isinstance(batch.indices, np.ndarray) and not np.array_equal(expected, batch.indices):
@@ -214,12 +203,12 @@ class TaskImages:
             scaling = variant.mean, variant.std, variant.channels
         self._prepare = Preparation(*scaling, device.send)
 
-    def of(self, labelled: Labelled, order: BatchIterator | None = None) -> Images:
-        """The images of a set; ``order`` gives out the batches, if it is trained on."""
+    def of(self, labelled: Labelled) -> Images:
+        """The images of a set."""
         images = labelled.images
         if self._stream is None or isinstance(images, np.ndarray):
             return NetworkInput(self._send(images), self._mean, self._pad)
-        return StreamedImages(images, self._stream, self._prepare, order)
+        return StreamedImages(images, self._stream, self._prepare)
 
     def close(self) -> None:
         """Ends the processes that decode."""

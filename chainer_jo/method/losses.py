@@ -131,7 +131,7 @@ def joint_loss(logits, labels, prior, alpha: float, beta: float) -> chainer.Vari
 
 def classification_loss(logits, labels) -> chainer.Variable:
     """L_c (eqs. 6 and 7): mean KL(y_i || s_i), a scalar, of logits (n, c) and labels (n, c) whose
-    rows sum to 1.
+    rows sum to 1. With one-hot labels L_c is the cross entropy (eq. 2).
 
     >>> loss = classification_loss(np.zeros((1, 2), np.float32), np.eye(2, dtype=np.float32)[:1])
     >>> bool(np.isclose(loss.array, np.log(2)))

@@ -23,10 +23,10 @@ class FlatMomentumSGD(chainer.Optimizer):
 
     ``setup`` moves all parameters into the flat float32 array ``parameters``; each parameter is a
     view of it. ``velocity`` (v) and ``gradients`` have the same layout. The learning rate ``lr``
-    may change at any time. Every parameter decays, and needs a gradient.
+    may change at any time. Every parameter decays, is updated, and needs a gradient.
 
     Raises UserError in ``setup`` for a parameter without a shape, in ``update`` for one without a
-    gradient, and in ``add_hook``.
+    gradient or with updates disabled, and in ``add_hook``.
     """
 
     target: Any  # the link of `setup`
@@ -58,6 +58,7 @@ class FlatMomentumSGD(chainer.Optimizer):
             stop = start + param.size
             view = self.parameters[start:stop].reshape(param.shape)
             param.array = view
+            param.update_rule = chainer.UpdateRule()  # for `Link.disable_update`, which is refused
             self._views.append(view)
             self._velocities[name] = self.velocity[start:stop]
             if param.ndim == 4:
@@ -134,9 +135,8 @@ class FlatMomentumSGD(chainer.Optimizer):
         step_gradients, self._step_gradients = self._step_gradients, {}
         factor, self._scale = 1 / self._scale, 1.0
         grads = [param.grad for param in self._params]
-        if any(grad is None for grad in grads):
-            name = min(name for name, param in self.target.namedparams() if param.grad is None)
-            raise UserError(f"parameter {name}: no gradient, expected a loss that depends on it")
+        if not all(p.grad is not None and p.update_rule.enabled for p in self._params):
+            self._refuse()
         if is_on_gpu(self.gradients):
             grads = [
                 step_gradients.get(param.array.data.ptr, grad)
@@ -147,6 +147,18 @@ class FlatMomentumSGD(chainer.Optimizer):
             np.concatenate([grad.reshape(-1) for grad in grads], out=self.gradients)
             if factor != 1:
                 self.gradients *= np.float32(factor)
+
+    def _refuse(self) -> None:
+        """Raises UserError for the first parameter that cannot or must not be updated."""
+        for name, param in sorted(self.target.namedparams()):
+            if param.grad is None:
+                raise UserError(
+                    f"parameter {name}: no gradient, expected a loss that depends on it"
+                )
+            if not param.update_rule.enabled:
+                raise UserError(
+                    f"parameter {name}: updates are disabled, expected an optimizer of Chainer"
+                )
 
     def send_lr(self) -> None:
         """Copies ``lr`` to the GPU; to be called before each launch of a CUDA graph of `step`."""
@@ -181,7 +193,8 @@ class FlatMomentumSGD(chainer.Optimizer):
     def serialize(self, serializer) -> None:
         """Saves or loads the number of steps and the velocity, in the order of the parameters'
         names; parameters and learning rate are saved by others."""
-        super().serialize(serializer)
+        self.t = serializer("t", self.t)
+        self.epoch = serializer("epoch", self.epoch)
         xp = chainer.backend.get_array_module(self.velocity)
         velocities = [v for _, v in sorted(self._velocities.items())]
         together = serializer("velocity_by_name", xp.concatenate(velocities))

@@ -70,11 +70,6 @@ class LabelStore:
         elif rule is not None:
             self._ring = xp.zeros((average, *self.soft_labels.shape), np.float32)
 
-    @property
-    def labels(self) -> np.ndarray:
-        """Raises UserError: a rule of one's own may still use this name."""
-        raise UserError("label store: labels was renamed, expected soft_labels")
-
     def write(self, indices, probabilities) -> None:
         """Stores s (b, c) of a batch, the images ``indices`` (b,)."""
         if is_on_gpu(self.probabilities):

@@ -13,7 +13,7 @@ from chainer_jo.data.image_data import ImageData, check_labels, described
 from chainer_jo.data.labelled_data import ImageFiles, Labelled, LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.method import augmentation, noise
-from chainer_jo.method.extensions import accuracy
+from chainer_jo.method.accuracy import accuracy
 
 #: Number of images on disk that the mean colour is estimated from.
 MEAN_COLOUR_IMAGES = 500
@@ -87,7 +87,7 @@ class Task:
     label_noise : noise to inject.
     seed : seed of the trial, for split and noise.
     data : `ImageData` with true labels, to be split and made noisy, or, for ``real`` noise,
-        `LabelledData`, used as it is.
+        `LabelledData`, whose training labels are noisy.
     pseudo_labels : returns pseudo labels (N,) of all training images of the data set (PL-CIFAR).
     uniform_prior : True for a uniform p (eq. 10) also with ``real`` noise.
 
@@ -133,7 +133,7 @@ class Task:
             self.evaluation_sets["test"] = sets.test
         uniform = uniform_prior or label_noise.kind != "real"
         self.prior = _uniform(sets) if uniform else _frequencies(sets, wanted.left_out)
-        self.noisy_labels_right = accuracy(sets.train.noisy_labels, sets.train.true_labels)
+        self.noisy_labels_right = accuracy(sets.train.labels, sets.train.true_labels)
 
     @cached_property
     def mean(self) -> np.ndarray:
@@ -157,8 +157,8 @@ class Task:
 
 def as_used(data: ImageData | LabelledData, wanted: Data) -> ImageData | LabelledData:
     """The images that a run uses: the first of every class, shrunk, or those not left out."""
-    if isinstance(data, LabelledData):
-        return data if wanted.left_out is None else data.without(wanted.left_out)
+    if isinstance(data, LabelledData) and wanted.left_out is not None:
+        data = data.without(wanted.left_out)
     data = data.subset(wanted.train_per_class, wanted.test_per_class)
     return data.shrunk(wanted.shrink) if wanted.shrink else data
 
@@ -196,7 +196,7 @@ def _uniform(data: LabelledData) -> np.ndarray:
 
 def _frequencies(data: LabelledData, left_out: int | None) -> np.ndarray:
     """Distribution of the noisy labels as p (c,) (Section 5.8)."""
-    frequencies = np.bincount(data.train.noisy_labels, minlength=len(data.class_names))
+    frequencies = np.bincount(data.train.labels, minlength=len(data.class_names))
     if left_out is not None:
         # All images of a class may be in the fold that is left out.
         frequencies = np.maximum(frequencies, 1)

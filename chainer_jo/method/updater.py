@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from typing import Any
 
 import chainer
@@ -13,7 +14,7 @@ from chainer.training import StandardUpdater
 
 from chainer_jo.engine.cuda.graph_step import GraphStep
 from chainer_jo.errors import UserError
-from chainer_jo.method.extensions.evaluation import accuracy
+from chainer_jo.method.accuracy import accuracy
 from chainer_jo.method.images import Images
 from chainer_jo.method.iterator import Batch
 from chainer_jo.method.objectives import Classifier
@@ -32,35 +33,37 @@ class JointUpdater(StandardUpdater):
     Parameters
     ----------
     iterator : yields each `Batch`.
-    optimizer : SGD, set up with the `Classifier` to train.
+    optimizer : set up with the `Classifier` to train; of Chainer's own, activations are float32.
     images : training images X.
     label_store : the labels Y.
     noisy_labels, true_labels : (n,) int32, negative if unknown, or None; for the reports only.
-    device : as in Chainer.
     graph : True to capture the step as a CUDA graph, and replay it.
 
     Attributes
     ----------
     steps_of_epoch : steps since the epoch began.
 
-    Raises UserError if iterator and images differ in padding.
+    Raises UserError if iterator and images differ in padding, or for a graph of another optimizer
+    than `FlatMomentumSGD`.
     """
 
     def __init__(
         self,
         iterator: chainer.dataset.Iterator,
-        optimizer: FlatMomentumSGD,
+        optimizer: chainer.Optimizer,
         images: Images,
         label_store: LabelStore,
         noisy_labels=None,
         true_labels=None,
-        device=None,
         graph: bool = False,
     ) -> None:
-        super().__init__(iterator, optimizer, device=device)
+        super().__init__(iterator, optimizer)
         pads = [each.pad for each in (iterator, images) if hasattr(each, "pad")]
         if len(set(pads)) > 1:
             raise UserError(f"padding: {pads[0]} of the iterator, expected the images' {pads[1]}")
+        if graph and not isinstance(optimizer, FlatMomentumSGD):
+            name = type(optimizer).__name__
+            raise UserError(f"CUDA graph with {name}: expected FlatMomentumSGD, or no graph")
         self.images = images
         self.label_store = label_store
         references = {"noisy": noisy_labels, "true": true_labels}
@@ -82,12 +85,12 @@ class JointUpdater(StandardUpdater):
     def update_core(self) -> None:
         iterator, optimizer = self.get_iterator("main"), self.get_optimizer("main")
         batch = iterator.next()
-        arrays = (*vars(batch).values(), *self.images.fetch(batch))
+        fetched = self.images.fetch(batch, iterator)
         if self._graph is None:
-            self._step(*arrays)
+            self.step(batch, *fetched)
         else:
             optimizer.send_lr()
-            self._graph(*arrays)
+            self._graph(*vars(batch).values(), *fetched)
             optimizer.t = self.iteration + 1  # a replay does not count
         self.steps_of_epoch += 1
         if iterator.is_new_epoch:
@@ -109,8 +112,8 @@ class JointUpdater(StandardUpdater):
         x = self.images.augmented(batch, *fetched)
         labels = self.label_store.soft_labels[batch.indices]
         model.cleargrads()
-        with optimizer.whole_step():
-            optimizer.backward(model(x, labels))
+        with getattr(optimizer, "whole_step", nullcontext)():
+            getattr(optimizer, "backward", chainer.Variable.backward)(model(x, labels))
             self.label_store.write(batch.indices, model.objective.probabilities)
             for name, value in model.objective.terms.items():
                 total = self._sum(name, value)

@@ -139,7 +139,7 @@ def _drawn(
     labels = labels_of(first_step, RunStore(root), trained_on)
     full_size = replace(first_step, data=replace(first_step.data, shrink=None))
     train, names = make_task(full_size, data).train, data.class_names
-    noisy, true, corrected = train.noisy_labels, train.true_labels, labels.argmax(axis=1)
+    noisy, true, corrected = train.labels, train.true_labels, labels.argmax(axis=1)
     before, after = noisy != true, corrected != true
     either = np.flatnonzero(before | after)
     number = min(SHAPE[0] * SHAPE[1], len(either))

@@ -52,7 +52,7 @@ class Relabelled:
             return None
         data = load()
         check_results([first_step], store, data)
-        before = data.train.noisy_labels
+        before = data.train.labels
         after, probability = labels.argmax(axis=1), labels.max(axis=1)
         return Relabelled(data.class_names, _files(data), before, after, probability)
 

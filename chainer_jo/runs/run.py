@@ -17,16 +17,15 @@ from chainer_jo.data.labelled_data import ImageFiles, LabelledData
 from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.errors import UserError
 from chainer_jo.method import extensions
+from chainer_jo.method.accuracy import accuracy
+from chainer_jo.method.algorithm1 import first_step, second_step
 from chainer_jo.method.cnn_crf import CNNCRF
 from chainer_jo.method.images import Images, TaskImages
-from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.objectives import Classifier, ForwardCorrection, JointObjective, Objective
-from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.method.resnet50 import load_resnet50
 from chainer_jo.method.soft_labels import LabelStore
 from chainer_jo.method.task import Task
-from chainer_jo.method.updater import JointUpdater
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import pretrained
 from chainer_jo.runs.provenance import computing, provenance
@@ -111,71 +110,60 @@ class Run:
         self._build()
 
     def _build(self) -> None:
-        experiment, task, send = self.experiment, self.task, self.device.send
-        optimization, relabelling = experiment.optimization, experiment.relabelling
-        step = 1 if relabelling else 2
+        experiment, task, relabelling = self.experiment, self.task, self.experiment.relabelling
+        optimization, train = experiment.optimization, task.train
         objective = make_objective(experiment, task)
-        rng = seeds.random_state(experiment.seed, "weights", step)
+        rng = seeds.random_state(experiment.seed, "weights", 1 if relabelling else 2)
         network = make_network(experiment, task, objective.heads, rng, self.settings.weights)
         self.model = Classifier(network, objective)
         self.model.to_device(self.device)
-        first_step = experiment.first_step
-        initial_labels = task.train.noisy_labels
-        if first_step:
-            initial_labels = labels_of(first_step, self.store, task.fingerprint)
-        rule = top = average = None
+        labels = self._starting_labels()
+        step: Callable[..., training.Trainer] = second_step
         if relabelling:
-            rule, top, average = relabelling.rule, relabelling.top, relabelling.average
-        xp = self.device.xp
-        labels = LabelStore(initial_labels, task.num_classes, rule, top, average, xp)
-        iterator = BatchIterator(
-            len(task.train),
-            optimization.batch_size,
-            experiment.seed,
-            step,
-            pad=optimization.pad,
-            flip=optimization.flip,
-            send=send,
-        )
-        optimizer = FlatMomentumSGD(
-            optimization.learning_rate, optimization.momentum, optimization.weight_decay
-        )
+            step = partial(first_step, start=relabelling.start, stop=relabelling.stop)
         sizes = optimization.batch_size, optimization.pad
         self.task_images = TaskImages(task, network, self.device, *sizes, self.settings.workers)
-        self.train_images = self.task_images.of(task.train, iterator)
-        self.updater = JointUpdater(
-            iterator,
-            optimizer.setup(self.model),
-            self.train_images,
-            labels,
-            send(task.train.noisy_labels),
-            send(task.train.true_labels),
-            device=self.device,
-            graph=self.graph,
-        )
-        self.trainer = training.Trainer(self.updater, (optimization.epochs, "epoch"), self.folder)
-        self._extend()
+        self.train_images = self.task_images.of(train)
+        try:
+            self.trainer = step(
+                self.model,
+                self.train_images,
+                labels,
+                optimization,
+                seed=experiment.seed,
+                noisy_labels=train.labels,
+                true_labels=train.true_labels,
+                graph=self.graph,
+                out=self.folder,
+            )
+            self.updater = self.trainer.updater
+            self._extend()
+        except Exception:
+            self.task_images.close()  # ends its processes
+            raise
+
+    def _starting_labels(self) -> LabelStore:
+        """The noisy labels or, of a second step, the labels of the first."""
+        experiment, task = self.experiment, self.task
+        labels = task.train.labels
+        if experiment.first_step:
+            labels = labels_of(experiment.first_step, self.store, task.fingerprint)
+        rule = top = average = None
+        if updates := experiment.relabelling:
+            rule, top, average = updates.rule, updates.top, updates.average
+        return LabelStore(labels, task.num_classes, rule, top, average, self.device.xp)
 
     def _extend(self) -> None:
         task, extend, settings = self.task, self.trainer.extend, self.settings
-        relabelling, drops = self.experiment.relabelling, self.experiment.optimization.drops
         self.evaluation_sets = {
-            name: (self.task_images.of(each), each.noisy_labels)
+            name: (self.task_images.of(each), each.labels)
             for name, each in task.evaluation_sets.items()
         }
         extend(extensions.Evaluation(self.model, self.evaluation_sets, self.graph))
-        if relabelling:
-            true_labels = self.device.send(task.train.true_labels)
-            extend(extensions.LabelUpdate(relabelling.start, relabelling.stop, true_labels))
         self.best = extensions.BestEpoch(self.model, keep_weights=self._recovers_by_prediction)
         extend(self.best)
         extend(extensions.StopWhenDiverged())
-        if drops:
-            extend(
-                training.extensions.ExponentialShift("lr", 0.1),
-                trigger=training.triggers.ManualScheduleTrigger(list(drops), "epoch"),
-            )
-        extensions.extend_log(self.trainer, bool(relabelling), settings.verbose)
+        extensions.extend_log(self.trainer, bool(self.experiment.relabelling), settings.verbose)
         extend(
             lambda trainer: self._on_epoch(self),
             name="on_epoch",
@@ -216,7 +204,11 @@ class Run:
         """
         use_backend(self.backend)
         try:
-            outcome = self._train()
+            with np.errstate(all="ignore"):  # Diverged says it
+                self.trainer.run(show_loop_exception_msg=False)
+            outcome = self._outcome()
+        except extensions.Diverged as diverged:
+            outcome = {"state": "diverged", "epoch": diverged.epoch}
         finally:
             self.task_images.close()
         computed = self.trainer.get_extension("Checkpoint").computed
@@ -233,13 +225,8 @@ class Run:
         self.store.tidy(self.experiment)
         return result
 
-    def _train(self) -> dict:
-        """The outcome; saves weights and labels unless the run diverged."""
-        try:
-            with np.errstate(all="ignore"):  # Diverged says it
-                self.trainer.run(show_loop_exception_msg=False)
-        except extensions.Diverged as diverged:
-            return {"state": "diverged", "epoch": diverged.epoch}
+    def _outcome(self) -> dict:
+        """The scores of a finished run; saves its weights and labels."""
         files.write(self.folder / "model.npz", lambda file: save_npz(file, self.model))
         outcome = {"state": "finished", **self._scores()}
         if self.experiment.relabelling:
@@ -268,11 +255,11 @@ class Run:
         if self._recovers_by_prediction:
             images, truth = self._with_known_truth()
             predicted = predict(images)
-            scores["last"]["recovery"] = extensions.accuracy(predicted, truth)
+            scores["last"]["recovery"] = accuracy(predicted, truth)
             scores["last"]["recovery_by_class"] = self._by_class(predicted, truth)
             self.best.restore()
             predicted = predict(images)
-            scores["best"]["recovery"] = extensions.accuracy(predicted, truth)
+            scores["best"]["recovery"] = accuracy(predicted, truth)
         elif self.experiment.relabelling and task.noisy_labels_right is not None:
             predicted = self._final_labels.argmax(axis=1)
             by_class = self._by_class(predicted, task.train.true_labels)
@@ -291,7 +278,7 @@ class Run:
     def _by_class(self, predicted: np.ndarray, labels: np.ndarray) -> list[float | None]:
         """The accuracy of the images of each class."""
         classes = [labels == k for k in range(self.task.num_classes)]
-        return [extensions.accuracy(predicted[k], labels[k]) for k in classes]
+        return [accuracy(predicted[k], labels[k]) for k in classes]
 
 
 def make_task(

@@ -9,7 +9,7 @@ from chainer_jo.method.extensions.epoch_end import (
     StopWhenDiverged,
     extend_log,
 )
-from chainer_jo.method.extensions.evaluation import Evaluation, Predictor, accuracy
+from chainer_jo.method.extensions.evaluation import Evaluation, Predictor
 
 __all__ = [
     "BestEpoch",
@@ -21,6 +21,5 @@ __all__ = [
     "Paused",
     "Predictor",
     "StopWhenDiverged",
-    "accuracy",
     "extend_log",
 ]

@@ -13,7 +13,7 @@ from chainer import serializers, training
 from chainer.training import Trainer, extensions
 
 from chainer_jo import files
-from chainer_jo.method.extensions.evaluation import accuracy
+from chainer_jo.method.accuracy import accuracy
 
 
 class LabelUpdate(training.Extension):

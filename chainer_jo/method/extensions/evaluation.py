@@ -1,7 +1,6 @@
 """Classification accuracy on held-out sets."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import chainer
 import numpy as np
@@ -9,6 +8,7 @@ from chainer import backend, training
 from chainer.backends import cuda
 
 from chainer_jo.engine.cuda.graph_step import GraphStep
+from chainer_jo.method.accuracy import accuracy
 from chainer_jo.method.images import Images
 from chainer_jo.method.objectives import Classifier
 
@@ -45,19 +45,6 @@ class Predictor:
         classes[...] = self._model.predict(cuda.cupy.moveaxis(x, -1, 1)).argmax(axis=1)
 
 
-def accuracy(predicted: Any, labels: Any) -> float | None:
-    """Accuracy of predictions (n,) against the known labels (not negative); None if none is known.
-    Both arrays are on the same device.
-
-    >>> accuracy(np.array([0, 1, 1]), np.array([0, 0, -1]))
-    0.5
-    """
-    is_known = labels >= 0
-    is_right = (predicted == labels) & is_known
-    known = int(is_known.sum())
-    return int(is_right.sum()) / known if known else None
-
-
 class Evaluation(training.Extension):
     """Reports the accuracy on each named set after every epoch.
 
@@ -69,7 +56,7 @@ class Evaluation(training.Extension):
     """
 
     trigger = 1, "epoch"
-    priority = training.PRIORITY_WRITER
+    priority = training.PRIORITY_WRITER + 1  # before the label update, in the log's order of keys
 
     def __init__(
         self,

@@ -10,17 +10,12 @@ from contextlib import contextmanager
 import chainer
 import numpy as np
 from chainer import training
-from chainer.training.extensions import ExponentialShift
-from chainer.training.triggers import ManualScheduleTrigger
 
 from chainer_jo import seeds
 from chainer_jo.errors import UserError
-from chainer_jo.method import extensions
-from chainer_jo.method.iterator import BatchIterator
+from chainer_jo.method import algorithm1
 from chainer_jo.method.objectives import Classifier, JointObjective
-from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.soft_labels import LabelStore
-from chainer_jo.method.updater import JointUpdater
 from chainer_jo.relabel.judge.features import HIDDEN, FeatureInput, FeatureNetwork, FeatureSet
 from chainer_jo.relabel.judge.folds import folds, near_duplicates
 from chainer_jo.relabel.judge.label_errors import ClassNames, LabelErrors, find_label_errors
@@ -108,9 +103,10 @@ def first_step(
     else:
         labels = LabelStore(given, num_classes, recipe.rule, average=recipe.average)
     weights = recipe.alpha, recipe.beta
-    trainer = _trainer(data, rows, labels, weights, recipe, (seed, 1, *numbers))
+    model = _model(data, rows, labels, weights, recipe, (seed, 1, *numbers))
     start, stop = recipe.quiet + 1, recipe.epochs
-    trainer.extend(extensions.LabelUpdate(start, stop), name="LabelUpdate")
+    sgd = _sgd(recipe, len(rows))
+    trainer = algorithm1.first_step(model, data.inputs(rows), labels, sgd, start, stop, seed=seed)
     if recipe.prior == "labels":
         trainer.extend(PriorUpdate(start), name="PriorUpdate")
     mean = MeanPrediction(data.inputs(unseen), stop - recipe.average + 1)
@@ -126,10 +122,10 @@ def second_step(data: FeatureSet, labels: np.ndarray, recipe: Recipe, seed: int)
     UserError if training diverged."""
     store = LabelStore(labels, labels.shape[1])
     rows = np.arange(len(data))
-    trainer = _trainer(data, rows, store, (0.0, 0.0), recipe, (seed, 2, 0))
+    model = _model(data, rows, store, (0.0, 0.0), recipe, (seed, 2, 0))
     # The learning rate falls after the first and the second third, as in the paper.
-    drops = [recipe.epochs // 3, 2 * recipe.epochs // 3]
-    trainer.extend(ExponentialShift("lr", 0.1), trigger=ManualScheduleTrigger(drops, "epoch"))
+    sgd = _sgd(recipe, len(rows), (recipe.epochs // 3, 2 * recipe.epochs // 3))
+    trainer = algorithm1.second_step(model, data.inputs(rows), store, sgd, seed=seed)
     _run(trainer)
     model = trainer.updater.model
     _check_finite(recipe, *(parameter.array for parameter in model.params()))
@@ -220,33 +216,36 @@ def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
     return np.stack([np.resize(each, max(map(len, rows))) for each in rows], axis=1)
 
 
-def _trainer(
+def _sgd(recipe: Recipe, n: int, drops: tuple[int, ...] = ()) -> algorithm1.Optimization:
+    return algorithm1.Optimization(
+        recipe.epochs,
+        recipe.learning_rate,
+        drops,
+        batch_size(n, LARGEST_BATCH, FEWEST_BATCHES),
+        weight_decay=recipe.weight_decay,
+        pad=0,
+        flip=False,
+    )
+
+
+def _model(
     data: FeatureSet,
     rows: np.ndarray,
     labels: LabelStore,
     weights: tuple[float, float],
     recipe: Recipe,
     draws: tuple[int, ...],
-) -> training.Trainer:
-    """Trainer of a step; ``draws`` are seed, step and number of each network."""
+) -> Classifier:
+    """Untrained model of a step; ``draws`` are seed, step and number of each network."""
     seed, step, *numbers = draws
-    n, num_classes = len(rows), labels.soft_labels.shape[-1]
+    num_classes = labels.soft_labels.shape[-1]
     rngs = [seeds.random_state(seed, "weights", step, number) for number in numbers]
     networks = [FeatureNetwork(data.values.shape[1], num_classes, HIDDEN, rng) for rng in rngs]
     network = FeatureNetwork.stacked(networks) if rows.ndim == 2 else networks[0]
     prior = np.full(num_classes, 1 / num_classes)
     if recipe.prior == "labels":
         prior = prior_of(labels.soft_labels)
-    model = Classifier(network, JointObjective(prior, *weights))
-    optimizer = FlatMomentumSGD(recipe.learning_rate, weight_decay=recipe.weight_decay)
-    batch = batch_size(n, LARGEST_BATCH, FEWEST_BATCHES)
-    updater = JointUpdater(
-        BatchIterator(n, batch, seed, step, pad=0, flip=False),
-        optimizer.setup(model),
-        data.inputs(rows),
-        labels,
-    )
-    return training.Trainer(updater, (recipe.epochs, "epoch"))
+    return Classifier(network, JointObjective(prior, *weights))
 
 
 def _run(trainer: training.Trainer) -> None:

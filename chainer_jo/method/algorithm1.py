@@ -1,0 +1,138 @@
+"""Algorithm 1, alternating optimisation of network parameters theta and labels Y:
+
+    for t = 1 to num_epochs                                            chainer.training.Trainer
+        update theta by SGD on L(theta, Y | X)                         JointUpdater
+            X: batches in random order, cropped and flipped            BatchIterator, Images
+            L = L_c + alpha L_p + beta L_e (eq. 5)                     Classifier, JointObjective
+            SGD with momentum and weight decay                         FlatMomentumSGD
+        update Y by eq. 8 (hard labels) or eq. 9 (soft labels)         LabelUpdate, LabelStore
+
+`first_step` runs it on the noisy labels. `second_step` trains a new network on the labels of the
+first step, which stay fixed (Section 4.3). Both return the trainer: callers extend it with
+evaluation, log and checkpoints, and run it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chainer.training import Trainer
+from chainer.training.extensions import ExponentialShift
+from chainer.training.triggers import ManualScheduleTrigger
+
+from chainer_jo.errors import UserError
+from chainer_jo.method.extensions import LabelUpdate
+from chainer_jo.method.images import Images
+from chainer_jo.method.iterator import BatchIterator
+from chainer_jo.method.objectives import Classifier
+from chainer_jo.method.optimizers import FlatMomentumSGD
+from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.updater import JointUpdater
+
+
+@dataclass(frozen=True)
+class Optimization:
+    """Momentum SGD: the learning rate is divided by 10 after each of the epochs ``drops``."""
+
+    epochs: int
+    learning_rate: float
+    drops: tuple[int, ...] = ()
+    batch_size: int = 128
+    momentum: float = 0.9
+    weight_decay: float = 1e-4
+    pad: int = 4
+    flip: bool = True
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1:
+            raise UserError(f"{self.epochs} epochs: expected at least 1")
+        if not self.learning_rate > 0:
+            raise UserError(f"learning rate {self.learning_rate:g}: expected a positive number")
+
+
+def first_step(
+    model: Classifier,
+    images: Images,
+    labels: LabelStore,
+    optimization: Optimization,
+    start: int,
+    stop: int,
+    *,
+    seed: int = 0,
+    noisy_labels: Any = None,
+    true_labels: Any = None,
+    graph: bool = False,
+    out: str | Path = "result",
+) -> Trainer:
+    """Trainer of the first step (eq. 4), not yet run: updates theta in every epoch, and Y after the
+    epochs from ``start`` to ``stop``.
+
+    Parameters
+    ----------
+    model : theta and L; on its device.
+    images : X, n training images on the model's device, or on disk.
+    labels : Y and the rule of its update, on the model's device; at first the noisy labels.
+    optimization : SGD; ``pad`` is the images'.
+    start, stop : t1 and t2, the first and the last epoch with an update of Y (70 and 200 on
+        CIFAR-10).
+    seed : of order and augmentation; the caller draws the weights.
+    noisy_labels, true_labels : int32 (n,), NumPy arrays, negative if unknown; for the reports only.
+    graph : True to capture the step on a GPU as a CUDA graph.
+    out : folder of the trainer's extensions.
+
+    ``trainer.updater.model`` and ``trainer.updater.label_store`` hold theta and Y. Raises UserError
+    for fewer images than one batch, or another ``pad``.
+    """
+    true_labels = model.device.send(true_labels)
+    references = noisy_labels, true_labels
+    trainer = _trainer(1, model, images, labels, optimization, seed, references, graph, out)
+    trainer.extend(LabelUpdate(start, stop, true_labels))
+    return trainer
+
+
+def second_step(
+    model: Classifier,
+    images: Images,
+    labels: LabelStore,
+    optimization: Optimization,
+    *,
+    seed: int = 0,
+    noisy_labels: Any = None,
+    true_labels: Any = None,
+    graph: bool = False,
+    out: str | Path = "result",
+) -> Trainer:
+    """Trainer of the second step (eq. 3), not yet run; parameters as in `first_step`.
+
+    ``labels`` are the labels of the first step, and stay fixed. A baseline (cross entropy, Forward,
+    CNN-CRF) is this step on noisy labels, with its own objective in the model.
+    """
+    references = noisy_labels, true_labels
+    return _trainer(2, model, images, labels, optimization, seed, references, graph, out)
+
+
+def _trainer(
+    step: int,
+    model: Classifier,
+    images: Images,
+    labels: LabelStore,
+    optimization: Optimization,
+    seed: int,
+    references: tuple[Any, Any],
+    graph: bool,
+    out: str | Path,
+) -> Trainer:
+    o, send = optimization, model.device.send
+    iterator = BatchIterator(len(images), o.batch_size, seed, step, o.pad, o.flip, send)
+    optimizer = FlatMomentumSGD(o.learning_rate, o.momentum, o.weight_decay).setup(model)
+    noisy_labels, true_labels = map(send, references)
+    updater = JointUpdater(
+        iterator, optimizer, images, labels, noisy_labels, true_labels, graph=graph
+    )
+    trainer = Trainer(updater, (o.epochs, "epoch"), out)
+    if o.drops:
+        drops = ManualScheduleTrigger(list(o.drops), "epoch")
+        trainer.extend(ExponentialShift("lr", 0.1), trigger=drops)
+    return trainer
