@@ -3,7 +3,7 @@
 from chainer_jo.commands import main
 from chainer_jo.data.source import find
 from chainer_jo.report.corrected_labels import CorrectedLabels
-from chainer_jo.report.headline import NOISE_RATE
+from chainer_jo.report.table_layouts import NOISE_RATE
 from chainer_jo.runs.presets import Study
 
 

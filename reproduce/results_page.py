@@ -56,7 +56,6 @@ def _section(r: Reference) -> list[str]:
     more = [
         f"[{title}]({here}/{file})"
         for title, file in (
-            ("report, for a browser", "report.html"),
             ("claims", "claims.md"),
             ("learning curves of Table 1", "learning_curves.md"),
             ("corrected labels of twenty images", "corrected_labels.md"),

@@ -1,14 +1,10 @@
-"""Rows and columns of numbers and words as Markdown, LaTeX and HTML."""
+"""Rows and columns of numbers and words as Markdown and LaTeX."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import accumulate
-
-_NUMBER = re.compile(r"(-?[\d.]+)?")
 
 
 @dataclass(frozen=True)
@@ -94,39 +90,6 @@ class Grid:
             lines += [_row([r"\quad paper", *papers])] if any(papers) else []
         return [*lines, r"\hline", r"\end{tabular}"]
 
-    def html(self) -> str:
-        """A ``<table>`` whose headers say which row or column they are of."""
-        rows = [(label, [_number(entry) for entry in entries]) for label, entries in self.rows]
-        words = [
-            any(map(_is_words, c)) for c in zip(*(entries for _, entries in rows), strict=True)
-        ]
-        body = "\n".join(
-            f'<tr><th scope="row">{escape(label)}</th>{"".join(map(_cell, entries, words))}</tr>'
-            for label, entries in rows
-        )
-        caption = f"<caption>{prose(self.title)}</caption>" if self.title else ""
-        head = f"<thead>\n{self._head(words)}\n</thead>"
-        return f"<table>{caption}\n{head}\n<tbody>\n{body}\n</tbody></table>"
-
-    def _head(self, words: Sequence[bool]) -> str:
-        corner = escape(self.corner) or '<span class="hidden">row</span>'
-        grouped = len(self.groups) > 1 and all(span > 1 for _, span in self.groups)
-        if grouped:
-            over = "".join(
-                f'<th scope="colgroup" colspan="{span}">{escape(name)}</th>'
-                for name, span in self.groups
-            )
-            cells = "".join(f'<th scope="col">{escape(header)}</th>' for header in self.headers)
-            return f'<tr><th scope="col" rowspan="2">{corner}</th>{over}</tr>\n<tr>{cells}</tr>'
-        groups = [f"{name} " for name, span in self.groups for _ in range(span)]
-        cells = "".join(
-            f'<th scope="col"{_aligned(left)}>'
-            + (f"<mark>{escape(h)}</mark>" if h in self.marked else escape(group + h))
-            + "</th>"
-            for group, h, left in zip(groups or [""] * len(words), self.headers, words, strict=True)
-        )
-        return f'<tr><th scope="col">{corner}</th>{cells}</tr>'
-
 
 _BOLD = r"\textbf{{{}}}"
 #: Begins a box that is as wide as the text at most.
@@ -158,32 +121,6 @@ def _paper(entry: Entry) -> str:
     return _BOLD.format(entry.paper) if entry.paper_bold and entry.paper else entry.paper
 
 
-def _number(entry: Entry) -> Entry:
-    """A number that is given as text, as a number."""
-    return Number(entry) if isinstance(entry, str) and _NUMBER.fullmatch(entry) else entry
-
-
-def _is_words(entry: Entry) -> bool:
-    return isinstance(entry, str) and not entry[0].isdigit()
-
-
-def _aligned(left: bool) -> str:
-    return ' class="words"' if left else ""
-
-
-def _cell(entry: Entry, left: bool) -> str:
-    """A number with its spread beside it and the paper's below; other text as it is."""
-    if left or isinstance(entry, str):
-        return f"<td{_aligned(left)}>{escape(str(entry))}</td>"
-    mean = f"<b>{entry.mean}</b>" if entry.best else entry.mean
-    spread = f' <span class="std">{entry.spread}</span>' if entry.spread else ""
-    state = f' <span class="state">{escape(entry.state)}</span>' if entry.state else ""
-    paper = f"<b>{entry.paper}</b>" if entry.paper_bold else entry.paper
-    if entry.paper:
-        paper = f' <span class="paper"><span class="hidden">paper </span>[{paper}]</span>'
-    return f'<td><span class="ours">{mean}{spread}{state}</span>{paper}</td>'
-
-
 def aligned(rows: list[list[str]]) -> list[str]:
     """A Markdown table, header first, whose columns also line up as plain text."""
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
@@ -206,8 +143,3 @@ _IN_LATEX = str.maketrans({
 def escape_latex(text: str) -> str:
     """Text as LaTeX."""
     return text.translate(_IN_LATEX)
-
-
-def prose(text: str) -> str:
-    """Running text as HTML, with the apostrophe that print has."""
-    return escape(text.replace("'", "\N{RIGHT SINGLE QUOTATION MARK}"))

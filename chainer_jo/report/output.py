@@ -53,7 +53,7 @@ class Page:
 
 
 class Output(abc.ABC):
-    """Output of a script, made from finished runs: a table or figure, claims, or a page.
+    """Output of a script, made from finished runs: a table or figure, or claims.
 
     Attributes
     ----------
@@ -83,10 +83,6 @@ class Output(abc.ABC):
     def data(self, store: RunStore, origin: dict) -> dict | list:
         """The content of its JSON file; empty without one."""
         return []
-
-    def repeated(self, folder: Path) -> Sequence[Output]:
-        """Outputs in a results folder whose numbers also appear in this output."""
-        return ()
 
     def is_worth_showing(self, store: RunStore) -> bool:
         """False for an output with too few numbers to be shown beside others."""

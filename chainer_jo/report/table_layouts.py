@@ -14,6 +14,8 @@ from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore
 
+#: The noise rate of Table 1 that stands for all.
+NOISE_RATE = 0.5
 ACCURACIES = {"test": "Test", "recovery": "Recovery"}
 
 NOTE = (
