@@ -1,10 +1,9 @@
-"""Rows and columns of numbers and words as Markdown and LaTeX."""
+"""Rows and columns of numbers and words as Markdown."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 
 @dataclass(frozen=True)
@@ -59,42 +58,6 @@ class Grid:
         title = [f"*{self.title}*", ""] if self.title else []
         return [*title, *aligned([[self.corner, *headers], *shown]), ""]
 
-    def latex(self) -> list[str]:
-        """The lines of one ``tabular`` for each group of columns, scaled to the width of the text
-        if it is wider. Columns of words are aligned to the left; below a row stand the paper's
-        numbers."""
-        ends = list(accumulate(span for _, span in self.groups)) or [len(self.headers)]
-        names = [name for name, _ in self.groups] or [""]
-        lines = []
-        for name, start, end in zip(names, [0, *ends], ends, strict=False):
-            title = escape_latex(self.title or name)
-            lines += [rf"\par {title}\par"] if title else []
-            rows = [(label, entries[start:end]) for label, entries in self.rows]
-            rows = [row for row in rows if any(str(entry) or _paper(entry) for entry in row[1])]
-            lines += [_FITTED, *self._tabular(self.headers[start:end], rows), "}"]
-        return lines
-
-    def _tabular(
-        self, headers: Sequence[str], rows: Sequence[tuple[str, Sequence[Entry]]]
-    ) -> list[str]:
-        columns = zip(*(entries for _, entries in rows), strict=True)
-        align = "".join("c" if any(isinstance(e, Number) for e in c) else "l" for c in columns)
-        shown = [
-            _BOLD.format(escape_latex(h)) if h in self.marked else escape_latex(h)
-            for h in (self.corner, *headers)
-        ]
-        lines = [rf"\begin{{tabular}}{{l{align}}}\hline", _row(shown) + r" \hline"]
-        for label, entries in rows:
-            lines.append(_row([escape_latex(label), *map(_latex, entries)]))
-            papers = [_paper(entry) for entry in entries]
-            lines += [_row([r"\quad paper", *papers])] if any(papers) else []
-        return [*lines, r"\hline", r"\end{tabular}"]
-
-
-_BOLD = r"\textbf{{{}}}"
-#: Begins a box that is as wide as the text at most.
-_FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-
 
 def _markdown(entry: Entry) -> str:
     """The number, bold if it is the best, and [the paper's], bold where that is."""
@@ -103,22 +66,6 @@ def _markdown(entry: Entry) -> str:
     text = f"**{entry}**" if entry.best else str(entry)
     paper = f"**{entry.paper}**" if entry.paper_bold else entry.paper
     return f"{text} [{paper}]" if entry.paper else text
-
-
-def _row(cells: Sequence[str]) -> str:
-    return " & ".join(cells) + r"\\"
-
-
-def _latex(entry: Entry) -> str:
-    text = escape_latex(str(entry))
-    return _BOLD.format(text) if isinstance(entry, Number) and entry.best else text
-
-
-def _paper(entry: Entry) -> str:
-    """The paper's number as LaTeX, if there is one."""
-    if isinstance(entry, str):
-        return ""
-    return _BOLD.format(entry.paper) if entry.paper_bold and entry.paper else entry.paper
 
 
 def aligned(rows: list[list[str]]) -> list[str]:
@@ -130,16 +77,3 @@ def aligned(rows: list[list[str]]) -> list[str]:
     ]
     rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
     return [lines[0], rule, *lines[1:]]
-
-
-_IN_LATEX = str.maketrans({
-    **{character: f"\\{character}" for character in "&%#_${}"},
-    "\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
-    "±": r"$\pm$", "…": r"\dots{}", "–": "--", "→": r"$\rightarrow$", "×": r"$\times$",
-    "α": r"$\alpha$", "β": r"$\beta$",
-})  # fmt: skip
-
-
-def escape_latex(text: str) -> str:
-    """Text as LaTeX."""
-    return text.translate(_IN_LATEX)

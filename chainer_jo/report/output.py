@@ -45,12 +45,6 @@ class Page:
             lines += [f"*{self.heading}*", "", *(f"- {point}" for point in self.points), ""]
         return "\n".join(lines)
 
-    def latex(self, caption: str) -> str:
-        """The grids as one ``table``."""
-        grids = [line for grid in self.grids for line in grid.latex()]
-        head = ["% \\usepackage{graphicx}", r"\begin{table}\small", rf"\caption{{{caption}}}"]
-        return "\n".join([*head, r"\centering", *grids, r"\end{table}", ""])
-
 
 class Output(abc.ABC):
     """Output of a script, made from finished runs: a table or figure, or claims.
@@ -130,8 +124,7 @@ class TableOrFigure(Output):
 
     @abc.abstractmethod
     def extra_files(self, store: RunStore, origin: dict) -> Mapping[str, str | bytes]:
-        """Files other than Markdown and JSON, by ending: CSV and LaTeX of a table, drawing and CSV
-        of a figure."""
+        """Files other than Markdown and JSON, by ending: CSV, and a figure's drawing."""
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
         """Writes all files: a figure's `extra_files` to ``figures``, the others to ``folder``."""

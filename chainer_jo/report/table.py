@@ -1,5 +1,5 @@
 """Tables in the paper's layout, whose cells are means over trials next to the paper's numbers;
-written as Markdown, CSV, LaTeX and JSON."""
+written as Markdown, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from chainer_jo.paper.trials import Trials
-from chainer_jo.report.grid import Grid, Number, escape_latex
+from chainer_jo.report.grid import Grid, Number
 from chainer_jo.report.output import Page, TableOrFigure, as_csv
 from chainer_jo.report.words import of_the_paper
 from chainer_jo.runs.experiment import Experiment
@@ -253,12 +253,8 @@ class Table(TableOrFigure):
         }
 
     def extra_files(self, store: RunStore, origin: dict) -> dict[str, str]:
-        """One row of CSV per cell, and LaTeX."""
-        page = self.page(store, origin)
-        words = " ".join([page.caption, *page.notes])
-        words = words.replace("[the paper's number]", "below it the paper's number")
-        caption = escape_latex(words)
-        return {".csv": as_csv(self._rows(store, origin)), ".tex": page.latex(caption)}
+        """One row of CSV per cell."""
+        return {".csv": as_csv(self._rows(store, origin))}
 
     def _rows(self, store: RunStore, origin: dict) -> Iterator[list]:
         names = list(dict.fromkeys(key for cell in self.cells for key in cell.keys))
