@@ -105,7 +105,7 @@ def test_a_working_folder_that_was_removed_is_one_line(data, tmp_path):
 
 
 def test_no_program_needs_its_docstring():
-    for folder in ("chainer_jo", "benchmarks", "reproduce", "examples"):
+    for folder in ("chainer_jo", "benchmarks", "reproduce", "tools", "examples"):
         for path in (processes.ROOT / folder).rglob("*.py"):
             taken = re.search(r"(?<!__doc__ and )__doc__[.\[]", path.read_text(encoding="utf-8"))
             assert not taken, path

@@ -128,7 +128,7 @@ def test_table_3_follows_from_the_runs_that_are_committed(tmp_path):
 
 def test_the_status_and_the_page_of_all_results_are_up_to_date():
     for path, text in __import__("overview").texts().items():
-        assert path.read_text() == text, f"{path}: stale, expected reproduce/overview.py to be run"
+        assert path.read_text() == text, f"{path}: stale, expected tools/overview.py to be run"
 
 
 @pytest.mark.parametrize("flag, code, said", [
@@ -138,7 +138,7 @@ def test_the_status_and_the_page_of_all_results_are_up_to_date():
 def test_a_flag_of_the_script_that_writes_them_writes_nothing(
     flag, code, said, monkeypatch, capsys
 ):
-    page, script = ROOT / "results" / "README.md", ROOT / "reproduce" / "overview.py"
+    page, script = ROOT / "results" / "README.md", ROOT / "tools" / "overview.py"
     before = page.stat().st_mtime_ns
     monkeypatch.setattr(sys, "argv", [str(script), flag])
     with pytest.raises(SystemExit) as end:
