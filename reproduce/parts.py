@@ -5,7 +5,8 @@ The paper states the effects without numbers, so this table has no counterpart t
 
 from chainer_jo.commands import main
 from chainer_jo.paper.claims.parts import NOISES
-from chainer_jo.report.table import Block, Cell, Quantity, Table
+from chainer_jo.report.cell import Cell, Quantity
+from chainer_jo.report.table import Block, Table
 from chainer_jo.report.table_layouts import confidence
 from chainer_jo.report.words import trained_on
 from chainer_jo.runs.experiment import Experiment

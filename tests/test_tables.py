@@ -8,10 +8,11 @@ from tiny import STUDY
 
 from chainer_jo.paper import tables
 from chainer_jo.paper.claims.claim import DOES_NOT_HOLD, HOLDS, NOT_RUN
+from chainer_jo.report.cell import Cell, best_of
 from chainer_jo.report.claims import Claims
 from chainer_jo.report.clothing1m_outputs import table3
 from chainer_jo.report.results import OutputResults
-from chainer_jo.report.table import Block, Cell, best_of
+from chainer_jo.report.table import Block
 from chainer_jo.runs.clothing1m_presets import CLOTHING1M_DIGITS
 from chainer_jo.runs.presets import PAPER, REAL, Study
 from chainer_jo.runs.scheduler import with_first_steps

@@ -11,15 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from chainer_jo import files
+from chainer_jo.report.cell import Cell
 from chainer_jo.report.grid import Grid
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.store import RunStore
-
-if TYPE_CHECKING:
-    from chainer_jo.report.table import Cell
 
 #: Text, bytes, or what becomes JSON, by the ending of its file.
 Contents = Mapping[str, str | bytes | dict | list]

@@ -201,7 +201,7 @@ def _plot(runs: dict[str, Experiment], store: RunStore) -> bytes:
     curves = [Curve(name, [experiment]) for name, experiment in runs.items()]
     series = [curve.read(store, "validation") for curve in curves]
     figure = _Curves(0, "", "validation", curves, "")
-    return plot(figure, series, {}, "")[".png"]
+    return plot(figure.layout, series, {}, "")[".png"]
 
 
 def side_for(number: int, usual_size: int) -> int:
