@@ -1,7 +1,10 @@
 """All tables and figures on CIFAR-10 or the digits, cheapest first, then the claims."""
 
+import sys
 from functools import partial
 
+sys.path.append(__file__.rpartition("/")[0])  # left out by `python -P`
+import ablations
 import corrected_labels
 import figure1
 import figure2
@@ -10,7 +13,6 @@ import figure4
 import figure5
 import figure6
 import learning_curves
-import parts
 import table1
 import table2
 import table4
@@ -33,7 +35,7 @@ FIGURES = (
     figure1, figure2, figure3, figure4, figure5, figure6, learning_curves, corrected_labels,
 )  # fmt: skip
 OUTPUTS = [
-    *(script.table for script in (*TABLES, *CONFIDENCE, parts)),
+    *(script.table for script in (*TABLES, *CONFIDENCE, ablations)),
     *(script.figure for script in FIGURES),
 ]
 claims = partial(Claims, builds=OUTPUTS)

@@ -111,6 +111,24 @@ def test_no_program_needs_its_docstring():
             assert not taken, path
 
 
+def test_scripts_find_the_modules_beside_them_in_safe_path_mode():
+    """`python -P` and PYTHONSAFEPATH leave a script's folder out of the path. One process loads all
+    scripts, each without what another one has imported or added."""
+    folders = [processes.ROOT / name for name in ("reproduce", "tools", "examples")]
+    load = """
+import pathlib, runpy, sys
+path, files = [*sys.path], [*map(pathlib.Path, sys.argv[1:])]
+for file in files:
+    if "__main__" in file.read_text():
+        runpy.run_path(str(file))
+    sys.path[:] = path
+    for other in files:
+        sys.modules.pop(other.stem, None)
+"""
+    files = [path for folder in folders for path in folder.glob("*.py")]
+    processes.run([sys.executable, "-P", "-c", load, *files])
+
+
 @pytest.mark.parametrize("flag", ["DATA", "--true-labels", "--accept", "--features"])
 def test_a_file_that_may_have_no_end_is_not_read(flag, data, tmp_path, capsys):
     """Of a device all of the memory would be filled; a pipe that nobody writes to is no better."""

@@ -58,7 +58,7 @@ def test_the_committed_results_are_one_page(tmp_path):
     links = page.all("a", "href")
     assert len(ids) == len(set(ids)) and set(links) <= {f"#{name}" for name in ids}
     assert links[:3] == ["#table1", "#table2", "#table4"] and links.index("#table13") == 9
-    assert links.index("#parts") < links.index("#figure1") < links.index("#claims")
+    assert links.index("#ablations") < links.index("#figure1") < links.index("#claims")
     assert all(page.all("img", "alt"))
     assert {source[:22] for source in page.all("img", "src")} == {"data:image/png;base64,"}
     assert len(page.all("img", "src")) == len(list((tmp_path / "figures/half").glob("*.png")))

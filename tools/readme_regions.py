@@ -165,7 +165,7 @@ def _not_on_images(found: Sequence[Reference]) -> str:
         if lacks := [str(n) for n in numbers if n not in there]:
             missing.append(f"{kind.capitalize()}{'s' * (len(lacks) > 1)} {', '.join(lacks)}")
     if not any(r.ablations.get("complete") for r in images):
-        missing.append("all ablations of the first step (`parts.py`)")
+        missing.append("all ablations of the first step (`ablations.py`)")
     return "; ".join(missing)
 
 

@@ -47,7 +47,7 @@ def _section(r: Reference) -> list[str]:
         for number, table in r.outputs("table").items()
     ]
     if ablations := r.ablations:
-        tables.append(f"[ablations of the first step]({here}/parts.md){_filled(ablations)}")
+        tables.append(f"[ablations of the first step]({here}/ablations.md){_filled(ablations)}")
     figures = [
         f"[{number}]({here}/figure{number}.md){_filled(figure)} "
         f"([image]({drawn}/figure{number}.png))"

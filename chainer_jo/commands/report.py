@@ -17,7 +17,7 @@ from chainer_jo.report.words import slug
 
 TITLE = "Joint Optimization Framework for Learning with Noisy Labels"
 #: The page's order; other Markdown comes last, by name.
-ORDER = ("table", "parts", "figure", "learning_curves", "corrected_labels", "claims")
+ORDER = ("table", "ablations", "figure", "learning_curves", "corrected_labels", "claims")
 #: Results may come from others: the page loads and runs nothing.
 POLICY = (
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; "
