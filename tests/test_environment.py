@@ -59,9 +59,9 @@ def test_closed_streams_are_none_of_the_processes_that_compute_either(data, cach
     assert (tmp_path / "labels.csv").exists()
 
 
-def test_what_prepares_data_works_without_streams_too(tmp_path):
+def test_what_checks_and_makes_data_works_without_streams_too(tmp_path):
     """And says what is wrong by its exit code."""
-    for module, words in (("prepare_clothing1m", [tmp_path]), ("cifar10_jpeg", ["a", "b.tar"])):
+    for module, words in (("check_clothing1m", [tmp_path]), ("cifar10_jpeg", ["a", "b.tar"])):
         command = [sys.executable, "-m", f"chainer_jo.data.{module}", *words]
         assert under(command, code=2).stderr.splitlines()[-1].startswith("error: ")
         assert under(command, streams=">&- 2>&-", code=2).stderr == ""
