@@ -49,7 +49,7 @@ def test_the_committed_results_are_one_page(tmp_path):
     """Tables, then figures, then claims; every link leads to a place of the page."""
     results = ROOT / "results" / "reference" / "half"
     (tmp_path / "half").mkdir()
-    for path in (*results.glob("*.md"), results / "provenance.json"):
+    for path in (*results.glob("*.md"), *results.glob("*.json")):
         shutil.copy(path, tmp_path / "half")
     shutil.copytree(ROOT / "figures" / "reference" / "half", tmp_path / "figures" / "half")
     html = written(tmp_path, "half")
@@ -60,6 +60,7 @@ def test_the_committed_results_are_one_page(tmp_path):
     assert links[:3] == ["#table1", "#table2", "#table4"] and links.index("#table13") == 9
     assert links.index("#ablations") < links.index("#figure1") < links.index("#claims")
     assert all(page.all("img", "alt"))
+    assert page.all("img", "alt")[0].startswith("A CNN maps images to class probabilities.")
     assert {source[:22] for source in page.all("img", "src")} == {"data:image/png;base64,"}
     assert len(page.all("img", "src")) == len(list((tmp_path / "figures/half").glob("*.png")))
     assert "<td>69.0 ± 0.4 [85.0]</td>" in html and "engine onednn" in html

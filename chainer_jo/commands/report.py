@@ -60,7 +60,7 @@ def page(folder: Path, figures: Path) -> str:
         named = re.match(r"(?:\*\*(.+?)\.\*\*|# (.+))", text)
         name = escape(named[1] or named[2] if named else path.stem)
         links.append(f'<li><a href="#{path.stem}">{name}</a></li>')
-        content = _html(text) + _picture(figures, path.stem, name)
+        content = _html(text) + _picture(figures / f"{path.stem}.png", path, name)
         sections.append(f'<section id="{path.stem}">\n{content}</section>')
     return "\n".join([
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -90,9 +90,11 @@ def _html(text: str) -> str:
     return markdown.renderer.render(tokens, markdown.options, {})
 
 
-def _picture(figures: Path, stem: str, name: str) -> str:
-    path = figures / f"{stem}.png"
-    if not path.exists():
+def _picture(image: Path, markdown: Path, name: str) -> str:
+    """An image, if there is one, with the description in the figure's JSON or else its name."""
+    if not image.exists():
         return ""
-    encoded = base64.b64encode(path.read_bytes()).decode()
-    return f'<p><img src="data:image/png;base64,{encoded}" alt="{name}"></p>\n'
+    about = files.read_json(markdown.with_suffix(".json"), missing={}).get("description")
+    encoded = base64.b64encode(image.read_bytes()).decode()
+    alternative = escape(str(about)) if about else name
+    return f'<p><img src="data:image/png;base64,{encoded}" alt="{alternative}"></p>\n'
