@@ -186,8 +186,10 @@ class TestAgainstTheSource:
             *name, description = (cell for cell, _ in line)
             key = name[0] if name else list(described)[-1]
             described[key] = f"{described.get(key, '')} {description}".strip()
-        numbers = {name: re.findall(r"\d+", text) for name, text in described.items()}
-        assert {name: tuple(map(int, found)) for name, found in numbers.items()} == tables.TABLE4
+        numbers = {
+            name: tuple(map(int, re.findall(r"\d+", text))) for name, text in described.items()
+        }
+        assert numbers == paper_source.TABLE4
 
     def test_hyper_parameters(self):
         (_, *rates), *lines = paper_source.cells(tables.TABLE5.number)
