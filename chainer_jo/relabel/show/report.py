@@ -26,10 +26,10 @@ from chainer_jo.relabel.show.outcome import (
     score_rows,
     transition_rows,
 )
+from chainer_jo.relabel.show.template import filled
 from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.write.results_folder import PICTURES, REPORT
 from chainer_jo.report.curves import Curve
-from chainer_jo.report.template import filled
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.store import RunStore
 
