@@ -29,8 +29,8 @@ from chainer_jo.paper.claims.decision import (  # noqa: E402
     SUPPORTS,
     Finding,
     exceeds,
-    keeps_up,
-    together,
+    holm_outcomes,
+    not_inferior,
 )
 from chainer_jo.paper.trials import Trials  # noqa: E402
 from chainer_jo.report.grid import aligned  # noqa: E402
@@ -89,7 +89,7 @@ def error_rates(
     counts = dict.fromkeys(("refuted", "holds", "one for itself"), 0)
     for _ in range(repeats):
         simulated = findings(random, compared(comparisons), trials, counted=counted)
-        verdict = Verdict(simulated, together(simulated)).verdict
+        verdict = Verdict(simulated, holm_outcomes(simulated)).verdict
         counts["refuted"] += verdict in (DOES_NOT_HOLD, IN_PART)
         counts["holds"] += verdict == HOLDS
         counts["one for itself"] += any(finding.outcome == REFUTES for finding in simulated)
@@ -100,7 +100,8 @@ def kept_at_the_margin(trials: int, repeats: int) -> float:
     """The share of accuracies that truly lose `NOTABLE` points and pass as kept."""
     random = np.random.default_rng(trials)
     simulated = (
-        findings(random, [(0, 1)], trials, loss=NOTABLE, rule=keeps_up)[0] for _ in range(repeats)
+        findings(random, [(0, 1)], trials, loss=NOTABLE, rule=not_inferior)[0]
+        for _ in range(repeats)
     )
     return sum(finding.outcome == SUPPORTS for finding in simulated) / repeats
 
@@ -114,7 +115,7 @@ def in_part_by_chance(compared: Compared, comparisons: int, trials: int, repeats
     for _ in range(repeats):
         simulated = findings(random, pairs_of_settings, trials)
         simulated[0] = replace(simulated[0], a=simulated[0].a - Trials.of_all(WRONG))
-        count += Verdict(simulated, together(simulated)).verdict == IN_PART
+        count += Verdict(simulated, holm_outcomes(simulated)).verdict == IN_PART
     return count / repeats
 
 

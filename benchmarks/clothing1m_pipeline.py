@@ -22,7 +22,6 @@ from PIL import Image
 
 from chainer_jo.cores import usable_cores
 from chainer_jo.data.image_stream import ImageStream
-from chainer_jo.data.prepare_clothing1m import JPEG_QUALITY
 from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.method.images import Preparation
 from chainer_jo.method.objectives import Classifier, JointObjective
@@ -72,7 +71,7 @@ def draw(folder: Path, size: tuple[int, int]) -> list[str]:
         smooth = np.asarray(coarse.resize(size, Image.Resampling.BICUBIC), np.float32)
         grain = rng.normal(0, 5, smooth.shape[:2])[..., np.newaxis]
         path = folder / f"{i}.jpg"
-        Image.fromarray(np.uint8((smooth + grain).clip(0, 255))).save(path, quality=JPEG_QUALITY)
+        Image.fromarray(np.uint8((smooth + grain).clip(0, 255))).save(path, quality=95)
         paths.append(str(path))
     return paths
 

@@ -1,5 +1,8 @@
 """Verdicts on every claim of the paper over the finished runs; computes nothing."""
 
+import sys
+
+sys.path.append(__file__.rpartition("/")[0])  # left out by `python -P`
 from all import claims
 
 from chainer_jo.commands import main

@@ -2,17 +2,17 @@
 
 from chainer_jo.commands import main
 from chainer_jo.data.source import find
-from chainer_jo.report.corrected_labels import CorrectedLabels
-from chainer_jo.report.headline import NOISE_RATE
+from chainer_jo.report.corrected_labels import CorrectedLabelsFigure
+from chainer_jo.report.table_layouts import NOISE_RATE
 from chainer_jo.runs.presets import Study
 
 
-def figure(study: Study) -> CorrectedLabels:
+def figure(study: Study) -> CorrectedLabelsFigure:
     """Figure of trial 0, at the headline's noise rate or, if the study lacks it, the first rate."""
     rates = study.noise_rates or (NOISE_RATE,)
     rate = NOISE_RATE if NOISE_RATE in rates else rates[0]
     load = study.load or find(study.data).load
-    return CorrectedLabels(10, study.first_step("symmetric", rate, 0), load)
+    return CorrectedLabelsFigure(10, study.first_step("symmetric", rate, 0), load)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@ from chainer_jo.paper.settings import (
     FIGURE4_SOFT,
     FIGURE4_TOPS,
 )
+from chainer_jo.report.cell import Cell, score
 from chainer_jo.report.curves import Curve, Inset
 from chainer_jo.report.figure import Figure
-from chainer_jo.report.table import Block, Cell, score
+from chainer_jo.report.table import Block
 from chainer_jo.report.words import of_the_paper, trained_on
 from chainer_jo.runs.presets import Study
 

@@ -6,7 +6,7 @@ The paper prints best and last values only, so this figure has no counterpart th
 from chainer_jo.commands import main
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
-from chainer_jo.report.headline import NOISE_RATE
+from chainer_jo.report.table_layouts import NOISE_RATE
 from chainer_jo.report.words import trained_on
 from chainer_jo.runs.presets import Study
 

@@ -1,8 +1,6 @@
-"""HTML page of all tables, figures and claims in the results folder; computes nothing."""
+"""One HTML page, report.html, of the tables, figures and claims in a results folder."""
 
-from all import report
-
-from chainer_jo.commands import main
+from chainer_jo.commands.report import main
 
 if __name__ == "__main__":
-    main(report, __doc__)
+    main(__doc__)

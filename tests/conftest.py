@@ -18,7 +18,7 @@ os.environ["MPLBACKEND"] = "agg"  # not a notebook's
 # Tests that were started in the background would hand down that Ctrl-C is ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, str(ROOT))
-sys.path += [str(ROOT / "benchmarks"), str(ROOT / "reproduce")]
+sys.path += [str(ROOT / folder) for folder in ("benchmarks", "reproduce", "tools")]
 
 # Before any test imports chainer: see chainer_jo._compat.
 from chainer_jo.cores import usable_cores  # noqa: E402

@@ -7,6 +7,21 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "paper"
+TABLE4 = {
+    "input": (32, 32),
+    "conv": (32, 3, 3, 1, 1),
+    "unit1": (32, 32, 5),
+    "unit2a": (32, 64),
+    "unit2b": (64, 64, 4),
+    "unit3a": (64, 128),
+    "unit3b": (128, 128, 4),
+    "pool": (8, 8, 1, 1),
+    "dense": (128, 10),
+    "output": (),
+}
+"""Numbers of each part's description, in the order printed: the image's height and width; of
+the convolution filters, size, padding and stride; of residual units channels in, out, and how many
+units; of the pooling height and width before and after; of the last layer inputs and outputs."""
 
 
 @cache

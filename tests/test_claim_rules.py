@@ -24,9 +24,9 @@ from chainer_jo.paper.claims.decision import (
     SUPPORTS,
     TIES,
     exceeds,
-    keeps_up,
+    holm_outcomes,
+    not_inferior,
     on_average,
-    together,
 )
 from chainer_jo.paper.trials import Trials, mean_of
 
@@ -133,7 +133,7 @@ class TestRule:
         + [(3.2, 1.1, REFUTES), (0.5, 0.2, SUPPORTS)],
     )
     def test_keeps_up_only_where_a_notable_loss_is_ruled_out(self, loss, scatter, outcome):
-        assert keeps_up("", about(10.0 - loss, scatter), Trials.of_all(10.0)).outcome == outcome
+        assert not_inferior("", about(10.0 - loss, scatter), Trials.of_all(10.0)).outcome == outcome
 
     def test_chance_is_students(self):
         finding = exceeds("", Trials({0: 9.0, 1: 10.0, 2: 8.0}), Trials.of_all(10.0))
@@ -168,7 +168,7 @@ class TestRule:
         findings = [
             exceeds("", standard_error - Trials.of_all(t), Trials.of_all(0.0)) for t in below
         ]
-        outcomes = together(findings)
+        outcomes = holm_outcomes(findings)
         assert [k for k, outcome in enumerate(outcomes) if outcome == REFUTES] == refuting
         refuted = Verdict(findings, outcomes).verdict in (DOES_NOT_HOLD, IN_PART)
         assert refuted == bool(refuting)
@@ -199,7 +199,7 @@ class TestRule:
     def test_what_has_not_run_does_not_count_as_a_comparison(self):
         one = exceeds("", about(-2.6, float(stats.t.ppf(0.975, 5)), trials=6), Trials.of_all(0.0))
         others = [exceeds("", Trials({}), Trials.of_all(0.0))] * 9
-        assert together([one, *others])[0] == REFUTES
+        assert holm_outcomes([one, *others])[0] == REFUTES
 
     def test_pairs_decide_where_either_side_scatters_more_than_they_differ(self):
         a = Trials({0: 81.0, 1: 91.2, 2: 100.8})
@@ -211,7 +211,7 @@ class TestRule:
         shuffled = Trials({0: 91.2, 1: 100.8, 2: 81.0})
         assert exceeds("", shuffled, b).outcome == UNDECIDED
 
-    @pytest.mark.parametrize("rule", [exceeds, keeps_up])
+    @pytest.mark.parametrize("rule", [exceeds, not_inferior])
     @pytest.mark.parametrize("a", [{0: 90.0}, {5: 90.0, 6: 90.0}, {2: 90.0, 5: 91.0}])
     def test_fewer_than_two_common_trials_decide_nothing(self, rule, a):
         assert rule("", Trials(a), about(10.0, 1.0)).outcome == TOO_FEW_TRIALS
@@ -228,7 +228,7 @@ class TestRule:
         findings = [
             exceeds("", each, Trials.of_all(0.0)) for each in (below, above, about(9.0, 1.0))
         ]
-        verdict = Verdict(findings, together(findings))
+        verdict = Verdict(findings, holm_outcomes(findings))
         assert verdict.label == "undecided after 3 to 6 trials, 1 of 3 against it"
         p, q = (100 * finding for finding in (findings[0].p_value, findings[1].p_upper))
         assert verdict.remarks == [
@@ -242,7 +242,7 @@ class TestRule:
         findings = [
             exceeds("", about(-t, scatter, trials=6), Trials.of_all(0.0)) for t in (2.7, 2.6, 1.0)
         ]
-        verdict = Verdict(findings, together(findings))
+        verdict = Verdict(findings, holm_outcomes(findings))
         assert findings[1].p_value > 0.025 / 3 and REFUTES not in verdict.outcomes
         assert all("%, 0.83 % would refute it" in remark for remark in verdict.remarks)
 
@@ -256,7 +256,7 @@ class TestRule:
         finding = on_average("test", ours, {**theirs, 0.5: Trials({})})
         assert finding.compared == "test, mean over r = 0.1 alone of 2 rates"
         assert (finding.outcome, finding.difference) == (PARTLY_RUN, Trials({0: -1.0, 1: -1.0}))
-        assert together([finding]) == [PARTLY_RUN]
+        assert holm_outcomes([finding]) == [PARTLY_RUN]
         assert Verdict([finding], [PARTLY_RUN]).verdict == NOT_ALL_RUN
         nothing = on_average("test", ours, dict.fromkeys(ours, Trials({})))
         assert (nothing.outcome, nothing.sides) == (NOT_RUN, "not run")
@@ -274,7 +274,7 @@ class TestRule:
 
     def test_one_trial_has_a_difference_too(self):
         """Two scales are read by one bound, whatever their trials."""
-        one = keeps_up("", Trials({0: 70.86}), Trials({0: 73.92}))
+        one = not_inferior("", Trials({0: 70.86}), Trials({0: 73.92}))
         assert one.outcome == TOO_FEW_TRIALS
         assert one.difference_in_words == "-3.06 points in 1 trial (required: over -2)"
 

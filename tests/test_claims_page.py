@@ -11,7 +11,6 @@ from chainer_jo.paper import tables
 from chainer_jo.paper.claims import claim as paper
 from chainer_jo.report import claims
 from chainer_jo.report.claims import Claims, numbers, summary
-from chainer_jo.report.html_claims import claims_html
 from chainer_jo.report.table_layouts import comparison_table
 from chainer_jo.runs.presets import DIGITS, HALF, Study
 from chainer_jo.runs.store import RunStore
@@ -118,13 +117,14 @@ def test_an_unknown_verdict_is_one_line(tmp_path):
     assert claims.read(tmp_path / "nowhere") == []
 
 
-def test_text_and_page_are_made_from_the_same_fields():
-    """Separators of prose in a statement or a name change nothing."""
-    one = finding(what="r = 0.5; a, difference b", remark="supports")
+@pytest.mark.parametrize("content", [[3], [{}], [{"verdict": ["holds"]}]])
+def test_claims_of_another_form_are_one_line(tmp_path, content):
+    files.write_json(tmp_path / "claims.json", content)
+    with pytest.raises(UserError, match=r"claims.json: damaged \(.*expected the file removed"):
+        claims.read(tmp_path)
+
+
+def test_numbers_of_a_finding_are_its_sides_and_their_difference():
+    one = finding(what="r = 0.5; a, difference b")
     assert numbers(one) == "80.0 versus 70.0 %, difference 10.0 points (9.0 to 11.0)"
     assert numbers(finding(difference_in_words="")) == "80.0 versus 70.0 %"
-    html = claims_html([verdict(paper.HOLDS, one, notes=["a; b"])], "")
-    assert "<td>80.0 versus 70.0 %</td><td>10.0 points (9.0 to 11.0)</td>" in html
-    assert "<p>Holds: a; b.</p>" in html  # the single row has said what the tally would
-    html = claims_html([verdict(paper.IN_PART, one, one, tally=["1 of 2; x"])], "")
-    assert "<p>In part: 1 of 2; x.</p>" in html

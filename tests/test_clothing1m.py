@@ -1,7 +1,6 @@
-"""Clothing1M's layout read, checked and prepared; every kind of damage has its own words."""
+"""Clothing1M's layout read and checked; every kind of damage has its own words."""
 
 import codecs
-import errno
 import hashlib
 import os
 import shutil
@@ -13,14 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from clothing1m_like import CLASSES, SMALL, append, make_clothing1m_like
-from PIL import Image
 from processes import alive, finish, start, wait_until
 
 from chainer_jo.data import clothing1m, clothing1m_standin
+from chainer_jo.data.check_clothing1m import check, main
 from chainer_jo.data.clothing1m import load, parse
 from chainer_jo.data.input_problems import Problems
 from chainer_jo.data.labelled_data import UNKNOWN, ImageFiles, as_keys, class_index, digest_keys
-from chainer_jo.data.prepare_clothing1m import main, prepare
 from chainer_jo.errors import UserError
 
 
@@ -143,32 +141,7 @@ def test_all_damage_is_reported_at_once_and_briefly(folder):
     assert len(message) < 600
 
 
-def test_prepare_writes_a_small_copy_that_loads_the_same(whole, tmp_path):
-    lists = prepare(whole, tmp_path / "small", size=16, processes=2)
-    assert lists.sizes[clothing1m.NOISY_TRAIN] == CLASSES * SMALL["train"]
-    data, small = load(whole), load(tmp_path / "small")
-    assert list(small.train.images.keys) == list(data.train.images.keys)
-    np.testing.assert_array_equal(small.train.labels, data.train.labels)
-    assert small.fingerprint() == data.fingerprint()
-    for split in parse(small.train.images.root, Problems()).splits.values():
-        for path in split.images.paths(range(len(split))):
-            with Image.open(path) as image:
-                assert image.size == (16, 16) and image.format == "JPEG"
-
-
-def test_prepare_goes_on_where_it_stopped(whole, tmp_path):
-    small = tmp_path / "small"
-    prepare(whole, small, size=16, processes=1)
-    keys = list(load(small).test.images.keys)
-    (small / keys[0]).unlink()
-    (small / clothing1m.CLEAN_TEST).unlink()
-    before = (small / keys[1]).stat().st_mtime_ns
-    prepare(whole, small, size=16, processes=1)
-    assert (small / keys[0]).exists() and (small / clothing1m.CLEAN_TEST).exists()
-    assert (small / keys[1]).stat().st_mtime_ns == before
-
-
-def test_prepare_reports_images_and_lists_together(folder, tmp_path):
+def test_images_and_lists_are_reported_together(folder):
     keys = load(folder).train.images.keys
     (folder / keys[0]).unlink()
     (folder / keys[1]).write_bytes(b"no image")
@@ -176,83 +149,48 @@ def test_prepare_reports_images_and_lists_together(folder, tmp_path):
     (folder / keys[2]).write_bytes(picture[: len(picture) // 2])
     append(folder / clothing1m.CLEAN_TEST, "images/3/none.jpg\n")
     with pytest.raises(UserError) as error:
-        prepare(folder, tmp_path / "small", processes=1)
+        check(folder, processes=1)
     message = str(error.value)
     assert f"image missing (2 times): '{keys[0]}', 'images/3/none.jpg'" in message
     assert f"image cannot be decoded (2 times): '{keys[1]}', '{keys[2]}'" in message
     assert "key without a label" in message
-    assert not (tmp_path / "small" / clothing1m.CATEGORY_FILE).exists(), "not whole, not loadable"
 
 
-@pytest.fixture
-def refused(capsys):
-    """The line that the command ends with."""
-
-    def call(*words):
-        with pytest.raises(SystemExit) as end:
-            main([str(word) for word in words])
-        assert end.value.code == 2
-        return capsys.readouterr().err.splitlines()[-1]
-
-    return call
-
-
-def test_prepare_from_the_command_line(whole, tmp_path, capsys, refused):
-    small = tmp_path / "small"
-    main([str(whole), "--write", str(small), "--processes", "1"])  # a subset is sound
+def test_a_sound_folder_is_checked_from_the_command_line(whole, capsys):
+    main([str(whole), "--processes", "2"])  # a subset is sound
     said = capsys.readouterr()
     assert "56 noisy_train_key_list.txt" in said.out
     assert "note: noisy_train_key_list.txt: 56 keys, published are about 1000000" in said.err
-    assert load(small).fingerprint() == load(whole).fingerprint()
-    assert "expected another folder" in refused(whole, "--write", whole)
-
-
-def test_prepare_says_what_it_cannot_write_in_one_line(whole, tmp_path, refused, monkeypatch):
-    (tmp_path / "file").touch()
-    for processes in (1, 2):
-        below_a_file = "--write", tmp_path / "file" / "small", "--processes", processes
-        error = refused(whole, *below_a_file)
-        assert error.startswith(f"error: cannot write {tmp_path}/file/small/images")
-        assert error.endswith("Not a directory")
-    assert refused(whole, "--processes", 0) == "error: --processes 0: expected at least 1"
-    small = "--write", tmp_path / "small", "--processes", 1
-
-    def full(*arguments, **more):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Image.Image, "save", full)
-        assert "No space left on device" in refused(whole, *small)
-    monkeypatch.setattr(os, "fsync", full)  # the lists are written last
-    assert refused(whole, *small).startswith(
-        f"error: cannot write {tmp_path}/small/{clothing1m.LAYOUT[0]}: No sp"
-    )
+    with pytest.raises(SystemExit) as end:
+        main([str(whole), "--processes", "0"])
+    assert end.value.code == 2
+    assert capsys.readouterr().err == "error: --processes 0: expected at least 1\n"
 
 
 SLOW = """
-import time
-from chainer_jo.data import prepare_clothing1m
+import pathlib, time
+from chainer_jo.data import check_clothing1m
 
-open_resized = prepare_clothing1m.open_resized
+open_resized = check_clothing1m.open_resized
 
 def slowly(*arguments):
+    pathlib.Path("begun").touch()
     time.sleep(0.05)
     return open_resized(*arguments)
 
-prepare_clothing1m.open_resized = slowly
+check_clothing1m.open_resized = slowly
 if __name__ == "__main__":
-    prepare_clothing1m.main()
+    check_clothing1m.main()
 """
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_prepare_can_be_ended(how, whole, tmp_path):
+def test_a_check_can_be_ended(how, whole, tmp_path):
     """From the keyboard, which all its processes hear, or by itself alone: no other goes on."""
     (tmp_path / "slow.py").write_text(SLOW)
-    small = tmp_path / "small"
-    command = [sys.executable, tmp_path / "slow.py", whole, "--write", small, "--processes", "2"]
-    script = start(command, start_new_session=True)
-    wait_until(lambda: any(small.rglob("*.jpg")))
+    command = [sys.executable, tmp_path / "slow.py", whole, "--processes", "2"]
+    script = start(command, start_new_session=True, cwd=tmp_path)
+    wait_until((tmp_path / "begun").exists)
     if how == signal.SIGINT:
         os.killpg(script.pid, how)
     else:
@@ -265,8 +203,6 @@ def test_prepare_can_be_ended(how, whole, tmp_path):
     finally:
         with suppress(ProcessLookupError):
             os.killpg(script.pid, signal.SIGKILL)
-    prepare(whole, small, processes=1)
-    assert load(small).fingerprint() == load(whole).fingerprint()
 
 
 def test_keys_of_any_length():

@@ -59,9 +59,9 @@ def test_closed_streams_are_none_of_the_processes_that_compute_either(data, cach
     assert (tmp_path / "labels.csv").exists()
 
 
-def test_what_prepares_data_works_without_streams_too(tmp_path):
+def test_what_checks_and_makes_data_works_without_streams_too(tmp_path):
     """And says what is wrong by its exit code."""
-    for module, words in (("prepare_clothing1m", [tmp_path]), ("cifar10_jpeg", ["a", "b.tar"])):
+    for module, words in (("check_clothing1m", [tmp_path]), ("cifar10_jpeg", ["a", "b.tar"])):
         command = [sys.executable, "-m", f"chainer_jo.data.{module}", *words]
         assert under(command, code=2).stderr.splitlines()[-1].startswith("error: ")
         assert under(command, streams=">&- 2>&-", code=2).stderr == ""
@@ -105,10 +105,28 @@ def test_a_working_folder_that_was_removed_is_one_line(data, tmp_path):
 
 
 def test_no_program_needs_its_docstring():
-    for folder in ("chainer_jo", "benchmarks", "reproduce", "examples"):
+    for folder in ("chainer_jo", "benchmarks", "reproduce", "tools", "examples"):
         for path in (processes.ROOT / folder).rglob("*.py"):
             taken = re.search(r"(?<!__doc__ and )__doc__[.\[]", path.read_text(encoding="utf-8"))
             assert not taken, path
+
+
+def test_scripts_find_the_modules_beside_them_in_safe_path_mode():
+    """`python -P` and PYTHONSAFEPATH leave a script's folder out of the path. One process loads all
+    scripts, each without what another one has imported or added."""
+    folders = [processes.ROOT / name for name in ("reproduce", "tools", "examples")]
+    load = """
+import pathlib, runpy, sys
+path, files = [*sys.path], [*map(pathlib.Path, sys.argv[1:])]
+for file in files:
+    if "__main__" in file.read_text():
+        runpy.run_path(str(file))
+    sys.path[:] = path
+    for other in files:
+        sys.modules.pop(other.stem, None)
+"""
+    files = [path for folder in folders for path in folder.glob("*.py")]
+    processes.run([sys.executable, "-P", "-c", load, *files])
 
 
 @pytest.mark.parametrize("flag", ["DATA", "--true-labels", "--accept", "--features"])

@@ -2,8 +2,10 @@
 
 import csv
 import importlib
+import os
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from tiny import STUDY
 
@@ -11,6 +13,7 @@ from chainer_jo import files
 from chainer_jo.report import plot
 from chainer_jo.report.curves import Curve
 from chainer_jo.report.figure import Figure
+from chainer_jo.report.first_step_images import Captioned, draw_images
 from chainer_jo.runs.presets import HALF, Study
 from chainer_jo.runs.store import RunStore
 
@@ -122,6 +125,24 @@ def test_drawn_again_only_changes_with_the_data(store, runs, tmp_path):
     log(store, runs[0], [0.5, 0.6])
     after = drawn()
     assert all(after[name] != content for name, content in first.items())
+
+
+@pytest.mark.parametrize("epoch", ["0", "", "abc"])
+def test_the_source_date_changes_no_drawing(epoch, monkeypatch):
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    before = plot.png_and_pdf(plot.Canvas((1, 1)))
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
+    assert plot.png_and_pdf(plot.Canvas((1, 1))) == before
+    assert os.environ["SOURCE_DATE_EPOCH"] == epoch
+
+
+def test_dollars_in_the_names_of_classes_are_no_mathematics(store, runs):
+    """The text between two dollars would be a formula, and this one has two superscripts."""
+    names = "US$^b^c → US$_a ✓"
+    drawn = draw_images([Captioned(np.zeros((2, 2)), names)], (1, 1), (3, 3), names, names)
+    assert drawn[".png"].startswith(b"\x89PNG")
+    figure = Figure(2, "", "test", [Curve(names, runs)], names)
+    assert figure.extra_files(store, ORIGIN)[".pdf"].startswith(b"%PDF")
 
 
 def test_the_papers_curves():

@@ -12,7 +12,6 @@ from tiny import TINY
 from chainer_jo import files
 from chainer_jo.paper import tables
 from chainer_jo.report.claims import Claims
-from chainer_jo.report.html import Report
 from chainer_jo.report.output import trials_by_number
 from chainer_jo.report.table import Table
 from chainer_jo.report.table_layouts import comparison_table, sensitivity_table
@@ -61,7 +60,7 @@ def test_no_runs_shows_no_table_without_a_whole_line_unless_asked_for_it(tiny, t
     assert "Table 8" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("of", [None, Claims, Report])
+@pytest.mark.parametrize("of", [None, Claims])
 def test_without_runs_results_of_fewer_trials_replace_nothing(tiny, tmp_path, capsys, of):
     """As after runs were lost, or where a command asks for fewer trials."""
     build = partial(of, builds=[table1]) if of else table1

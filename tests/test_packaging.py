@@ -24,7 +24,7 @@ WANTED = {
     "requirements-gpu12.txt": [*ALWAYS, *EXTRAS["gpu"]],
     "requirements-gpu13.txt": [*ALWAYS, *EXTRAS["gpu13"]],
 }
-PARTS = ("chainer_jo", "reproduce", "benchmarks", "examples")
+PARTS = ("chainer_jo", "reproduce", "tools", "benchmarks", "examples")
 FILES = ["requirements-build.txt", *WANTED]
 
 # conda-forge's names where they are not PyPI's, and what PyPI has under another number, or not.

@@ -7,7 +7,7 @@ from processes import ROOT
 
 FILES = sorted(
     path
-    for place in ("chainer_jo", "reproduce", "benchmarks", "examples", "tests", "docs")
+    for place in ("chainer_jo", "reproduce", "tools", "benchmarks", "examples", "tests", "docs")
     for suffix in ("*.py", "*.md", "*.sh")
     for path in (ROOT / place).rglob(suffix)
 )
@@ -17,7 +17,6 @@ ELSEWHERE = (
     "paper/settings.py",
     "tests/paper_source",
     "tests/test_paper_",
-    "_html.py",
 )
 """Places cited there are held against the source in other tests, or are made up."""
 

@@ -18,7 +18,6 @@ from chainer_jo.commands.script_flags import InMemory
 from chainer_jo.data import clothing1m, clothing1m_standin
 from chainer_jo.report import plot
 from chainer_jo.report.clothing1m_outputs import table3
-from chainer_jo.report.headline import SHOWN, headline
 from chainer_jo.runs.clothing1m_presets import CLOTHING1M_DIGITS, Clothing1MStudy
 from chainer_jo.runs.clothing1m_presets import CLOTHING1M_STANDIN as STANDIN
 from chainer_jo.runs.experiment import Experiment
@@ -73,26 +72,6 @@ def of_the_rates(study, part, store):
     return replace(study, noise_rates=tuple(sorted(shown)) or None)
 
 
-def test_the_first_sentence_is_of_the_nearest_noise_rate_that_is_whole():
-    def said(*rows):
-        """Of a Table 1 with the means that the sentence shows, by noise rate."""
-        cells = [
-            {"row": {"method": method, "score": score},
-             "column": {"accuracy": "test", "noise_rate": rate}, "mean": mean}
-            for rate, *means in rows
-            for (method, score), mean in zip(SHOWN, means, strict=True)
-        ]  # fmt: skip
-        return headline({"preset": "half", "data": "cifar10", "cells": cells}, "these images")
-
-    unfinished = 0.5, 69.0, 48.4, None
-    assert said(unfinished) == ""
-    assert said(unfinished, (0.7, 70.0, 49.4, 73.9), (0.9, 71.0, 50.4, 74.9)) == (
-        "On these images with 70 % symmetric noise, the test accuracy of cross entropy is 70.0 % "
-        "at the best epoch and 49.4 % at the last. The joint method ends at 73.9 %. "
-        "The paper reports 78.4, 36.6 and 86.0 % at full scale."
-    )
-
-
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_what_is_committed_follows_from_the_runs_that_are(folder, tmp_path, monkeypatch):
     """Byte for byte, but for drawings, which another matplotlib makes otherwise."""
@@ -101,13 +80,9 @@ def test_what_is_committed_follows_from_the_runs_that_are(folder, tmp_path, monk
     known = files.read_json(store.root / "provenance.json")
     study, origin = made_in(folder)
     assert known == collect(store.root) and known["data"]["data"] == origin["data"]
-    # The report is of a folder.
-    shutil.copy(store.root / "provenance.json", tmp_path)
-    if figures.exists():
-        shutil.copytree(figures, tmp_path / "figures")
     script = __import__("all")
     shown = [build(of_the_rates(study, build(study), store)) for build in script.OUTPUTS]
-    for part in (*shown, script.claims(study), script.report(study)):
+    for part in (*shown, script.claims(study)):
         if not list(store.root.glob(f"{part.name}.*")):
             continue
         if part.name == "corrected_labels" and origin["data"] != "digits":
@@ -153,7 +128,7 @@ def test_table_3_follows_from_the_runs_that_are_committed(tmp_path):
 
 def test_the_status_and_the_page_of_all_results_are_up_to_date():
     for path, text in __import__("overview").texts().items():
-        assert path.read_text() == text, f"{path}: stale, expected reproduce/overview.py to be run"
+        assert path.read_text() == text, f"{path}: stale, expected tools/overview.py to be run"
 
 
 @pytest.mark.parametrize("flag, code, said", [
@@ -163,7 +138,7 @@ def test_the_status_and_the_page_of_all_results_are_up_to_date():
 def test_a_flag_of_the_script_that_writes_them_writes_nothing(
     flag, code, said, monkeypatch, capsys
 ):
-    page, script = ROOT / "results" / "README.md", ROOT / "reproduce" / "overview.py"
+    page, script = ROOT / "results" / "README.md", ROOT / "tools" / "overview.py"
     before = page.stat().st_mtime_ns
     monkeypatch.setattr(sys, "argv", [str(script), flag])
     with pytest.raises(SystemExit) as end:

@@ -10,7 +10,8 @@ from tiny import TINY
 
 from chainer_jo.commands import app
 from chainer_jo.data import source
-from chainer_jo.report.table import Block, Cell, Table
+from chainer_jo.report.cell import Cell
+from chainer_jo.report.table import Block, Table
 from chainer_jo.report.table_layouts import validation
 from chainer_jo.runs import presets, provenance
 from chainer_jo.runs.presets import Study

@@ -50,8 +50,8 @@ class Script:
     ----------
     flags : see `chainer_jo.commands.script_flags.parse`.
     load_data : loads the data set; can be pickled.
-    outputs : tables, figures and pages, by the epochs of their runs, so that the first are written
-        early. Outputs without runs are made from the files of the others, and come last.
+    outputs : tables, figures and claims, by the epochs of their runs, so that the first are written
+        early. Outputs without runs come last.
     runner : the runs that the outputs need.
     origin : names preset, data and precision in what is written.
     """
@@ -306,10 +306,8 @@ def _shown(script: Script) -> Sequence[Output]:
 
 def _check_trials(script: Script, outputs: Sequence[Output]) -> None:
     """Raises UserError if results of more trials would be replaced."""
-    root = script.store.root
-    repeated = [each for output in outputs for each in output.repeated(root)]
-    for output in {out.name: out for out in (*repeated, *outputs)}.values():
-        path = root / f"{output.name}.json"
+    for output in outputs:
+        path = script.store.root / f"{output.name}.json"
         with files.expected(path, "the file removed, so that it is written again"):
             before = trials_by_number(files.read_json(path, object, missing=None))
         kept = before & trials_by_number(output.data(script.store, script.origin) if before else ())

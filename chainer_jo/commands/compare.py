@@ -48,7 +48,7 @@ def compare(description: str, argv: list[str] | None = None) -> bool:
     committed = flags.reference / _reference_of(flags.preset, flags.reference)
     comparisons = agreement.compare_pairs(agreement.read_pairs(computed, committed))
     for name, folder in (("here", computed), ("reference", committed)):
-        say(f"{name:9}  {_origin(folder)}")
+        say(f"{name:9}  {folder}: {origin(folder)}")
     print()
     shown = [j for j in comparisons if flags.all or j.verdict == DIFFERS]
     if shown:
@@ -66,8 +66,8 @@ def _reference_of(name: str, reference: Path) -> str:
     return whole if precision in PRECISIONS and not own else name
 
 
-def _origin(folder: Path) -> str:
-    """The folder, and the devices, engines, commits and code that computed it."""
+def origin(folder: Path) -> str:
+    """The devices, engines, commits and code that computed a results folder."""
     path = folder / "provenance.json"
     provenance = files.read_json(path, missing={})
     with files.expected(path, "it whole, or removed"):
@@ -76,8 +76,8 @@ def _origin(folder: Path) -> str:
             for key in ("devices", "engines", "commits", "sources")
         ]
     names = ("", "engine ", "commit ", "code ")
-    origin = " | ".join(f"{n}{v}" for n, v in zip(names, values, strict=True) if v)
-    return f"{folder}: {origin or 'device and code unknown'}"
+    found = " | ".join(f"{n}{v}" for n, v in zip(names, values, strict=True) if v)
+    return found or "device and code unknown"
 
 
 def _table(comparisons: Sequence[Comparison]) -> list[str]:

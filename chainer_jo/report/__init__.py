@@ -1,1 +1,1 @@
-"""Tables, figures and the report, made from finished runs."""
+"""Tables, figures and verdicts on claims, made from finished runs."""

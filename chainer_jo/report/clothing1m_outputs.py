@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from chainer_jo.data.labelled_data import class_index
 from chainer_jo.paper.tables import METHODS, TABLE3
+from chainer_jo.report.cell import Cell, score
 from chainer_jo.report.relabelled import RelabelledFigure
-from chainer_jo.report.table import Block, Cell, Table, score
+from chainer_jo.report.table import Block, Table
 from chainer_jo.report.words import data_set
 from chainer_jo.runs.clothing1m_presets import Clothing1MStudy
 from chainer_jo.runs.presets import REAL, Study

@@ -43,7 +43,7 @@ class _Drawn(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CorrectedLabels(FirstStepImages):
+class CorrectedLabelsFigure(FirstStepImages):
     """Twenty images of full size, drawn at random from those whose label was wrong before or after
     the first step: its failures are shown as often as they occur.
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from chainer_jo.paper.trials import Trials
-from chainer_jo.report.table import DIVERGED, FINISHED, state
+from chainer_jo.report.cell import DIVERGED, FINISHED, state
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.store import RunStore
 
@@ -78,6 +78,21 @@ class Inset(NamedTuple):
     first: int
     last: int
     place: tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The parts of a drawing that no result changes: ``title``, ``key`` of `LOG_ENTRIES`, curves,
+    ``events`` by epoch, and epochs here per epoch of the paper's schedule. ``focus_after_line``:
+    bands and axis limits start at the first event."""
+
+    title: str
+    key: str
+    curves: Sequence[Curve]
+    events: Mapping[int, str]
+    time_scale: float = 1.0
+    inset: Inset | None = None
+    focus_after_line: bool = False
 
 
 @dataclass(frozen=True)

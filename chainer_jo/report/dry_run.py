@@ -6,8 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 
+from chainer_jo.report.cell import state
 from chainer_jo.report.grid import aligned
-from chainer_jo.report.table import state
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.runner import Cost, Runner, duration, longest_chain, makespan
 from chainer_jo.runs.scheduler import with_first_steps

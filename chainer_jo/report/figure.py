@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from chainer_jo.paper.trials import Trials
+from chainer_jo.report.cell import Cell
 from chainer_jo.report.claims import judged, numbers
-from chainer_jo.report.curves import LOG_ENTRIES, Curve, Inset, Series
+from chainer_jo.report.curves import LOG_ENTRIES, Curve, Inset, Layout, Series
 from chainer_jo.report.grid import Entry, Grid, Number
 from chainer_jo.report.output import Page, TableOrFigure, as_csv
 from chainer_jo.report.results import OutputResults
-from chainer_jo.report.table import Block, Cell
+from chainer_jo.report.table import Block
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore
@@ -68,6 +69,19 @@ class Figure(TableOrFigure):
     def vertical_lines(self) -> dict[int, str]:
         """Events of all curves by epoch."""
         return _events([run for curve in self.curves for run in curve.experiments])
+
+    @property
+    def layout(self) -> Layout:
+        """The parts of its drawing that no result changes."""
+        return Layout(
+            self.title,
+            self.key,
+            self.curves,
+            self.vertical_lines,
+            self.study.preset.time_scale if self.study else 1.0,
+            self.inset,
+            self.focus_after_line,
+        )
 
     def _owners(self) -> list[str]:
         """The curves of each event that only some curves have."""
@@ -157,7 +171,7 @@ class Figure(TableOrFigure):
         from chainer_jo.report.plot import plot
 
         series, divergences = self.read(store), self._divergences(store)
-        drawing = plot(self, series, divergences, self.footnote(store, origin))
+        drawing = plot(self.layout, series, divergences, self.footnote(store, origin))
         labelled = [(c.label, s) for c, s in zip(self.curves, series, strict=True)]
         labelled += [(f"{self.curves[number].label}, KL", s) for number, s in divergences.items()]
         return {**drawing, ".csv": as_csv(self._rows(labelled, origin))}

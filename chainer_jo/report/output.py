@@ -11,15 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from chainer_jo import files
+from chainer_jo.report.cell import Cell
 from chainer_jo.report.grid import Grid
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.store import RunStore
-
-if TYPE_CHECKING:
-    from chainer_jo.report.table import Cell
 
 #: Text, bytes, or what becomes JSON, by the ending of its file.
 Contents = Mapping[str, str | bytes | dict | list]
@@ -45,15 +43,9 @@ class Page:
             lines += [f"*{self.heading}*", "", *(f"- {point}" for point in self.points), ""]
         return "\n".join(lines)
 
-    def latex(self, caption: str) -> str:
-        """The grids as one ``table``."""
-        grids = [line for grid in self.grids for line in grid.latex()]
-        head = ["% \\usepackage{graphicx}", r"\begin{table}\small", rf"\caption{{{caption}}}"]
-        return "\n".join([*head, r"\centering", *grids, r"\end{table}", ""])
-
 
 class Output(abc.ABC):
-    """Output of a script, made from finished runs: a table or figure, claims, or a page.
+    """Output of a script, made from finished runs: a table or figure, or claims.
 
     Attributes
     ----------
@@ -83,10 +75,6 @@ class Output(abc.ABC):
     def data(self, store: RunStore, origin: dict) -> dict | list:
         """The content of its JSON file; empty without one."""
         return []
-
-    def repeated(self, folder: Path) -> Sequence[Output]:
-        """Outputs in a results folder whose numbers also appear in this output."""
-        return ()
 
     def is_worth_showing(self, store: RunStore) -> bool:
         """False for an output with too few numbers to be shown beside others."""
@@ -134,8 +122,7 @@ class TableOrFigure(Output):
 
     @abc.abstractmethod
     def extra_files(self, store: RunStore, origin: dict) -> Mapping[str, str | bytes]:
-        """Files other than Markdown and JSON, by ending: CSV and LaTeX of a table, drawing and CSV
-        of a figure."""
+        """Files other than Markdown and JSON, by ending: CSV, and a figure's drawing."""
 
     def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
         """Writes all files: a figure's `extra_files` to ``figures``, the others to ``folder``."""

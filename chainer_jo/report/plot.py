@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -16,7 +17,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from chainer_jo.report.curves import LOG_ENTRIES, Inset, Series
+from chainer_jo.report.curves import LOG_ENTRIES, Inset, Layout, Series
 
 INK = "#222222"
 MUTED = "#6b6b6b"
@@ -55,6 +56,7 @@ RC: dict[Any, Any] = {
     "legend.handlelength": 3.2,
     "savefig.dpi": 200,
     "pdf.fonttype": 42,
+    "text.parse_math": False,  # a dollar in a name is one
 }
 
 
@@ -82,9 +84,6 @@ def line_styles(families: Sequence[str]) -> list[dict]:
     return styles
 
 
-if TYPE_CHECKING:
-    from chainer_jo.report.figure import Figure
-
 SIZE_INCHES = (5.2, 3.9)
 """Width and height without the legend: small, so that letters can be read on a phone."""
 LEGEND_ROW_INCHES = 0.17
@@ -100,7 +99,7 @@ LETTER, NOTE_ROW = 0.015, 0.05
 
 
 def plot(
-    figure: Figure, all_series: Sequence[Series], secondary: Mapping[int, Series], footnote: str
+    layout: Layout, all_series: Sequence[Series], secondary: Mapping[int, Series], footnote: str
 ) -> dict[str, bytes]:
     """A figure of curves as ``{".png": ..., ".pdf": ...}``.
 
@@ -110,7 +109,7 @@ def plot(
     secondary : thin series without markers or bands, by the number of their curve.
     footnote : printed under the axes.
     """
-    curves, events = figure.curves, figure.vertical_lines
+    curves, events = layout.curves, layout.events
     with matplotlib.rc_context(RC):
         labels = [
             f"{curve.label} ({series.state})" if series.state else curve.label
@@ -123,24 +122,24 @@ def plot(
         axes = canvas.add_subplot()
         families = [curve.family for curve in curves]
         styles = line_styles(families)
-        focus = min(events, default=0) if figure.focus_after_line else 0
+        focus = min(events, default=0) if layout.focus_after_line else 0
         for number, series in enumerate(all_series):
             first_marker = number / len(all_series)
             _draw(axes, series, styles[number], labels[number], first_marker, focus)
         _draw_secondary(axes, secondary, styles)
         axes.set_xlabel("epoch")
-        axes.set_ylabel(LOG_ENTRIES[figure.key].axis)
+        axes.set_ylabel(LOG_ENTRIES[layout.key].axis)
         axes.set_xlim(0, 1.01 * max((curve.length for curve in curves), default=1))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.margins(y=0.1)
-        if figure.key == "cross_entropy":
+        if layout.key == "cross_entropy":
             axes.set_ylim(bottom=0)
         elif lower := [t.mean for s in all_series for t in s.by_epoch[focus // 2 :] if focus]:
             axes.set_ylim(bottom=10 * (min(lower) // 10))
-        _draw_vertical_lines(axes, events, figure.study.preset.time_scale if figure.study else 1.0)
+        _draw_vertical_lines(axes, events, layout.time_scale)
         if any(series.trials for series in all_series):
-            if figure.inset:
-                _magnify(axes, figure.inset, all_series, secondary, styles)
+            if layout.inset:
+                _magnify(axes, layout.inset, all_series, secondary, styles)
         else:
             axes.set_yticks([])
             axes.text(
@@ -154,7 +153,7 @@ def plot(
             lines.append(Line2D([], [], label=SECONDARY, color=MUTED, linewidth=THIN))
         canvas.legend(
             handles=lines, loc="outside upper left", ncols=columns, labelcolor=INK,
-            title=figure.title, title_fontproperties={"weight": "bold"}, alignment="left",
+            title=layout.title, title_fontproperties={"weight": "bold"}, alignment="left",
         )  # fmt: skip
         note_under(canvas, footnote)
         return png_and_pdf(canvas)
@@ -162,7 +161,7 @@ def plot(
 
 def note_under(canvas: Canvas, text: str) -> None:
     """A note below everything, of a figure that is `SIZE_INCHES` wide."""
-    text = textwrap.fill(text, NOTE_CHARACTERS).replace("$", r"\$")  # which would be mathematics
+    text = textwrap.fill(text, NOTE_CHARACTERS)
     canvas.supxlabel(text, x=0.01, ha="left", **FINE)
 
 
@@ -260,10 +259,16 @@ def _columns(labels: Sequence[str]) -> int:
 
 
 def png_and_pdf(canvas: Canvas) -> dict[str, bytes]:
-    """A drawing as PNG and PDF; bytes are deterministic."""
+    """A drawing as PNG and PDF; bytes are deterministic. The PDF has no date, but matplotlib reads
+    SOURCE_DATE_EPOCH for it, which may be empty or no number."""
     made = {}
-    for suffix, metadata in ((".png", {"Software": None}), (".pdf", {"CreationDate": None})):
-        out = io.BytesIO()
-        canvas.savefig(out, format=suffix[1:], metadata=metadata)
-        made[suffix] = out.getvalue()
+    epoch = os.environ.pop("SOURCE_DATE_EPOCH", None)
+    try:
+        for suffix, metadata in ((".png", {"Software": None}), (".pdf", {"CreationDate": None})):
+            out = io.BytesIO()
+            canvas.savefig(out, format=suffix[1:], metadata=metadata)
+            made[suffix] = out.getvalue()
+    finally:
+        if epoch is not None:
+            os.environ["SOURCE_DATE_EPOCH"] = epoch
     return made

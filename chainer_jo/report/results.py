@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from chainer_jo.paper.claims.claim import Claim
 from chainer_jo.paper.trials import Trials
-from chainer_jo.report import table
+from chainer_jo.report.cell import (
+    DIVERGED,
+    Cell,
+    Quantity,
+    noisy_labels_right,
+    result,
+    state,
+    trials,
+)
 from chainer_jo.report.curves import LOG_ENTRIES
 from chainer_jo.report.output import TableOrFigure
 from chainer_jo.report.words import of_the_paper
@@ -15,7 +23,7 @@ from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore
 
 #: The cell of a table that is not among the outputs: no runs.
-NO_CELL = table.Cell({}, {}, (), table.noisy_labels_right)
+NO_CELL = Cell({}, {}, (), noisy_labels_right)
 
 
 class OutputResults:
@@ -43,10 +51,10 @@ class OutputResults:
             classes = keys.pop("classes")
             cell = {"method": "joint", "score": "last", "accuracy": "recovery", **keys}
             runs = self._cell("table2", cell).experiments
-            return table.trials(self.store, runs, self._by_class(classes))
+            return trials(self.store, runs, self._by_class(classes))
         if kind == "label_accuracy":
             runs = self._curve("figure5", keys)[0] or self._curve("figure6", keys)[0]
-            return table.trials(self.store, runs, _labels_right)
+            return trials(self.store, runs, _labels_right)
         return self._cell(kind, keys).trials(self.store)
 
     def curve(self, kind: str, logged: str = "", **keys) -> Mapping[int, Sequence[float] | None]:
@@ -61,8 +69,8 @@ class OutputResults:
         def read(run: Experiment) -> list[float]:
             return [LOG_ENTRIES[name].factor * epoch[name] for epoch in self.store.log(run)]
 
-        ended = [(run, end) for run in runs if (end := table.state(self.store, run))]
-        return {run.seed: None if end == table.DIVERGED else read(run) for run, end in ended}
+        ended = [(run, end) for run in runs if (end := state(self.store, run))]
+        return {run.seed: None if end == DIVERGED else read(run) for run, end in ended}
 
     def schedule(self, name: str) -> tuple[int, Sequence[int]]:
         """Epochs and learning-rate drops of ``second_step`` or ``figure3`` in this study."""
@@ -71,7 +79,7 @@ class OutputResults:
         optimization = self.outputs[name].experiments[0].optimization
         return optimization.epochs, optimization.drops
 
-    def _cell(self, name: str, keys: Mapping) -> table.Cell:
+    def _cell(self, name: str, keys: Mapping) -> Cell:
         """A table's cell, or one in the text beside a figure; `NO_CELL` if none has these keys."""
         of_output = self.outputs[name].cells if name in self.outputs else ()
         return next((cell for cell in of_output if cell.keys == keys), NO_CELL)
@@ -80,12 +88,12 @@ class OutputResults:
         """The runs of a figure's curve, and its quantity."""
         return self.outputs[name].curve(keys) if name in self.outputs else ((), "")
 
-    def _by_class(self, classes: str) -> table.Quantity:
+    def _by_class(self, classes: str) -> Quantity:
         """Recovery of the classes that asymmetric noise exchanges, or of the others."""
 
         def read(store: RunStore, experiment: Experiment) -> float:
             exchanged = self.study.preset.exchanged_classes
-            last = table.result(store, experiment.first_step or experiment)["last"]
+            last = result(store, experiment.first_step or experiment)["last"]
             by_class, wanted = enumerate(last["recovery_by_class"]), classes == "exchanged"
             chosen = [value for k, value in by_class if (k in exchanged) == wanted]
             return 100 * sum(chosen) / len(chosen)
@@ -96,5 +104,5 @@ class OutputResults:
 def _labels_right(store: RunStore, experiment: Experiment) -> float:
     """The accuracy (percent) of the labels that a second step or a baseline trains on."""
     if experiment.first_step:
-        return 100 * table.result(store, experiment.first_step)["last"]["recovery"]
-    return table.noisy_labels_right(store, experiment)
+        return 100 * result(store, experiment.first_step)["last"]["recovery"]
+    return noisy_labels_right(store, experiment)

@@ -10,7 +10,7 @@ import numpy as np
 
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.paper import tables
-from chainer_jo.report.grid import Grid, escape_latex
+from chainer_jo.report.grid import Grid
 from chainer_jo.report.output import Page, TableOrFigure, as_csv
 from chainer_jo.report.words import trained_on
 from chainer_jo.runs.presets import Study
@@ -51,9 +51,8 @@ class StaticTable(TableOrFigure):
         }
 
     def extra_files(self, store: RunStore, origin: dict) -> dict[str, str]:
-        """The rows as CSV, and LaTeX."""
-        latex = self.page(store, origin).latex(escape_latex(self.caption))
-        return {".csv": as_csv([self.header, *self.rows]), ".tex": latex}
+        """The rows as CSV."""
+        return {".csv": as_csv([self.header, *self.rows])}
 
 
 def architecture_table(study: Study) -> StaticTable:

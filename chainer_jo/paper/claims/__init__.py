@@ -10,11 +10,11 @@
 """
 
 from chainer_jo.paper.claims import (
+    ablations,
     hyper_parameters,
     made_labels,
     memorization,
     methods,
-    parts,
     soft_versus_hard,
 )
 from chainer_jo.paper.claims.claim import Claim
@@ -22,7 +22,7 @@ from chainer_jo.paper.claims.claim import Claim
 GROUPS: dict[str, tuple[Claim, ...]] = {
     "A high learning rate": tuple(memorization.CLAIMS),
     "The joint method versus other methods": tuple(methods.CLAIMS),
-    "Soft labels and ablations": (*soft_versus_hard.CLAIMS, *parts.CLAIMS),
+    "Soft labels and ablations": (*soft_versus_hard.CLAIMS, *ablations.CLAIMS),
     "Hyper parameters": tuple(hyper_parameters.CLAIMS),
     "Pseudo labels": tuple(made_labels.CLAIMS),
 }

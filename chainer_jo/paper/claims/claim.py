@@ -51,7 +51,7 @@ class Results(Protocol):
         table3              method, score, accuracy              test accuracy, on Clothing1M only
         table6 ... table11  parameter, value                     validation accuracy
         table12, table13    quantity, range                      recovery accuracy: "accuracy"
-        parts               noise, without, quantity             recovery accuracy, first step
+        ablations           noise, removed, quantity             recovery accuracy, first step
         figure4             rule, accuracy                       as in the text beside it
         exchanged_classes   classes, noise_rate                  recovery accuracy by true class
         label_accuracy      labels, stage                        labels whose arg max is right
@@ -59,10 +59,10 @@ class Results(Protocol):
 
         Tables 1 and 2 also have the method "noisy_labels" with score "initial": the recovery
         accuracy of the labels before any method. exchanged_classes is our method of Table 2,
-        classes "exchanged" (cat and dog) or "other". Of parts, without is "nothing", "averaging",
-        "prior", "entropy" or "both terms", quantity "first" (after the first update), "last", "but
-        one" (at the end, of all classes but the best) or "sure" (the share of the labels with a
-        probability over 0.99).
+        classes "exchanged" (cat and dog) or "other". Of ablations, removed is "nothing",
+        "averaging", "prior", "entropy" or "both terms", quantity "first" (after the first update),
+        "last", "except_best_class" (at the end, of all classes except the most accurate one) or
+        "above_0.99" (the share of the labels with a probability over 0.99).
         label_accuracy is of the labels in Figures 5 and 6. rule: "soft", "all", "top50", "top500",
         "top5000". labels: "ground_truth", "symmetric_0.3", "symmetric_0.5", "pseudo". stage:
         "initial" or, after the first step, "updated". Other names and values are those of the
@@ -256,5 +256,5 @@ class Claim:
     def decide(self, results: Results) -> Verdict:
         """The verdict over `results`."""
         findings = tuple(self.findings(results))
-        outcomes = tuple(decision.together(findings))
+        outcomes = tuple(decision.holm_outcomes(findings))
         return Verdict(findings, outcomes, chosen=self.id in results.premises)

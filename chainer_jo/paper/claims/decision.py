@@ -10,7 +10,7 @@ That makes an interval, which needs two trials or more, and the interval decides
 
 - It lies beyond the bound (0, or a margin): the comparison supports the claim.
 - It lies on the other side: the comparison speaks against it. Whether that refutes a claim of
-  several comparisons is a question for all of them together: `together`.
+  several comparisons is a question for all of them together: `holm_outcomes`.
 - The bound is 0 and the interval lies within `TIE` of it on both sides: a tie, which more trials
   would not change. This is the test of equivalence by two one-sided tests.
 - Otherwise the comparison is undecided.
@@ -174,7 +174,7 @@ def exceeds(
     return Finding(compared, a, b, by, ties, unit=unit)
 
 
-def keeps_up(compared: str, a: Trials, b: Trials) -> Finding:
+def not_inferior(compared: str, a: Trials, b: Trials) -> Finding:
     """Test of non-inferiority: `a` is less than `NOTABLE` points below `b`.
 
     A loss of `NOTABLE` passes in one case of 40, whatever the scatter; a smaller one passes once
@@ -211,7 +211,7 @@ def levels(findings: Sequence[Finding]) -> list[float | None]:
     return [holm.get(k) for k in range(len(findings))]
 
 
-def together(findings: Sequence[Finding]) -> list[str]:
+def holm_outcomes(findings: Sequence[Finding]) -> list[str]:
     """Outcomes of all of a claim's comparisons, corrected for their number.
 
     Some comparison of many lies on the wrong side by chance alone, so `REFUTES` has to pass Holm's

@@ -5,7 +5,7 @@ from functools import partial
 
 from chainer_jo.paper import tables
 from chainer_jo.paper.claims.claim import Claim, Results
-from chainer_jo.paper.claims.decision import NOTABLE, POINTS, Finding, exceeds, keeps_up
+from chainer_jo.paper.claims.decision import NOTABLE, POINTS, Finding, exceeds, not_inferior
 from chainer_jo.paper.printed import SensitivityTable
 from chainer_jo.paper.trials import Trials
 
@@ -26,7 +26,7 @@ def _others_do_well(results: Results, table: SensitivityTable) -> Iterator[Findi
             loss = printed - table.cell(parameter=parameter, value=value)
             if value != chosen and loss <= NOTABLE:
                 at_value = _value(results, table, parameter, value)
-                yield keeps_up(f"{parameter} {value} versus {chosen}", at_value, at_chosen)
+                yield not_inferior(f"{parameter} {value} versus {chosen}", at_value, at_chosen)
 
 
 def _rate_rises_with_noise(results: Results) -> Iterator[Finding]:
@@ -49,7 +49,7 @@ def _start(results: Results, table: SensitivityTable) -> Iterator[Finding]:
     for epoch in later:
         if epoch != chosen:
             value = _value(results, table, "start_epoch", epoch)
-            yield keeps_up(f"start at {epoch} versus {chosen}", value, reference)
+            yield not_inferior(f"start at {epoch} versus {chosen}", value, reference)
 
 
 def _stop(results: Results, table: SensitivityTable) -> Iterator[Finding]:
@@ -57,7 +57,7 @@ def _stop(results: Results, table: SensitivityTable) -> Iterator[Finding]:
     reference = _value(results, table, "stop_epoch", earliest)
     for epoch in later:
         value = _value(results, table, "stop_epoch", epoch)
-        yield keeps_up(f"stop at {epoch} versus {earliest}", value, reference)
+        yield not_inferior(f"stop at {epoch} versus {earliest}", value, reference)
 
 
 CLAIMS = [

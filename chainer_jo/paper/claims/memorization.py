@@ -7,7 +7,7 @@ from scipy.special import entr
 
 from chainer_jo.paper.claims import phases
 from chainer_jo.paper.claims.claim import Claim, Results
-from chainer_jo.paper.claims.decision import NOTABLE, Finding, exceeds, keeps_up
+from chainer_jo.paper.claims.decision import NOTABLE, Finding, exceeds, not_inferior
 from chainer_jo.paper.claims.methods import MEMORISED
 from chainer_jo.paper.settings import FIGURE2_LEARNING_RATES
 from chainer_jo.paper.tables import TABLE1
@@ -41,7 +41,7 @@ def _low_rate_falls(results: Results) -> Iterator[Finding]:
 def _high_rate_keeps(results: Results) -> Iterator[Finding]:
     high = results.curve("figure2", learning_rate=_HIGH)
     low = results.curve("figure2", learning_rate=_LOW)
-    yield keeps_up(f"lr = {_HIGH}, end versus peak", phases.end(high), phases.peak(high))
+    yield not_inferior(f"lr = {_HIGH}, end versus peak", phases.end(high), phases.peak(high))
     compared = f"end, lr = {_HIGH} versus {_LOW}"
     yield exceeds(compared, phases.end(high), phases.end(low), ties=True)
 

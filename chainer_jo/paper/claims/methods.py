@@ -6,7 +6,14 @@ from functools import partial
 from chainer_jo.paper import tables
 from chainer_jo.paper.claims import phases
 from chainer_jo.paper.claims.claim import Claim, Results
-from chainer_jo.paper.claims.decision import NOTABLE, POINTS, Finding, exceeds, keeps_up, on_average
+from chainer_jo.paper.claims.decision import (
+    NOTABLE,
+    POINTS,
+    Finding,
+    exceeds,
+    not_inferior,
+    on_average,
+)
 from chainer_jo.paper.settings import CROSS_ENTROPY_DROP_EPOCH, LEAST_GAIN_NOISE_RATE
 from chainer_jo.paper.trials import Trials
 
@@ -88,10 +95,10 @@ def _keeps(results: Results, table: str) -> Iterator[Finding]:
     for rate in _noise_rates(table):
         last = _cell(results, table, "joint", "last", "test", rate)
         best = _cell(results, table, "joint", "best", "test", rate)
-        yield keeps_up(f"r = {rate}, last versus best", last, best)
+        yield not_inferior(f"r = {rate}, last versus best", last, best)
         accuracy = results.curve(table, method="joint", noise_rate=rate)
         after = phases.after_drop(accuracy, schedule)
-        yield keeps_up(f"r = {rate}, end versus after the drop", phases.end(accuracy), after)
+        yield not_inferior(f"r = {rate}, end versus after the drop", phases.end(accuracy), after)
 
 
 def _gain(results: Results, rate: float) -> Trials:

@@ -26,10 +26,10 @@ from chainer_jo.relabel.show.outcome import (
     score_rows,
     transition_rows,
 )
+from chainer_jo.relabel.show.template import filled
 from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.write.results_folder import PICTURES, REPORT
 from chainer_jo.report.curves import Curve
-from chainer_jo.report.template import filled
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.store import RunStore
 
@@ -201,7 +201,7 @@ def _plot(runs: dict[str, Experiment], store: RunStore) -> bytes:
     curves = [Curve(name, [experiment]) for name, experiment in runs.items()]
     series = [curve.read(store, "validation") for curve in curves]
     figure = _Curves(0, "", "validation", curves, "")
-    return plot(figure, series, {}, "")[".png"]
+    return plot(figure.layout, series, {}, "")[".png"]
 
 
 def side_for(number: int, usual_size: int) -> int:

@@ -11,7 +11,7 @@ from committed import FULL_SCALE, Reference
 
 from chainer_jo.paper.claims.claim import DOES_NOT_HOLD, HOLDS, IN_PART, NOT_RUN
 from chainer_jo.report.claims import on_premise, summary
-from chainer_jo.report.headline import NOISE_RATE, means
+from chainer_jo.report.table_layouts import NOISE_RATE
 from chainer_jo.report.words import counted, of_the_paper
 from chainer_jo.runs.store import RunStore
 
@@ -22,6 +22,15 @@ COMPUTED = {"table": (1, 2, *range(6, 14)), "figure": range(2, 7)}
 #: The section in docs on the features that are clustered.
 PSEUDO_LABELS = "docs/baselines.md#pseudo-labels-pl-cifar-sections-51-and-57"
 CROSS_ENTROPY, JOINT = "cross_entropy", "joint"
+
+
+def means(table: Mapping) -> dict[tuple, float]:
+    """Means in a table's JSON, by method, score, accuracy and noise rate, without empty cells."""
+    return {
+        (*cell["row"].values(), *cell["column"].values()): cell["mean"]
+        for cell in table["cells"]
+        if cell["mean"] is not None
+    }
 
 
 def papers(table: Mapping) -> dict[tuple, float]:
@@ -156,7 +165,7 @@ def _not_on_images(found: Sequence[Reference]) -> str:
         if lacks := [str(n) for n in numbers if n not in there]:
             missing.append(f"{kind.capitalize()}{'s' * (len(lacks) > 1)} {', '.join(lacks)}")
     if not any(r.ablations.get("complete") for r in images):
-        missing.append("all ablations of the first step (`parts.py`)")
+        missing.append("all ablations of the first step (`ablations.py`)")
     return "; ".join(missing)
 
 

@@ -1,7 +1,9 @@
 """Writes results/README.md, and regions of README.md and docs/checklist.md, from results."""
 
+import sys
 from pathlib import Path
 
+sys.path.append(__file__.rpartition("/")[0])  # left out by `python -P`
 from committed import references
 from matrix import matrix
 from readme_regions import fill, not_run, result, script_costs, tables, verdicts

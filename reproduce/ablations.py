@@ -4,8 +4,9 @@ The paper states the effects without numbers, so this table has no counterpart t
 """
 
 from chainer_jo.commands import main
-from chainer_jo.paper.claims.parts import NOISES
-from chainer_jo.report.table import Block, Cell, Quantity, Table
+from chainer_jo.paper.claims.ablations import NOISES
+from chainer_jo.report.cell import Cell, Quantity
+from chainer_jo.report.table import Block, Table
 from chainer_jo.report.table_layouts import confidence
 from chainer_jo.report.words import trained_on
 from chainer_jo.runs.experiment import Experiment
@@ -13,7 +14,7 @@ from chainer_jo.runs.presets import Study
 from chainer_jo.runs.store import RunStore
 
 #: Changed settings and row label of each ablation.
-LEFT_OUT = {
+ABLATIONS = {
     "nothing": ({}, "full method"),
     "averaging": ({"average": 1}, "without averaging (labels of the last epoch)"),
     "prior": ({"alpha": 0.0}, "without L_p (alpha = 0)"),
@@ -23,8 +24,8 @@ LEFT_OUT = {
 HEADERS = {
     "first": "after the first update",
     "last": "at the end",
-    "but one": "except the best class",
-    "sure": "probability above 0.99",
+    "except_best_class": "except the best class",
+    "above_0.99": "probability above 0.99",
 }
 CAPTION = "Ablations of the first step: label accuracy (%)"
 NOTE = (
@@ -33,16 +34,16 @@ NOTE = (
 )
 
 
-class Parts(Table):
+class Ablations(Table):
     """The table after the paper's in lists of outputs."""
 
-    name = "parts"
+    name = "ablations"
     title = "Ablations of the first step"
 
 
 def right(which: str) -> Quantity:
     """Recovery accuracy (percent) of one column, or the share of labels above 0.99."""
-    if which == "sure":
+    if which == "above_0.99":
         return confidence("share", "1-0.99")
 
     def read(store: RunStore, run: Experiment) -> float:
@@ -60,15 +61,15 @@ def right(which: str) -> Quantity:
 def table(study: Study) -> Table:
     rows = []
     for noise, rate in NOISES.items():
-        for without, (changed, label) in LEFT_OUT.items():
+        for removed, (changed, label) in ABLATIONS.items():
             runs = [
                 study.first_step(noise, rate, trial, **changed)
                 for trial in study.sensitivity_trials()
             ]
-            keys = {"noise": noise, "without": without}
+            keys = {"noise": noise, "removed": removed}
             cells = [Cell(keys, {"quantity": which}, runs, right(which)) for which in HEADERS]
             rows.append((f"{noise}, r = {rate:g}: {label}", cells))
-    return Parts(
+    return Ablations(
         14, f"{CAPTION}; {trained_on(study)}.", [Block(list(HEADERS.values()), rows)], NOTE
     )
 

@@ -56,8 +56,8 @@ class Reference:
 
     @cached_property
     def ablations(self) -> dict:
-        """The table of the first step without parts of it; empty if it is not there."""
-        return files.read_json(self.results / "parts.json", missing={})
+        """The table of ablations of the first step; empty if it is not there."""
+        return files.read_json(self.results / "ablations.json", missing={})
 
     @cached_property
     def curves(self) -> list[dict]:

@@ -1,4 +1,4 @@
-"""Sections 4.2 and 5.2: parts of the first step, held against runs without them."""
+"""Sections 4.2 and 5.2: ablations of the first step."""
 
 from collections.abc import Iterator
 
@@ -12,8 +12,8 @@ NOISES = {table.noise: table.noise_rate for table in (TABLE6, TABLE8)}
 """Kind and rate of the noise in the paper's tables of hyper parameters."""
 
 
-def _right(results: Results, noise: str, without: str, quantity: str = "last") -> Trials:
-    return results.trials("parts", noise=noise, without=without, quantity=quantity)
+def _right(results: Results, noise: str, removed: str, quantity: str = "last") -> Trials:
+    return results.trials("ablations", noise=noise, removed=removed, quantity=quantity)
 
 
 def _averaging(results: Results) -> Iterator[Finding]:
@@ -27,13 +27,13 @@ def _averaging(results: Results) -> Iterator[Finding]:
 def _collapses(results: Results) -> Iterator[Finding]:
     limit = Trials.of_all(100 - ALMOST_CORRECT)
     for noise in NOISES:
-        others = _right(results, noise, "prior", "but one")
+        others = _right(results, noise, "prior", "except_best_class")
         yield exceeds(f"{noise}, {limit.mean:g} % versus label accuracy", limit, others)
 
 
 def _concentrates(results: Results) -> Iterator[Finding]:
     for noise in NOISES:
-        with_it, without = (_right(results, noise, p, "sure") for p in ("nothing", "entropy"))
+        with_it, without = (_right(results, noise, p, "above_0.99") for p in ("nothing", "entropy"))
         yield exceeds(f"{noise}, share over 0.99, with L_e versus without", with_it, without)
 
 
@@ -60,7 +60,7 @@ CLAIMS = [
         "Label accuracy after the first update and at the end of the first step: averages of many "
         "epochs versus the last epoch alone.",
         _averaging,
-        ("parts",),
+        ("ablations",),
     ),
     Claim(
         "prior-prevents-one-class",
@@ -70,7 +70,7 @@ CLAIMS = [
         f"{100 - ALMOST_CORRECT:g} %, over all classes except the best one. (The paper shows that "
         "one class is a minimum of L_c, not that training ends there.)",
         _collapses,
-        ("parts",),
+        ("ablations",),
     ),
     Claim(
         "entropy-concentrates-labels",
@@ -78,7 +78,7 @@ CLAIMS = [
         "The term L_e concentrates every soft label on one class.",
         "More labels than with beta = 0 have a probability above 0.99 after the first step.",
         _concentrates,
-        ("parts",),
+        ("ablations",),
     ),
     Claim(
         "entropy-is-required",
@@ -87,7 +87,7 @@ CLAIMS = [
         "Label accuracy at the end of the first step is more than "
         f"{NOTABLE:g} points higher than with beta = 0.",
         _entropy_is_required,
-        ("parts",),
+        ("ablations",),
     ),
     Claim(
         "without-both-terms-stuck",
@@ -96,6 +96,6 @@ CLAIMS = [
         "Label accuracy changes by less than "
         f"{NOTABLE:g} points between the first update and the end of the first step.",
         _is_stuck,
-        ("parts",),
+        ("ablations",),
     ),
 ]

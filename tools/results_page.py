@@ -47,7 +47,7 @@ def _section(r: Reference) -> list[str]:
         for number, table in r.outputs("table").items()
     ]
     if ablations := r.ablations:
-        tables.append(f"[ablations of the first step]({here}/parts.md){_filled(ablations)}")
+        tables.append(f"[ablations of the first step]({here}/ablations.md){_filled(ablations)}")
     figures = [
         f"[{number}]({here}/figure{number}.md){_filled(figure)} "
         f"([image]({drawn}/figure{number}.png))"
@@ -56,7 +56,6 @@ def _section(r: Reference) -> list[str]:
     more = [
         f"[{title}]({here}/{file})"
         for title, file in (
-            ("report, for a browser", "report.html"),
             ("claims", "claims.md"),
             ("learning curves of Table 1", "learning_curves.md"),
             ("corrected labels of twenty images", "corrected_labels.md"),
