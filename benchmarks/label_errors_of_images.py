@@ -29,9 +29,9 @@ from PIL import Image
 from chainer_jo.command_line import ending
 from chainer_jo.data import digits, source
 from chainer_jo.errors import UserError
-from chainer_jo.relabel import command
 from chainer_jo.relabel.judge.by_features import Axes, ByFeatures
 from chainer_jo.relabel.read import image_features, label_table
+from chainer_jo.relabel.read.labelled_images import read_sets
 
 PIXELS, BUILTIN, AUTOMATIC = FEATURES = "pixels", "builtin", "auto"
 
@@ -41,8 +41,7 @@ def relabeller(chosen: str, paths: Sequence[str], given: np.ndarray, seed: int) 
     with tempfile.NamedTemporaryFile("w", suffix=".csv") as table:
         label_table.write(table, {"path": paths, "label": [f"{k:02d}" for k in given]})
         table.flush()
-        words = [table.name, "--out", "unused", "--features", chosen, "--seed", str(seed)]
-        return ByFeatures(command.parse([*words, "--threads", "1"]))
+        return ByFeatures(read_sets(table.name), chosen, seed=seed)
 
 
 def relabel_by(chosen: str, paths: Sequence[str], given: np.ndarray, seed: int) -> Verdict:

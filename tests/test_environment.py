@@ -15,6 +15,15 @@ from chainer_jo import files
 from chainer_jo.relabel.read import label_table
 
 RELABEL = [sys.executable, "-c", "from chainer_jo.relabel.cli import main; main()", "relabel"]
+#: The smallest table, which other processes compute.
+TABLE = [sys.executable, "-c", """\
+import sys
+from script_runs import SMALL, run, table1
+from tiny import TINY
+from chainer_jo.runs.presets import PRESETS
+PRESETS["tiny"] = TINY
+sys.exit(run(table1, sys.argv[1], *SMALL, "--jobs", "2"))
+"""]  # fmt: skip
 #: A shell's setting that holds for the command after it.
 SHELL = ["sh", "-c", '{}; exec "$@" {}', "sh"]
 
@@ -52,11 +61,10 @@ def test_streams_that_take_nothing_end_no_work(streams, data, cached, tmp_path):
     assert (not said.stderr) == ("2>" in streams)
 
 
-def test_closed_streams_are_none_of_the_processes_that_compute_either(data, cached, tmp_path):
+def test_closed_streams_are_none_of_the_processes_that_compute_either(tmp_path):
     """Nor is a file of theirs what their numbers stand for."""
-    command = [*RELABEL, data / "labels.csv", "--out", tmp_path, "--jobs", "1", *SHORT]
-    under(command, streams="<&- >&- 2>&-", env=cached)
-    assert (tmp_path / "labels.csv").exists()
+    under([*TABLE, tmp_path], streams="<&- >&- 2>&-", env=processes.environment(processes.HERE))
+    assert list(tmp_path.glob("results/tiny/*.md"))
 
 
 def test_what_prepares_data_works_without_streams_too(tmp_path):
@@ -88,9 +96,9 @@ def test_a_file_that_was_readable_by_all_is_not_once_it_is_written_again(tmp_pat
     assert [path.name for path in tmp_path.iterdir()] == ["file"] and path.read_text() == "x"
 
 
-def test_too_few_open_files_are_one_line(data, cached, tmp_path):
-    command = [*RELABEL, data / "labels.csv", "--out", tmp_path, "--jobs", "2", *SHORT]
-    said = under(command, "ulimit -n 16", code=2, env=cached).stderr.splitlines()
+def test_too_few_open_files_are_one_line(tmp_path):
+    environment = processes.environment(processes.HERE)
+    said = under([*TABLE, tmp_path], "ulimit -n 16", code=2, env=environment).stderr.splitlines()
     assert said[-1].startswith("error: ") and "Too many open files" in said[-1]
     assert not any("Traceback" in line for line in said)
 

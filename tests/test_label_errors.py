@@ -11,7 +11,7 @@ from chainer_jo.method import noise
 from chainer_jo.method.objectives import JointObjective
 from chainer_jo.relabel.judge import label_noise, training
 from chainer_jo.relabel.judge.features import FeatureSet
-from chainer_jo.relabel.judge.folds import _near_pairs, folds, near_duplicates, same_files
+from chainer_jo.relabel.judge.folds import _near_pairs, folds, near_duplicates
 from chainer_jo.relabel.judge.label_errors import (
     COLUMNS,
     LabelErrors,
@@ -316,14 +316,6 @@ def test_a_crowd_is_no_group_of_copies_and_has_no_list_of_pairs(dimensions):
 def test_features_that_tell_no_images_apart_are_no_duplicates():
     assert near_duplicates(np.zeros((50, 3), np.float32)) == []
     assert near_duplicates(np.float32([[1, 2], [1, 2]]))[0].tolist() == [0, 1]
-
-
-def test_files_of_the_same_content(tmp_path):
-    for name, content in (("a", b"12"), ("b", b"34"), ("c", b"12"), ("d", b"5")):
-        (tmp_path / name).write_bytes(content)
-    paths = [str(tmp_path / name) for name in "abcd"]
-    (found,) = same_files(paths, np.array([2, 2, 2, 1]))
-    assert found.tolist() == [0, 2]
 
 
 def test_training_that_diverges_is_said():

@@ -8,23 +8,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from chainer_jo import files
-from chainer_jo.command_line import Parser, resume_hint, say, start
+from chainer_jo.command_line import Parser, say, start
 from chainer_jo.data.array_cache import cache
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.judge.by_features import ByFeatures, ByProbabilities
-from chainer_jo.relabel.judge.by_images import ByImages
-from chainer_jo.relabel.judge.settings import LIMITS, check_limits
-from chainer_jo.relabel.read.image_features import COMPUTED
+from chainer_jo.relabel.judge.settings import LIMITS, Recipe, check_limits
+from chainer_jo.relabel.read.image_features import COMPUTED, usual_size
 from chainer_jo.relabel.read.label_table import TableForm
-from chainer_jo.relabel.read.labelled_images import labels_of
-from chainer_jo.relabel.read.own_data import OwnData, usual_size
+from chainer_jo.relabel.read.labelled_images import LabelledSets, labels_of, read_sets
 from chainer_jo.relabel.show import report
 from chainer_jo.relabel.show.outcome import Outcome, Relabeller, summary
 from chainer_jo.relabel.write import corrected_set
 from chainer_jo.relabel.write.corrected_labels import CorrectedLabels, drawn_to_judge
 from chainer_jo.relabel.write.results_folder import LABELS, SOFT_LABELS, ResultsFolder
-from chainer_jo.runs.computing_flags import add_computing_flags, resolve_computing_flags
-from chainer_jo.runs.store import RunStore
+from chainer_jo.runs.computing_flags import resolve_device
 
 USAGE = "chainer-jo relabel DATA --out FOLDER [--apply DEST] [flags]"
 DESCRIPTION = """\
@@ -33,9 +30,8 @@ FOLDER    receives labels.csv, report.html, soft_labels.npz and model.npz
 DEST      receives a copy of the set with corrected labels; DATA is never changed
 
 Most users need no further flags: the command computes features of the images itself.
---features FILE.npz uses features of your own model. --from-scratch trains the paper's network on
-the images, which requires tens of thousands of small images. The same command resumes a stopped
-computation.
+--features FILE.npz uses features of your own model. The same command resumes a stopped computation
+of features.
 """
 EXAMPLES = """\
 examples:
@@ -46,12 +42,11 @@ examples:
 
 
 #: Flags whose values decide the labels; flags that name files do so by the content.
-DECIDING: tuple[str, ...] = ("from_scratch", "size", "flip", "alpha", "beta", "learning_rate")
-DECIDING += ("epochs", "prior", "seed")
-DECIDING_FILES = ("features", "probabilities", "weights")
+RECIPE = ("alpha", "beta", "learning_rate", "epochs", "prior")
+DECIDING = (*RECIPE, "seed")
+DECIDING_FILES = ("features", "probabilities")
 #: Flags of training and of the evaluation of networks.
-OF_TRAINING: tuple[str, ...] = ("features", "from_scratch", "size", "flip", "weights", "baseline")
-OF_TRAINING += ("validation", "test", "alpha", "beta", "epochs", "learning_rate", "prior")
+OF_TRAINING = ("features", "baseline", "validation", "test", *RECIPE)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -60,8 +55,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """Parses the command line into one field per flag, resolved by `resolve_computing_flags`;
-    ``own``, the data that the flags name; ``keeps``, True if an interrupted command can be resumed.
+    """Parses the command line into one field per flag; ``form``, of the table that DATA may be;
+    ``keeps``, True if an interrupted command can be resumed.
 
     Raises UserError for an unknown flag, or a value that the flag does not take.
     """
@@ -109,7 +104,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--label-column", metavar="NAME", help="default: label")
     add("--images", metavar="ROOT", help="root folder of the paths, also in --validation, --test "
         "and --true-labels; default: the folder of the table")  # fmt: skip
-    add = group("small networks on features (the default)")
+    add = group("small networks on features")
     add("--features", default="auto", metavar="auto|pixels|builtin|FILE", help="pixels; builtin: "
         "features of EfficientNet-Lite0; auto (default): whichever of both predicts the labels "
         "better; or a file: an .npz with 'features' (n, d) of any model and 'paths' (n,), or an "
@@ -117,35 +112,24 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--probabilities", metavar="FILE", help="like --features FILE, with 'probabilities' (n, "
         "classes) of a model that was not trained on the labels of DATA; no network "
         "is trained")  # fmt: skip
-    add = group("training on the images (minutes to days)")
-    add("--from-scratch", action="store_true", help="train the paper's network on the images")
-    add("--size", type=int, metavar="PIXELS", help="with --from-scratch: resize images to PIXELS x "
-        "PIXELS, 8 to 64; default: original size")  # fmt: skip
-    add("--flip", action="store_true", help="with --from-scratch: augment by mirroring, which "
-        "suits most photographs but not writing")  # fmt: skip
-    add("--resnet50-weights", dest="weights", metavar="FILE",
-        help="fine-tune ResNet-50 with these ImageNet weights (npz or safetensors), on images "
-        "larger than 64 pixels; chainer-jo features only computes its features")  # fmt: skip
     add = group("hyper-parameters of the method")
-    add("--alpha", type=float, help="weight of the prior term L_p; default: the paper's")
-    add("--beta", type=float, help="weight of the entropy term L_e; default: the paper's")
-    add("--learning-rate", type=float, help="learning rate of the first step; default: 0.3 on "
-        "features, else the paper's")  # fmt: skip
-    add("--epochs", type=int, help="epochs of the first step, which also scale the second; "
-        "default: 12 on features, 70 from scratch, 10 for ResNet-50")  # fmt: skip
+    add("--alpha", type=float, help=f"weight of the prior term L_p; default: {Recipe.alpha}")
+    add("--beta", type=float, help=f"weight of the entropy term L_e; default: {Recipe.beta}")
+    add("--learning-rate", type=float, help=f"learning rate; default: {Recipe.learning_rate}")
+    add("--epochs", type=int, help=f"epochs of each step; default: {Recipe.epochs}")
     add("--prior", choices=("labels", "uniform"), default="labels", help="class distribution: "
         "frequencies of the noisy labels (default) or uniform")  # fmt: skip
     add("--seed", type=int, default=0, help="random seed; default: 0")
     add = group("computation")
-    add_computing_flags(add)
-    add("--dry-run", action="store_true",
-        help="show the planned runs and their estimated time; compute nothing")  # fmt: skip
+    add("--device", default="auto", help="of built-in features: cpu, cuda or cuda:N; auto: cuda if "
+        "available")  # fmt: skip
+    add("--threads", type=int, default=1, help="threads of training; default: 1")
+    add("--dry-run", action="store_true", help="show settings and estimated time; compute nothing")
     flags = parser.parse_args(arguments)
     _check(flags, parser.get_default)
-    resolve_computing_flags(flags)
-    form = TableForm.of(flags.path_column, flags.label_column, flags.images)
+    flags.device = resolve_device(flags.device)
+    flags.form = TableForm.of(flags.path_column, flags.label_column, flags.images)
     flags.keeps = flags.features in COMPUTED
-    flags.own = OwnData(flags.data, flags.validation, flags.test, form)
     return flags
 
 
@@ -163,7 +147,7 @@ def deciding(flags: argparse.Namespace) -> dict[str, object]:
 
 def _written(name: str) -> str:
     """Name of a flag on the command line, without dashes, by the name of its field."""
-    return "resnet50-weights" if name == "weights" else name.replace("_", "-")
+    return name.replace("_", "-")
 
 
 def _check(flags: argparse.Namespace, default: Callable[[str], object]) -> None:
@@ -182,21 +166,6 @@ def _check(flags: argparse.Namespace, default: Callable[[str], object]) -> None:
 
     if flags.apply is None and (name := first("copy", "drop_unsure", "despite_doubt")):
         raise UserError(f"{name}: expected with --apply DEST")
-    by_images = first("from_scratch", "weights")
-    if by_images and first("features"):
-        raise UserError(f"--features: expected without {by_images}")
-    if flags.from_scratch and flags.weights:
-        raise UserError("--from-scratch: expected without --resnet50-weights")
-    if not flags.from_scratch and not flags.probabilities and (name := first("size", "flip")):
-        raise UserError(
-            f"{name}: expected with --from-scratch; features use the original images at a fixed "
-            "size"
-        )
-    if flags.time_budget and not by_images:
-        raise UserError(
-            "--time-budget: expected with --from-scratch or --resnet50-weights; features and "
-            "probabilities take seconds to minutes"
-        )
     if flags.probabilities and (name := first(*OF_TRAINING)):
         raise UserError(f"--probabilities: expected without {name}")
 
@@ -207,19 +176,20 @@ def relabel(flags: argparse.Namespace) -> None:
     Raises UserError for bad flags, files and images; at the end for a corrected set that was not
     written, as the new labels are in doubt.
     """
-    sets, form = flags.own.sets, flags.own.form
+    form = flags.form
+    sets = read_sets(flags.data, flags.validation, flags.test, form)
     images = sets.train
     if flags.baseline and not sets.held_out:
         raise UserError("--baseline: expected with --validation or --test")
     reviewed = flags.accept and labels_of(flags.accept, images, form)
     true = flags.true_labels and labels_of(flags.true_labels, images, form, others=True)
     _check_apart(flags)
-    _check_form(flags)
-    folder = ResultsFolder(flags.out, flags.own.fingerprints, deciding(flags))
+    _check_form(flags, sets)
+    folder = ResultsFolder(flags.out, sets.fingerprints, deciding(flags))
     folder.check()
     if flags.apply:
         folder.check_apply(flags.apply)
-    relabeller = _relabeller(flags)
+    relabeller = _relabeller(flags, sets)
     classes = sets.class_names
     shown = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
     say(f"{len(images):,} images of {len(classes)} classes ({shown})")
@@ -229,18 +199,20 @@ def relabel(flags: argparse.Namespace) -> None:
         return
     folder.bind()
     outcome = relabeller.work()
-    if outcome is None:
-        print(f"time is up; {resume_hint()}")
-        return
     labels = CorrectedLabels(images, outcome.labels.errors, reviewed, true, flags.min_probability)
     drawn = drawn_to_judge(flags.audit, len(images), flags.seed)
-    _write(flags, folder, replace(outcome, labels=labels, audit=drawn))
+    outcome = replace(outcome, labels=labels, audit=drawn)
+    _write(flags, folder, outcome)
+    if flags.apply:
+        _apply(flags, folder, sets, outcome)
 
 
-def _relabeller(flags: argparse.Namespace) -> Relabeller:
+def _relabeller(flags: argparse.Namespace, sets: LabelledSets) -> Relabeller:
     if flags.probabilities:
-        return ByProbabilities(flags)
-    return ByImages(flags) if flags.from_scratch or flags.weights else ByFeatures(flags)
+        return ByProbabilities(sets.train, flags.probabilities)
+    given = {name: value for name in RECIPE if (value := getattr(flags, name)) is not None}
+    others = {name: getattr(flags, name) for name in ("seed", "device", "threads", "baseline")}
+    return ByFeatures(sets, flags.features, Recipe.scaled(**given), **others)
 
 
 def _check_apart(flags: argparse.Namespace) -> None:
@@ -253,9 +225,9 @@ def _check_apart(flags: argparse.Namespace) -> None:
             raise UserError(f"--{flag} {written}: is inside the data, expected a folder elsewhere")
 
 
-def _check_form(flags: argparse.Namespace) -> None:
+def _check_form(flags: argparse.Namespace, sets: LabelledSets) -> None:
     """Raises UserError for flags of a table if there is none."""
-    listed = any(images.lines is not None for images in flags.own.sets.by_use.values())
+    listed = any(images.lines is not None for images in sets.by_use.values())
     if listed or flags.true_labels or flags.accept:
         return
     for name in ("path_column", "label_column", "images"):
@@ -276,14 +248,14 @@ def _write(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
         size = usual_size(labels.images)
     except UserError:  # by features or probabilities no image has to be opened: grey squares
         size = 24
-    page = report.write(outcome, flags.data, RunStore(out), size)
+    page = report.write(outcome, flags.data, out, size)
     say("", *summary(outcome), "", sep="\n")
     say("written:", out / LABELS, out / SOFT_LABELS, *network, page)
-    if flags.apply:
-        _apply(flags, folder, outcome)
 
 
-def _apply(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -> None:
+def _apply(
+    flags: argparse.Namespace, folder: ResultsFolder, sets: LabelledSets, outcome: Outcome
+) -> None:
     labels = outcome.labels
     by_the_method = flags.drop_unsure or (labels.changed & ~labels.judged).any()
     if outcome.doubt and by_the_method and not flags.despite_doubt:
@@ -293,9 +265,9 @@ def _apply(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -
             "--drop-unsure"
         )
     # Images unpacked from a tar are in a cache that may be emptied.
-    root, cached = flags.own.sets.train.root.resolve(), cache().expanduser().resolve()
+    root, cached = sets.train.root.resolve(), cache().expanduser().resolve()
     copy = flags.copy or root.is_relative_to(cached)
     content = f"{labels.digest(flags.drop_unsure)} copy={copy} drop_unsure={flags.drop_unsure}"
     if folder.to_apply(flags.apply, content):
-        corrected_set.write(labels, flags.own.sets, flags.apply, copy, flags.drop_unsure)
+        corrected_set.write(labels, sets, flags.apply, copy, flags.drop_unsure)
     say("written:", flags.apply)

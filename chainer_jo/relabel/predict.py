@@ -43,8 +43,7 @@ def _predict(flags: argparse.Namespace) -> None:
     network = TrainedNetwork.load(flags.folder)
     use_backend(choose_backend("cpu"))
     seen = network.about.get("seen")
-    by_features = "features" in network.about and not seen
-    if by_features != (flags.features is not None):
+    if (flags.features is None) == (seen is None):
         wanted = "--features FILE.npz" if flags.features is None else "images, not --features"
         raise UserError(f"network {str(flags.folder)!r}: expected {wanted}, as it was trained on")
     if flags.features:
@@ -55,7 +54,6 @@ def _predict(flags: argparse.Namespace) -> None:
         if features.shape[1] != length:
             raise UserError(f"{where}: {features.shape[1]} numbers each, expected {length}")
         features = usable(where, features, lambda i: repr(paths[i]))
-        probabilities = network.of_features(features)
     else:
         paths = [path for name in flags.images for path in _images(name)]
         if not flags.images:
@@ -63,12 +61,10 @@ def _predict(flags: argparse.Namespace) -> None:
         if not paths:
             folders, endings = ", ".join(flags.images), ", ".join(class_folders.ENDINGS)
             raise UserError(f"images in {folders!r}: none, expected files that end in {endings}")
-        if seen:
-            extractor = BY_NAME[seen["by"]](seen["side"])
-            features = compute(paths, extractor, show=lambda i: repr(paths[i]))
-            probabilities = network.of_features(features)
-        else:
-            probabilities = network.of_images(paths)
+        assert seen
+        extractor = BY_NAME[seen["by"]](seen["side"])
+        features = compute(paths, extractor, show=lambda i: repr(paths[i]))
+    probabilities = network.of_features(features)
     columns = {
         "path": paths,
         "label": (network.class_names[k] for k in probabilities.argmax(axis=1)),

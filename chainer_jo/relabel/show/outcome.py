@@ -14,7 +14,6 @@ from chainer_jo.relabel.write.corrected_labels import AuditResult, CorrectedLabe
 from chainer_jo.relabel.write.trained_network import TrainedNetwork
 from chainer_jo.report.grid import aligned
 from chainer_jo.report.words import counted
-from chainer_jo.runs.experiment import Experiment
 
 #: Least certain difference of two accuracies, in standard errors.
 CERTAIN_STANDARD_ERRORS = 2.0
@@ -25,8 +24,7 @@ MIN_SHARE_SHOWN = 0.005
 
 
 class Relabeller(ABC):
-    """One invocation of the command: finds the label errors by features, by probabilities, or by
-    training on the images."""
+    """One invocation of the command: finds the label errors by features or by probabilities."""
 
     @property
     @abstractmethod
@@ -35,11 +33,11 @@ class Relabeller(ABC):
 
     @abstractmethod
     def plan(self) -> None:
-        """Prints what would be run."""
+        """Prints the estimated time."""
 
     @abstractmethod
-    def work(self) -> Outcome | None:
-        """Computes the result; None if the time was up."""
+    def work(self) -> Outcome:
+        """Computes the result."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,6 @@ class Outcome:
     Attributes
     ----------
     network : network trained on the new labels; None if no network was trained.
-    curves : runs whose validation accuracy is drawn, by name.
     about : see `Relabeller.about`.
     audit : rows of the random sample to be reviewed by hand.
     choice : share of the noisy labels predicted by networks that did not see them, by features;
@@ -89,7 +86,6 @@ class Outcome:
     network: TrainedNetwork | None
     accuracies: Sequence[Accuracy]
     about: dict[str, str]
-    curves: dict[str, Experiment] = field(default_factory=dict)
     audit: np.ndarray = field(default_factory=lambda: np.arange(0))
     choice: Mapping[str, float] = field(default_factory=dict)
 
