@@ -93,7 +93,8 @@ def measure(spec: str, number: int, mixed: bool) -> dict:
         environment = {**os.environ, "CHAINER_DATASET_ROOT": f"{folder}/cache"}
         environment["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), *sys.path])
         before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        subprocess.run([sys.executable, "-c", COMMAND, *words], cwd=folder, env=environment, check=True)
+        command = [sys.executable, "-c", COMMAND, *words]
+        subprocess.run(command, cwd=folder, env=environment, check=True)
         seconds = time.perf_counter() - start
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         correct = label_accuracy(folder / "out/labels.csv", folder / "photos/true.csv")

@@ -17,12 +17,12 @@ from chainer_jo.relabel.read import label_table
 RELABEL = [sys.executable, "-c", "from chainer_jo.relabel.cli import main; main()", "relabel"]
 #: The smallest table, which other processes compute.
 TABLE = [sys.executable, "-c", """\
-import sys
+import pathlib, sys
 from script_runs import SMALL, run, table1
 from tiny import TINY
 from chainer_jo.runs.presets import PRESETS
 PRESETS["tiny"] = TINY
-sys.exit(run(table1, sys.argv[1], *SMALL, "--jobs", "2"))
+sys.exit(run(table1, pathlib.Path(sys.argv[1]), *SMALL, "--jobs", "2"))
 """]  # fmt: skip
 #: A shell's setting that holds for the command after it.
 SHELL = ["sh", "-c", '{}; exec "$@" {}', "sh"]

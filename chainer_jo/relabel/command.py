@@ -10,6 +10,7 @@ from pathlib import Path
 from chainer_jo import files
 from chainer_jo.command_line import Parser, say, start
 from chainer_jo.data.array_cache import cache
+from chainer_jo.devices import resolve_device
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.judge.by_features import ByFeatures, ByProbabilities
 from chainer_jo.relabel.judge.settings import LIMITS, Recipe, check_limits
@@ -21,7 +22,6 @@ from chainer_jo.relabel.show.outcome import Outcome, Relabeller, summary
 from chainer_jo.relabel.write import corrected_set
 from chainer_jo.relabel.write.corrected_labels import CorrectedLabels, drawn_to_judge
 from chainer_jo.relabel.write.results_folder import LABELS, SOFT_LABELS, ResultsFolder
-from chainer_jo.runs.computing_flags import resolve_device
 
 USAGE = "chainer-jo relabel DATA --out FOLDER [--apply DEST] [flags]"
 DESCRIPTION = """\

@@ -9,9 +9,9 @@ import numpy as np
 
 from chainer_jo import files
 from chainer_jo.command_line import Parser, say, start
+from chainer_jo.devices import resolve_device
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.read import image_features, labelled_images
-from chainer_jo.runs.computing_flags import resolve_device
 
 
 def main(arguments: list[str] | None = None) -> None:

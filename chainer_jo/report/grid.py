@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from html import escape
 from itertools import accumulate
 
+from chainer_jo.text import aligned
+
 _NUMBER = re.compile(r"(-?[\d.]+)?")
 
 
@@ -182,17 +184,6 @@ def _cell(entry: Entry, left: bool) -> str:
     if entry.paper:
         paper = f' <span class="paper"><span class="hidden">paper </span>[{paper}]</span>'
     return f'<td><span class="ours">{mean}{spread}{state}</span>{paper}</td>'
-
-
-def aligned(rows: list[list[str]]) -> list[str]:
-    """A Markdown table, header first, whose columns also line up as plain text."""
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    lines = [
-        "| " + " | ".join(t.ljust(width) for t, width in zip(row, widths, strict=True)) + " |"
-        for row in rows
-    ]
-    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
-    return [lines[0], rule, *lines[1:]]
 
 
 _IN_LATEX = str.maketrans({

@@ -21,13 +21,13 @@ from chainer_jo.data import decoding
 from chainer_jo.data.array_cache import blocks_once
 from chainer_jo.data.input_problems import Problems
 from chainer_jo.data.progress import Progress
+from chainer_jo.devices import device_of
 from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.errors import UserError
 from chainer_jo.method.resnet50 import load_resnet50
+from chainer_jo.method.resnet50_features import pool5
 from chainer_jo.relabel.read import lite0
 from chainer_jo.relabel.read.labelled_images import LabelledImages
-from chainer_jo.runs.resnet50_features import pool5
-from chainer_jo.runs.run import device_of
 
 #: Images per forward pass, always as many, so that features are the same bits however often a
 #: computation was stopped; and images per file of the cache, all that a kill loses.

@@ -12,8 +12,7 @@ import numpy as np
 from chainer_jo.relabel.read.labelled_images import LabelledImages
 from chainer_jo.relabel.write.corrected_labels import AuditResult, CorrectedLabels
 from chainer_jo.relabel.write.trained_network import TrainedNetwork
-from chainer_jo.report.grid import aligned
-from chainer_jo.report.words import counted
+from chainer_jo.text import aligned, counted
 
 #: Least certain difference of two accuracies, in standard errors.
 CERTAIN_STANDARD_ERRORS = 2.0

@@ -26,9 +26,9 @@ from chainer_jo.relabel.show.outcome import (
     score_rows,
     transition_rows,
 )
+from chainer_jo.relabel.show.template import filled
 from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.write.results_folder import PICTURES, REPORT
-from chainer_jo.report.template import filled
 
 #: Most groups of duplicates that are listed.
 MOST_DUPLICATES = 50
