@@ -14,7 +14,8 @@ from own_images import BY_FEATURES, SHORT, make, one_line, run
 from chainer_jo import files
 from chainer_jo.relabel.read import label_table
 
-RELABEL = [sys.executable, "-c", "from chainer_jo.relabel.cli import main; main()", "relabel"]
+CHAINER_JO = [sys.executable, "-c", "from chainer_jo.relabel.cli import main; main()"]
+RELABEL = [*CHAINER_JO, "relabel"]
 #: The smallest table, which other processes compute.
 TABLE = [sys.executable, "-c", """\
 import pathlib, sys
@@ -59,6 +60,13 @@ def test_streams_that_take_nothing_end_no_work(streams, data, cached, tmp_path):
     assert {"labels.csv", "report.html"} <= {path.name for path in tmp_path.iterdir()}
     assert (not said.stdout) == (">&-" in streams.replace("2>&-", "")), "the other stream is there"
     assert (not said.stderr) == ("2>" in streams)
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["relabel", "--help"], ["example", "--help"]])
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is full")
+def test_help_on_a_full_disk_is_one_line(words):
+    (line,) = under([*CHAINER_JO, *words], streams=">/dev/full", code=2).stderr.splitlines()
+    assert line == "error: output: No space left on device, expected free disk space"
 
 
 def test_closed_streams_are_none_of_the_processes_that_compute_either(tmp_path):

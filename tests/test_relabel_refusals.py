@@ -1,6 +1,7 @@
 """What `chainer-jo relabel` refuses: one line, exit code 2, and nothing of the user's touched."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,6 +32,13 @@ def test_the_set_is_not_written_over_or_among_the_results(apply, words, own_set,
     command = ("relabel", own_set / "labels.csv", "--out", out, "--apply", apply, *SHORT)
     assert run(*command, "--dry-run") == 2
     assert one_line(capsys).startswith(f"error: --apply {apply}: {words.format(out=out)}")
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that takes no other")
+def test_a_set_that_cannot_be_written_is_refused_before_training(own_set, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert run("relabel", own_set / "labels.csv", "--out", out, "--apply", "/proc/x", *SHORT) == 2
+    assert one_line(capsys).startswith("error: file '/proc/x': ") and not out.exists()
 
 
 @pytest.fixture

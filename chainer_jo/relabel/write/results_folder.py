@@ -92,8 +92,12 @@ class ResultsFolder:
                 "it under another name, or another --out folder"
             )
 
-    def bind(self) -> None:
-        """Records that results from now on are of these data."""
+    def bind(self, apply: Path | None) -> None:
+        """Records that results from now on are of these data. Raises OSError if a corrected set
+        could not be written to ``apply``."""
+        if apply and not apply.exists():
+            apply.mkdir(parents=True)
+            apply.rmdir()
         path = self.path / BOUND
         if files.read_json(path, missing=None) != self._fingerprints:
             files.write_json(path, self._fingerprints)
