@@ -36,7 +36,7 @@ from chainer_jo.relabel.read.labelled_images import read_sets
 PIXELS, BUILTIN, AUTOMATIC = FEATURES = "pixels", "builtin", "auto"
 
 
-def relabeller(chosen: str, paths: Sequence[str], given: np.ndarray, seed: int) -> ByFeatures:
+def corrector(chosen: str, paths: Sequence[str], given: np.ndarray, seed: int) -> ByFeatures:
     """`chainer-jo relabel --features CHOSEN` on a table of the images."""
     with tempfile.NamedTemporaryFile("w", suffix=".csv") as table:
         label_table.write(table, {"path": paths, "label": [f"{k:02d}" for k in given]})
@@ -45,14 +45,14 @@ def relabeller(chosen: str, paths: Sequence[str], given: np.ndarray, seed: int) 
 
 
 def relabel_by(chosen: str, paths: Sequence[str], given: np.ndarray, seed: int) -> Verdict:
-    outcome = relabeller(chosen, paths, given, seed).work()
+    outcome = corrector(chosen, paths, given, seed).work()
     return given_features.verdict_of(outcome.labels.errors)._replace(choice=dict(outcome.choice))
 
 
 @functools.cache
 def features_of(chosen: str, paths: tuple[str, ...]) -> np.ndarray:
     """Computed features, projected as for the networks; they do not depend on the labels."""
-    by = relabeller(chosen, paths, np.arange(len(paths)) % 2, 0)
+    by = corrector(chosen, paths, np.arange(len(paths)) % 2, 0)
     features = image_features.compute(by.sets.train.files(), by.extractors[0])
     return Axes.of(features).project(features)
 

@@ -46,7 +46,7 @@ def test_estimates_are_in_the_terminal_the_report_and_the_arrays(relabel, tmp_pa
     said = relabel()
     with np.load(tmp_path / "out" / "soft_labels.npz") as arrays:
         share, by_class = float(arrays["share_wrong"]), arrays["share_wrong_by_class"]
-        np.testing.assert_allclose(arrays["confusion"].sum(axis=1), 1)
+        np.testing.assert_allclose(arrays["transition"].sum(axis=1), 1)
         np.testing.assert_allclose(arrays["network"].sum(axis=1), 1, rtol=1e-5)
     assert f"estimated share of wrong labels: {100 * share:.1f} %" in said
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
@@ -246,7 +246,7 @@ def test_a_disk_that_is_full_twice_leaves_labels_that_are_taken_for_ours(tmp_pat
         found.check()
         return found
 
-    folder().bind()
+    folder().bind(None)
     folder().write_labels("one", {})
     save = files.write
 

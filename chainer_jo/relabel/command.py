@@ -18,7 +18,7 @@ from chainer_jo.relabel.read.image_features import COMPUTED, usual_size
 from chainer_jo.relabel.read.label_table import TableForm
 from chainer_jo.relabel.read.labelled_images import LabelledSets, labels_of, read_sets
 from chainer_jo.relabel.show import report
-from chainer_jo.relabel.show.outcome import Outcome, Relabeller, summary
+from chainer_jo.relabel.show.outcome import LabelCorrector, Outcome, summary
 from chainer_jo.relabel.write import corrected_set
 from chainer_jo.relabel.write.corrected_labels import CorrectedLabels, drawn_to_judge
 from chainer_jo.relabel.write.results_folder import LABELS, SOFT_LABELS, ResultsFolder
@@ -189,16 +189,16 @@ def relabel(flags: argparse.Namespace) -> None:
     folder.check()
     if flags.apply:
         folder.check_apply(flags.apply)
-    relabeller = _relabeller(flags, sets)
+    corrector = _corrector(flags, sets)
     classes = sets.class_names
     shown = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
     say(f"{len(images):,} images of {len(classes)} classes ({shown})")
-    say(*(f"{name}: {value}" for name, value in relabeller.about.items()), sep="\n", flush=True)
+    say(*(f"{name}: {value}" for name, value in corrector.about.items()), sep="\n", flush=True)
     if flags.dry_run:
-        relabeller.plan()
+        corrector.plan()
         return
-    folder.bind()
-    outcome = relabeller.work()
+    folder.bind(flags.apply)
+    outcome = corrector.work()
     labels = CorrectedLabels(images, outcome.labels.errors, reviewed, true, flags.min_probability)
     drawn = drawn_to_judge(flags.audit, len(images), flags.seed)
     outcome = replace(outcome, labels=labels, audit=drawn)
@@ -207,7 +207,7 @@ def relabel(flags: argparse.Namespace) -> None:
         _apply(flags, folder, sets, outcome)
 
 
-def _relabeller(flags: argparse.Namespace, sets: LabelledSets) -> Relabeller:
+def _corrector(flags: argparse.Namespace, sets: LabelledSets) -> LabelCorrector:
     if flags.probabilities:
         return ByProbabilities(sets.train, flags.probabilities)
     given = {name: value for name in RECIPE if (value := getattr(flags, name)) is not None}

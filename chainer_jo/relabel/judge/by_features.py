@@ -23,7 +23,7 @@ from chainer_jo.relabel.read import image_features
 from chainer_jo.relabel.read.feature_table import check_different, read_features, read_rows
 from chainer_jo.relabel.read.image_features import COMPUTED, Extractor, candidates
 from chainer_jo.relabel.read.labelled_images import LabelledImages, LabelledSets
-from chainer_jo.relabel.show.outcome import Outcome, Relabeller, accuracies_of, choice_in_words
+from chainer_jo.relabel.show.outcome import LabelCorrector, Outcome, accuracies_of, choice_in_words
 from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.write.trained_network import TrainedNetwork
 
@@ -89,7 +89,7 @@ class Candidate:
 
 
 @dataclass(eq=False)
-class ByFeatures(Relabeller):
+class ByFeatures(LabelCorrector):
     """Trains small networks on features; steps this short gain nothing from GPUs or processes. Of
     several computed features it takes those from which networks predict the noisy labels best, out
     of fold.
@@ -143,8 +143,8 @@ class ByFeatures(Relabeller):
             "images": f"{seen}; network with one hidden layer",
             "training": f"{recipe.folds}-fold cross-validation with "
             f"{recipe.number_of_seeds(len(self.sets.train))} seeds, {recipe.epochs} epochs each, "
-            f"label updates from epoch {recipe.quiet + 1}; then {recipe.epochs} epochs on the new "
-            "labels",
+            f"label updates from epoch {recipe.warmup_epochs + 1}; then {recipe.epochs} epochs on "
+            "the new labels",
             "settings": f"alpha {recipe.alpha:g}, beta {recipe.beta:g}, learning rate "
             f"{recipe.learning_rate:g}",
             "device": "cpu, fp32",
@@ -233,7 +233,7 @@ def _check_paths(file: str, sets: LabelledSets) -> None:
                 )
 
 
-class ByProbabilities(Relabeller):
+class ByProbabilities(LabelCorrector):
     """Judges labels by given probabilities; nothing is trained."""
 
     def __init__(self, images: LabelledImages, file: str) -> None:

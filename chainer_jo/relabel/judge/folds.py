@@ -40,7 +40,7 @@ def check_enough(given: np.ndarray, number: int) -> None:
     n = len(given)
     if number < 2 or n < 2 * number:
         raise UserError(
-            f"{n} images in {number} folds: expected two folds or more, two images or more in each"
+            f"{n} images in {number} folds: expected at least two folds with two images each"
         )
     if np.bincount(given).max() < 2:
         raise UserError(f"{n} images of {n} classes: expected two or more of some class")
@@ -73,7 +73,7 @@ def folds(
     for group in groups:
         fold[group] = fold[group[0]]
     if len(order) < number:
-        raise UserError(f"{n} images, {len(order)} of them not the same: expected {number} or more")
+        raise UserError(f"only {len(order)} different images, expected {number} (one a fold)")
     return fold
 
 

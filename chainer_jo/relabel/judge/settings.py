@@ -25,7 +25,7 @@ _NOT_NEGATIVE = Real, "a finite number that is not negative", lambda x: 0 <= x <
 #: Type of each setting, its limits in words, and a test of a value.
 LIMITS: dict[str, tuple[type, str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("alpha", "beta", "weight_decay"), _NOT_NEGATIVE),
-    **dict.fromkeys(("seed", "quiet", "audit"), _whole(0)),
+    **dict.fromkeys(("seed", "warmup_epochs", "audit"), _whole(0)),
     **dict.fromkeys(("epochs", "average", "seeds", "threads"), _whole(1)),
     "folds": _whole(2),
     "learning_rate": (Real, "a finite positive number", lambda x: 0 < x < math.inf),
@@ -55,14 +55,15 @@ class Recipe:
     learning_rate, weight_decay : of SGD. The decay is far above the paper's: features are not
         augmented.
     epochs : of either step.
-    quiet : epochs before labels are first updated, which is t1 - 1.
+    warmup_epochs : epochs before labels are first updated, which is t1 - 1.
     average : epochs that labels and predictions are averaged over.
-    rule : of label updates: "posterior" (`PosteriorLabels`), or "soft" (``eq:soft``).
+    rule : of label updates: "posterior" (`PosteriorLabels`), or "soft" (eq. 9).
     folds : number of folds, each classified by a network trained on the others.
     seeds : repetitions with folds and weights of their own; None: see `SEEDS`.
     prior : p of eq. 10: "labels", the mean label after each update, or "uniform".
 
-    Raises UserError, a ValueError, for values beyond `LIMITS`.
+    Raises UserError, a ValueError, for values beyond `LIMITS`, and for a warm-up without an epoch
+    after it.
     """
 
     alpha: float = 1.2
@@ -70,7 +71,7 @@ class Recipe:
     learning_rate: float = 0.3
     weight_decay: float = 0.01
     epochs: int = 12
-    quiet: int = 2
+    warmup_epochs: int = 2
     average: int = 2
     rule: str = "posterior"
     folds: int = 3
@@ -80,12 +81,15 @@ class Recipe:
     def __post_init__(self) -> None:
         given = {f.name: x for f in fields(self) if (x := getattr(self, f.name)) is not f.default}
         check_limits(given)
+        if self.warmup_epochs >= self.epochs:
+            warmup = f"warmup_epochs {self.warmup_epochs}"
+            raise UserError(f"{warmup}: expected fewer than the {self.epochs} epochs")
 
     @classmethod
     def scaled(cls, **settings: Any) -> Recipe:
         """Settings whose warm-up and averages keep their part of the ``epochs``."""
         if epochs := settings.get("epochs"):
-            settings["quiet"] = round(cls.quiet / cls.epochs * epochs)
+            settings["warmup_epochs"] = round(cls.warmup_epochs / cls.epochs * epochs)
             settings["average"] = max(1, round(cls.average / cls.epochs * epochs))
         return cls(**settings)
 

@@ -109,7 +109,7 @@ def first_step(
         labels = LabelStore(given, num_classes, recipe.rule, average=recipe.average)
     weights = recipe.alpha, recipe.beta
     trainer = _trainer(data, rows, labels, weights, recipe, (seed, 1, *numbers))
-    start, stop = recipe.quiet + 1, recipe.epochs
+    start, stop = recipe.warmup_epochs + 1, recipe.epochs
     trainer.extend(extensions.LabelUpdate(start, stop), name="LabelUpdate")
     if recipe.prior == "labels":
         trainer.extend(PriorUpdate(start), name="PriorUpdate")

@@ -22,7 +22,7 @@ MOST_CLASSES, MOST_CONFUSED = 10, 10
 MIN_SHARE_SHOWN = 0.005
 
 
-class Relabeller(ABC):
+class LabelCorrector(ABC):
     """One invocation of the command: finds the label errors by features or by probabilities."""
 
     @property
@@ -75,7 +75,7 @@ class Outcome:
     Attributes
     ----------
     network : network trained on the new labels; None if no network was trained.
-    about : see `Relabeller.about`.
+    about : see `LabelCorrector.about`.
     audit : rows of the random sample to be reviewed by hand.
     choice : share of the noisy labels predicted by networks that did not see them, by features;
         the features with the largest share were used. Empty if the user gave the features.
