@@ -103,7 +103,7 @@ def _module(name: str, modules: dict) -> str:
 
 def _followed(path: Path) -> set[str]:
     """What a file imports when it is loaded; a file of relabel, also later."""
-    if "relabel" in path.parts:
+    if path.is_relative_to(ROOT / "chainer_jo" / "relabel"):
         return imported(path.read_text())
     tree = ast.parse(path.read_text())
     body = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]

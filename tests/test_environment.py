@@ -69,6 +69,25 @@ def test_help_on_a_full_disk_is_one_line(words):
     assert line == "error: output: No space left on device, expected free disk space"
 
 
+def test_help_and_refused_flags_import_neither_chainer_nor_scipy_nor_matplotlib():
+    """They take a second. One process for all, in which nothing may stay behind."""
+    program = """\
+import sys
+from chainer_jo.relabel.cli import main
+for words in ("", "--help", "relabel --help", "predict --help", "features --help",
+              "example --help", "relabel x --out y --flap", "relabel x --out y --epochs 0"):
+    try:
+        main(words.split())
+    except SystemExit:
+        print("loaded:", *{"chainer", "scipy", "matplotlib"} & sys.modules.keys())
+from chainer.backends import cuda
+print("loaded:", *{"chainer", "scipy", "matplotlib"} & sys.modules.keys())
+"""
+    lines = processes.run([sys.executable, "-c", program]).stdout.splitlines()
+    loaded = [line.split()[1:] for line in lines if line.startswith("loaded:")]
+    assert loaded[:-1] == 8 * [[]] and "chainer" in loaded[-1]
+
+
 def test_closed_streams_are_none_of_the_processes_that_compute_either(tmp_path):
     """Nor is a file of theirs what their numbers stand for."""
     under([*TABLE, tmp_path], streams="<&- >&- 2>&-", env=processes.environment(processes.HERE))

@@ -22,7 +22,7 @@ from own_images import (
 from chainer_jo import files
 from chainer_jo.data.array_cache import download
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.command import deciding, parse
+from chainer_jo.relabel.flags import deciding, parse
 from chainer_jo.relabel.read import label_table
 from chainer_jo.relabel.read.label_table import TableForm
 from chainer_jo.relabel.write import corrected_set

@@ -10,12 +10,8 @@ from pathlib import Path
 
 from chainer_jo import files
 from chainer_jo.command_line import Parser, ending, say
-from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.read import class_folders, label_table
-from chainer_jo.relabel.read.feature_table import read_arrays, usable
-from chainer_jo.relabel.read.image_features import BY_NAME, compute
-from chainer_jo.relabel.write.trained_network import TrainedNetwork
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -40,6 +36,12 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def _predict(flags: argparse.Namespace) -> None:
+    # They import Chainer, which help and refused flags do without.
+    from chainer_jo.engine.backend import choose_backend, use_backend
+    from chainer_jo.relabel.read.feature_table import read_arrays, usable
+    from chainer_jo.relabel.read.image_features import BY_NAME, compute
+    from chainer_jo.relabel.write.trained_network import TrainedNetwork
+
     network = TrainedNetwork.load(flags.folder)
     use_backend(choose_backend("cpu"))
     seen = network.about.get("seen")

@@ -18,10 +18,10 @@ from chainer_jo.relabel.judge import training
 from chainer_jo.relabel.judge.features import HIDDEN, FeatureSet
 from chainer_jo.relabel.judge.folds import check_enough
 from chainer_jo.relabel.judge.label_errors import LabelErrors, find_label_errors
-from chainer_jo.relabel.judge.settings import Recipe
+from chainer_jo.relabel.judge.settings import COMPUTED, Recipe
 from chainer_jo.relabel.read import image_features
 from chainer_jo.relabel.read.feature_table import check_different, read_features, read_rows
-from chainer_jo.relabel.read.image_features import COMPUTED, Extractor, candidates
+from chainer_jo.relabel.read.image_features import Extractor, candidates
 from chainer_jo.relabel.read.labelled_images import LabelledImages, LabelledSets
 from chainer_jo.relabel.show.outcome import LabelCorrector, Outcome, accuracies_of, choice_in_words
 from chainer_jo.relabel.write.corrected_labels import CorrectedLabels

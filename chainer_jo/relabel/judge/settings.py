@@ -10,6 +10,8 @@ from typing import Any
 
 from chainer_jo.errors import UserError
 
+#: Values of ``--features`` that name no file.
+COMPUTED = ("auto", "builtin", "pixels")
 #: Least images per batch: statistics of fewer are too noisy for batch normalisation.
 SMALLEST_BATCH = 16
 #: Seeds that probabilities are averaged over: SEEDS; MANY_SEEDS for less than FEW_IMAGES, where

@@ -112,8 +112,6 @@ def resnet50(weights: str) -> Extractor:
 
 #: Extractors by the names that ``--features`` and ``model.npz`` have for them.
 BY_NAME: Mapping[str, Callable[[int], Extractor]] = {"builtin": builtin, "pixels": pixels}
-#: Values of ``--features`` that name no file.
-COMPUTED = ("auto", *BY_NAME)
 
 
 def candidates(chosen: str, images: LabelledImages) -> list[Extractor]:
