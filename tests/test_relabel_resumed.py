@@ -2,6 +2,7 @@
 
 import errno
 import itertools
+import json
 import os
 import shutil
 from pathlib import Path
@@ -108,9 +109,13 @@ def test_results_of_earlier_versions_that_were_trained_on_images_are_refused(
     own_set, corrected, tmp_path, capsys
 ):
     """Their runs stay, and nothing is written beside them."""
-    out = shutil.copytree(corrected, tmp_path / "out")
-    (out / "runs").mkdir()
-    before = files_below(out)
-    assert run("relabel", own_set / "labels.csv", "--out", out, *SHORT) == 2
-    assert "trained on images by an earlier version, expected another --out" in one_line(capsys)
-    assert files_below(out) == before
+    out, runs = (shutil.copytree(corrected, tmp_path / name) for name in ("out", "runs"))
+    (runs / "runs").mkdir()
+    record = json.loads((out / "results.json").read_text())
+    record["flags"]["from-scratch"] = True
+    (out / "results.json").write_text(json.dumps(record))
+    for folder in (out, runs):
+        before = files_below(folder)
+        assert run("relabel", own_set / "labels.csv", "--out", folder, *SHORT) == 2
+        assert "trained on images by an earlier version, expected another --out" in one_line(capsys)
+        assert files_below(folder) == before

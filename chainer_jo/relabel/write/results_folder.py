@@ -66,7 +66,8 @@ class ResultsFolder:
                     self._refuse(name)
         if not bound:
             return
-        if (self.path / RUNS).exists():
+        made = self._made.get("flags", {})
+        if (self.path / RUNS).exists() or made.get("from-scratch") or made.get("resnet50-weights"):
             raise UserError(
                 f"--out {self.path}: its results were {EARLIER}, expected another --out folder"
             )
