@@ -37,13 +37,11 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
 
 def _predict(flags: argparse.Namespace) -> None:
     # They import Chainer, which help and refused flags do without.
-    from chainer_jo.engine.backend import choose_backend, use_backend
     from chainer_jo.relabel.read.feature_table import read_arrays, usable
     from chainer_jo.relabel.read.image_features import BY_NAME, compute
     from chainer_jo.relabel.write.trained_network import TrainedNetwork
 
     network = TrainedNetwork.load(flags.folder)
-    use_backend(choose_backend("cpu"))
     seen = network.about.get("seen")
     if (flags.features is None) == (seen is None):
         wanted = "--features FILE.npz" if flags.features is None else "images, not --features"
