@@ -78,8 +78,6 @@ def write(outcome: Outcome, name: str, out: Path, usual_size: int) -> Path:
         about += f" {audited.in_words(labels.errors.share_wrong)}"
     doubt = f'<p class="doubt">{html.escape(outcome.doubt)}</p>\n' if outcome.doubt else ""
     page = filled(
-        __package__,
-        "report.html",
         content,
         title=html.escape(f"Corrected labels: {Path(name).absolute().name}"),
         about=f"{doubt}<p>{html.escape(about)}</p>",
