@@ -33,7 +33,7 @@ from chainer_jo.paper.claims.decision import (  # noqa: E402
     not_inferior,
 )
 from chainer_jo.paper.trials import Trials  # noqa: E402
-from chainer_jo.report.grid import aligned  # noqa: E402
+from chainer_jo.text import aligned  # noqa: E402
 
 SHARED, OWN = 2.0, 1.0
 """Standard deviations over trials, in points: of what runs of one seed share, and of the rest."""

@@ -29,31 +29,30 @@ from PIL import Image
 from chainer_jo.command_line import ending
 from chainer_jo.data import digits, source
 from chainer_jo.errors import UserError
-from chainer_jo.relabel import command
 from chainer_jo.relabel.judge.by_features import Axes, ByFeatures
 from chainer_jo.relabel.read import image_features, label_table
+from chainer_jo.relabel.read.labelled_images import read_sets
 
 PIXELS, BUILTIN, AUTOMATIC = FEATURES = "pixels", "builtin", "auto"
 
 
-def relabeller(chosen: str, paths: Sequence[str], given: np.ndarray, seed: int) -> ByFeatures:
+def corrector(chosen: str, paths: Sequence[str], given: np.ndarray, seed: int) -> ByFeatures:
     """`chainer-jo relabel --features CHOSEN` on a table of the images."""
     with tempfile.NamedTemporaryFile("w", suffix=".csv") as table:
         label_table.write(table, {"path": paths, "label": [f"{k:02d}" for k in given]})
         table.flush()
-        words = [table.name, "--out", "unused", "--features", chosen, "--seed", str(seed)]
-        return ByFeatures(command.parse([*words, "--threads", "1"]))
+        return ByFeatures(read_sets(table.name), chosen, seed=seed)
 
 
 def relabel_by(chosen: str, paths: Sequence[str], given: np.ndarray, seed: int) -> Verdict:
-    outcome = relabeller(chosen, paths, given, seed).work()
+    outcome = corrector(chosen, paths, given, seed).work()
     return given_features.verdict_of(outcome.labels.errors)._replace(choice=dict(outcome.choice))
 
 
 @functools.cache
 def features_of(chosen: str, paths: tuple[str, ...]) -> np.ndarray:
     """Computed features, projected as for the networks; they do not depend on the labels."""
-    by = relabeller(chosen, paths, np.arange(len(paths)) % 2, 0)
+    by = corrector(chosen, paths, np.arange(len(paths)) % 2, 0)
     features = image_features.compute(by.sets.train.files(), by.extractors[0])
     return Axes.of(features).project(features)
 

@@ -1,5 +1,4 @@
-"""`chainer-jo relabel` on CIFAR-10 as image files with 40 % symmetric noise: by its own features,
-and from scratch.
+"""`chainer-jo relabel` on CIFAR-10 as image files with 40 % symmetric noise.
 
     python benchmarks/photographs.py --data cifar10-jpeg.tar.xz --numbers 1000 --mixed \\
         --json FILE.json
@@ -13,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import itertools
 import os
 import resource
 import subprocess
@@ -41,7 +39,6 @@ from chainer_jo.relabel.write.results_folder import MADE  # noqa: E402
 from chainer_jo.runs.provenance import provenance  # noqa: E402
 
 RATE = 0.4
-WAYS = {"features": (), "scratch": ("--from-scratch", "--flip")}
 FORMATS = (("RGB", "jpg"), ("L", "png"), ("RGB", "webp"), ("RGBA", "png"), ("CMYK", "jpg"))
 COMMAND = "from chainer_jo.relabel.cli import main; main()"
 ORIENTATION = 0x0112  # EXIF's tag
@@ -86,7 +83,7 @@ def label_accuracy(corrected: Path, true: Path) -> dict[str, float]:
     }
 
 
-def measure(spec: str, number: int, way: str, mixed: bool) -> dict:
+def measure(spec: str, number: int, mixed: bool) -> dict:
     """Shares of correct labels, and seconds: by the clock, and of all processors."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -96,7 +93,7 @@ def measure(spec: str, number: int, way: str, mixed: bool) -> dict:
         environment = {**os.environ, "CHAINER_DATASET_ROOT": f"{folder}/cache"}
         environment["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), *sys.path])
         before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        command = [sys.executable, "-c", COMMAND, *words, *WAYS[way]]
+        command = [sys.executable, "-c", COMMAND, *words]
         subprocess.run(command, cwd=folder, env=environment, check=True)
         seconds = time.perf_counter() - start
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -116,20 +113,19 @@ def main(arguments: list[str] | None = None) -> None:
     add = parser.add_argument
     add("--data", required=True, help="CIFAR-10, as for the scripts in reproduce/")
     add("--numbers", type=int, nargs="+", required=True, help="numbers of images")
-    add("--ways", nargs="+", choices=WAYS, default=["features"])
     add("--mixed", action="store_true", help="enlarged, in several modes and formats")
     add("--json", type=Path, required=True, help="the file to write or to add to")
     add("--note", default="", help="about the machine at that time")
     flags = parser.parse_args(arguments)
-    keys = "number", "way", "mixed"
+    keys = "number", "mixed"
     result = files.read_json(flags.json, missing={"records": []})
     about = {
         "note": flags.note,
         "machine": machine.describe(usable_cores()),
         "provenance": provenance(chainer.get_device("@numpy"), None),
     }
-    for number, way in itertools.product(flags.numbers, flags.ways):
-        key = (number, way, flags.mixed)
+    for number in flags.numbers:
+        key = (number, flags.mixed)
         record = {**dict(zip(keys, key, strict=True)), **measure(flags.data, *key), **about}
         others = [r for r in result["records"] if tuple(r[k] for k in keys) != key]
         result["records"] = [*others, record]

@@ -1,7 +1,7 @@
 """Patches for Chainer 7.8.1, the last release, on NumPy 2, Python 3.12+, setuptools 82 and CuPy 14.
 
-The package's ``__init__`` imports this module before anything imports chainer, and this module
-imports chainer. Each function mends one thing where it is broken.
+The package's ``__init__`` imports this module before anything imports chainer. Each function mends
+one thing where it is broken. Chainer itself is imported when it is first needed: it takes a second.
 """
 
 import ctypes
@@ -12,6 +12,9 @@ import types
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from typing import Any
 
 import numpy
 
@@ -123,8 +126,23 @@ def cupy_as_chainer_knows_it() -> Iterator[None]:
                 sys.modules["cupy"] = real
 
 
+class _ChainerFinder(MetaPathFinder):
+    """Has Chainer imported within `cupy_as_chainer_knows_it`."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path, target) if name == "chainer" else None
+        if spec and isinstance(loader := spec.loader, SourceFileLoader):
+            execute = loader.exec_module
+
+            def exec_module(module: types.ModuleType) -> None:
+                with cupy_as_chainer_knows_it():
+                    execute(module)
+
+            vars(loader)["exec_module"] = exec_module
+        return spec
+
+
 supply_numpy_names()
 replace_environment_check()
 supply_pkg_resources()
-with cupy_as_chainer_knows_it():
-    import chainer  # noqa: F401
+sys.meta_path.insert(0, _ChainerFinder())

@@ -11,12 +11,11 @@ from PIL import Image
 
 from chainer_jo.data.array_cache import download
 from chainer_jo.relabel import cli
-from chainer_jo.relabel.read import own_data
 
 #: Two that are easily told apart, and one that a single image has.
 DARK, LIGHT, ODD = 'dark, "black"', "hell wie Schnee", "é"
 TRAINING = ("--epochs", "2", "--device", "cpu", "--threads", "1")
-SHORT = ("--from-scratch", *TRAINING)
+SHORT = ("--features", "pixels", *TRAINING)
 BY_FEATURES = ("--epochs", "4", "--device", "cpu")
 
 
@@ -69,7 +68,6 @@ def files_below(folder):
 
 def run(*arguments):
     """The command as a new process would do it; its exit code."""
-    own_data._sets.cache_clear()
     try:
         cli.main([str(a) for a in arguments])
     except SystemExit as end:

@@ -14,7 +14,17 @@ from own_images import BY_FEATURES, SHORT, make, one_line, run
 from chainer_jo import files
 from chainer_jo.relabel.read import label_table
 
-RELABEL = [sys.executable, "-c", "from chainer_jo.relabel.cli import main; main()", "relabel"]
+CHAINER_JO = [sys.executable, "-c", "from chainer_jo.relabel.cli import main; main()"]
+RELABEL = [*CHAINER_JO, "relabel"]
+#: The smallest table, which other processes compute.
+TABLE = [sys.executable, "-c", """\
+import pathlib, sys
+from script_runs import SMALL, run, table1
+from tiny import TINY
+from chainer_jo.runs.presets import PRESETS
+PRESETS["tiny"] = TINY
+sys.exit(run(table1, pathlib.Path(sys.argv[1]), *SMALL, "--jobs", "2"))
+"""]  # fmt: skip
 #: A shell's setting that holds for the command after it.
 SHELL = ["sh", "-c", '{}; exec "$@" {}', "sh"]
 
@@ -52,11 +62,36 @@ def test_streams_that_take_nothing_end_no_work(streams, data, cached, tmp_path):
     assert (not said.stderr) == ("2>" in streams)
 
 
-def test_closed_streams_are_none_of_the_processes_that_compute_either(data, cached, tmp_path):
+@pytest.mark.parametrize("words", [[], ["--help"], ["relabel", "--help"], ["example", "--help"]])
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is full")
+def test_help_on_a_full_disk_is_one_line(words):
+    (line,) = under([*CHAINER_JO, *words], streams=">/dev/full", code=2).stderr.splitlines()
+    assert line == "error: output: No space left on device, expected free disk space"
+
+
+def test_help_and_refused_flags_import_neither_chainer_nor_scipy_nor_matplotlib():
+    """They take a second. One process for all, in which nothing may stay behind."""
+    program = """\
+import sys
+from chainer_jo.relabel.cli import main
+for words in ("", "--help", "relabel --help", "predict --help", "features --help",
+              "example --help", "relabel x --out y --flap", "relabel x --out y --epochs 0"):
+    try:
+        main(words.split())
+    except SystemExit:
+        print("loaded:", *{"chainer", "scipy", "matplotlib"} & sys.modules.keys())
+from chainer.backends import cuda
+print("loaded:", *{"chainer", "scipy", "matplotlib"} & sys.modules.keys())
+"""
+    lines = processes.run([sys.executable, "-c", program]).stdout.splitlines()
+    loaded = [line.split()[1:] for line in lines if line.startswith("loaded:")]
+    assert loaded[:-1] == 8 * [[]] and "chainer" in loaded[-1]
+
+
+def test_closed_streams_are_none_of_the_processes_that_compute_either(tmp_path):
     """Nor is a file of theirs what their numbers stand for."""
-    command = [*RELABEL, data / "labels.csv", "--out", tmp_path, "--jobs", "1", *SHORT]
-    under(command, streams="<&- >&- 2>&-", env=cached)
-    assert (tmp_path / "labels.csv").exists()
+    under([*TABLE, tmp_path], streams="<&- >&- 2>&-", env=processes.environment(processes.HERE))
+    assert list(tmp_path.glob("results/tiny/*.md"))
 
 
 def test_what_checks_and_makes_data_works_without_streams_too(tmp_path):
@@ -88,9 +123,9 @@ def test_a_file_that_was_readable_by_all_is_not_once_it_is_written_again(tmp_pat
     assert [path.name for path in tmp_path.iterdir()] == ["file"] and path.read_text() == "x"
 
 
-def test_too_few_open_files_are_one_line(data, cached, tmp_path):
-    command = [*RELABEL, data / "labels.csv", "--out", tmp_path, "--jobs", "2", *SHORT]
-    said = under(command, "ulimit -n 16", code=2, env=cached).stderr.splitlines()
+def test_too_few_open_files_are_one_line(tmp_path):
+    environment = processes.environment(processes.HERE)
+    said = under([*TABLE, tmp_path], "ulimit -n 16", code=2, env=environment).stderr.splitlines()
     assert said[-1].startswith("error: ") and "Too many open files" in said[-1]
     assert not any("Traceback" in line for line in said)
 

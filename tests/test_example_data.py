@@ -5,10 +5,10 @@ import os
 import numpy as np
 import pytest
 
+from chainer_jo.data.decoding import decode
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import example
 from chainer_jo.relabel.read.labelled_images import labels_of, read_sets
-from chainer_jo.relabel.read.own_data import decoded
 
 
 @pytest.mark.usefixtures("cache")
@@ -20,7 +20,7 @@ def test_the_example_is_read_and_thirty_percent_of_its_labels_are_wrong(tmp_path
     assert len(images) == 1797 and images.class_names == tuple("0123456789")
     assert (images.labels != true).sum() == wrong
     assert wrong / len(images) == pytest.approx(0.3, abs=0.01)
-    pixels = decoded(images, 8)
+    pixels = np.stack([decode(file, 8, 8) for file in images.files()])
     assert 0 < pixels.mean() < 255
     # The same class looks alike: the nearest of the others has the same true label.
     flat = pixels[:200, ..., 0].reshape(200, -1).astype(float)

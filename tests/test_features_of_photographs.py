@@ -1,11 +1,15 @@
 """Features of a user's images: what damaged images, damaged caches and too few images lead to."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from own_images import one_line, run
 from PIL import Image
 
+from chainer_jo.errors import UserError
 from chainer_jo.relabel.read import image_features
+from chainer_jo.relabel.read.labelled_images import read_sets
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -44,13 +48,12 @@ def test_damaged_features_in_the_cache_are_computed_again(damage, tmp_path, cach
     np.testing.assert_array_equal(image_features.compute(paths, extractor), before)
 
 
-@pytest.mark.parametrize("flags", [("--features", "pixels"), ("--from-scratch", "--size", "8")])
-def test_images_that_cannot_be_decoded_are_named_with_the_reason(flags, tmp_path, capsys):
+def test_images_that_cannot_be_decoded_are_named_with_the_reason(tmp_path, capsys):
     for name in ("cat", "dog"):
         images_in(tmp_path / "set" / name)
     Image.fromarray(np.zeros((9, 9), np.float32)).save(tmp_path / "set/cat/float.tif")
     (tmp_path / "set/dog/text.jpg").write_text("text")
-    assert run("relabel", tmp_path / "set", "--out", tmp_path / "out", *flags) == 2
+    assert run("relabel", tmp_path / "set", "--out", tmp_path / "out", "--features", "pixels") == 2
     line = capsys.readouterr().err.splitlines()[-1]
     assert "'cat/float.tif': pixels that are signed, of 32 bits or floating-point" in line
     assert "'dog/text.jpg': content of another kind" in line
@@ -67,3 +70,20 @@ def test_too_few_images_are_refused_before_features_are_computed(
     assert run("relabel", tmp_path / "set", "--out", tmp_path / "out", "--features", "pixels") == 2
     assert f"{each * classes} images" in one_line(capsys)
     assert not (tmp_path / "out").exists()
+
+
+def test_usual_size(tmp_path):
+    """The median of the longer sides of the images that can be opened."""
+    for name in "ab":
+        images_in(tmp_path / name)
+    for i, width in enumerate((40, 31, 32)):
+        Image.new("RGB", (width, 20)).save(tmp_path / f"a/{i}.png")
+    images = read_sets(str(tmp_path)).train
+    assert image_features.usual_size(images) == 9
+    for file in images.files()[3:]:
+        Path(file).write_bytes(b"no image")
+    assert image_features.usual_size(images) == 32
+    for file in images.files():
+        Path(file).write_bytes(b"no image")
+    with pytest.raises(UserError, match="none of 12 images can be opened"):
+        image_features.usual_size(images)

@@ -307,7 +307,7 @@ def test_what_works_without_the_package(tmp_path, monkeypatch, capsys, caplog):
     assert run("relabel", data / "labels.csv", "--out", out, *BY_FEATURES) == 2
     line = one_line(capsys)
     expected = (lite0.PACKAGE, "65 pixels", "--features FILE", "--features pixels")
-    assert all(word in line for word in (*expected, "--from-scratch --size 64")), line
+    assert all(word in line for word in expected), line
 
 
 @pytest.mark.parametrize("better", ["builtin", "pixels"])
@@ -347,7 +347,7 @@ def test_the_noisy_labels_choose_the_features(better, tmp_path, monkeypatch, cap
 def test_projection_and_scale_are_in_the_networks_first_layer(tmp_path):
     """A network in terms of principal components, and the one that is kept, say the same."""
     rng = np.random.default_rng(0)
-    features = rng.normal(3, 2, (200, 300)).astype(np.float32)
+    features = rng.normal(3, 2, (200, 300)).astype(np.float32)  # pixels of 10 x 10
     labels = (features[:, 0] > 3).astype(np.int32)
     axes = by_features.Axes.of(features)
     assert axes.directions.shape == (300, 128)
@@ -356,7 +356,7 @@ def test_projection_and_scale_are_in_the_networks_first_layer(tmp_path):
     one_hot, recipe = np.eye(2, dtype=np.float32)[labels], training.Recipe()
     model = training.second_step(data, one_hot, recipe, 0)
     expected = training.predict(model, FeatureInput(projected, *data.normalisation))
-    candidate = by_features.Candidate(data, {}, image_features.pixels(8), axes)
+    candidate = by_features.Candidate(data, {}, image_features.pixels(10), axes)
     candidate.network(one_hot, ("a", "b"), recipe, 0).save(tmp_path)
     found = TrainedNetwork.load(tmp_path).of_features(features)
     np.testing.assert_allclose(found, expected, atol=1e-4)
@@ -392,24 +392,5 @@ def test_features_alone_are_a_file_for_relabel(network, tmp_path, monkeypatch, c
 def test_the_first_lines_of_help_are_all_that_most_users_need(capsys):
     assert run("relabel", "--help") == 0
     first = capsys.readouterr().out.splitlines()[:10]
-    for word in ("DATA", "--out FOLDER", "--apply DEST", "--features FILE.npz", "--from-scratch"):
+    for word in ("DATA", "--out FOLDER", "--apply DEST", "--features FILE.npz"):
         assert any(word in line for line in first), word
-
-
-def test_results_of_the_time_when_images_were_trained_on_by_default(tmp_path, capsys):
-    """They are resumed with --from-scratch, and not overwritten without."""
-    data, out = make(tmp_path / "set"), tmp_path / "out"
-    words = ("relabel", data / "labels.csv", "--out", out, "--from-scratch", "--dry-run")
-    probabilities = np.eye(3)[np.arange(60) % 3] * 0.8 + 0.1
-    paths = [row["path"] for row in read(data / "labels.csv")]
-    np.savez(tmp_path / "p.npz", probabilities=probabilities, paths=paths)
-    by = ("--probabilities", tmp_path / "p.npz")
-    assert run("relabel", data / "labels.csv", "--out", out, *by) == 0
-    record = json.loads((out / "results.json").read_text())
-    flags = {**record["flags"], "probabilities": None}
-    del flags["from-scratch"], record["choice"]
-    (out / "results.json").write_text(json.dumps({**record, "flags": flags}))
-    assert run(*words) == 0
-    capsys.readouterr()
-    assert run("relabel", data / "labels.csv", "--out", out, *BY_FEATURES, "--epochs", "12") == 2
-    assert "made with --from-scratch True, now it is False" in one_line(capsys)

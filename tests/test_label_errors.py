@@ -11,7 +11,7 @@ from chainer_jo.method import noise
 from chainer_jo.method.objectives import JointObjective
 from chainer_jo.relabel.judge import label_noise, training
 from chainer_jo.relabel.judge.features import FeatureSet
-from chainer_jo.relabel.judge.folds import _near_pairs, folds, near_duplicates, same_files
+from chainer_jo.relabel.judge.folds import _near_pairs, folds, near_duplicates
 from chainer_jo.relabel.judge.label_errors import (
     COLUMNS,
     LabelErrors,
@@ -75,7 +75,7 @@ def test_the_second_step_divides_the_learning_rate_after_each_third(monkeypatch)
     np.testing.assert_allclose(rates, [0.3, 0.03, 0.03, 0.003, 0.003, 0.003])
 
 
-def test_labels_are_updated_once_it_has_been_quiet_and_the_last_are_averaged(monkeypatch):
+def test_labels_are_updated_after_the_warm_up_and_the_last_are_averaged(monkeypatch):
     epochs = {}
 
     def run(trainer, usual=training._run):
@@ -90,7 +90,7 @@ def test_labels_are_updated_once_it_has_been_quiet_and_the_last_are_averaged(mon
 
     monkeypatch.setattr(training, "_run", run)
     features, true = blobs(240)
-    recipe = Recipe(epochs=5, quiet=2, average=2, rule="soft", seeds=1)
+    recipe = Recipe(epochs=5, warmup_epochs=2, average=2, rule="soft", seeds=1)
     training.out_of_fold(FeatureSet(features, true), true, C, recipe, 0)
     assert epochs == {
         1: (False, False), 2: (False, False), 3: (True, False), 4: (True, True), 5: (True, True),
@@ -219,7 +219,7 @@ def test_given_labels_as_evidence_help_against_asymmetric_noise():
 def test_no_image_is_judged_by_a_network_that_saw_its_label():
     features, true = blobs(240)
     given = given_labels(true)
-    recipe = Recipe(epochs=2, quiet=0, average=1, seeds=1)
+    recipe = Recipe(epochs=2, warmup_epochs=0, average=1, seeds=1)
     data = FeatureSet(features, given)
     before = training.out_of_fold(data, given, C, recipe, 3)
     fold = folds(given, recipe.folds, (3, 0))
@@ -235,7 +235,7 @@ def test_no_image_is_judged_by_a_network_that_saw_its_label():
 @pytest.mark.parametrize("rule", ["posterior", "soft"])
 def test_networks_side_by_side_are_as_one_by_one(rule, monkeypatch):
     features, true = blobs(240)
-    recipe = Recipe(epochs=4, quiet=1, average=2, rule=rule, seeds=2)
+    recipe = Recipe(epochs=4, warmup_epochs=1, average=2, rule=rule, seeds=2)
     given = given_labels(true)
     what = FeatureSet(features, given), given, C, recipe, 3
     steps = []
@@ -248,7 +248,7 @@ def test_networks_side_by_side_are_as_one_by_one(rule, monkeypatch):
 
 def test_the_smaller_training_set_has_an_image_twice():
     features, true = blobs(241)
-    given, recipe = given_labels(true), Recipe(epochs=4, quiet=1, average=2, seeds=1)
+    given, recipe = given_labels(true), Recipe(epochs=4, warmup_epochs=1, average=2, seeds=1)
     data = FeatureSet(features, given)
     found = training.out_of_fold(data, given, C, recipe, 3)
     fold = folds(given, recipe.folds, (3, 0))
@@ -263,7 +263,8 @@ def test_it_is_the_mean_over_seeds_with_folds_of_their_own():
     given = given_labels(true)
     data = FeatureSet(features, given)
     two, one = (
-        training.out_of_fold(data, given, C, Recipe(epochs=3, quiet=1, seeds=k), 5) for k in (2, 1)
+        training.out_of_fold(data, given, C, Recipe(epochs=3, warmup_epochs=1, seeds=k), 5)
+        for k in (2, 1)
     )
     other = 2 * two - one  # what the second seed says by itself
     assert not np.array_equal(folds(given, 3, (5, 0)), folds(given, 3, (5, 1)))
@@ -284,7 +285,7 @@ def test_images_that_are_the_same_are_judged_by_the_same_network():
     assert len(set(fold[[7, 100, 500]])) == len(set(fold[[8, 300]])) == 1
     assert np.ptp(np.bincount(fold)) <= 4
     errors = training.judge(
-        FeatureSet(features, given), given, "abcd", Recipe(epochs=2, quiet=1), 0
+        FeatureSet(features, given), given, "abcd", Recipe(epochs=2, warmup_epochs=1), 0
     )
     assert [group.tolist() for group in errors.duplicates] == [[7, 100, 500], [8, 300]]
 
@@ -316,14 +317,6 @@ def test_a_crowd_is_no_group_of_copies_and_has_no_list_of_pairs(dimensions):
 def test_features_that_tell_no_images_apart_are_no_duplicates():
     assert near_duplicates(np.zeros((50, 3), np.float32)) == []
     assert near_duplicates(np.float32([[1, 2], [1, 2]]))[0].tolist() == [0, 1]
-
-
-def test_files_of_the_same_content(tmp_path):
-    for name, content in (("a", b"12"), ("b", b"34"), ("c", b"12"), ("d", b"5")):
-        (tmp_path / name).write_bytes(content)
-    paths = [str(tmp_path / name) for name in "abcd"]
-    (found,) = same_files(paths, np.array([2, 2, 2, 1]))
-    assert found.tolist() == [0, 2]
 
 
 def test_training_that_diverges_is_said():

@@ -278,12 +278,10 @@ def test_fingerprint_follows_labels_and_sizes_but_not_the_place(table, tmp_path)
     os.utime(moved.parent / "a é.png", ns=(1, 1))
     there = read_sets(str(moved)).train
     assert there.fingerprint == first.fingerprint
-    assert there.files_digest != first.files_digest
     text = moved.read_text("utf-8").replace("a é.png,cat 9", "a é.png,cat 10")
     moved.write_text(text, "utf-8")
     relabelled = read_sets(str(moved)).train
     assert relabelled.fingerprint != first.fingerprint
-    assert relabelled.files_digest == there.files_digest
     Image.new("RGB", (60, 40)).save(moved.parent / "a é.png")
     assert read_sets(str(moved)).train.fingerprint != relabelled.fingerprint
 

@@ -43,7 +43,6 @@ def test_a_tar_is_unpacked_once_and_again_when_files_are_taken_away(folders, tmp
         tar.add(folders, "pets")
     first, again = read_sets(str(path)).train, read_sets(str(path)).train
     assert first.files() == again.files()
-    assert first.files_digest == again.files_digest
     os.unlink(first.files()[0])
     assert all(map(os.path.isfile, read_sets(str(path)).train.files()))
 

@@ -1,7 +1,9 @@
 """`chainer-jo predict`: networks that relabel trained, on images and on features."""
 
 import csv
+import json
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -83,3 +85,47 @@ def test_predict_without_a_network(content, tmp_path, capsys):
     assert run("predict", tmp_path / "nowhere", "image.png") == 2
     line = one_line(capsys)
     assert "nowhere': no such folder, expected" in line and line.count("nowhere") == 1
+
+
+def rewritten(folder, about, **others):
+    """A folder's network that says something else of itself, with other arrays; None removes."""
+    with np.load(folder / "model.npz") as archive:
+        arrays = dict(archive)
+    about = json.loads(str(arrays.pop("about"))) | about
+    arrays = {name: array for name, array in (arrays | others).items() if array is not None}
+    np.savez(folder / "model.npz", about=np.array(json.dumps(about)), **arrays)
+
+
+@pytest.mark.parametrize("about, others, words", [
+    ({"seen": {"by": "pixels", "side": 1_000_000}}, {}, "damaged (features {'by': 'pixels', "),
+    ({"seen": {"by": "pixels", "side": 9}}, {}, "damaged (features {'by': 'pixels', 'side': 9})"),
+    ({"seen": {"by": "names"}}, {}, "damaged ('names')"),
+    ({"hidden": 10**9}, {}, "damaged (weights of other shapes than ((3, 1000000000), "),
+    ({}, {"normalisation/mean": np.zeros(7)}, "damaged ("),
+    ({}, {"normalisation/scale": None}, "damaged ("),
+    ({"resize": 32}, {}, "a network trained on images by an earlier version"),
+])  # fmt: skip
+def test_a_network_that_does_not_fit_what_it_says_is_one_line(
+    about, others, words, corrected, tmp_path, capsys
+):
+    """The file may be somebody else's."""
+    shutil.copytree(corrected, tmp_path / "out")
+    rewritten(tmp_path / "out", about, **others)
+    assert run("predict", tmp_path / "out", "image.png") == 2
+    assert f"{tmp_path / 'out' / 'model.npz'}: {words}" in one_line(capsys)
+
+
+def test_a_network_with_the_names_of_earlier_versions_is_read(
+    by_features, own_set, tmp_path, capsys
+):
+    words = "--features", own_set / "features.npz"
+    assert run("predict", by_features, *words) == 0
+    expected = capsys.readouterr().out
+    with np.load(by_features / "model.npz") as archive:
+        arrays = dict(archive)
+    before = {"weights/": "0/weights/", "normalisation/": "0/look/"}
+    for now, then in before.items():
+        arrays = {name.replace(now, then): array for name, array in arrays.items()}
+    np.savez(tmp_path / "model.npz", **arrays)
+    assert run("predict", tmp_path, *words) == 0
+    assert capsys.readouterr().out == expected

@@ -9,6 +9,7 @@ from PIL import Image
 from chainer_jo.data import digits
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.errors import UserError
+from chainer_jo.method import resnet50_features
 from chainer_jo.method.pseudo_labels import (
     name_clusters,
     pixel_features,
@@ -16,9 +17,8 @@ from chainer_jo.method.pseudo_labels import (
     read_features,
 )
 from chainer_jo.method.resnet50 import VARIANTS, ResNet50, load_resnet50
-from chainer_jo.runs import resnet50_features
+from chainer_jo.method.resnet50_features import pool5_features, prepare
 from chainer_jo.runs.presets import DIGITS, Study
-from chainer_jo.runs.resnet50_features import pool5_features, prepare
 from chainer_jo.runs.starting_labels import PseudoSource
 from chainer_jo.runs.store import RunStore
 

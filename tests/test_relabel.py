@@ -1,21 +1,16 @@
 """`chainer-jo relabel` and `example` as a user meets them: files, pages, lines, exit codes."""
 
-import csv
-import importlib
 import shutil
-from dataclasses import replace
 from importlib import metadata
 
 import numpy as np
 import pytest
-from chainer import serializers
 from own_images import (
     BY_FEATURES,
     DARK,
     LIGHT,
     ODD,
     SHORT,
-    TRAINING,
     content,
     make,
     one_line,
@@ -24,21 +19,15 @@ from own_images import (
 )
 from PIL import Image
 
-from chainer_jo.method.resnet50 import ResNet50
-from chainer_jo.relabel.command import parse
-from chainer_jo.relabel.judge import by_images, settings
-from chainer_jo.relabel.judge.folds import folds
-from chainer_jo.relabel.judge.label_errors import find_label_errors
+from chainer_jo.relabel.judge import by_features as module
 from chainer_jo.relabel.show import report
 from chainer_jo.relabel.write.corrected_labels import COLUMNS
-from chainer_jo.relabel.write.trained_network import TrainedNetwork
 
 pytestmark = pytest.mark.usefixtures("own_set")
 
 
-@pytest.mark.parametrize("which", ["corrected", "by_features"])
-def test_every_image_is_in_the_table_with_all_that_came_with_it(which, own_set, request):
-    out = request.getfixturevalue(which)
+def test_every_image_is_in_the_table_with_all_that_came_with_it(by_features, own_set):
+    out = by_features
     given, rows = read(own_set / "labels.csv"), read(out / "labels.csv")
     assert list(rows[0]) == [*COLUMNS, "annotator", "given:new"]
     assert [row["path"] for row in rows] == [row["path"] for row in given]
@@ -58,9 +47,8 @@ def test_every_image_is_in_the_table_with_all_that_came_with_it(which, own_set, 
         assert row["changed"] == ("no" if row["new"] == row["given"] else "yes")
 
 
-@pytest.mark.parametrize("which", ["corrected", "by_features"])
-def test_the_report_has_every_changed_image(which, request):
-    out = request.getfixturevalue(which)
+def test_the_report_has_every_changed_image(by_features):
+    out = by_features
     text, shown = (out / "report.html").read_text(encoding="utf-8"), content(out / "report.html")
     assert "{{" not in text
     names, rows = shown["classes"], shown["rows"]
@@ -111,20 +99,6 @@ def test_wrong_labels_are_found(by_features, own_set):
     }  # alone of its class
 
 
-def test_every_image_is_judged_by_a_network_that_was_trained_without_it(corrected, own_set):
-    rows, network = read(corrected / "labels.csv"), TrainedNetwork.load(corrected)
-    names = network.class_names
-    given = np.array([names.index(row["given"]) for row in rows])
-    parts = folds(given, len(network.members), 0)
-    images = [str(own_set / row["path"]) for row in rows]
-    seen = np.stack([TrainedNetwork(network.about, [m]).of_images(images) for m in network.members])
-    expected = find_label_errors(seen[parts, np.arange(len(rows))], given, names)
-    found = [names.index(row["new"]) for row in rows]
-    np.testing.assert_array_equal(found, expected.new)
-    # What they say together is what `predict` says.
-    np.testing.assert_allclose(network.of_images(images), seen.mean(axis=0), atol=1e-6)
-
-
 @pytest.mark.parametrize("flags", [("--learning-rate", "10"), ("--alpha", "1e9")])
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_features_that_make_training_diverge_are_one_line(flags, own_set, tmp_path, capsys):
@@ -145,10 +119,8 @@ def test_features_of_two_sets_with_one_path_are_refused(use, own_set, tmp_path, 
     assert f"'images/00, é.png' is in the train and in the {use} set, expected" in one_line(capsys)
 
 
-@pytest.mark.parametrize("way", ["images", "features"])
-def test_a_network_on_the_labels_as_given_is_asked_for(way, own_set, tmp_path, capsys, monkeypatch):
-    module, compared = importlib.import_module(f"chainer_jo.relabel.judge.by_{way}"), []
-    usual = module.accuracies_of
+def test_a_network_on_the_labels_as_given_is_asked_for(own_set, tmp_path, capsys, monkeypatch):
+    compared, usual = [], module.accuracies_of
 
     def accuracies_of(networks, right, predict):
         compared[:] = [each and predict(each, "test") for each in networks]
@@ -159,13 +131,11 @@ def test_a_network_on_the_labels_as_given_is_asked_for(way, own_set, tmp_path, c
         return [cell.strip() for cell in row.split("|")]
 
     monkeypatch.setattr(module, "accuracies_of", accuracies_of)
-    other, words = make(tmp_path / "other", wrong=0, prefix="other "), SHORT
-    if way == "features":
-        sets = [np.load(root / "features.npz") for root in (own_set, other)]
-        both = {name: np.concatenate([each[name] for each in sets]) for name in sets[0]}
-        np.savez(tmp_path / "both.npz", **both)
-        words = ("--features", tmp_path / "both.npz", *BY_FEATURES)
-    words = ("--test", other / "labels.csv", *words)
+    other = make(tmp_path / "other", wrong=0, prefix="other ")
+    sets = [np.load(root / "features.npz") for root in (own_set, other)]
+    both = {name: np.concatenate([each[name] for each in sets]) for name in sets[0]}
+    np.savez(tmp_path / "both.npz", **both)
+    words = ("--features", tmp_path / "both.npz", *BY_FEATURES, "--test", other / "labels.csv")
     assert run("relabel", own_set / "labels.csv", "--out", tmp_path / "out", *words) == 0
     assert row_of_the_test_set()[2:4] == ["60", ""]
     assert (
@@ -201,7 +171,7 @@ def test_probabilities_of_any_model(own_set, tmp_path, capsys):
     words = ("--probabilities", tmp_path / "p.npz", "--true-labels", own_set / "true.csv")
     assert run("relabel", own_set / "labels.csv", "--out", out, *words) == 0
     assert "to 100.0 % (60 true labels known)" in capsys.readouterr().out
-    assert not (out / "model.npz").exists() and not (out / "runs").exists()
+    assert not (out / "model.npz").exists()
     changed = {row["path"] for row in read(out / "labels.csv") if row["changed"] == "yes"}
     assert changed == {
         r["path"] for r, t in zip(rows, true, strict=True) if r["label"] != t["label"]
@@ -220,7 +190,7 @@ def test_probabilities_of_any_model(own_set, tmp_path, capsys):
 
 
 def test_a_few_images_of_which_two_are_the_same(tmp_path):
-    """They are in one part, which leaves less of the others to train on."""
+    """They are in one fold, which leaves less of the others to train on."""
     root = make(tmp_path / "few", number=12, wrong=0)
     first, *_, last = sorted((root / "images").iterdir())
     shutil.copy(first, last)
@@ -229,61 +199,10 @@ def test_a_few_images_of_which_two_are_the_same(tmp_path):
         assert run("relabel", root / "labels.csv", "--out", tmp_path / f"{seed}", *words) == 0
 
 
-def test_large_images_are_learnt_by_resnet50(tmp_path, monkeypatch, capsys):
-    """From weights of ImageNet, here random ones; small, in two folds. Two images are the same."""
-    monkeypatch.setattr(by_images, "FOLDS", 2)
-    small = replace(settings.CLOTHING1M_PAPER, resize=36, crop=32)
-    monkeypatch.setattr(settings, "CLOTHING1M_PAPER", small)
-    serializers.save_npz(tmp_path / "resnet50.npz", ResNet50(rng=np.random.RandomState(0)))
-    rng = np.random.default_rng(0)
-    for i in range(12):
-        (tmp_path / "photos" / "ab"[i % 2]).mkdir(parents=True, exist_ok=True)
-        if i != 2:
-            pixels = rng.integers(256, size=(70, 80, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(tmp_path / f"photos/{'ab'[i % 2]}/{i}.png")
-    out, weights = tmp_path / "out", ("--resnet50-weights", tmp_path / "resnet50.npz")
-    words = (*weights, *TRAINING, "--epochs", "1")
-    assert run("relabel", tmp_path / "photos", "--out", out, *words, "--flip") == 2
-    assert "--flip: expected with --from-scratch" in one_line(capsys)
-    assert run("relabel", tmp_path / "photos", "--out", out, *words) == 0
-    said = capsys.readouterr().out
-    assert "the centre of 32: ResNet-50 from weights" in said and "photographs" not in said
-    assert "identical or nearly identical images: 1 group, such as 'a/2.png', 'b/1.png'" in said
-    assert "<td>a/2.png, b/1.png</td><td>a, b</td>" in (out / "report.html").read_text()
-    assert run("predict", out, tmp_path / "photos") == 0
-    found = {row["path"]: row for row in csv.DictReader(capsys.readouterr().out.splitlines())}
-    path = str(tmp_path / "photos/a/0.png")
-    assert len(found) == 12 and found[path]["label"] in ("a", "b")
-
-
-def test_the_network_is_the_same_file_in_every_process(corrected):
+def test_the_network_is_the_same_file_in_every_process(by_features):
     """Chainer gives weights in the order of their hashes, which differ from process to process."""
-    with np.load(corrected / "model.npz") as archive:
+    with np.load(by_features / "model.npz") as archive:
         assert archive.files == sorted(archive.files)
-
-
-def test_nothing_is_run_or_written_to_say_what_would_be(own_set, tmp_path, capsys):
-    out = tmp_path / "out"
-    assert run("relabel", own_set / "labels.csv", "--out", out, "--dry-run", *SHORT) == 0
-    said = capsys.readouterr().out
-    assert "new labels, 1 of 3\n" in said and "network on them, 3 of 3\n" in said
-    assert "6 runs, 6 to do, in about ? (not known on this device until" in said
-    assert "photographs: features (without" in said
-    words = ("--features", own_set / "features.npz", "--dry-run")
-    assert run("relabel", own_set / "labels.csv", "--out", out, *words) == 0
-    assert not out.exists()
-
-
-@pytest.mark.parametrize("given, threads", [([], 1), (["--threads", "2"], 2)])
-def test_the_smallest_images_are_learnt_on_one_thread(
-    given, threads, own_set, tmp_path, monkeypatch
-):
-    monkeypatch.setattr("chainer_jo.runs.computing_flags.usable_cores", lambda: 4)
-    options = "--from-scratch", "--jobs", 1, "--device", "cpu", *given
-    words = own_set / "labels.csv", "--out", tmp_path / "out", *options
-    found = parse([str(word) for word in words])
-    by_images.ByImages(found)
-    assert (found.jobs, found.threads) == (1, threads)
 
 
 def test_the_commands_say_what_they_are(tmp_path, capsys):

@@ -65,7 +65,7 @@ def test_a_seed_that_cannot_be(seed, blobs):
 @pytest.mark.parametrize("name, values", [
     ("epochs", (0, 2.5, "3", None)),
     ("average", (0, 1.5)),
-    ("quiet", (-1, 0.5)),
+    ("warmup_epochs", (-1, 0.5)),
     ("seeds", (-1, 0, 1.5)),
     ("folds", (1, 2.5)),
     ("learning_rate", (0, -1, np.nan, np.inf, "0.3", None)),
@@ -97,13 +97,13 @@ def test_the_callers_configuration_of_chainer_changes_nothing(name, value, blobs
 def test_probabilities_of_any_model(blobs):
     _, true, given = blobs
     p = probabilities(true, given)
-    errors = find_label_errors(p, given)
+    errors = find_label_errors(given, p)
     assert (errors.new == true).mean() > 0.97 and errors.wrong.sum() >= errors.changed.sum() - 5
     order = [2, 0, 3, 1]
-    shuffled = find_label_errors(p[:, order], NAMES[given], class_names=NAMES[order])
+    shuffled = find_label_errors(NAMES[given], p[:, order], class_names=NAMES[order])
     np.testing.assert_array_equal(np.asarray(shuffled.class_names)[shuffled.new], NAMES[errors.new])
     # Classes by the labels themselves: these are not 0 to c - 1.
-    np.testing.assert_array_equal(find_label_errors(p, given + 7).columns()["new"], errors.new + 7)
+    np.testing.assert_array_equal(find_label_errors(given + 7, p).columns()["new"], errors.new + 7)
 
 
 def test_tables_of_pandas_keep_their_index(blobs):
@@ -114,7 +114,7 @@ def test_tables_of_pandas_keep_their_index(blobs):
     table = relabel(frame, "label").table()
     gaps = frame["label"].astype("string")
     gaps.iloc[2] = pandas.NA
-    with pytest.raises(ValueError, match="labels: row 2 has none"):
+    with pytest.raises(ValueError, match="labels: row 2 is missing"):
         relabel(features, gaps)
     numbered = frame.rename(columns={"label": 6})
     np.testing.assert_array_equal(relabel(numbered, 6).table(), table)
@@ -123,7 +123,7 @@ def test_tables_of_pandas_keep_their_index(blobs):
     surest = table.sort_values("rank").head(20)
     assert (surest["probability_given"].diff().dropna() >= 0).all() and surest["wrong"].all()
     frame = pandas.DataFrame(probabilities(true, given)[:, ::-1], columns=NAMES[::-1])
-    found = find_label_errors(frame, pandas.Series(NAMES[given], index)).table()
+    found = find_label_errors(pandas.Series(NAMES[given], index), frame).table()
     assert (found["new"] == NAMES[true]).mean() > 0.97 and list(found.index) == list(range(400))
 
 
@@ -144,7 +144,7 @@ def test_tables_in_different_orders_are_refused(blobs):
 def test_without_pandas_the_table_is_a_dictionary(blobs, monkeypatch):
     _, true, given = blobs
     monkeypatch.setitem(sys.modules, "pandas", None)
-    table = find_label_errors(probabilities(true, given), given).table()
+    table = find_label_errors(given, probabilities(true, given)).table()
     assert tuple(table) == COLUMNS and all(len(column) == 400 for column in table.values())
 
 
@@ -183,10 +183,10 @@ def test_columns_of_any_table_go_by_their_names(module, blobs):
     else:
         package, make = module.split(".")
         table = getattr(pytest.importorskip(package, reason="no requirement"), make)(made)
-    found = find_label_errors(table, NAMES[given]).columns()["new"]
-    np.testing.assert_array_equal(found, find_label_errors(p, NAMES[given]).columns()["new"])
+    found = find_label_errors(NAMES[given], table).columns()["new"]
+    np.testing.assert_array_equal(found, find_label_errors(NAMES[given], p).columns()["new"])
     with pytest.raises(ValueError, match="labels such as 'eel' are not among the columns"):
-        find_label_errors(table, np.where(given == 0, "eel", NAMES[given]))
+        find_label_errors(np.where(given == 0, "eel", NAMES[given]), table)
 
 
 @pytest.mark.parametrize("module", ["pandas.DataFrame", "polars.DataFrame", "pyarrow.table"])
@@ -207,11 +207,11 @@ def test_text_with_numbers_asks_for_the_order_of_its_columns():
     true = np.arange(660) % 11
     p = np.eye(11)[true] * 0.9 + 0.01
     with pytest.raises(ValueError, match="numbers such as '10' have more than one order, expected"):
-        find_label_errors(p, true.astype(str))
+        find_label_errors(true.astype(str), p)
     names = [str(k) for k in range(11)]
-    found = find_label_errors(p, true.astype(str), class_names=names).columns()["new"]
+    found = find_label_errors(true.astype(str), p, class_names=names).columns()["new"]
     np.testing.assert_array_equal(found, true.astype(str))
-    wrong = find_label_errors(p, true.astype(str), class_names=names[::-1])
+    wrong = find_label_errors(true.astype(str), p, class_names=names[::-1])
     assert "% are wrong, expected 60 %" in wrong.doubt and "hardly" not in wrong.doubt
 
 
@@ -228,7 +228,7 @@ class Pet(enum.Enum):
 def test_class_names_without_an_order_are_refused(names, blobs):
     p = probabilities(*blobs[1:])
     with pytest.raises(UserError, match=r"class_names: shape \(\), expected \(4,\), one for each"):
-        find_label_errors(p, NAMES[blobs[2]], class_names=names)
+        find_label_errors(NAMES[blobs[2]], p, class_names=names)
 
 
 def gap(values, row, value):
@@ -244,7 +244,7 @@ def gap(values, row, value):
     (lambda x, y: (x, Raises()), r"^labels: use detach\(\) first, expected an array"),
     (lambda x, y: (x, "label"), "^labels 'label': expected one column"),
     (lambda x, y: (x, 0 * y), "all are 0, expected two classes or more"),
-    (lambda x, y: (0 * x, y), "the same in all rows"),
+    (lambda x, y: (0 * x, y), "features: all rows are equal"),
     (lambda x, y: (x * 1e200, y), r"row 0 has .*e.200, expected finite .* up to 1e.14"),
     (lambda x, y: (scipy.sparse.csr_array(x), y), r"^features: object \(\) of a csr_array"),
     (lambda x, y: (x + 1j, y), "^features: complex128 .*, expected dense numbers"),
@@ -293,19 +293,42 @@ def test_scikit_learns_own_checks():
      "float64 .400,. of a ndarray, expected dense numbers .rows, one column or more."),
     (lambda p, y: (p, y[:7]), "labels: shape .7,., expected .400,., one for each row"),
     (lambda p, y: (p * np.where(np.arange(400) == 3, np.nan, 1)[:, None], y), "row 3 has"),
-    (lambda p, y: (-p, y), "expected no negative ones"),
-    (lambda p, y: (0 * p, y), "in each row one that is not"),
+    (lambda p, y: (-p, y), "pred_probs: expected numbers from 0 on"),
+    (lambda p, y: (0 * p, y), "at least one positive number a row"),
     (lambda p, y: (p[:, :3], NAMES[y]), "3 columns for 4 classes, expected class_names"),
     (lambda p, y: (p, NAMES[y], NAMES[[0, 1, 2, 2]]), "columns .*, expected each class once"),
-    (lambda p, y: (p, [None, *NAMES[y][1:]]), "labels: row 0 has none"),
-    (lambda p, y: (p, [*NAMES[y][:399], np.nan]), "labels: row 399 has none"),
+    (lambda p, y: (p, [None, *NAMES[y][1:]]), "labels: row 0 is missing"),
+    (lambda p, y: (p, [*NAMES[y][:399], np.nan]), "labels: row 399 is missing"),
     (lambda p, y: ([["a", "b"]] * 400, y), "row 0 has 'a', expected finite numbers"),
     (lambda p, y: (Columns(p), NAMES[y]), "columns of a Columns have no names"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_said(change, message, blobs):
     _, true, given = blobs
+    p, labels, *names = change(probabilities(true, given), given)
     with pytest.raises(ValueError, match=message):
-        find_label_errors(*change(probabilities(true, given), given))
+        find_label_errors(labels, p, *names)
+
+
+def test_the_order_and_names_of_before_are_refused(blobs):
+    """Labels came second, and pred_probs were called probabilities."""
+    p, given = probabilities(*blobs[1:]), blobs[2]
+    expected = "expected labels .n,., then pred_probs .n, c.$"
+    for call in (
+        lambda: find_label_errors(p, given),
+        lambda: find_label_errors(given),
+        lambda: find_label_errors(labels=given, probabilities=p),
+    ):
+        with pytest.raises(UserError, match=f"^find_label_errors: (probabilities=, )?{expected}"):
+            call()
+    with pytest.raises(UserError, match="^setting quiet: expected one of .* warmup_epochs"):
+        relabel(*blobs[::2], quiet=2)
+
+
+@pytest.mark.parametrize("settings", [{"epochs": 2}, {"warmup_epochs": 12}])
+def test_a_warm_up_as_long_as_training_is_refused(settings, blobs):
+    """No label would ever be updated."""
+    with pytest.raises(UserError, match="^warmup_epochs .*: expected fewer than the .* epochs"):
+        relabel(*blobs[::2], **settings)
 
 
 def test_columns_that_name_some_of_the_labels_are_not_taken_in_order(blobs):
@@ -314,12 +337,12 @@ def test_columns_that_name_some_of_the_labels_are_not_taken_in_order(blobs):
     p = probabilities(true, given)
     for columns, y in ((["3", "2", "1", "0"], given), ([*NAMES[:3], "Dog"], NAMES[given])):
         with pytest.raises(ValueError, match="among the columns .* expected class_names"):
-            find_label_errors(pandas.DataFrame(p, columns=columns), y)
+            find_label_errors(y, pandas.DataFrame(p, columns=columns))
     with pytest.raises(ValueError, match=f"such as '{min(NAMES)}' are not among the columns"):
-        find_label_errors(pandas.DataFrame(p, columns=[f"p_{n}" for n in NAMES]), NAMES[given])
-    same = find_label_errors(p, given).new
+        find_label_errors(NAMES[given], pandas.DataFrame(p, columns=[f"p_{n}" for n in NAMES]))
+    same = find_label_errors(given, p).new
     for columns in (range(4), ["p0", "p1", "p2", "p3"]):
-        found = find_label_errors(pandas.DataFrame(p, columns=columns), given)
+        found = find_label_errors(given, pandas.DataFrame(p, columns=columns))
         np.testing.assert_array_equal(found.new, same)
 
 

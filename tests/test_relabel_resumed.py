@@ -1,4 +1,4 @@
-"""`chainer-jo relabel` again in one folder: stopped, resumed, damaged, on other data."""
+"""`chainer-jo relabel` again in one folder: stopped, on other data, of earlier versions."""
 
 import errno
 import itertools
@@ -7,103 +7,19 @@ import os
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hostile import poison_npz
-from own_images import (
-    BY_FEATURES,
-    SHORT,
-    files_below,
-    make,
-    one_line,
-    read,
-    run,
-)
+from own_images import BY_FEATURES, SHORT, files_below, make, one_line, read, run
 
 from chainer_jo.relabel.judge import training
-from chainer_jo.runs.experiment import Experiment
-from chainer_jo.runs.store import RunStore
 
 pytestmark = pytest.mark.usefixtures("own_set")
 
 
-@pytest.fixture
-def out(corrected, tmp_path):
-    """A copy of `corrected`."""
-    return shutil.copytree(corrected, tmp_path / "out")
-
-
-@pytest.fixture
-def command(own_set, out):
-    """The words that made it."""
-    return "relabel", own_set / "labels.csv", "--out", out, *SHORT
-
-
-def test_stopped_and_continued_is_the_same(corrected, own_set, tmp_path, capsys):
-    command = ("relabel", own_set / "labels.csv", "--out", tmp_path / "out", *SHORT)
-    assert run(*command, "--time-budget", "0.0001") == 0
-    assert "time is up; the same command continues" in capsys.readouterr().out
-    assert not (tmp_path / "out" / "labels.csv").exists()
-    assert run(*command) == 0
-    for name in ("labels.csv", "report.html"):
-        assert (tmp_path / "out" / name).read_bytes() == (corrected / name).read_bytes()
-
-
-@pytest.mark.parametrize("gone, runs", [(["model.npz"], 1), (["labels.npz", "model.npz"], 2)])
-def test_what_is_read_at_the_end_and_gone_is_computed_again(
-    gone, runs, corrected, out, command, capsys
-):
-    second = next((out / "runs").glob("second-step-*"))
-    first = json.loads((second / "experiment.json").read_text())["first_step"]
-    first = out / "runs" / Experiment.from_dict(first).id
-    for name in gone:
-        ((first if name == "labels.npz" else second) / name).unlink()
-    assert run(*command, "--dry-run") == 0
-    assert f"6 runs, {runs} to do" in capsys.readouterr().out
-    assert run(*command) == 0
-    for name in ("labels.csv", "report.html"):
-        assert (out / name).read_bytes() == (corrected / name).read_bytes()
-
-
-def test_images_rewritten_at_the_same_size_are_not_judged_by_networks_of_the_old_ones(
-    out, command, capsys
-):
-    path = next((out / "runs").glob("second-step-*/result.json"))
-    store, run_ = RunStore(out), json.loads((path.parent / "experiment.json").read_text())
-    experiment = Experiment.from_dict(run_)
-    store.save_result(experiment, {**store.result(experiment), "data": "others"})
-    before = files_below(out)
-    assert run(*command) == 2
-    assert "trained on other pixels or labels" in one_line(capsys)
-    assert files_below(out) == before
-
-
-@pytest.mark.parametrize("damage", ["emptied", "pickled", "of another network"])
-def test_a_runs_network_that_is_damaged_is_one_line(
-    damage, corrected, out, command, tmp_path, capsys
-):
-    """Nothing in it is run: the folder may be somebody else's."""
-    mark, path = tmp_path / "has run", next((out / "runs").glob("second-step-*/model.npz"))
-    if damage == "emptied":
-        path.write_bytes(b"")
-    elif damage == "pickled":
-        with np.load(path) as archive:
-            poison_npz(path, archive.files[0], mark)
-    else:
-        np.savez(path, W=np.ones(3))
-    assert run(*command) == 2
-    line = one_line(capsys)
-    assert f"{path}: damaged (" in line and "removed, which has its run done again" in line
-    assert not mark.exists()
-    path.unlink()
-    assert run(*command) == 0
-    assert (out / "labels.csv").read_bytes() == (corrected / "labels.csv").read_bytes()
-
-
 @pytest.mark.parametrize("name", ["data.json", "results.json"])
-def test_a_record_that_is_nested_too_deep_is_one_line(name, out, command, capsys):
+def test_a_record_that_is_nested_too_deep_is_one_line(name, own_set, corrected, tmp_path, capsys):
+    out = shutil.copytree(corrected, tmp_path / "out")
     (out / name).write_text("[" * 50_000)
-    assert run(*command) == 2
+    assert run("relabel", own_set / "labels.csv", "--out", out, *SHORT) == 2
     line = one_line(capsys)
     assert f"{name}: not readable as JSON (" in line and "expected it whole, or removed" in line
 
@@ -187,3 +103,19 @@ def test_a_full_disk_at_the_end_costs_nothing(own_set, tmp_path, monkeypatch, ca
             assert run(*command) == 0
         for name in ("labels.csv", "report.html"):
             assert (tmp_path / "out" / name).read_bytes() == complete[name]
+
+
+def test_results_of_earlier_versions_that_were_trained_on_images_are_refused(
+    own_set, corrected, tmp_path, capsys
+):
+    """Their runs stay, and nothing is written beside them."""
+    out, runs = (shutil.copytree(corrected, tmp_path / name) for name in ("out", "runs"))
+    (runs / "runs").mkdir()
+    record = json.loads((out / "results.json").read_text())
+    record["flags"]["from-scratch"] = True
+    (out / "results.json").write_text(json.dumps(record))
+    for folder in (out, runs):
+        before = files_below(folder)
+        assert run("relabel", own_set / "labels.csv", "--out", folder, *SHORT) == 2
+        assert "trained on images by an earlier version, expected another --out" in one_line(capsys)
+        assert files_below(folder) == before

@@ -9,9 +9,9 @@ DATA = {"train": "0123456789abcdef"}
 
 
 def begun(path, seed=0):
-    folder = ResultsFolder(path, DATA, {"seed": seed, "from-scratch": False})
+    folder = ResultsFolder(path, DATA, {"seed": seed})
     folder.check()
-    folder.bind()
+    folder.bind(None)
     return folder
 
 

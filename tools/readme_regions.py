@@ -12,8 +12,9 @@ from committed import FULL_SCALE, Reference
 from chainer_jo.paper.claims.claim import DOES_NOT_HOLD, HOLDS, IN_PART, NOT_RUN
 from chainer_jo.report.claims import on_premise, summary
 from chainer_jo.report.table_layouts import NOISE_RATE
-from chainer_jo.report.words import counted, of_the_paper
+from chainer_jo.report.words import of_the_paper
 from chainer_jo.runs.store import RunStore
+from chainer_jo.text import counted
 
 #: Characters of a line of prose.
 LINE = 140

@@ -10,9 +10,10 @@ from readme_regions import wrapped
 from chainer_jo.paper.claims import GROUPS
 from chainer_jo.paper.claims.claim import IN_PART, NOT_RUN
 from chainer_jo.report.claims import on_premise, summary
-from chainer_jo.report.words import counted, slug
+from chainer_jo.report.words import slug
 from chainer_jo.runs.presets import PRESETS
 from chainer_jo.runs.store import PACKED, SUMS
+from chainer_jo.text import counted
 
 
 def page(found: Sequence[Reference]) -> str:

@@ -20,9 +20,8 @@ from chainer_jo.report.agreement import (
     Comparison,
     in_words,
 )
-from chainer_jo.report.grid import aligned
-from chainer_jo.report.words import counted
 from chainer_jo.runs.experiment import PRECISIONS
+from chainer_jo.text import aligned, counted
 
 #: A cell whose trials equal the trials of the reference.
 SAME = "the same numbers"

@@ -5,12 +5,12 @@
 Folders, in the order of what a user does; no other subpackage imports them:
 
 read    images and noisy labels (class folders, tars, tables); features, given or computed
-judge   by images or by features, both out of fold; noise transition matrix T; label errors
+judge   by features, out of fold, or by given probabilities; noise transition matrix T; label errors
 write   labels.csv, soft_labels.npz, data sets with corrected labels, model.npz
 show    the outcome in the terminal, and report.html
 
-`arrays` and `classifier` are the Python functions. `cli` is the entry point; `command` (relabel),
-`predict`, `extract` (features) and `example` are its commands.
+`arrays` and `classifier` are the Python functions. `cli` is the entry point; `command` (relabel;
+its `flags` and `correction`), `predict`, `extract` (features) and `example` are its commands.
 """
 
 import importlib

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sized
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from chainer_jo.data.labelled_data import by_value
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.judge import label_errors
 from chainer_jo.relabel.judge.label_errors import ClassNames, LabelErrors
+from chainer_jo.relabel.judge.settings import Recipe
 
 #: Largest usable magnitude of a number; see `unusable`.
 LARGEST = 1e14
@@ -20,19 +21,19 @@ UNUSABLE = f"numbers that are not finite, or beyond {LARGEST:g}"
 
 
 def find_label_errors(
-    probabilities: Any, labels: Any, class_names: ClassNames | None = None
+    labels: Any, pred_probs: Any = None, class_names: ClassNames | None = None, **others: Any
 ) -> LabelErrors:
     """Finds wrong labels by probabilities of any model that was not trained on them, out of fold of
     a cross validation, say. See `LabelErrors.table` for a table.
 
-    >>> probabilities = [[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]] * 9
-    >>> find_label_errors(probabilities, ["cat", "dog", "dog"] * 9).changed[:3]
+    >>> pred_probs = [[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]] * 9
+    >>> find_label_errors(["cat", "dog", "dog"] * 9, pred_probs).changed[:3]
     array([False,  True, False])
 
     Parameters
     ----------
-    probabilities : (n, c) numbers that are not negative, an array or a table (see `column_names`).
     labels : (n,) classes as given: integers, text or anything that can be sorted.
+    pred_probs : (n, c) numbers from 0 on, an array or a table (see `column_names`).
     class_names : of the c columns. By default the names of a table's columns; or
         0 to c - 1, where labels are among them; or the labels' own classes, sorted.
 
@@ -40,12 +41,17 @@ def find_label_errors(
     that are none of the classes, columns of no certain class, or tables whose rows are not the
     same.
     """
-    index = common_index(probabilities, labels)
-    numbers = matrix("probabilities", probabilities)
+    if others or pred_probs is None or _array("labels", labels).ndim == 2:
+        named = "".join(f"{name}=, " for name in others)
+        raise UserError(f"find_label_errors: {named}expected labels (n,), then pred_probs (n, c)")
+    index = common_index(pred_probs, labels)
+    numbers = matrix("pred_probs", pred_probs)
     if (numbers < 0).any() or not numbers.sum(axis=1).all():
-        raise UserError("probabilities: expected no negative ones, and in each row one that is not")
+        raise UserError(
+            "pred_probs: expected numbers from 0 on, at least one positive number a row"
+        )
     given = _classes("labels", labels, len(numbers), "row")
-    names = _names(class_names, column_names(probabilities), given, numbers.shape[1])
+    names = _names(class_names, column_names(pred_probs), given, numbers.shape[1])
     errors = label_errors.find_label_errors(numbers, _encoded(given, names), names)
     return replace(errors, index=index)
 
@@ -64,7 +70,7 @@ def relabel(features: Any, labels: Any, seed: int = 0, **settings: Any) -> Label
     labels : (n,) classes as given, of two kinds or more; or the name of the table's column that
         has them.
     seed : of folds, weights and data order.
-    settings : fields of `training.Recipe`.
+    settings : fields of `Recipe`.
 
     Raises UserError, a ValueError, for arrays of other shapes, numbers that are not finite, fewer
     than two classes, too few rows, tables whose rows are not the same, settings that cannot be, or
@@ -72,9 +78,13 @@ def relabel(features: Any, labels: Any, seed: int = 0, **settings: Any) -> Label
     """
     from chainer_jo.relabel.judge import training
 
+    names = [field.name for field in fields(Recipe)]
+    for name in settings:
+        if name not in names:
+            raise UserError(f"setting {name}: expected one of {', '.join(names)}")
     index = common_index(features, labels)
-    chosen = training.Recipe(**settings)
-    errors = training.judge(*training_arrays(features, labels), chosen, seed)
+    recipe = Recipe(**settings)
+    errors = training.judge(*training_arrays(features, labels), recipe, seed)
     return replace(errors, index=index)
 
 
@@ -94,7 +104,7 @@ def training_arrays(features: Any, labels: Any) -> tuple[Any, np.ndarray, np.nda
     if len(names) < 2:
         raise UserError(f"labels: all are {names.tolist()[0]!r}, expected two classes or more")
     if (numbers == numbers[0]).all():
-        raise UserError("features: the same in all rows, expected what tells them apart")
+        raise UserError("features: all rows are equal, expected at least two different rows")
     codes = _encoded(given, names)
     return FeatureSet(numbers, codes), codes, names
 
@@ -166,7 +176,7 @@ def _classes(name: str, values: Any, n: int, of: str) -> np.ndarray:
             raise UserError(f"{name}: {of} {i} has {x!r}, expected numbers, text or dates")
         # Not equal to itself is NaN; of pandas' NA it is not even known.
         if x is None or not isinstance(x != x, bool | np.bool) or x != x:
-            raise UserError(f"{name}: {of} {i} has none, expected one for every {of}")
+            raise UserError(f"{name}: {of} {i} is missing (None or NaN)")
     if given.dtype == object:
         given = np.array(given.tolist())
     try:
@@ -195,21 +205,19 @@ def _names(
         if classes.dtype.kind == "U" and sorted(classes.tolist(), key=by_value) != classes.tolist():
             shown = max(classes.tolist(), key=by_value)
             raise UserError(
-                f"probabilities: labels with numbers such as {shown!r} have more than one order, "
+                f"pred_probs: labels with numbers such as {shown!r} have more than one order, "
                 f"{EXPECTED_NAMES}"
             )
     else:
         missing = next(name for name in classes.tolist() if name not in columns)
         raise UserError(
-            f"probabilities: labels such as {missing!r} are not among the columns "
+            f"pred_probs: labels such as {missing!r} are not among the columns "
             f"{columns.tolist()}, {EXPECTED_NAMES}"
         )
     if names.shape != (width,):
-        raise UserError(
-            f"probabilities: {width} columns for {len(names)} classes, {EXPECTED_NAMES}"
-        )
+        raise UserError(f"pred_probs: {width} columns for {len(names)} classes, {EXPECTED_NAMES}")
     if len(set(names.tolist())) < width:
-        raise UserError(f"probabilities: columns {names.tolist()}, expected each class once")
+        raise UserError(f"pred_probs: columns {names.tolist()}, expected each class once")
     return names
 
 

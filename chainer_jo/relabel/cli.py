@@ -6,6 +6,9 @@ import importlib
 import sys
 from importlib import metadata
 
+from chainer_jo.command_line import ending
+from chainer_jo.errors import UserError
+
 USAGE = """\
 usage: chainer-jo COMMAND ...
 
@@ -29,15 +32,14 @@ COMMANDS = {
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point; ends the process with 0, 2 (bad input) or 130 (interrupted)."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(USAGE, end="")
-        sys.exit(0 if arguments else 2)
-    if arguments[0] == "--version":
-        print("chainer-jo", metadata.version("chainer_jo"))
-        sys.exit(0)
-    name, *rest = arguments
-    if name not in COMMANDS:
-        print(f"error: command {name!r}: expected {', '.join(COMMANDS)}", file=sys.stderr)
-        sys.exit(2)
-    importlib.import_module(COMMANDS[name]).main(rest)
+    with ending():
+        name, *rest = (sys.argv[1:] if arguments is None else arguments) or [""]
+        if name in ("", "-h", "--help"):
+            print(USAGE, end="")
+            sys.exit(0 if name else 2)
+        if name == "--version":
+            print("chainer-jo", metadata.version("chainer_jo"))
+            sys.exit(0)
+        if name not in COMMANDS:
+            raise UserError(f"command {name!r}: expected {', '.join(COMMANDS)}")
+        importlib.import_module(COMMANDS[name]).main(rest)

@@ -10,8 +10,6 @@ from PIL import Image
 
 from chainer_jo import files
 from chainer_jo.command_line import Parser, ending, say
-from chainer_jo.data import digits
-from chainer_jo.method import noise
 from chainer_jo.relabel.read import label_table
 from chainer_jo.relabel.read.label_table import LABEL, PATH
 
@@ -48,6 +46,9 @@ def write(folder: str | Path) -> int:
 
     Raises UserError if the folder cannot be written, or has something in it.
     """
+    from chainer_jo.data import digits  # imports Chainer
+    from chainer_jo.method import noise
+
     folder = Path(folder)
     data = digits.load()
     images = np.concatenate([data.train_images, data.test_images])

@@ -10,8 +10,6 @@ import numpy as np
 from chainer_jo import files
 from chainer_jo.command_line import Parser, say, start
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.read import image_features, labelled_images
-from chainer_jo.runs.computing_flags import resolve_device
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -36,6 +34,10 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def _compute(flags: argparse.Namespace) -> None:
+    # They import Chainer, which help and refused flags do without.
+    from chainer_jo.devices import resolve_device
+    from chainer_jo.relabel.read import image_features, labelled_images
+
     if flags.out.exists():
         raise UserError(f"--out {flags.out}: exists already, expected a new file")
     device, weights = resolve_device(flags.device), flags.weights

@@ -10,12 +10,8 @@ from pathlib import Path
 
 from chainer_jo import files
 from chainer_jo.command_line import Parser, ending, say
-from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.read import class_folders, label_table
-from chainer_jo.relabel.read.feature_table import read_arrays, usable
-from chainer_jo.relabel.read.image_features import BY_NAME, compute
-from chainer_jo.relabel.write.trained_network import TrainedNetwork
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -40,11 +36,14 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def _predict(flags: argparse.Namespace) -> None:
+    # They import Chainer, which help and refused flags do without.
+    from chainer_jo.relabel.read.feature_table import read_arrays, usable
+    from chainer_jo.relabel.read.image_features import BY_NAME, compute
+    from chainer_jo.relabel.write.trained_network import TrainedNetwork
+
     network = TrainedNetwork.load(flags.folder)
-    use_backend(choose_backend("cpu"))
     seen = network.about.get("seen")
-    by_features = "features" in network.about and not seen
-    if by_features != (flags.features is not None):
+    if (flags.features is None) == (seen is None):
         wanted = "--features FILE.npz" if flags.features is None else "images, not --features"
         raise UserError(f"network {str(flags.folder)!r}: expected {wanted}, as it was trained on")
     if flags.features:
@@ -55,7 +54,6 @@ def _predict(flags: argparse.Namespace) -> None:
         if features.shape[1] != length:
             raise UserError(f"{where}: {features.shape[1]} numbers each, expected {length}")
         features = usable(where, features, lambda i: repr(paths[i]))
-        probabilities = network.of_features(features)
     else:
         paths = [path for name in flags.images for path in _images(name)]
         if not flags.images:
@@ -63,12 +61,10 @@ def _predict(flags: argparse.Namespace) -> None:
         if not paths:
             folders, endings = ", ".join(flags.images), ", ".join(class_folders.ENDINGS)
             raise UserError(f"images in {folders!r}: none, expected files that end in {endings}")
-        if seen:
-            extractor = BY_NAME[seen["by"]](seen["side"])
-            features = compute(paths, extractor, show=lambda i: repr(paths[i]))
-            probabilities = network.of_features(features)
-        else:
-            probabilities = network.of_images(paths)
+        assert seen
+        extractor = BY_NAME[seen["by"]](seen["side"])
+        features = compute(paths, extractor, show=lambda i: repr(paths[i]))
+    probabilities = network.of_features(features)
     columns = {
         "path": paths,
         "label": (network.class_names[k] for k in probabilities.argmax(axis=1)),

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 
 from chainer_jo.report.cell import state
-from chainer_jo.report.grid import aligned
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.runner import Cost, Runner, duration, longest_chain, makespan
 from chainer_jo.runs.scheduler import with_first_steps
+from chainer_jo.text import aligned
 
 
 def run_lines(runner: Runner, waiting: Container[Experiment]) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from chainer_jo.text import aligned
+
 
 @dataclass(frozen=True)
 class Number:
@@ -68,12 +70,3 @@ def _markdown(entry: Entry) -> str:
     return f"{text} [{paper}]" if entry.paper else text
 
 
-def aligned(rows: list[list[str]]) -> list[str]:
-    """A Markdown table, header first, whose columns also line up as plain text."""
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    lines = [
-        "| " + " | ".join(t.ljust(width) for t, width in zip(row, widths, strict=True)) + " |"
-        for row in rows
-    ]
-    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
-    return [lines[0], rule, *lines[1:]]

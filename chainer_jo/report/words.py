@@ -40,11 +40,6 @@ def clusters(features: str) -> str:
     return f"clusters of {used}, not of ResNet-50's features"
 
 
-def counted(number: int, thing: str) -> str:
-    """A number of things: "1 run", "3 runs"."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
-
-
 def in_words(identifier: str) -> str:
     """The name of a claim: ``table6-insensitive`` as "Table 6 insensitive"."""
     words = re.sub(r"\btable(\d+)", r"table \1", identifier.replace("-", " "))

@@ -26,11 +26,12 @@ from distributed.utils import sync
 from chainer_jo import files
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import ImageFiles, LabelledData
+from chainer_jo.devices import device_of
 from chainer_jo.engine.backend import choose_backend
 from chainer_jo.errors import Unfinished, UserError
 from chainer_jo.runs import provenance, worker
 from chainer_jo.runs.experiment import Experiment
-from chainer_jo.runs.run import Run, Settings, device_of
+from chainer_jo.runs.run import Run, Settings
 from chainer_jo.runs.store import RunStore
 
 #: Seconds that workers have at the start to load the data; slower ones join later.

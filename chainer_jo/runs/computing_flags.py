@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import time
 from collections.abc import Callable
 from typing import Any
 
-import chainer
-
-from chainer_jo import _compat
 from chainer_jo.command_line import at_least
 from chainer_jo.cores import usable_cores
+from chainer_jo.devices import resolve_device
 from chainer_jo.errors import UserError
 from chainer_jo.runs.presets import Preset
-
-_logger = logging.getLogger(__name__)
 
 #: Default of --jobs on a GPU, until a GPU has measured several runs (docs/gpu.md).
 JOBS_ON_A_GPU = 1
@@ -79,24 +74,3 @@ def spare_threads(flags: argparse.Namespace, preset: Preset) -> None:
     given."""
     if flags.threads and not flags.threads_given and preset.threads:
         flags.threads = min(flags.threads, preset.threads)
-
-
-def resolve_device(name: str, here: bool = True) -> str:
-    """``cpu`` or ``cuda:N``; a GPU has to exist if runs are computed on this machine."""
-    if name == "cpu" or (name == "auto" and not chainer.backends.cuda.available):
-        reason = _compat.why_no_gpu() if name == "auto" else None
-        if reason:
-            _logger.warning("device cpu despite an NVIDIA driver: %s", reason)
-        return "cpu"
-    kind, _, number = ("cuda" if name == "auto" else name).partition(":")
-    if kind != "cuda" or not (number.isdigit() or not number):
-        raise UserError(f"--device {name}: expected auto, cpu, cuda or cuda:N")
-    if not here:
-        return f"cuda:{number or 0}"
-    if not chainer.backends.cuda.available:
-        reason = _compat.why_no_gpu() or "no NVIDIA driver"
-        raise UserError(f"--device {name}: expected a CUDA GPU that CuPy can use ({reason})")
-    count = chainer.backends.cuda.cupy.cuda.runtime.getDeviceCount()
-    if int(number or 0) >= count:
-        raise UserError(f"--device {name}: expected cuda:0 to cuda:{count - 1}")
-    return f"cuda:{number or 0}"

@@ -14,6 +14,7 @@ from chainer.serializers import save_npz
 from chainer_jo import files, seeds
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import ImageFiles, LabelledData
+from chainer_jo.devices import device_of
 from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.errors import UserError
 from chainer_jo.method import extensions
@@ -322,13 +323,6 @@ def make_objective(experiment: Experiment, task: Task) -> Objective:
     if experiment.objective == "cnn_crf":
         return CNNCRF(task.transition_matrix, task.prior, experiment.optimization.epochs)
     return JointObjective(task.prior, experiment.alpha, experiment.beta)
-
-
-def device_of(name: str) -> chainer.backend.Device:
-    """The CPU, or the GPU of the name."""
-    if name == "cpu":
-        return chainer.get_device("@numpy")
-    return chainer.get_device(f"@cupy:{name.partition(':')[2] or 0}")
 
 
 def _confidence(labels: np.ndarray, true_labels: np.ndarray) -> list[dict]:

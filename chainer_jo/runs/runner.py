@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
 
+from chainer_jo.devices import device_of
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.provenance import device_name, devices
-from chainer_jo.runs.run import Settings, device_of
+from chainer_jo.runs.run import Settings
 from chainer_jo.runs.scheduler import Event, Pool, Queue, Scheduler, pending
 from chainer_jo.runs.store import RunStore
 

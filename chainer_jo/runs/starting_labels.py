@@ -115,7 +115,7 @@ class PseudoSource:
         if self.features:
             return read_features(self.features, data)
         if self.weights:
-            from chainer_jo.runs.resnet50_features import pool5_features
+            from chainer_jo.method.resnet50_features import pool5_features
 
             return pool5_features(data.train_images, self.weights, device=self.device)
         return pixel_features(data)

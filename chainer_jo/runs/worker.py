@@ -12,12 +12,13 @@ from contextlib import contextmanager
 
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
+from chainer_jo.devices import device_of
 from chainer_jo.engine.backend import choose_backend
 from chainer_jo.engine.cuda import cuda_source, cudnn_kernels, kernels, sharing
 from chainer_jo.errors import UserError
 from chainer_jo.method.extensions import Paused
 from chainer_jo.runs.experiment import Experiment
-from chainer_jo.runs.run import Run, Settings, device_of
+from chainer_jo.runs.run import Run, Settings
 from chainer_jo.runs.store import RunStore
 
 #: The data sets of this process, by the pickled function that loads them; `cluster.prepare` adds

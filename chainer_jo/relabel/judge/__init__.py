@@ -1,1 +1,1 @@
-"""Judging: out-of-fold probabilities by images or by features, and which labels are wrong."""
+"""Judging: out-of-fold probabilities by features, and which labels are wrong."""

@@ -1,15 +1,14 @@
-"""Relabelling by features: computed here from the images, or given with `--features`; and by given
-probabilities. It takes seconds to minutes, in this process."""
+"""Label correction by features, computed from the images or given; and by given probabilities."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from chainer import serializers
 from threadpoolctl import threadpool_limits
 
 from chainer_jo.data.input_problems import Problems
@@ -19,14 +18,14 @@ from chainer_jo.relabel.judge import training
 from chainer_jo.relabel.judge.features import HIDDEN, FeatureSet
 from chainer_jo.relabel.judge.folds import check_enough
 from chainer_jo.relabel.judge.label_errors import LabelErrors, find_label_errors
-from chainer_jo.relabel.judge.settings import Recipe
+from chainer_jo.relabel.judge.settings import COMPUTED, Recipe
 from chainer_jo.relabel.read import image_features
 from chainer_jo.relabel.read.feature_table import check_different, read_features, read_rows
-from chainer_jo.relabel.read.image_features import COMPUTED, Extractor, candidates
+from chainer_jo.relabel.read.image_features import Extractor, candidates
 from chainer_jo.relabel.read.labelled_images import LabelledImages, LabelledSets
-from chainer_jo.relabel.show.outcome import Outcome, Relabeller, accuracies_of, choice_in_words
+from chainer_jo.relabel.show.outcome import LabelCorrector, Outcome, accuracies_of, choice_in_words
 from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
-from chainer_jo.relabel.write.trained_network import Member, TrainedNetwork
+from chainer_jo.relabel.write.trained_network import TrainedNetwork
 
 #: Features of more than MOST dimensions are projected to COMPONENTS principal ones, of MAX_ROWS
 #: images at most. Pixels of 8 x 8 are not: networks learn standardised columns better.
@@ -78,41 +77,52 @@ class Candidate:
         are multiplied into its first layer, so that its input are features as computed."""
         network = training.second_step(self.data, labels, recipe, seed).predictor
         mean, scale = self.data.normalisation
-        member = Member.of(network, {"mean": mean, "scale": scale})
+        weights = serializers.npz.serialize(network)
         about = {"classes": classes, "features": len(mean), "hidden": HIDDEN}
         if self.axes and self.extractor:
             centre, directions = self.axes
-            hidden = (member.weights["hidden/W"] / scale) @ directions.T
-            inputs = {"mean": centre + directions @ mean, "scale": np.ones((), "f4")}
-            member = Member({**member.weights, "hidden/W": hidden}, inputs)
+            weights["hidden/W"] = (weights["hidden/W"] / scale) @ directions.T
+            mean, scale = centre + directions @ mean, np.ones((), "f4")
             about["features"] = len(centre)
             about["seen"] = {"by": self.extractor.name, "side": self.extractor.side}
-        return TrainedNetwork(about, [member])
+        return TrainedNetwork(about, weights, {"mean": mean, "scale": scale})
 
 
-class ByFeatures(Relabeller):
+@dataclass(eq=False)
+class ByFeatures(LabelCorrector):
     """Trains small networks on features; steps this short gain nothing from GPUs or processes. Of
     several computed features it takes those from which networks predict the noisy labels best, out
-    of fold."""
+    of fold.
 
-    def __init__(self, flags: argparse.Namespace) -> None:
-        self.flags = flags
-        self.sets = flags.own.sets
-        fields = ("alpha", "beta", "learning_rate", "epochs", "prior")
-        given = {f: value for f in fields if (value := getattr(flags, f)) is not None}
-        default = Recipe()
-        if flags.epochs:  # labels are updated from the same part of training on
-            given["quiet"] = round(default.quiet / default.epochs * flags.epochs)
-            given["average"] = max(1, round(default.average / default.epochs * flags.epochs))
-        self.recipe = replace(default, **given)
+    Parameters
+    ----------
+    sets : images.
+    features : one of `COMPUTED`, or a file for `read_features`.
+    recipe, seed : of training.
+    device : of computed features, "cpu" or "cuda:N".
+    threads : of training.
+    baseline : True also trains a network on the given labels.
+
+    Raises UserError for too few images, or a file or network of features that cannot be used.
+    """
+
+    sets: LabelledSets
+    features: str = "auto"
+    recipe: Recipe = field(default_factory=Recipe)
+    seed: int = 0
+    device: str = "cpu"
+    threads: int = 1
+    baseline: bool = False
+
+    def __post_init__(self) -> None:
         check_enough(self.sets.train.labels, self.recipe.folds)
         self.extractors: list[Extractor] = []
-        if flags.features in COMPUTED:
-            self.extractors = candidates(flags.features, self.sets.train)
+        if self.features in COMPUTED:
+            self.extractors = candidates(self.features, self.sets.train)
             return
-        _check_paths(flags.features, self.sets)
-        features = self._of_all_sets(partial(read_features, flags.features))
-        with threadpool_limits(flags.threads):
+        _check_paths(self.features, self.sets)
+        features = self._of_all_sets(partial(read_features, self.features))
+        with threadpool_limits(self.threads):
             data = FeatureSet(features.pop("train"), self.sets.train.labels)
         self.given = Candidate(data, features)
 
@@ -133,8 +143,8 @@ class ByFeatures(Relabeller):
             "images": f"{seen}; network with one hidden layer",
             "training": f"{recipe.folds}-fold cross-validation with "
             f"{recipe.number_of_seeds(len(self.sets.train))} seeds, {recipe.epochs} epochs each, "
-            f"label updates from epoch {recipe.quiet + 1}; then {recipe.epochs} epochs on the new "
-            "labels",
+            f"label updates from epoch {recipe.warmup_epochs + 1}; then {recipe.epochs} epochs on "
+            "the new labels",
             "settings": f"alpha {recipe.alpha:g}, beta {recipe.beta:g}, learning rate "
             f"{recipe.learning_rate:g}",
             "device": "cpu, fp32",
@@ -149,7 +159,7 @@ class ByFeatures(Relabeller):
         def predicted(errors: LabelErrors) -> float:
             return float((errors.network == errors.given).mean())
 
-        with threadpool_limits(self.flags.threads):
+        with threadpool_limits(self.threads):
             candidates = self._computed() if self.extractors else [self.given]
             judged = [(candidate, self._judged(candidate.data)) for candidate in candidates]
             best, errors = max(judged, key=lambda pair: predicted(pair[1]))
@@ -165,11 +175,11 @@ class ByFeatures(Relabeller):
         """Candidates of all features, which are computed before training: images that cannot be
         decoded are named at once."""
 
-        of = partial(image_features.of_set, device=self.flags.device)
+        of = partial(image_features.of_set, device=self.device)
         every = [(each, self._of_all_sets(partial(of, extractor=each))) for each in self.extractors]
         for extractor, features in every:
             train = features.pop("train")
-            check_different(f"{extractor.words} of {self.flags.data!r}", train)
+            check_different(f"{extractor.words} of {self.sets.train.source!r}", train)
             axes = Axes.of(train)
             data = FeatureSet(axes.project(train), self.sets.train.labels)
             yield Candidate(data, features, extractor, axes)
@@ -182,8 +192,8 @@ class ByFeatures(Relabeller):
             bar.total = total
             bar.update(done)
 
-        names, seed = images.class_names, self.flags.seed
-        errors = training.judge(data, images.labels, names, self.recipe, seed, progress)
+        names, recipe = images.class_names, self.recipe
+        errors = training.judge(data, images.labels, names, recipe, self.seed, progress)
         bar.finish(bar.total)
         return errors
 
@@ -193,10 +203,10 @@ class ByFeatures(Relabeller):
 
         def trained(labels: np.ndarray) -> TrainedNetwork:
             labels = labels.astype(np.float32)
-            return chosen.network(labels, names, self.recipe, self.flags.seed)
+            return chosen.network(labels, names, self.recipe, self.seed)
 
         network, baseline = trained(errors.probabilities), None
-        if self.flags.baseline:
+        if self.baseline:
             baseline = trained(np.eye(len(names))[images.labels])
         accuracies = accuracies_of(
             (baseline, network),
@@ -223,20 +233,18 @@ def _check_paths(file: str, sets: LabelledSets) -> None:
                 )
 
 
-class ByProbabilities(Relabeller):
+class ByProbabilities(LabelCorrector):
     """Judges labels by given probabilities; nothing is trained."""
 
-    def __init__(self, flags: argparse.Namespace) -> None:
-        self.images = images = flags.own.sets.train
-        file, classes = flags.probabilities, images.class_names
-        numbers, names = read_rows(file, images, "probabilities")
-        if names is None:
-            if sorted(classes) != list(classes):
-                raise UserError(
-                    f"probabilities {file!r}: names with numbers such as {classes[-1]!r} have more "
-                    "than one order, expected an array 'class_names', what the columns stand for"
-                )
-            names = classes
+    def __init__(self, images: LabelledImages, file: str) -> None:
+        self.images, classes = images, images.class_names
+        numbers, columns = read_rows(file, images, "probabilities")
+        names = list(classes) if columns is None else columns
+        if columns is None and sorted(names) != names:
+            raise UserError(
+                f"probabilities {file!r}: names with numbers such as {names[-1]!r} have more than "
+                "one order, expected an array 'class_names', what the columns stand for"
+            )
         width = numbers.shape[1]
         if sorted(names) != sorted(classes) or width != len(classes):
             raise UserError(

@@ -1,6 +1,6 @@
 """Stratified folds: every image is judged by networks that were trained without it and without its
-duplicates, which are files of the same content, and images whose features are nearly the same, such
-as copies in another size or quality.
+duplicates, which are images whose features are nearly the same, such as copies in another size or
+quality.
 
 Near duplicates, in the distances of features:
 
@@ -21,7 +21,7 @@ from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 
-from chainer_jo import files, seeds
+from chainer_jo import seeds
 from chainer_jo.errors import UserError
 
 NEAR_DISTANCE_RATIO = 0.2  # of the usual distance
@@ -40,7 +40,7 @@ def check_enough(given: np.ndarray, number: int) -> None:
     n = len(given)
     if number < 2 or n < 2 * number:
         raise UserError(
-            f"{n} images in {number} folds: expected two folds or more, two images or more in each"
+            f"{n} images in {number} folds: expected at least two folds with two images each"
         )
     if np.bincount(given).max() < 2:
         raise UserError(f"{n} images of {n} classes: expected two or more of some class")
@@ -73,7 +73,7 @@ def folds(
     for group in groups:
         fold[group] = fold[group[0]]
     if len(order) < number:
-        raise UserError(f"{n} images, {len(order)} of them not the same: expected {number} or more")
+        raise UserError(f"only {len(order)} different images, expected {number} (one a fold)")
     return fold
 
 
@@ -83,13 +83,6 @@ def same(keys: Iterable[Hashable]) -> list[np.ndarray]:
     for row, key in enumerate(keys):
         rows.setdefault(key, []).append(row)
     return [np.array(group) for group in rows.values() if len(group) > 1]
-
-
-def same_files(paths: Sequence[str], sizes: np.ndarray) -> list[np.ndarray]:
-    """Groups of files with the same content; only files of equal size are read."""
-    suspects = np.concatenate([*same(sizes.tolist()), np.empty(0, np.int64)])
-    groups = same(files.digest(paths[row]) for row in suspects)
-    return [np.sort(suspects[group]) for group in groups]
 
 
 def near_duplicates(features: np.ndarray) -> list[np.ndarray]:

@@ -104,7 +104,7 @@ def first_step(
         labels = LabelStore(given, num_classes, recipe.rule, average=recipe.average)
     weights = recipe.alpha, recipe.beta
     model = _model(data, rows, labels, weights, recipe, (seed, 1, *numbers))
-    start, stop = recipe.quiet + 1, recipe.epochs
+    start, stop = recipe.warmup_epochs + 1, recipe.epochs
     sgd = _sgd(recipe, len(rows))
     trainer = algorithm1.first_step(model, data.inputs(rows), labels, sgd, start, stop, seed=seed)
     if recipe.prior == "labels":

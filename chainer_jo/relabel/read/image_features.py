@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from PIL import Image
 from threadpoolctl import threadpool_limits
 
 from chainer_jo import files
@@ -20,14 +21,13 @@ from chainer_jo.data import decoding
 from chainer_jo.data.array_cache import blocks_once
 from chainer_jo.data.input_problems import Problems
 from chainer_jo.data.progress import Progress
+from chainer_jo.devices import device_of
 from chainer_jo.engine.backend import choose_backend, use_backend
 from chainer_jo.errors import UserError
 from chainer_jo.method.resnet50 import load_resnet50
+from chainer_jo.method.resnet50_features import pool5
 from chainer_jo.relabel.read import lite0
 from chainer_jo.relabel.read.labelled_images import LabelledImages
-from chainer_jo.relabel.read.own_data import UNDECODABLE, usual_size
-from chainer_jo.runs.resnet50_features import pool5
-from chainer_jo.runs.run import device_of
 
 #: Images per forward pass, always as many, so that features are the same bits however often a
 #: computation was stopped; and images per file of the cache, all that a kill loses.
@@ -39,6 +39,11 @@ VERSION = 1
 LITE0_SIDE, RESNET50_SIDE, PIXELS_SIDE = 96, 224, 16
 #: Largest usual size of images whose pixels are tried without being asked for, in pixels.
 SMALL = 64
+
+#: Kind of problem: an image that is missing or damaged.
+UNDECODABLE = f"image cannot be decoded, {decoding.EXPECTED}"
+#: Images opened for the usual size.
+SAMPLED_IMAGES = 100
 
 #: Maps RGB images uint8 (b, side, side, 3) to features float32 (b, d).
 Compute = Callable[[np.ndarray], np.ndarray]
@@ -53,6 +58,7 @@ class Extractor:
     ----------
     name, words : short, and in messages.
     side : pixels along a side of the images, which are resized to a square.
+    length : of the features of an image.
     weights : digest of the network's; "" without any.
     load : gives the computation on a device, "cpu" or "cuda:N"; raises UserError for weights that
         are missing or damaged.
@@ -62,6 +68,7 @@ class Extractor:
     name: str
     words: str
     side: int
+    length: int
     weights: str
     load: Callable[[str], Compute]
     threads: bool = True
@@ -73,7 +80,7 @@ def pixels(side: int) -> Extractor:
     def load(device: str) -> Compute:
         return lambda images: images.reshape(len(images), -1) / np.float32(255)
 
-    return Extractor("pixels", f"pixels ({side} x {side})", side, "", load)
+    return Extractor("pixels", f"pixels ({side} x {side})", side, 3 * side**2, "", load)
 
 
 def builtin(side: int = LITE0_SIDE) -> Extractor:
@@ -85,7 +92,7 @@ def builtin(side: int = LITE0_SIDE) -> Extractor:
         return lite0.Lite0(lite0.load_weights(), side, used.xp)
 
     words = f"built-in features (EfficientNet-Lite0, {side} x {side} pixels)"
-    return Extractor("builtin", words, side, lite0.SHA256, load)
+    return Extractor("builtin", words, side, lite0.FEATURES, lite0.SHA256, load)
 
 
 def resnet50(weights: str) -> Extractor:
@@ -99,13 +106,12 @@ def resnet50(weights: str) -> Extractor:
         return lambda images: pool5(network, images, RESNET50_SIDE)
 
     digest = files.digest(weights)
-    return Extractor("resnet50", "ResNet-50's features", RESNET50_SIDE, digest, load, False)
+    words, length = "ResNet-50's features", 2048
+    return Extractor("resnet50", words, RESNET50_SIDE, length, digest, load, threads=False)
 
 
 #: Extractors by the names that ``--features`` and ``model.npz`` have for them.
 BY_NAME: Mapping[str, Callable[[int], Extractor]] = {"builtin": builtin, "pixels": pixels}
-#: Values of ``--features`` that name no file.
-COMPUTED = ("auto", *BY_NAME)
 
 
 def candidates(chosen: str, images: LabelledImages) -> list[Extractor]:
@@ -121,8 +127,7 @@ def candidates(chosen: str, images: LabelledImages) -> list[Extractor]:
         if side > SMALL:
             raise UserError(
                 f"data {images.source!r}: images of about {side} pixels, and {missing}; expected "
-                "it installed by pip, or --features FILE, --features pixels, --resnet50-weights "
-                f"FILE, or --from-scratch --size {SMALL}"
+                "it installed by pip, --features FILE, or --features pixels"
             )
         _log.warning("%s: pixels alone are tried", missing)
         chosen = "pixels"
@@ -130,6 +135,24 @@ def candidates(chosen: str, images: LabelledImages) -> list[Extractor]:
         lite0.load_weights()
     names = [chosen] if chosen in BY_NAME else ["builtin"] + ["pixels"] * (side <= SMALL)
     return [BY_NAME[name](sides[name]) for name in names]
+
+
+def usual_size(images: LabelledImages) -> int:
+    """Median over SAMPLED_IMAGES images of the longer side, in pixels.
+
+    Raises UserError if none of them can be opened.
+    """
+    sides = []
+    chosen = np.linspace(0, len(images) - 1, min(SAMPLED_IMAGES, len(images))).astype(int)
+    for file in images.files(chosen):
+        try:
+            with Image.open(file, formats=decoding.FORMATS) as image:
+                sides.append(max(image.size))
+        except Exception:  # which ones, and why, decoding tells
+            continue
+    if not sides:
+        raise UserError(f"data {images.source!r}: none of {len(chosen)} images can be opened")
+    return int(np.median(sides))
 
 
 def of_set(images: LabelledImages, extractor: Extractor, device: str) -> np.ndarray:

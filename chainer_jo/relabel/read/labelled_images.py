@@ -42,7 +42,7 @@ class LabelledImages:
         ones of a held-out set.
     class_names : at least two; the same for all sets that belong together.
     columns : further columns of the table, n strings by the column's name.
-    sizes, times : int64 (n,), of the files in bytes, and of last writing in nanoseconds.
+    sizes : int64 (n,), of the files in bytes.
     lines : int32 (n,), line of each image in the table, from 1; None if there is no table.
     """
 
@@ -53,7 +53,6 @@ class LabelledImages:
     class_names: tuple[str, ...]
     columns: dict[str, list[str]]
     sizes: np.ndarray
-    times: np.ndarray
     lines: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -82,16 +81,6 @@ class LabelledImages:
             digest.update(array.data)
         return digest.hexdigest()[:16]
 
-    @property
-    def files_digest(self) -> str:
-        """64 hexadecimal digits that change when an image comes, goes or is written, as path, size
-        and time show; labels do not matter. Decoded images are cached under it."""
-        digest = hashlib.sha256(str(self.root).encode())
-        digest_keys(self.paths, digest)
-        for array in (self.sizes, self.times):
-            digest.update(array.data)
-        return digest.hexdigest()
-
 
 @dataclass(frozen=True, eq=False)
 class LabelledSets:
@@ -116,6 +105,11 @@ class LabelledSets:
     @property
     def class_names(self) -> tuple[str, ...]:
         return self.train.class_names
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """Fingerprints of the sets, by their use."""
+        return {use: images.fingerprint for use, images in self.by_use.items()}
 
 
 def read_sets(
@@ -206,7 +200,6 @@ def _numbered(listing: _Listing, class_names: tuple[str, ...]) -> LabelledImages
         class_names,
         table.columns,
         np.zeros(n, np.int64),
-        np.zeros(n, np.int64),
         np.array(table.lines, np.int32) if table.lines else None,
     )
     problems = Problems()
@@ -222,7 +215,7 @@ def _numbered(listing: _Listing, class_names: tuple[str, ...]) -> LabelledImages
         else:
             if not stat.S_ISREG(status.st_mode):
                 problems.add("image: not a file", images.show(i))
-            images.sizes[i], images.times[i] = status.st_size, status.st_mtime_ns
+            images.sizes[i] = status.st_size
     problems.raise_if_any(f"data {source!r}")
     return images
 

@@ -12,9 +12,7 @@ import numpy as np
 from chainer_jo.relabel.read.labelled_images import LabelledImages
 from chainer_jo.relabel.write.corrected_labels import AuditResult, CorrectedLabels
 from chainer_jo.relabel.write.trained_network import TrainedNetwork
-from chainer_jo.report.grid import aligned
-from chainer_jo.report.words import counted
-from chainer_jo.runs.experiment import Experiment
+from chainer_jo.text import aligned, counted
 
 #: Least certain difference of two accuracies, in standard errors.
 CERTAIN_STANDARD_ERRORS = 2.0
@@ -24,9 +22,8 @@ MOST_CLASSES, MOST_CONFUSED = 10, 10
 MIN_SHARE_SHOWN = 0.005
 
 
-class Relabeller(ABC):
-    """One invocation of the command: finds the label errors by features, by probabilities, or by
-    training on the images."""
+class LabelCorrector(ABC):
+    """One invocation of the command: finds the label errors by features or by probabilities."""
 
     @property
     @abstractmethod
@@ -35,11 +32,11 @@ class Relabeller(ABC):
 
     @abstractmethod
     def plan(self) -> None:
-        """Prints what would be run."""
+        """Prints the estimated time."""
 
     @abstractmethod
-    def work(self) -> Outcome | None:
-        """Computes the result; None if the time was up."""
+    def work(self) -> Outcome:
+        """Computes the result."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +75,7 @@ class Outcome:
     Attributes
     ----------
     network : network trained on the new labels; None if no network was trained.
-    curves : runs whose validation accuracy is drawn, by name.
-    about : see `Relabeller.about`.
+    about : see `LabelCorrector.about`.
     audit : rows of the random sample to be reviewed by hand.
     choice : share of the noisy labels predicted by networks that did not see them, by features;
         the features with the largest share were used. Empty if the user gave the features.
@@ -89,7 +85,6 @@ class Outcome:
     network: TrainedNetwork | None
     accuracies: Sequence[Accuracy]
     about: dict[str, str]
-    curves: dict[str, Experiment] = field(default_factory=dict)
     audit: np.ndarray = field(default_factory=lambda: np.arange(0))
     choice: Mapping[str, float] = field(default_factory=dict)
 

@@ -29,9 +29,6 @@ from chainer_jo.relabel.show.outcome import (
 from chainer_jo.relabel.show.template import filled
 from chainer_jo.relabel.write.corrected_labels import CorrectedLabels
 from chainer_jo.relabel.write.results_folder import PICTURES, REPORT
-from chainer_jo.report.curves import Curve
-from chainer_jo.runs.experiment import Experiment
-from chainer_jo.runs.store import RunStore
 
 #: Most groups of duplicates that are listed.
 MOST_DUPLICATES = 50
@@ -49,15 +46,15 @@ MAX_BYTES, BYTES_PER_PIXEL = 96 << 20, 0.35
 MAX_PNG_SIDE = 16
 
 
-def write(outcome: Outcome, name: str, store: RunStore, usual_size: int) -> Path:
-    """Writes the page beside the runs; returns its path.
+def write(outcome: Outcome, name: str, out: Path, usual_size: int) -> Path:
+    """Writes the page to a folder; returns its path.
 
     Parameters
     ----------
     name : path of the data; the page, which may be passed on, shows only its last part.
     usual_size : side of the images, in pixels.
     """
-    labels, path = outcome.labels, store.root / REPORT
+    labels, path = outcome.labels, out / REPORT
     listed = to_review(labels)
     rows = np.concatenate([listed, np.setdiff1d(outcome.audit, listed)])
     content = _content(labels, rows, len(listed), outcome.audit)
@@ -81,20 +78,18 @@ def write(outcome: Outcome, name: str, store: RunStore, usual_size: int) -> Path
         about += f" {audited.in_words(labels.errors.share_wrong)}"
     doubt = f'<p class="doubt">{html.escape(outcome.doubt)}</p>\n' if outcome.doubt else ""
     page = filled(
-        __package__,
-        "report.html",
         content,
         title=html.escape(f"Corrected labels: {Path(name).absolute().name}"),
         about=f"{doubt}<p>{html.escape(about)}</p>",
-        sections=_sections(outcome, store),
+        sections=_sections(outcome),
         sheets=embedded,
     )
     files.write_text(path, page)
     return path
 
 
-def _sections(outcome: Outcome, store: RunStore) -> str:
-    """Main numbers, curves, tables, and settings of the computation."""
+def _sections(outcome: Outcome) -> str:
+    """Main numbers, tables, and settings of the computation."""
     labels = outcome.labels
     tiles = [
         (f"{int(labels.changed.sum()):,}", f"of {len(labels.images):,} labels changed"),
@@ -119,11 +114,6 @@ def _sections(outcome: Outcome, store: RunStore) -> str:
         tables["Identical or nearly identical images"] = _duplicate_rows(labels.images, duplicates)
     escape = html.escape
     parts = [_section(heading, _table(rows)) for heading, rows in tables.items()]
-    if outcome.curves:
-        shown = "Agreement with the given labels of held-out images, by epoch"
-        uri = "data:image/png;base64," + base64.b64encode(_plot(outcome.curves, store)).decode()
-        drawn = f'<figure class="plot"><img src="{uri}" alt="{shown}"></figure>'
-        parts.insert(0, _section(shown, drawn))
     facts = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in outcome.about.items())
     parts.append(_section("Computation", f"<dl>{facts}</dl>"))
     first = "".join(f"<li><b>{escape(n)}</b> {escape(text)}</li>" for n, text in tiles)
@@ -189,19 +179,6 @@ def _duplicate_rows(images: LabelledImages, groups: Sequence[np.ndarray]) -> lis
         labels = dict.fromkeys(images.class_names[images.labels[i]] for i in group)
         rows.append([shown, ", ".join(labels)])
     return rows
-
-
-def _plot(runs: dict[str, Experiment], store: RunStore) -> bytes:
-    from chainer_jo.report.figure import Figure
-    from chainer_jo.report.plot import plot
-
-    class _Curves(Figure):
-        title = ""  # the page has a heading
-
-    curves = [Curve(name, [experiment]) for name, experiment in runs.items()]
-    series = [curve.read(store, "validation") for curve in curves]
-    figure = _Curves(0, "", "validation", curves, "")
-    return plot(figure.layout, series, {}, "")[".png"]
 
 
 def side_for(number: int, usual_size: int) -> int:

@@ -1,4 +1,4 @@
-"""Pages that hold their own style and script, and may load and run nothing else."""
+"""A page that holds its own style and script, and may load and run nothing else."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import re
 from importlib import resources
 
 
-def filled(package: str, name: str, content: dict, **html: str) -> str:
-    """A template with the style that all share, its `policy`, ``content`` as JSON for its script,
+def filled(content: dict, **html: str) -> str:
+    """The template ``report.html`` with its style and `policy`, ``content`` as JSON for its script,
     and pieces of ``html``."""
-    style = resources.files(__package__).joinpath("page.css").read_text("utf-8")
-    template = resources.files(package).joinpath(name).read_text("utf-8")
+    folder = resources.files(__package__)
+    style, template = (folder.joinpath(n).read_text("utf-8") for n in ("page.css", "report.html"))
     template = template.replace("{{style}}", style)
     # In the script that holds it, "</script" would end it and "<!--<script" hide its end.
     html["content"] = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")

@@ -108,7 +108,7 @@ class CorrectedLabels:
 
     def write_probabilities(self, path: Path) -> None:
         """``soft_labels.npz``: `paths`, `labels` (n, c), `class_names`, `network` (n, c), the
-        network's probabilities before the given label counts, `confusion` (c, c), which is T,
+        network's probabilities before the given label counts, `transition` (c, c), which is T,
         `share_wrong` and `share_wrong_by_class` (c,)."""
         errors = self.errors
         arrays: dict[str, Any] = {
@@ -116,7 +116,7 @@ class CorrectedLabels:
             "labels": errors.probabilities.astype(np.float32),
             "class_names": np.array(self.images.class_names),
             "network": errors.predicted.astype(np.float32),
-            "confusion": errors.transition,
+            "transition": errors.transition,
             "share_wrong": np.float64(errors.share_wrong),
             "share_wrong_by_class": errors.share_wrong_by_class,
         }

@@ -24,8 +24,8 @@ RECORDED: dict[str, dict[str, type]] = {
     BOUND: dict.fromkeys(("train", "validation", "test"), str),
     MADE: {"flags": dict, "labels": list, "applied": dict, "choice": dict},
 }
-#: Folders of training output.
-COMPUTED = ("runs",)
+#: Folder of the runs, and words, of results of earlier versions that were trained on images.
+RUNS, EARLIER = "runs", "trained on images by an earlier version"
 
 
 class ResultsFolder:
@@ -37,10 +37,6 @@ class ResultsFolder:
         self._fingerprints = dict(fingerprints)
         self._flags = dict(flags)
         self._made = self._record(MADE, {"flags", "labels"})
-        if self._made and "from-scratch" not in (made := self._made["flags"]):
-            # Training from scratch once was the default.
-            others = "features", "probabilities", "resnet50-weights"
-            made["from-scratch"] = all(made.get(name) in (None, "auto") for name in others)
 
     def _record(self, name: str, least: set[str]) -> dict:
         """Reads a record, which has the keys ``least``; empty without the file. Raises UserError
@@ -70,8 +66,12 @@ class ResultsFolder:
                     self._refuse(name)
         if not bound:
             return
-        results = any((self.path / name).exists() for name in (*COMPUTED, *WRITTEN))
-        if results and bound != self._fingerprints:
+        made = self._made.get("flags", {})
+        if (self.path / RUNS).exists() or made.get("from-scratch") or made.get("resnet50-weights"):
+            raise UserError(
+                f"--out {self.path}: its results were {EARLIER}, expected another --out folder"
+            )
+        if any((self.path / name).exists() for name in WRITTEN) and bound != self._fingerprints:
             raise UserError(
                 f"{self.path / BOUND}: the results there are of data with fingerprints "
                 f"{_shown(bound)}, these have {_shown(self._fingerprints)}; expected the same "
@@ -93,8 +93,12 @@ class ResultsFolder:
                 "it under another name, or another --out folder"
             )
 
-    def bind(self) -> None:
-        """Records that results from now on are of these data."""
+    def bind(self, apply: Path | None) -> None:
+        """Records that results from now on are of these data. Raises OSError if a corrected set
+        could not be written to ``apply``."""
+        if apply and not apply.exists():
+            apply.mkdir(parents=True)
+            apply.rmdir()
         path = self.path / BOUND
         if files.read_json(path, missing=None) != self._fingerprints:
             files.write_json(path, self._fingerprints)
@@ -128,7 +132,7 @@ class ResultsFolder:
             raise UserError(
                 f"--apply {apply}: --out {self.path} is or lies in it, expected another"
             )
-        for name in (BOUND, MADE, *COMPUTED, *WRITTEN):
+        for name in (BOUND, MADE, *WRITTEN):
             if apply.resolve().is_relative_to((self.path / name).resolve()):
                 raise UserError(
                     f"--apply {apply}: is kept for the results, expected another folder"

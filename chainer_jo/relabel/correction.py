@@ -1,0 +1,126 @@
+"""Work of ``chainer-jo relabel``: corrects the labels of a user's images."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from chainer_jo.command_line import say
+from chainer_jo.data.array_cache import cache
+from chainer_jo.devices import resolve_device
+from chainer_jo.errors import UserError
+from chainer_jo.relabel.flags import RECIPE, deciding, written
+from chainer_jo.relabel.judge.by_features import ByFeatures, ByProbabilities
+from chainer_jo.relabel.judge.settings import Recipe
+from chainer_jo.relabel.read.image_features import usual_size
+from chainer_jo.relabel.read.labelled_images import LabelledSets, labels_of, read_sets
+from chainer_jo.relabel.show import report
+from chainer_jo.relabel.show.outcome import LabelCorrector, Outcome, summary
+from chainer_jo.relabel.write import corrected_set
+from chainer_jo.relabel.write.corrected_labels import CorrectedLabels, drawn_to_judge
+from chainer_jo.relabel.write.results_folder import LABELS, SOFT_LABELS, ResultsFolder
+
+
+def relabel(flags: argparse.Namespace) -> None:
+    """Runs the command with the flags that `flags.parse` gives.
+
+    Raises UserError for bad flags, files and images; at the end for a corrected set that was not
+    written, as the new labels are in doubt.
+    """
+    form = flags.form
+    sets = read_sets(flags.data, flags.validation, flags.test, form)
+    images = sets.train
+    if flags.baseline and not sets.held_out:
+        raise UserError("--baseline: expected with --validation or --test")
+    reviewed = flags.accept and labels_of(flags.accept, images, form)
+    true = flags.true_labels and labels_of(flags.true_labels, images, form, others=True)
+    _check_apart(flags)
+    _check_form(flags, sets)
+    folder = ResultsFolder(flags.out, sets.fingerprints, deciding(flags))
+    folder.check()
+    if flags.apply:
+        folder.check_apply(flags.apply)
+    corrector = _corrector(flags, sets)
+    classes = sets.class_names
+    shown = ", ".join(classes[:5]) + (", ..." if len(classes) > 5 else "")
+    say(f"{len(images):,} images of {len(classes)} classes ({shown})")
+    say(*(f"{name}: {value}" for name, value in corrector.about.items()), sep="\n", flush=True)
+    if flags.dry_run:
+        corrector.plan()
+        return
+    folder.bind(flags.apply)
+    outcome = corrector.work()
+    labels = CorrectedLabels(images, outcome.labels.errors, reviewed, true, flags.min_probability)
+    drawn = drawn_to_judge(flags.audit, len(images), flags.seed)
+    outcome = replace(outcome, labels=labels, audit=drawn)
+    _write(flags, folder, outcome)
+    if flags.apply:
+        _apply(flags, folder, sets, outcome)
+
+
+def _corrector(flags: argparse.Namespace, sets: LabelledSets) -> LabelCorrector:
+    device = resolve_device(flags.device)
+    if flags.probabilities:
+        return ByProbabilities(sets.train, flags.probabilities)
+    given = {name: value for name in RECIPE if (value := getattr(flags, name)) is not None}
+    others = {name: getattr(flags, name) for name in ("seed", "threads", "baseline")}
+    return ByFeatures(sets, flags.features, Recipe.scaled(**given), device=device, **others)
+
+
+def _check_apart(flags: argparse.Namespace) -> None:
+    """Raises UserError if something would be written into the data."""
+    specs = filter(None, (flags.data, flags.validation, flags.test))
+    named = [Path(spec).expanduser() for spec in specs]
+    folders = [folder.resolve() for folder in named if folder.is_dir()]
+    for flag, path in (("out", flags.out), ("apply", flags.apply)):
+        if path and any(map(path.resolve().is_relative_to, folders)):
+            raise UserError(f"--{flag} {path}: is inside the data, expected a folder elsewhere")
+
+
+def _check_form(flags: argparse.Namespace, sets: LabelledSets) -> None:
+    """Raises UserError for flags of a table if there is none."""
+    listed = any(images.lines is not None for images in sets.by_use.values())
+    if listed or flags.true_labels or flags.accept:
+        return
+    for name in ("path_column", "label_column", "images"):
+        if (value := getattr(flags, name)) is not None:
+            raise UserError(
+                f"--{written(name)} {value}: expected with a table, but {flags.data} has class "
+                "folders"
+            )
+
+
+def _write(flags: argparse.Namespace, folder: ResultsFolder, outcome: Outcome) -> None:
+    """Writes the labels first: they took long, and the disk may be too full for the rest."""
+    out, labels = flags.out, outcome.labels
+    folder.write_labels(labels.table(), outcome.choice)
+    labels.write_probabilities(out / SOFT_LABELS)
+    network = [outcome.network.save(out)] if outcome.network else []
+    try:
+        size = usual_size(labels.images)
+    except UserError:  # by features or probabilities no image has to be opened: grey squares
+        size = 24
+    page = report.write(outcome, flags.data, out, size)
+    say("", *summary(outcome), "", sep="\n")
+    say("written:", out / LABELS, out / SOFT_LABELS, *network, page)
+
+
+def _apply(
+    flags: argparse.Namespace, folder: ResultsFolder, sets: LabelledSets, outcome: Outcome
+) -> None:
+    labels = outcome.labels
+    by_the_method = flags.drop_unsure or (labels.changed & ~labels.judged).any()
+    if outcome.doubt and by_the_method and not flags.despite_doubt:
+        raise UserError(
+            f"--apply {flags.apply}: not written because the new labels are in doubt (see above), "
+            "expected --despite-doubt, or --accept FILE with --min-probability 1 and without "
+            "--drop-unsure"
+        )
+    # Images unpacked from a tar are in a cache that may be emptied.
+    root, cached = sets.train.root.resolve(), cache().expanduser().resolve()
+    copy = flags.copy or root.is_relative_to(cached)
+    content = f"{labels.digest(flags.drop_unsure)} copy={copy} drop_unsure={flags.drop_unsure}"
+    if folder.to_apply(flags.apply, content):
+        corrected_set.write(labels, sets, flags.apply, copy, flags.drop_unsure)
+    say("written:", flags.apply)
