@@ -31,8 +31,7 @@ def write(path: Path, save: Callable[[IO[bytes]], object]) -> None:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with os.fdopen(descriptor, "wb") as file:
             save(file)
-            file.flush()
-            os.fsync(file.fileno())
+            to_disk(file)
         os.replace(temporary, path)
     except BaseException as error:
         with contextlib.suppress(OSError):
@@ -40,6 +39,22 @@ def write(path: Path, save: Callable[[IO[bytes]], object]) -> None:
         if isinstance(error, OSError):
             raise UserError(f"cannot write {path}: {error.strerror or error}") from None
         raise
+
+
+def to_disk(file: IO) -> None:
+    """Flushes a file to the disk, if its file system supports that (CIFS and FUSE may not)."""
+    file.flush()
+    try:
+        os.fsync(file.fileno())
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS):
+            raise
+
+
+def to_lock(path: Path) -> IO[bytes]:
+    """File for ``flock``, created if missing; its content stays. Raises OSError for a link."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    return os.fdopen(descriptor, "rb", 0)
 
 
 def opened(path: str | Path) -> BufferedReader:

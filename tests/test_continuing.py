@@ -29,7 +29,7 @@ from chainer_jo.runs import provenance, worker
 from chainer_jo.runs.provenance import collect, other_code
 from chainer_jo.runs.run import Run, Settings
 from chainer_jo.runs.runner import UNKNOWN, Cost
-from chainer_jo.runs.scheduler import pending, tidy, with_first_steps
+from chainer_jo.runs.scheduler import pending, remove_temporaries, with_first_steps
 from chainer_jo.runs.store import RunStore
 
 EXPERIMENTS = [
@@ -333,7 +333,7 @@ def test_of_a_log_without_its_snapshot_every_epoch_is_left(tmp_path):
     store.snapshot(experiment).unlink()
     assert store.epochs_left(experiment) == epochs
     with store.lock(experiment):
-        store.begin_again(experiment)
+        store.reset(experiment)
     assert store.log(experiment) == []
 
 
@@ -358,7 +358,7 @@ def test_a_first_step_whose_labels_are_lost_is_done_again_epoch_by_epoch(packed,
     else:
         (store.folder(run) / "labels.npz").unlink()
     for _ in range(len(log) + 1):
-        tidy([second], store)
+        remove_temporaries([second], store)
         state, _ = worker.execute(run, store, data, replace(settings, deadline=0))
         assert store.result(run) is None or len(store.log(run)) == len(log)
         if state == "finished":

@@ -219,7 +219,7 @@ def test_work_beside_packed_runs_leaves_them_packed(packed):
     assert [path.name for path in (other.root / "runs").iterdir()] == [more.id]
     assert len(other.results()) == 3
     with pytest.raises(UserError, match=f"{EXPERIMENTS[0].id}: packed"):
-        other.forget(EXPERIMENTS[0])
+        other.delete(EXPERIMENTS[0])
 
 
 def test_epochs_of_a_packed_run_that_is_done_again_are_those_of_the_new_one(packed):
@@ -352,7 +352,7 @@ def test_a_run_begun_again_while_its_log_is_read_is_no_damage(packed, monkeypatc
 
     def begun_again_before(path, *args, **kwargs):
         if path.name == "log.json":
-            store.begin_again(EXPERIMENTS[1])
+            store.reset(EXPERIMENTS[1])
         return read_json(path, *args, **kwargs)
 
     monkeypatch.setattr(files, "read_json", begun_again_before)

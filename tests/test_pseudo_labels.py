@@ -284,7 +284,7 @@ def test_fresh_runs_cluster_afresh(tmp_path):
     kept = tmp_path / "pseudo_labels" / f"{run.noise.features}-{run.seed}.npz"
     PseudoSource().labels(digits.load(), run.noise.features, run.seed, tmp_path)
     assert kept.exists()
-    RunStore(tmp_path).forget(run)
+    RunStore(tmp_path).delete(run)
     assert not kept.exists()
 
 

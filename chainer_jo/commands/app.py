@@ -155,8 +155,8 @@ def work(script: Script) -> None:
         _print_plan(script, left)
         return
     if flags.fresh:
-        _bind_data(script)  # with other data than the folder's nothing is done, nor forgotten
-        store.forget(*reversed(experiments))  # no second step without its first
+        _bind_data(script)  # with other data than the folder's nothing is computed or deleted
+        store.delete(*reversed(experiments))  # no second step without its first
     finished = _run(script, left) if flags.runs else True
     shown = _shown(script)
     if not (flags.runs and experiments):

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from chainer.dataset import download
@@ -62,7 +62,7 @@ def made_once(name: str, write: Callable[[Path], None], read: Callable[[Path], M
         return read(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with open(f"{folder}.lock", "w") as lock:
+        with files.to_lock(folder.with_name(f"{name}.lock")) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             with contextlib.suppress(Exception):  # made by another process meanwhile
                 return read(folder)
@@ -107,10 +107,10 @@ def _write(data: ImageData, folder: Path) -> None:
     for name, file_name in _ARRAYS.items():
         with open(folder / file_name, "wb") as file:
             np.save(file, getattr(data, name))
-            to_disk(file)
+            files.to_disk(file)
     with open(folder / _CLASS_NAMES, "w", encoding="utf-8") as file:
         json.dump(data.class_names, file)
-        to_disk(file)
+        files.to_disk(file)
     (folder / _FINGERPRINT).write_text(data.fingerprint(), encoding="utf-8")
 
 
@@ -147,9 +147,3 @@ def blocks_once(
     if compute:
         bar.finish(bar.total)
     return blocks
-
-
-def to_disk(file: IO) -> None:
-    """Flushes a file to the disk."""
-    file.flush()
-    os.fsync(file.fileno())

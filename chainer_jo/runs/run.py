@@ -230,7 +230,7 @@ class Run:
             "provenance": provenance(self.device, self.backend, computed),
         }
         self.store.save_result(self.experiment, result)
-        self.store.tidy(self.experiment)
+        self.store.remove_temporaries(self.experiment)
         return result
 
     def _train(self) -> dict:

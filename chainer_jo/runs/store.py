@@ -7,6 +7,7 @@ import hashlib
 import json
 import lzma
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -24,6 +25,9 @@ PACKED = "runs.jsonl.xz"
 #: Weights of a run and final labels of a first step, in its folder: chosen runs are committed with
 #: them (`RunStore.keep_arrays`), and this list of their digests, for ``sha256sum --check``.
 WEIGHTS, LABELS, SUMS = "model.npz", "labels.npz", "SHA256SUMS"
+#: Checkpoint of an unfinished run, and all files that a run writes in its folder.
+SNAPSHOT = "snapshot.npz"
+_FILES = ("experiment.json", "result.json", "log.json", LABELS, WEIGHTS, SNAPSHOT)
 #: Bytes, far more than a packed run has: longer lines would fill the memory.
 LONGEST_LINE = 2**26
 #: Fields of every result, and more of a finished run's, with their types.
@@ -57,9 +61,12 @@ class RunStore:
     def open(self, experiment: Experiment) -> Path:
         """The folder of a run, made if need be, with its description in it.
 
-        Raises UserError if the folder cannot be written to, or holds another description.
+        Raises UserError if the folder cannot be written to, is a link, or holds another
+        description.
         """
         folder = self.folder(experiment)
+        if folder.is_symlink():  # nothing is written or removed where it leads
+            raise UserError(f"run folder {folder}: a link, expected a folder")
         if (folder / "experiment.json").exists():
             _kept_description(folder)
         else:
@@ -104,7 +111,7 @@ class RunStore:
 
     def snapshot(self, experiment: Experiment) -> Path:
         """The checkpoint from which an unfinished run resumes, if it exists."""
-        return self.folder(experiment) / "snapshot.npz"
+        return self.folder(experiment) / SNAPSHOT
 
     def epochs_left(self, experiment: Experiment) -> int:
         """Epochs left of a run to do: all without a checkpoint."""
@@ -206,7 +213,7 @@ class RunStore:
         digest = files.json_digest(_without_digest(result))
         files.write_json(folder / "result.json", {**result, "sha256": digest})
 
-    def begin_again(self, experiment: Experiment) -> None:
+    def reset(self, experiment: Experiment) -> None:
         """Removes the result of a run to be redone and, without a checkpoint, its log. The caller
         holds the lock."""
         folder = self.folder(experiment)
@@ -223,59 +230,56 @@ class RunStore:
         path = self.open(experiment) / "lock"
         with contextlib.ExitStack() as stack:
             try:
-                fcntl.flock(stack.enter_context(open(path, "w")), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(stack.enter_context(files.to_lock(path)), fcntl.LOCK_EX | fcntl.LOCK_NB)
                 mine = True
             except BlockingIOError:
                 mine = False
             except OSError as error:
                 raise UserError(
-                    f"cannot lock {path}: {error.strerror}; expected a file that may be written, "
+                    f"cannot lock {path}: {error.strerror}; expected a writable file, no link, "
                     "on a file system that locks"
                 ) from None
             yield mine
 
-    def tidy(self, experiment: Experiment) -> None:
-        """Removes the checkpoints of a finished run, and files that a kill left half written. The
+    def remove_temporaries(self, experiment: Experiment) -> None:
+        """Removes the checkpoint of a finished run, and files that a kill left half written. The
         caller holds the lock."""
-        for pattern in ("snapshot*", "*.tmp"):
-            for path in self.folder(experiment).glob(pattern):
-                path.unlink()
+        _remove(self.folder(experiment), kept=[name for name in _FILES if name != SNAPSHOT])
 
-    def forget(self, *experiments: Experiment) -> None:
-        """Removes all files of runs except descriptions and locks, and their pseudo labels. Each
-        result goes first, so that a kill meanwhile leaves no finished run that lacks a file.
+    def delete(self, *experiments: Experiment) -> None:
+        """Removes the files of runs, except descriptions and locks, and their pseudo labels. Other
+        files in their folders stay. Each result goes first, so that a kill meanwhile leaves no
+        finished run that lacks a file.
 
-        Raises UserError if another process computes one of the runs, or one is packed; nothing is
-        removed.
+        Raises UserError if another process computes one of the runs, the folder of one is a link,
+        or one is packed; nothing is removed.
         """
         for experiment in experiments:
             if experiment.id in read_packed(self.root):
                 raise UserError(
-                    f"run {experiment.id}: packed in {self.root / PACKED}, which nothing "
-                    "forgets; expected another --results folder"
+                    f"run {experiment.id}: packed in {self.root / PACKED}, packed runs cannot be "
+                    "deleted; expected another --results folder"
                 )
         existing = [e for e in experiments if self.folder(e).exists()]
         for experiment in existing:  # one by one: all locks at once would exceed the open files
-            with self._lock_to_forget(experiment):
+            with self._lock_to_delete(experiment):
                 pass
         for experiment in existing:
-            with self._lock_to_forget(experiment):
-                paths = self.folder(experiment).iterdir()
-                for path in sorted(paths, key=lambda path: path.name != "result.json"):
-                    if path.name not in ("experiment.json", "lock") and path.is_file():
-                        os.unlink(path)
+            with self._lock_to_delete(experiment):
+                _remove(self.folder(experiment), kept=["experiment.json"])
         for experiment in experiments:
             if features := experiment.noise.features:  # where `PseudoSource.labels` keeps them
                 path = self.root / "pseudo_labels" / f"{features}-{experiment.seed}.npz"
-                path.unlink(missing_ok=True)
+                if not path.parent.is_symlink():
+                    path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def _lock_to_forget(self, experiment: Experiment) -> Iterator[None]:
+    def _lock_to_delete(self, experiment: Experiment) -> Iterator[None]:
         with self.lock(experiment) as mine:
             if not mine:
                 raise UserError(
-                    f"run {experiment.id}: another process is at it; expected it to be stopped "
-                    "before its files are removed"
+                    f"run {experiment.id}: another process computes this run, expected it to be "
+                    "stopped first"
                 )
             yield
 
@@ -285,6 +289,19 @@ def without_digest(results: Sequence[dict]) -> str:
     older = sum("sha256" not in result for result in results)
     runs = f"{older} of {len(results)} finished runs are older than digests of results"
     return f"{runs}: a changed number in them goes unnoticed" if older else ""
+
+
+def _remove(folder: Path, kept: Sequence[str]) -> None:
+    """Removes the files of a run in its folder except the ones ``kept``, the result first."""
+    paths = [path for path in folder.iterdir() if _ours(path.name) and path.name not in kept]
+    for path in sorted(paths, key=lambda path: path.name != "result.json"):
+        if path.is_symlink() or path.is_file():
+            os.unlink(path)
+
+
+def _ours(name: str) -> bool:
+    """True for the name of a file that a run writes; `files.write` may leave a temporary one."""
+    return re.sub(r"[0-9a-f]{8}\.tmp$", "", name) in _FILES
 
 
 def _kept_description(folder: Path) -> dict:

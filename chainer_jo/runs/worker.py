@@ -75,7 +75,7 @@ def execute(
             return "busy", None
         result = store.result(experiment)
         if result is None or store.lost_labels(experiment):
-            store.begin_again(experiment)
+            store.reset(experiment)
             try:
                 with sharing.eager:
                     gc.collect()  # frees the last run's arrays, whose objects refer to each other

@@ -157,7 +157,7 @@ class ByImages(Relabeller):
         self._check_data(experiments)
         if note := without_digest([r for e in experiments if (r := self.store.result(e))]):
             _logger.warning("--out %s: %s", self.flags.out, note)
-        self.store.forget(*self._lost())
+        self.store.delete(*self._lost())
         if not self._run():
             return None
         self._check_data(experiments)  # another command may have been at work here as well

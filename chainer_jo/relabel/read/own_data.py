@@ -16,7 +16,7 @@ from PIL import Image
 from chainer_jo import files
 from chainer_jo.cores import usable_cores
 from chainer_jo.data import decoding
-from chainer_jo.data.array_cache import made_once, to_disk
+from chainer_jo.data.array_cache import made_once
 from chainer_jo.data.input_problems import Problems
 from chainer_jo.data.labelled_data import UNKNOWN, ImageFiles, Labelled, LabelledData
 from chainer_jo.data.progress import Progress
@@ -91,7 +91,7 @@ def decoded(images: LabelledImages, resize: int) -> np.ndarray:
             np.lib.format.write_array_header_1_0(file, header)
             for pixels in _decode_all(images, resize):
                 file.write(pixels.data)
-            to_disk(file)
+            files.to_disk(file)
         (folder / _DIGEST).write_text(files.digest(folder / _FILE), encoding="utf-8")
 
     def read(folder: Path) -> np.ndarray:
