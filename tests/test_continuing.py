@@ -216,7 +216,10 @@ def test_a_second_step_does_not_go_on_with_other_labels(tmp_path):
             Run(experiment, digits.load(), store, late).finish()
     digest = store.save_labels(first, np.roll(store.soft_labels(first), 1, axis=1))
     store.save_result(first, store.result(first) | {"labels_sha256": digest})
-    with store.lock(second), pytest.raises(UserError, match="expected the same data and labels"):
+    with (
+        store.lock(second),
+        pytest.raises(UserError, match="expected the same run, data and labels"),
+    ):
         Run(second, digits.load(), store, Settings()).finish()
 
 
@@ -228,9 +231,49 @@ def test_a_snapshot_without_a_part_of_the_state_is_refused(tmp_path, part):
     with np.load(path, allow_pickle=True) as archive:
         arrays = {name: archive[name] for name in archive.files if name != part}
     np.savez(path, **arrays)
-    said = f"snapshot.npz: checkpoint without '{part}', .*; expected this file removed"
+    said = f"snapshot.npz: damaged .without '{part}', .*; expected this file removed"
     with pytest.raises(UserError, match=said):
         finish(store)
+
+
+def test_a_run_does_not_go_on_from_the_snapshot_of_another(tmp_path):
+    """Of another learning rate, say, on the same data."""
+    store, run = RunStore(tmp_path), EXPERIMENTS[1]
+    other = replace(run, optimization=replace(run.optimization, learning_rate=0.01))
+    path = paused(store)
+    store.open(other)
+    shutil.copy(path, store.snapshot(other))
+    with pytest.raises(UserError, match=f"checkpoint of '{run.id}-.*expected the same run, data"):
+        finish(store, other)
+
+
+def test_a_snapshot_of_before_ids_goes_on(tmp_path):
+    store, undisturbed = RunStore(tmp_path / "old"), RunStore(tmp_path / "undisturbed")
+    path = paused(store)
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    arrays["data"] = np.asarray(str(arrays["data"]).removeprefix(f"{EXPERIMENTS[1].id}-"))
+    np.savez(path, **arrays)
+    assert finish(store)["last"] == finish(undisturbed)["last"]
+
+
+DAMAGED = {
+    "codes": "no JSON", "updater/iteration": [0.5, 1.5], "extensions/LogReport/_log": 3,
+    "updater/labels/labels": [[1.0, 2.0]], "updater/model:main/predictor/conv/W": 1j,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("part", DAMAGED)
+def test_a_snapshot_with_an_array_of_another_kind_or_shape_is_refused(tmp_path, part):
+    store = RunStore(tmp_path)
+    path = paused(store, EXPERIMENTS[2])
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    assert part in arrays
+    np.savez(path, **{**arrays, part: np.asarray(DAMAGED[part])})
+    said = "snapshot.npz: damaged .*; expected this file removed, which restarts the run$"
+    with pytest.raises(UserError, match=said):
+        finish(store, EXPERIMENTS[2])
 
 
 def test_snapshots_hold_no_pickles(tmp_path):

@@ -99,7 +99,7 @@ def test_a_lock_that_is_a_link_is_refused_and_leaves_the_file(which, tmp_path, m
             with cudnn_choices._locked(tmp_path / "cudnn" / "plans.json"):
                 pass
         else:
-            array_cache.made_once("some", lambda folder: None, lambda folder: folder.stat())
+            array_cache.cached_folder("some", lambda folder: None, lambda folder: folder.stat())
 
     with pytest.raises(UserError, match="symbolic links"):
         lock()

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -38,13 +37,13 @@ def cache() -> Path:
 
 
 def decoded_once(name: str, key: str, decode: Callable[[], ImageData]) -> ImageData:
-    """Cached result of `decode`; see `made_once`."""
-    return made_once(
+    """Cached result of `decode`; see `cached_folder`."""
+    return cached_folder(
         f"{name}-{key[:16]}", lambda folder: _write(decode(), folder), lambda f: _read(name, f)
     )
 
 
-def made_once(name: str, write: Callable[[Path], None], read: Callable[[Path], Made]) -> Made:
+def cached_folder(name: str, write: Callable[[Path], None], read: Callable[[Path], Made]) -> Made:
     """Result of `read` on a folder of the cache, which `write` fills if it does not exist.
 
     Concurrent processes make the folder once, and share its pages in memory.
@@ -93,8 +92,7 @@ def _make(folder: Path, write: Callable[[Path], None]) -> None:
 def _read(name: str, folder: Path) -> ImageData:
     # As plain arrays: indexing numpy.memmap itself costs extra with every call.
     arrays = {
-        name: np.load(folder / file, mmap_mode="r").view(np.ndarray)
-        for name, file in _ARRAYS.items()
+        name: files.load_mapped(folder / file).view(np.ndarray) for name, file in _ARRAYS.items()
     }
     class_names = tuple(json.loads((folder / _CLASS_NAMES).read_text(encoding="utf-8")))
     data = ImageData(name=name, class_names=class_names, **arrays)
@@ -114,7 +112,7 @@ def _write(data: ImageData, folder: Path) -> None:
     (folder / _FINGERPRINT).write_text(data.fingerprint(), encoding="utf-8")
 
 
-def blocks_once(
+def cached_blocks(
     names: Iterable[str], load: Callable[[], Callable[[int], np.ndarray | None]], bar: Progress
 ) -> list[np.ndarray]:
     """Arrays in files of the cache; missing and damaged ones are computed, so that a kill costs one
@@ -132,15 +130,14 @@ def blocks_once(
     compute, blocks = None, []
     for i, name in enumerate(names):
         file, block = cache() / name, None
-        # An archive has a checksum; a damaged one can raise anything.
-        with contextlib.suppress(Exception), files.open_npz(file) as archive:
-            block = archive["block"]
+        with contextlib.suppress(Exception):  # a damaged archive can raise anything
+            block = files.load_arrays(file, name)["block"]
         if block is None:
             compute = compute or load()
             if (block := compute(i)) is None:
                 continue
             try:
-                files.write(file, partial(np.savez, block=block))
+                files.save_arrays(file, name, block=block)
             except UserError as error:
                 raise UserError(f"{error} {_ELSEWHERE}") from None
         blocks.append(block)

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from chainer_jo.data import tar_members
-from chainer_jo.data.array_cache import made_once
+from chainer_jo.data.array_cache import cached_folder
 from chainer_jo.data.hidden_names import is_hidden
 
 _CONTENT, _COUNT = "content", "count"
@@ -23,7 +23,7 @@ def unpack(path: Path) -> Path:
     status = path.stat()
     digest = hashlib.sha256(f"{path}/{status.st_size}/{status.st_mtime_ns}".encode())
     name = f"unpacked-{digest.hexdigest()[:16]}"
-    content = made_once(name, lambda folder: _extract(path, folder), _whole)
+    content = cached_folder(name, lambda folder: _extract(path, folder), _whole)
     visible = [entry for entry in content.iterdir() if not is_hidden(entry.name)]
     return visible[0] if len(visible) == 1 and visible[0].is_dir() else content
 

@@ -16,7 +16,7 @@ from PIL import Image
 from chainer_jo import files
 from chainer_jo.cores import usable_cores
 from chainer_jo.data import decoding
-from chainer_jo.data.array_cache import made_once
+from chainer_jo.data.array_cache import cached_folder
 from chainer_jo.data.input_problems import Problems
 from chainer_jo.data.labelled_data import UNKNOWN, ImageFiles, Labelled, LabelledData
 from chainer_jo.data.progress import Progress
@@ -99,7 +99,7 @@ def decoded(images: LabelledImages, resize: int) -> np.ndarray:
             raise UserError(f"{folder / _FILE}: damaged, expected what was written there")
         return np.load(folder / _FILE, mmap_mode="r").view(np.ndarray)
 
-    return made_once(f"images-{_key(images, resize)}", write, read)
+    return cached_folder(f"images-{_key(images, resize)}", write, read)
 
 
 def check(images: LabelledImages, resize: int) -> None:
@@ -113,7 +113,7 @@ def check(images: LabelledImages, resize: int) -> None:
         for _ in _decode_all(images, resize):
             pass
 
-    made_once(f"decodable-{_key(images, resize)}", decode, os.listdir)
+    cached_folder(f"decodable-{_key(images, resize)}", decode, os.listdir)
 
 
 def _key(images: LabelledImages, resize: int) -> str:
