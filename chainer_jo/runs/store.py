@@ -30,9 +30,6 @@ SNAPSHOT = "snapshot.npz"
 _FILES = ("experiment.json", "result.json", "log.json", LABELS, WEIGHTS, SNAPSHOT)
 #: Bytes, far more than a packed run has: longer lines would fill the memory.
 LONGEST_LINE = 2**26
-#: Fields of every result, and more of a finished run's, with their types.
-_FIELDS = {"state": str, "seconds": int | float, "data": str, "provenance": dict}
-_FIELDS_IF_FINISHED = {"best": dict, "last": dict}
 DONE_AGAIN = "which has its run done again"
 _FOLDER_REMOVED = f"its folder removed, {DONE_AGAIN}"
 _AS_PACKED = "the file as it was packed"
@@ -45,8 +42,8 @@ class RunStore:
     """The runs below ``root/runs``: ``<id>/experiment.json``, ``log.json``, ``result.json``,
     ``labels.npz``. A run without a folder may be packed (`read_packed`).
 
-    A result holds the SHA-256 of itself, its log and its labels, which are checked when they are
-    read: against damage, not against forgery. Results of older versions lack the first two.
+    A result holds the SHA-256 of itself, its log, labels and weights, which are checked when they
+    are read: against damage, not against forgery.
 
     Any number of processes may use one store: a run belongs to whoever holds its lock, and the
     operating system gives the lock back when its holder dies.
@@ -175,6 +172,9 @@ class RunStore:
             raise UserError(f"{folder}: expected a finished run with {' and '.join(names)}")
         computed = {"result": result, "log": _kept_log(folder)}
         self.soft_labels(experiment)  # damaged ones are an error
+        with files.expected(folder / WEIGHTS, _FOLDER_REMOVED):
+            if result.get("weights_sha256") not in (None, _digest_of(folder / WEIGHTS)):
+                raise ValueError(_CHANGED)
         if _numbers(computed) != _numbers(packed):
             raise UserError(f"{folder}: other numbers than {root / PACKED} has, expected the same")
         path = root / "runs" / SUMS
@@ -191,7 +191,7 @@ class RunStore:
         other labels, left by a redone run that was killed before its result, does not count."""
         folder = self.folder(experiment)
         labels, result = _labels(folder), self.result(experiment) or {}
-        if labels is None or result.get("labels_sha256") in (None, _digest(labels)):
+        if labels is None or not result or result.get("labels_sha256") == _digest(labels):
             return labels
         if result == _kept_result(folder):
             with files.expected(folder / LABELS, f"it removed, {DONE_AGAIN}"):
@@ -207,9 +207,11 @@ class RunStore:
         return _digest(labels)
 
     def save_result(self, experiment: Experiment, result: dict) -> None:
-        """Saves the result of a run whose log exists."""
+        """Saves the result of a run whose log and, if it has finished, weights exist."""
         folder = self.folder(experiment)
         result = {**result, "log_sha256": files.json_digest(_log(folder))}
+        if result.get("state") == "finished" and (folder / WEIGHTS).exists():
+            result["weights_sha256"] = _digest_of(folder / WEIGHTS)
         digest = files.json_digest(_without_digest(result))
         files.write_json(folder / "result.json", {**result, "sha256": digest})
 
@@ -284,13 +286,6 @@ class RunStore:
             yield
 
 
-def without_digest(results: Sequence[dict]) -> str:
-    """One line about results that older versions wrote; empty if there are none."""
-    older = sum("sha256" not in result for result in results)
-    runs = f"{older} of {len(results)} finished runs are older than digests of results"
-    return f"{runs}: a changed number in them goes unnoticed" if older else ""
-
-
 def _remove(folder: Path, kept: Sequence[str]) -> None:
     """Removes the files of a run in its folder except the ones ``kept``, the result first."""
     paths = [path for path in folder.iterdir() if _ours(path.name) and path.name not in kept]
@@ -352,24 +347,22 @@ def _check_result(result: dict, run_id: str, path: Path) -> None:
     """Raises ValueError for a result of another run, or one that was changed."""
     if result.get("id") != run_id:
         raise ValueError(f"result of {result.get('id')}, not of {run_id}")
-    if digest := result.get("sha256"):
-        return _check_digest(_without_digest(result), digest, path)
-    fields = _FIELDS | (_FIELDS_IF_FINISHED if result.get("state") == "finished" else {})
-    if wrong := [key for key, kind in fields.items() if not isinstance(result.get(key), kind)]:
-        raise ValueError(f"of another form: {', '.join(wrong)}")
+    _check_digest(_without_digest(result), result.get("sha256"), path)
 
 
 def _check_log(log: list, result: dict, path: Path) -> None:
-    """Raises ValueError for a log that is not the one of this result."""
+    """Raises ValueError for a log that is not the one of this result, if the run has ended."""
     if not all(isinstance(epoch, dict) for epoch in log):
         raise ValueError("of another form")
-    if digest := result.get("log_sha256"):
-        _check_digest(log, digest, path)
+    if result:
+        _check_digest(log, result.get("log_sha256"), path)
 
 
-def _check_digest(value: Any, digest: str, path: Path) -> None:
-    """Raises ValueError unless a value, read from a file, has this digest: tables and figures read
-    the same over and over, which is looked at once."""
+def _check_digest(value: Any, digest: str | None, path: Path) -> None:
+    """Raises ValueError unless a value, read from a file, has this digest. The same value of an
+    unchanged file is checked once: tables and figures read it many times."""
+    if not (digest and isinstance(digest, str)):
+        raise ValueError("no checksum, expected one")
     found = path, path.exists() and path.stat().st_mtime_ns, digest
     if found not in _found_whole and digest != files.json_digest(value):
         raise ValueError(_CHANGED)
@@ -385,6 +378,10 @@ def _numbers(run: dict) -> dict:
 
 def _without_digest(result: dict) -> dict:
     return {key: value for key, value in result.items() if key != "sha256"}
+
+
+def _digest_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _digest(labels: np.ndarray) -> str:

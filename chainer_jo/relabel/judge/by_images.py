@@ -35,7 +35,7 @@ from chainer_jo.runs.local_pool import LocalPool
 from chainer_jo.runs.presets import REAL, Study
 from chainer_jo.runs.run import Settings, device_of
 from chainer_jo.runs.runner import Runner, duration
-from chainer_jo.runs.store import DONE_AGAIN, RunStore, without_digest
+from chainer_jo.runs.store import DONE_AGAIN, RunStore
 
 _logger = logging.getLogger(__name__)
 
@@ -155,8 +155,6 @@ class ByImages(Relabeller):
         self.data = self.load()
         experiments = list(self.names)
         self._check_data(experiments)
-        if note := without_digest([r for e in experiments if (r := self.store.result(e))]):
-            _logger.warning("--out %s: %s", self.flags.out, note)
         self.store.delete(*self._lost())
         if not self._run():
             return None
