@@ -36,6 +36,12 @@ def cache() -> Path:
     return Path(download.get_dataset_root(), "chainer_jo")
 
 
+def state_of(status: os.stat_result) -> tuple[int, ...]:
+    """Numbers that change when a file is written or replaced: also by another of the same size and
+    time of writing, since no program sets the time of change."""
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+
+
 def decoded_once(name: str, key: str, decode: Callable[[], ImageData]) -> ImageData:
     """Cached result of `decode`; see `cached_folder`."""
     return cached_folder(

@@ -154,8 +154,8 @@ class Scheduler:
         """Brings all experiments to an end, in the given order where first steps allow it; returns
         False if the deadline came first.
 
-        Raises UserError of a run, after the end of the runs beside it; `Unfinished` if a worker
-        process died.
+        Raises UserError of a run, after the end of the runs that had begun; `Unfinished` if a
+        worker process died.
         """
         remove_temporaries(experiments, self.store)
         queue = Queue(pending(experiments, self.store))
@@ -195,7 +195,7 @@ class Scheduler:
                 else:
                     failure = failure or error
                     if running:
-                        _logger.warning("%s; runs beside it that go on: %d", error, len(running))
+                        _logger.warning("%s; %d other runs continue", error, len(running))
             if time.monotonic() >= next_poll:
                 self._show_epochs(running.values(), shown)
                 next_poll = time.monotonic() + POLL
