@@ -169,7 +169,8 @@ def open_npz(path: str | Path) -> Iterator[NpzFile]:
 def save_arrays(path: Path, of: str, **arrays: np.ndarray) -> None:
     """Writes an .npz that names its owner ``of``, and has a checksum; see `write`."""
     sha256 = _arrays_digest(arrays)
-    write(path, lambda file: np.savez(file, of=of, sha256=sha256, **arrays))
+    members = {"of": np.asarray(of), "sha256": np.asarray(sha256), **arrays}
+    write(path, lambda file: np.savez(file, allow_pickle=False, **members))
 
 
 def load_arrays(path: Path, of: str) -> dict[str, np.ndarray]:

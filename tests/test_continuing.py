@@ -38,8 +38,8 @@ EXPERIMENTS = [
     STUDY.first_step("symmetric", 0.7, 1, rule="top", top=500),
 ]
 
-#: A whole scheduler as a process of its own, like a script; prints an epoch or state per line, and
-#: when the result was written.
+#: A whole scheduler as a process of its own, like a script, with two workers or without; prints an
+#: epoch or state per line, and when the result was written.
 PROGRAM = """
 import sys
 import chainer_jo
@@ -48,10 +48,11 @@ from chainer_jo.runs.local_pool import LocalPool
 from chainer_jo.runs.run import Settings
 from chainer_jo.runs.scheduler import Scheduler
 from chainer_jo.runs.store import RunStore
+from here import Here
 from test_continuing import EXPERIMENTS
 if __name__ == "__main__":
-    store = RunStore(sys.argv[1])
-    pool = LocalPool(store, digits.load, Settings(snapshot_seconds=0), 2, threads=1)
+    store, kind = RunStore(sys.argv[1]), {"workers": LocalPool, "alone": Here}[sys.argv[2]]
+    pool = kind(store, digits.load, Settings(snapshot_seconds=0), 2, threads=1)
     def show(e):
         written = (store.folder(e.experiment) / "result.json").stat().st_mtime_ns if e.result else 0
         print(e.experiment.id, e.state, written, flush=True)
@@ -65,9 +66,10 @@ def program(tmp_path_factory):
     path = tmp_path_factory.mktemp("program") / "program.py"
     path.write_text(PROGRAM)
 
-    def start(results):
-        command = [sys.executable, path, results]
-        return processes.start(command, env=processes.environment(HERE), start_new_session=True)
+    def start(results, kind="workers"):
+        command = [sys.executable, path, results, kind]
+        env = processes.environment(HERE, OMP_NUM_THREADS=1, OPENBLAS_NUM_THREADS=1)
+        return processes.start(command, env=env, start_new_session=True)
 
     return start
 
@@ -75,7 +77,7 @@ def program(tmp_path_factory):
 @pytest.fixture(scope="module")
 def undisturbed(program, tmp_path_factory):
     results = tmp_path_factory.mktemp("undisturbed")
-    processes.finish(program(results))
+    processes.finish(program(results, "alone"))
     return outcome(results)
 
 
@@ -105,13 +107,10 @@ def test_killed_at_random_moments(program, undisturbed, tmp_path):
     rng = random.Random(seed)
     kills = 0
     while True:
-        process = program(tmp_path)
-        if kills < 6:
-            # lines of progress; the first comes seconds after the start, and a fast machine, whose
-            # epochs are over before anyone looks, prints few: the first kill waits for no second
-            for _ in range(rng.randint(1, 6) if kills else 1):
-                process.stdout.readline()
-            time.sleep(rng.uniform(0, 0.1))
+        process = program(tmp_path, "alone" if kills else "workers")
+        if kills < 4:
+            process.stdout.readline()  # the first run has ended, with workers an epoch of it
+            time.sleep(rng.uniform(0, 0.5))
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 kills += 1
@@ -130,7 +129,7 @@ def test_workers_end_with_the_process_that_hands_out_runs(program, tmp_path):
 
 
 def test_two_processes_share_the_work(program, undisturbed, tmp_path):
-    both = [program(tmp_path), program(tmp_path)]
+    both = [program(tmp_path, "alone"), program(tmp_path, "alone")]
     for line in "".join(processes.finish(process).stdout for process in both).splitlines():
         run_id, state, written = line.split()
         if state == "finished":

@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import chainer
 import numpy as np
@@ -217,7 +218,7 @@ def _registered() -> Iterator[tuple[Path, str]]:
         yield from _READ[id(entry)][0].items()
 
 
-def _files_of(entry: object) -> set[Path]:
+def _files_of(entry: Any) -> set[Path]:
     """Files outside the package of the functions, or of other objects' classes, in an entry."""
     parts = (entry.draw, entry.matrix) if isinstance(entry, noise.NoiseModel) else (entry,)
     paths = set()
