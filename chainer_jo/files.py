@@ -199,8 +199,9 @@ def _arrays_digest(arrays: dict[str, np.ndarray]) -> str:
 def load_mapped(path: str | Path) -> np.ndarray:
     """Array of an .npy, mapped into memory if the file system can do so.
 
-    Raises any exception for a damaged or another file.
+    Raises any exception for a damaged or another file, or a pipe.
     """
+    opened(path).close()
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError:  # ENODEV, say

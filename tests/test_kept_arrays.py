@@ -11,6 +11,7 @@ from chainer_jo import files
 from chainer_jo.data import array_cache
 from chainer_jo.data.progress import Progress
 from chainer_jo.errors import UserError
+from chainer_jo.runs.store import PACKED, RunStore
 
 
 @pytest.fixture
@@ -93,3 +94,8 @@ def test_pipes_and_devices_in_the_place_of_kept_files_are_refused(tmp_path, kind
         files.read_json(path, missing=None)
     with pytest.raises(OSError, match="not a regular file"), files.open_npz(path):
         pass
+    with pytest.raises(OSError, match="not a regular file"):
+        files.load_mapped(path)
+    path.rename(tmp_path / PACKED)
+    with pytest.raises(UserError, match=f"{PACKED}: damaged .*not a regular file"):
+        RunStore(tmp_path).results()

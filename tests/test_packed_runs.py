@@ -371,7 +371,7 @@ def test_a_result_without_a_digest_is_refused(packed, key, digest):
     text = json.dumps({**run, "result": result}) + "\n"
     (other.root / PACKED).write_bytes(lzma.compress(text.encode()))
     for each, name in ((store, "(result|log).json"), (other, PACKED)):
-        said = f"{name}: damaged .no checksum, expected one.; expected"
+        said = f"{name}: damaged .no checksum, as of an older version.; expected"
         with pytest.raises(UserError, match=said):
             read_all(each)
 

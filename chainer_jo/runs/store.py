@@ -362,7 +362,7 @@ def _check_digest(value: Any, digest: str | None, path: Path) -> None:
     """Raises ValueError unless a value, read from a file, has this digest. The same value of an
     unchanged file is checked once: tables and figures read it many times."""
     if not (digest and isinstance(digest, str)):
-        raise ValueError("no checksum, expected one")
+        raise ValueError("no checksum, as of an older version")
     found = path, path.exists() and path.stat().st_mtime_ns, digest
     if found not in _found_whole and digest != files.json_digest(value):
         raise ValueError(_CHANGED)
@@ -401,7 +401,7 @@ def read_packed(root: Path) -> dict[str, dict]:
 @functools.lru_cache(maxsize=1)
 def _read_packed(path: Path, changed: int) -> dict[str, dict]:
     runs = {}
-    with files.expected(path, _AS_PACKED), lzma.open(path) as lines:
+    with files.expected(path, _AS_PACKED), files.opened(path) as file, lzma.open(file) as lines:
         while line := lines.readline(LONGEST_LINE):
             run = json.loads(line)
             run_id = run["result"]["id"]
