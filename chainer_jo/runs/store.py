@@ -173,7 +173,8 @@ class RunStore:
         computed = {"result": result, "log": _kept_log(folder)}
         self.soft_labels(experiment)  # damaged ones are an error
         with files.expected(folder / WEIGHTS, _FOLDER_REMOVED):
-            if result.get("weights_sha256") not in (None, _digest_of(folder / WEIGHTS)):
+            weights = _digest_of(folder / WEIGHTS)
+            if result.get("weights_sha256", weights) != weights:
                 raise ValueError(_CHANGED)
         if _numbers(computed) != _numbers(packed):
             raise UserError(f"{folder}: other numbers than {root / PACKED} has, expected the same")
@@ -191,7 +192,9 @@ class RunStore:
         other labels, left by a redone run that was killed before its result, does not count."""
         folder = self.folder(experiment)
         labels, result = _labels(folder), self.result(experiment) or {}
-        if labels is None or not result or result.get("labels_sha256") == _digest(labels):
+        if labels is None or "labels_sha256" not in result:
+            return labels
+        if result["labels_sha256"] == _digest(labels):
             return labels
         if result == _kept_result(folder):
             with files.expected(folder / LABELS, f"it removed, {DONE_AGAIN}"):
