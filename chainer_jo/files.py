@@ -31,8 +31,7 @@ def write(path: Path, save: Callable[[IO[bytes]], object]) -> None:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with os.fdopen(descriptor, "wb") as file:
             save(file)
-            file.flush()
-            os.fsync(file.fileno())
+            to_disk(file)
         os.replace(temporary, path)
     except BaseException as error:
         with contextlib.suppress(OSError):
@@ -40,6 +39,22 @@ def write(path: Path, save: Callable[[IO[bytes]], object]) -> None:
         if isinstance(error, OSError):
             raise UserError(f"cannot write {path}: {error.strerror or error}") from None
         raise
+
+
+def to_disk(file: IO) -> None:
+    """Flushes a file to the disk, if its file system supports that (CIFS and FUSE may not)."""
+    file.flush()
+    try:
+        os.fsync(file.fileno())
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS):
+            raise
+
+
+def to_lock(path: Path) -> IO[bytes]:
+    """File for ``flock``, created if missing; its content stays. Raises OSError for a link."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    return os.fdopen(descriptor, "rb", 0)
 
 
 def opened(path: str | Path) -> BufferedReader:
@@ -106,7 +121,8 @@ def read_json(path: Path, kind: type = dict, missing: Any = ...) -> Any:
     Raises UserError if the file is not readable, or has a value of another type.
     """
     try:
-        value = json.loads(path.read_bytes())
+        with opened(path) as file:
+            value = json.loads(file.read())
     except (OSError, ValueError, RecursionError) as error:
         # As Path.exists: no file exists below a file in the place of a folder.
         absent = isinstance(error, FileNotFoundError | NotADirectoryError)
@@ -141,13 +157,55 @@ def open_npz(path: str | Path) -> Iterator[NpzFile]:
 
     Raises any exception for a damaged or another file; see `expected`.
     """
-    with open(path, "rb") as file:
+    with opened(path) as file:
         # NumPy takes any other file for a pickle, and advises to load it nevertheless.
         if not zipfile.is_zipfile(file):
             raise zipfile.BadZipFile("not an .npz")
         file.seek(0)
         with np.load(file, allow_pickle=False) as archive:
             yield archive
+
+
+def save_arrays(path: Path, of: str, **arrays: np.ndarray) -> None:
+    """Writes an .npz that names its owner ``of``, and has a checksum; see `write`."""
+    sha256 = _arrays_digest(arrays)
+    members = {"of": np.asarray(of), "sha256": np.asarray(sha256), **arrays}
+    write(path, lambda file: np.savez(file, allow_pickle=False, **members))
+
+
+def load_arrays(path: Path, of: str) -> dict[str, np.ndarray]:
+    """Arrays that `save_arrays` wrote with the same ``of``.
+
+    Raises any exception for a damaged file, or one of another owner; see `expected`.
+    """
+    with open_npz(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    owner, sha256 = (str(arrays.pop(name, "nobody")) for name in ("of", "sha256"))
+    if owner != of:
+        raise ValueError(f"of {owner!r}, not of {of!r}")
+    if sha256 != _arrays_digest(arrays):
+        raise ValueError("changed since it was written")
+    return arrays
+
+
+def _arrays_digest(arrays: dict[str, np.ndarray]) -> str:
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def load_mapped(path: str | Path) -> np.ndarray:
+    """Array of an .npy, mapped into memory if the file system can do so.
+
+    Raises any exception for a damaged or another file, or a pipe.
+    """
+    opened(path).close()
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except OSError:  # ENODEV, say
+        return np.load(path, allow_pickle=False)
 
 
 def digest(path: str | Path) -> str:

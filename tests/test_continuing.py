@@ -29,7 +29,7 @@ from chainer_jo.runs import provenance, worker
 from chainer_jo.runs.provenance import collect, other_code
 from chainer_jo.runs.run import Run, Settings
 from chainer_jo.runs.runner import UNKNOWN, Cost
-from chainer_jo.runs.scheduler import pending, tidy, with_first_steps
+from chainer_jo.runs.scheduler import pending, remove_temporaries, with_first_steps
 from chainer_jo.runs.store import RunStore
 
 EXPERIMENTS = [
@@ -38,8 +38,8 @@ EXPERIMENTS = [
     STUDY.first_step("symmetric", 0.7, 1, rule="top", top=500),
 ]
 
-#: A whole scheduler as a process of its own, like a script; prints an epoch or state per line, and
-#: when the result was written.
+#: A whole scheduler as a process of its own, like a script, with two workers or without; prints an
+#: epoch or state per line, and when the result was written.
 PROGRAM = """
 import sys
 import chainer_jo
@@ -48,10 +48,11 @@ from chainer_jo.runs.local_pool import LocalPool
 from chainer_jo.runs.run import Settings
 from chainer_jo.runs.scheduler import Scheduler
 from chainer_jo.runs.store import RunStore
+from here import Here
 from test_continuing import EXPERIMENTS
 if __name__ == "__main__":
-    store = RunStore(sys.argv[1])
-    pool = LocalPool(store, digits.load, Settings(snapshot_seconds=0), 2, threads=1)
+    store, kind = RunStore(sys.argv[1]), {"workers": LocalPool, "alone": Here}[sys.argv[2]]
+    pool = kind(store, digits.load, Settings(snapshot_seconds=0), 2, threads=1)
     def show(e):
         written = (store.folder(e.experiment) / "result.json").stat().st_mtime_ns if e.result else 0
         print(e.experiment.id, e.state, written, flush=True)
@@ -65,9 +66,10 @@ def program(tmp_path_factory):
     path = tmp_path_factory.mktemp("program") / "program.py"
     path.write_text(PROGRAM)
 
-    def start(results):
-        command = [sys.executable, path, results]
-        return processes.start(command, env=processes.environment(HERE), start_new_session=True)
+    def start(results, kind="workers"):
+        command = [sys.executable, path, results, kind]
+        env = processes.environment(HERE, OMP_NUM_THREADS=1, OPENBLAS_NUM_THREADS=1)
+        return processes.start(command, env=env, start_new_session=True)
 
     return start
 
@@ -75,7 +77,7 @@ def program(tmp_path_factory):
 @pytest.fixture(scope="module")
 def undisturbed(program, tmp_path_factory):
     results = tmp_path_factory.mktemp("undisturbed")
-    processes.finish(program(results))
+    processes.finish(program(results, "alone"))
     return outcome(results)
 
 
@@ -105,13 +107,10 @@ def test_killed_at_random_moments(program, undisturbed, tmp_path):
     rng = random.Random(seed)
     kills = 0
     while True:
-        process = program(tmp_path)
-        if kills < 6:
-            # lines of progress; the first comes seconds after the start, and a fast machine, whose
-            # epochs are over before anyone looks, prints few: the first kill waits for no second
-            for _ in range(rng.randint(1, 6) if kills else 1):
-                process.stdout.readline()
-            time.sleep(rng.uniform(0, 0.1))
+        process = program(tmp_path, "alone" if kills else "workers")
+        if kills < 4:
+            process.stdout.readline()  # the first run has ended, with workers an epoch of it
+            time.sleep(rng.uniform(0, 0.5))
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 kills += 1
@@ -130,7 +129,7 @@ def test_workers_end_with_the_process_that_hands_out_runs(program, tmp_path):
 
 
 def test_two_processes_share_the_work(program, undisturbed, tmp_path):
-    both = [program(tmp_path), program(tmp_path)]
+    both = [program(tmp_path, "alone"), program(tmp_path, "alone")]
     for line in "".join(processes.finish(process).stdout for process in both).splitlines():
         run_id, state, written = line.split()
         if state == "finished":
@@ -216,7 +215,10 @@ def test_a_second_step_does_not_go_on_with_other_labels(tmp_path):
             Run(experiment, digits.load(), store, late).finish()
     digest = store.save_labels(first, np.roll(store.soft_labels(first), 1, axis=1))
     store.save_result(first, store.result(first) | {"labels_sha256": digest})
-    with store.lock(second), pytest.raises(UserError, match="expected the same data and labels"):
+    with (
+        store.lock(second),
+        pytest.raises(UserError, match="expected the same run, data and labels"),
+    ):
         Run(second, digits.load(), store, Settings()).finish()
 
 
@@ -228,9 +230,49 @@ def test_a_snapshot_without_a_part_of_the_state_is_refused(tmp_path, part):
     with np.load(path, allow_pickle=True) as archive:
         arrays = {name: archive[name] for name in archive.files if name != part}
     np.savez(path, **arrays)
-    said = f"snapshot.npz: checkpoint without '{part}', .*; expected this file removed"
+    said = f"snapshot.npz: damaged .without '{part}', .*; expected this file removed"
     with pytest.raises(UserError, match=said):
         finish(store)
+
+
+def test_a_run_does_not_go_on_from_the_snapshot_of_another(tmp_path):
+    """Of another learning rate, say, on the same data."""
+    store, run = RunStore(tmp_path), EXPERIMENTS[1]
+    other = replace(run, optimization=replace(run.optimization, learning_rate=0.01))
+    path = paused(store)
+    store.open(other)
+    shutil.copy(path, store.snapshot(other))
+    with pytest.raises(UserError, match=f"checkpoint of '{run.id}-.*expected the same run, data"):
+        finish(store, other)
+
+
+def test_a_snapshot_of_before_ids_goes_on(tmp_path):
+    store, undisturbed = RunStore(tmp_path / "old"), RunStore(tmp_path / "undisturbed")
+    path = paused(store)
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    arrays["data"] = np.asarray(str(arrays["data"]).removeprefix(f"{EXPERIMENTS[1].id}-"))
+    np.savez(path, **arrays)
+    assert finish(store)["last"] == finish(undisturbed)["last"]
+
+
+DAMAGED = {
+    "codes": "no JSON", "updater/iteration": [0.5, 1.5], "extensions/LogReport/_log": 3,
+    "updater/labels/labels": [[1.0, 2.0]], "updater/model:main/predictor/conv/W": 1j,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("part", DAMAGED)
+def test_a_snapshot_with_an_array_of_another_kind_or_shape_is_refused(tmp_path, part):
+    store = RunStore(tmp_path)
+    path = paused(store, EXPERIMENTS[2])
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    assert part in arrays
+    np.savez(path, **{**arrays, part: np.asarray(DAMAGED[part])})
+    said = "snapshot.npz: damaged .*; expected this file removed, which restarts the run$"
+    with pytest.raises(UserError, match=said):
+        finish(store, EXPERIMENTS[2])
 
 
 def test_snapshots_hold_no_pickles(tmp_path):
@@ -333,7 +375,7 @@ def test_of_a_log_without_its_snapshot_every_epoch_is_left(tmp_path):
     store.snapshot(experiment).unlink()
     assert store.epochs_left(experiment) == epochs
     with store.lock(experiment):
-        store.begin_again(experiment)
+        store.reset(experiment)
     assert store.log(experiment) == []
 
 
@@ -358,7 +400,7 @@ def test_a_first_step_whose_labels_are_lost_is_done_again_epoch_by_epoch(packed,
     else:
         (store.folder(run) / "labels.npz").unlink()
     for _ in range(len(log) + 1):
-        tidy([second], store)
+        remove_temporaries([second], store)
         state, _ = worker.execute(run, store, data, replace(settings, deadline=0))
         assert store.result(run) is None or len(store.log(run)) == len(log)
         if state == "finished":

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import shutil
 import tarfile
 from multiprocessing import get_context
 from pathlib import Path
@@ -131,6 +132,19 @@ def test_changed_images_are_decoded_anew(folder, tmp_path, packed):
     assert len(before.train_images) == 4
     np.testing.assert_array_equal(before.train_images[0], picture(0))
     np.testing.assert_array_equal(after.train_images[:2], [picture(99), picture(98)])
+
+
+def test_an_image_replaced_by_one_of_the_same_size_and_time_is_decoded(tmp_path):
+    """As buildpacks and reproducible archives leave all times."""
+    for seed, name in enumerate(("train/9/2", "train/10/2", "test/9/1", "test/10/1")):
+        save(tmp_path / f"{name}.bmp", picture(seed))
+    load(str(tmp_path))
+    image, other = tmp_path / "train/9/2.bmp", tmp_path / "other.bmp"
+    save(other, picture(99))
+    shutil.copystat(image, other)
+    assert image.stat().st_size == other.stat().st_size
+    os.replace(other, image)
+    np.testing.assert_array_equal(load(str(tmp_path)).train_images[0], picture(99))
 
 
 @pytest.mark.parametrize("damage", [

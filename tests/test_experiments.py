@@ -322,10 +322,10 @@ def test_a_run_has_one_holder(tmp_path, study):
         assert third
 
 
-def test_what_is_half_forgotten_is_no_result(tmp_path, study, monkeypatch):
+def test_what_is_half_deleted_is_no_result(tmp_path, study, monkeypatch):
     """Without its labels or its log it would stay for good."""
     store, experiment = RunStore(tmp_path), study.baseline("forward", "symmetric", 0.3, 0)
-    for name in [f"labels-{n}.npz" for n in range(20)]:  # a folder is listed in any order
+    for name in [f"labels.npz{n:08x}.tmp" for n in range(20)]:  # a folder is listed in any order
         (store.open(experiment) / name).touch()
     store.save_result(experiment, {"id": experiment.id})
     unlink, removed = os.unlink, []
@@ -338,9 +338,9 @@ def test_what_is_half_forgotten_is_no_result(tmp_path, study, monkeypatch):
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(os, "unlink", killed_at_the_second)
-        store.forget(experiment)
+        store.delete(experiment)
     assert store.result(experiment) is None
-    store.forget(experiment)
+    store.delete(experiment)
     names = {path.name for path in store.folder(experiment).iterdir()}
     assert names == {"experiment.json", "lock"}
 

@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import shutil
 import tarfile
 
 import pytest
@@ -45,6 +46,22 @@ def test_a_tar_is_unpacked_once_and_again_when_files_are_taken_away(folders, tmp
     assert first.files() == again.files()
     os.unlink(first.files()[0])
     assert all(map(os.path.isfile, read_sets(str(path)).train.files()))
+
+
+def test_a_tar_replaced_by_one_of_the_same_size_and_time_is_unpacked(folders, tmp_path):
+    """As tars of reproducible builds and of object stores."""
+    path, other = tmp_path / "pets.tar", tmp_path / "other.tar"
+    with tarfile.open(path, "w") as tar:
+        tar.add(folders, "pets")
+    first = read_sets(str(path)).train
+    (folders / "cat 9").rename(folders / "cat 7")
+    with tarfile.open(other, "w") as tar:
+        tar.add(folders, "pets")
+    assert other.stat().st_size == path.stat().st_size
+    shutil.copystat(path, other)
+    os.replace(other, path)
+    names = read_sets(str(path)).train.class_names
+    assert "cat 9" in first.class_names and "cat 7" in names and "cat 9" not in names
 
 
 @pytest.mark.parametrize("part", [0.2, 0.6, 0.95])

@@ -98,101 +98,33 @@ def test_what_is_added_counts_as_it_was_loaded(tmp_path, monkeypatch):
     assert (provenance.sources_digest(), provenance.code()) == before
 
 
-VALUES = {
-    "partial": ("partial(rule, top=2)", "partial(rule, top=3)"),
-    "attribute": ("Rule([2, {'a': None}])", "Rule([2, {'a': 0.5}])"),
-    "array": ("Rule(np.ones(3), threading.Lock())", "Rule(np.zeros(3), threading.Lock())"),
-    "set": ("Rule(frozenset('xyz'))", "Rule(frozenset('xy'))"),
-    "data class": ("Fields(2)", "Fields(3)"),
-    "method": ("Fields(2).__call__", "Fields(3).__call__"),
-    "default": ("lambda labels, mean, top=2: None", "lambda labels, mean, top=3: None"),
-    "closure": ("(lambda top: lambda *_: top)(2)", "(lambda top: lambda *_: top)(3)"),
-    "function": ("rule", "other"),
-}
-MADE_OF = f"""
-import functools, threading
-from dataclasses import dataclass
-from functools import lru_cache, partial
-import numpy as np
+CALLABLES = f"""
+from functools import lru_cache, partial, wraps
 {SOURCE}
-def other(labels, mean):
-    pass
+def wrapped(function):
+    return wraps(function)(lambda *arguments: function(*arguments))
 
-class Rule:
-    def __init__(self, *values):
-        self.values, self.itself = values, self
-    def __call__(self, labels, mean):
-        self.calls = 1
-
-@dataclass
-class Fields:
-    top: int
-    def __call__(self, labels, mean):
-        pass
-
-def decorated(function):
-    @functools.wraps(function)
-    def wrapper(*arguments):
-        return function(*arguments)
-    return wrapper
-"""
-
-
-def loaded(path, source, names=None):
-    """What a file of this source adds to names."""
-    path.write_text(source)
-    names = {} if names is None else names
-    exec(compile(source, str(path), "exec"), names)
-    return names
-
-
-@pytest.mark.parametrize(("entry", "changed"), VALUES.values(), ids=VALUES)
-def test_values_that_a_rule_is_made_of_count(tmp_path, monkeypatch, entry, changed):
-    """Its file may be the same: of an entry that is made in another."""
-
-    def digest_with(entry):
-        space = loaded(tmp_path / "mine.py", MADE_OF)
-        monkeypatch.setitem(soft_labels.RULES, "mine", eval(entry, space))
-        return provenance.sources_digest()
-
-    before = digest_with(entry)
-    assert digest_with(entry) == before
-    assert digest_with(changed) != before
-
-
-OWN = f"""{SOURCE}
 class Mine:
-    @decorated
     def __call__(self, labels, mean):
         return 2
 """
 
 
-@pytest.mark.parametrize("entry", ("partial(rule)", "lru_cache(rule)", "decorated(rule)", "Mine()"))
-def test_code_that_a_rule_is_made_of_counts(tmp_path, monkeypatch, entry):
-    """Also where what it is wrapped in is another file's, which counts as well."""
-
-    def digest_with(own, tools):
-        space = loaded(tmp_path / "tools.py", tools)
-        loaded(tmp_path / "mine.py", own, space)
+@pytest.mark.parametrize(
+    "entry", ("rule", "partial(rule)", "lru_cache(rule)", "wrapped(rule)", "Mine()")
+)
+def test_the_file_of_every_kind_of_rule_counts(tmp_path, monkeypatch, entry):
+    def digest_with(source):
+        (tmp_path / "mine.py").write_text(source)
+        space = {}
+        exec(compile(source, str(tmp_path / "mine.py"), "exec"), space)
         monkeypatch.setitem(soft_labels.RULES, "mine", eval(entry, space))
         return provenance.sources_digest(), provenance.code()
 
-    before, code = digest_with(OWN, MADE_OF)
-    wrapped = entry in ("decorated(rule)", "Mine()")
-    assert "mine.py" in code and ("tools.py" in code) == wrapped
-    assert digest_with(OWN + "# a comment\n", MADE_OF) == (before, code)
-    assert digest_with(OWN.replace("2", "3"), MADE_OF)[0] != before
-    other_tools = MADE_OF.replace("return function", "return None and function")
-    assert (digest_with(OWN, other_tools)[0] != before) == wrapped
-
-
-def test_what_a_rule_changes_of_itself_as_it_runs_does_not_count(tmp_path, monkeypatch):
-    space = loaded(tmp_path / "mine.py", MADE_OF)
-    monkeypatch.setitem(soft_labels.RULES, "mine", space["Rule"](2))
-    before = provenance.sources_digest()
-    soft_labels.RULES["mine"](None, None)
-    assert provenance.sources_digest() == before
+    before, code = digest_with(CALLABLES)
+    assert code.endswith("with mine.py")
+    assert digest_with(CALLABLES + "# a comment\n") == (before, code)
+    assert digest_with(CALLABLES.replace("2", "3"))[0] != before
 
 
 def result(sources, commit="abc"):

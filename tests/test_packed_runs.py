@@ -18,7 +18,7 @@ from chainer_jo.data import digits
 from chainer_jo.errors import UserError
 from chainer_jo.runs.run import Settings
 from chainer_jo.runs.scheduler import Scheduler, pending, with_first_steps
-from chainer_jo.runs.store import LONGEST_LINE, PACKED, RunStore, read_packed, without_digest
+from chainer_jo.runs.store import LONGEST_LINE, PACKED, RunStore, read_packed
 
 EXPERIMENTS = with_first_steps([STUDY.joint("symmetric", 0.5, 0)])
 LABELS = np.linspace(0, 1, 30, dtype=np.float32).reshape(3, 10)
@@ -202,7 +202,7 @@ def test_runs_with_a_noise_of_ones_own_are_packed_too(packed):
     store, other = packed
     description = {**EXPERIMENTS[0].to_dict(), "noise": {"kind": "next", "rate": 0.3}}
     run_id = f"cross-entropy-nx30-s0-{files.json_digest(description)[:10]}"
-    result = of_an_older_version(run_id)
+    result = with_digest({"id": run_id, "log_sha256": files.json_digest([])})
     for name, value in (("experiment", description), ("result", result)):
         files.write_json(store.root / "runs" / run_id / f"{name}.json", value)
     pack.pack("test", flags(store, other))
@@ -219,7 +219,7 @@ def test_work_beside_packed_runs_leaves_them_packed(packed):
     assert [path.name for path in (other.root / "runs").iterdir()] == [more.id]
     assert len(other.results()) == 3
     with pytest.raises(UserError, match=f"{EXPERIMENTS[0].id}: packed"):
-        other.forget(EXPERIMENTS[0])
+        other.delete(EXPERIMENTS[0])
 
 
 def test_epochs_of_a_packed_run_that_is_done_again_are_those_of_the_new_one(packed):
@@ -237,12 +237,8 @@ def test_epochs_of_a_packed_run_that_is_done_again_are_those_of_the_new_one(pack
     assert (other.epochs_done(first), other.epochs_left(first)) == (0, epochs)
 
 
-def of_an_older_version(run_id):
-    """A result without digests."""
-    return {
-        "id": run_id, "state": "finished", "best": {"epoch": 1}, "last": {"epoch": 1},
-        "seconds": 1, "data": "0123", "provenance": {},
-    }  # fmt: skip
+def with_digest(result):
+    return {**result, "sha256": files.json_digest(result)}
 
 
 def lines(root):
@@ -352,34 +348,43 @@ def test_a_run_begun_again_while_its_log_is_read_is_no_damage(packed, monkeypatc
 
     def begun_again_before(path, *args, **kwargs):
         if path.name == "log.json":
-            store.begin_again(EXPERIMENTS[1])
+            store.reset(EXPERIMENTS[1])
         return read_json(path, *args, **kwargs)
 
     monkeypatch.setattr(files, "read_json", begun_again_before)
     assert store.log(EXPERIMENTS[1]) == []
 
 
-@pytest.mark.parametrize("change", [
-    {"last": None}, {"last": []}, {"best": 3}, {"state": 1}, {"provenance": None}, {"seconds": "1"},
-    {"data": {}}, {"id": []},
-])  # fmt: skip
-def test_a_result_of_another_form_is_named(tmp_path, change):
-    """Of those that older versions wrote; no change of others goes unnoticed."""
-    store, experiment = RunStore(tmp_path), EXPERIMENTS[1]
-    path = store.open(experiment) / "result.json"
-    result = of_an_older_version(experiment.id)
-    files.write_json(path, result)
-    assert store.results() == [result]
-    files.write_json(path, {key: v for key, v in {**result, **change}.items() if v is not None})
-    with pytest.raises(UserError, match=r"result.json: damaged \(.*expected its folder removed"):
-        store.results()
+@pytest.mark.parametrize("digest", ["", None, 0, False, [], {}, "missing"])
+@pytest.mark.parametrize("key", ["sha256", "log_sha256"])
+def test_a_result_without_a_digest_is_refused(packed, key, digest):
+    """It would hide any change of its numbers."""
+    store, other = packed
+    run = read_packed(other.root)[EXPERIMENTS[1].id]
+    result = {name: value for name, value in run["result"].items() if name not in ("sha256", key)}
+    result["seconds"] = 99
+    if key == "log_sha256":
+        result = with_digest(result | ({} if digest == "missing" else {key: digest}))
+    elif digest != "missing":
+        result[key] = digest
+    files.write_json(store.folder(EXPERIMENTS[1]) / "result.json", result)
+    text = json.dumps({**run, "result": result}) + "\n"
+    (other.root / PACKED).write_bytes(lzma.compress(text.encode()))
+    for each, name in ((store, "(result|log).json"), (other, PACKED)):
+        said = f"{name}: damaged .no checksum, as of an older version.; expected"
+        with pytest.raises(UserError, match=said):
+            read_all(each)
 
 
-def test_results_of_older_versions_are_noted_once(packed, tmp_path):
-    store, _ = packed
-    assert without_digest(store.results()) == ""
-    older = [of_an_older_version("a"), of_an_older_version("b")]
-    assert without_digest([*store.results(), *older]).startswith("2 of 4 finished runs are older")
+def test_changed_weights_are_not_kept(with_weights, capsys):
+    store, other = with_weights
+    result = {"id": EXPERIMENTS[1].id, "state": "finished"}
+    store.save_result(EXPERIMENTS[1], result)  # with the weights' digest
+    store.pack(other.root)
+    store.keep_arrays(EXPERIMENTS[1], other.root)
+    shutil.rmtree(other.root / "runs")
+    (store.folder(EXPERIMENTS[1]) / "model.npz").write_bytes(b"of another run")
+    assert "model.npz: damaged (changed since" in refused(capsys, store, other, EXPERIMENTS[1].id)
 
 
 def test_nothing_to_pack_is_one_line(tmp_path, capsys):

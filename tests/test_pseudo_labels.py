@@ -273,9 +273,26 @@ def test_labels_are_clustered_once(tmp_path):
     again = source.labels(data_set(true), name, 0, tmp_path / "results")
     np.testing.assert_array_equal(first, again)
     (kept,) = (tmp_path / "results" / "pseudo_labels").iterdir()
-    kept.write_bytes(kept.read_bytes()[:200])
-    with pytest.raises(UserError, match=r"-0.npz: damaged .* expected it removed"):
-        source.labels(data_set(true), name, 0, tmp_path / "results")
+    with np.load(kept) as archive:
+        arrays = dict(archive)
+    whole = kept.read_bytes()
+
+    def refused(why, *, seed=0, data=true):
+        said = rf"-{seed}.npz: damaged .*{why}.*; expected this file removed, which clusters the"
+        with pytest.raises(UserError, match=said):
+            source.labels(data_set(data), name, seed, tmp_path / "results")
+
+    for labels in (np.roll(first, 1), first[:-1], first.astype(float), first + 10):
+        np.savez(kept, **arrays | {"labels": labels})
+        refused("changed since it was written")
+    np.savez(kept, labels=first)
+    refused("of 'nobody', not of")
+    kept.write_bytes(whole[:200])
+    refused("")
+    kept.write_bytes(whole)
+    refused("of .*, not of", data=[1, 0, 2, 3] * 5)
+    kept.rename(kept.with_name(kept.name.replace("-0.npz", "-1.npz")))
+    refused("of .*-0 .*, not of .*-1 ", seed=1)
 
 
 def test_fresh_runs_cluster_afresh(tmp_path):
@@ -284,7 +301,7 @@ def test_fresh_runs_cluster_afresh(tmp_path):
     kept = tmp_path / "pseudo_labels" / f"{run.noise.features}-{run.seed}.npz"
     PseudoSource().labels(digits.load(), run.noise.features, run.seed, tmp_path)
     assert kept.exists()
-    RunStore(tmp_path).forget(run)
+    RunStore(tmp_path).delete(run)
     assert not kept.exists()
 
 

@@ -1,5 +1,6 @@
 """Who runs what next, and what becomes of it when other processes interfere."""
 
+import _multiprocessing
 import errno
 import fcntl
 import logging
@@ -80,9 +81,21 @@ def test_memory_that_is_spent_is_one_line_that_says_what_would_fit(tmp_path, mon
         raise MemoryError("Out of memory allocating 65,536 bytes")
 
     monkeypatch.setattr(worker, "Run", spent)
-    expected = f"run {BASELINE.id} on cpu: Out of memory allocating 65,536 bytes, .* --jobs 1 has"
+    expected = f"run {BASELINE.id} on cpu: out of memory .Out of .* bytes.; --jobs 1 computes one"
     with pytest.raises(UserError, match=expected):
         worker.execute(BASELINE, RunStore(tmp_path), pickle.dumps(digits.load), Settings())
+
+
+def test_a_system_without_semaphores_is_one_line(tmp_path, monkeypatch):
+    """As in containers without /dev/shm, and on some functions of clouds."""
+
+    def none(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(_multiprocessing, "SemLock", none)
+    pool = LocalPool(RunStore(tmp_path), digits.load, Settings(), 2, threads=1)
+    with pytest.raises(UserError, match="worker processes: Permission denied, expected .*semaphor"):
+        Scheduler(RunStore(tmp_path), pool).work([BASELINE])
 
 
 def refuse_lock(store, why):
@@ -237,4 +250,4 @@ def test_a_run_that_fails_ends_no_other_and_none_begins_after_it(tmp_path, caplo
         Scheduler(RunStore(tmp_path), pool, events.append).work(runs)
     assert pool.handed_out == runs[:2]
     assert [(event.experiment, event.state) for event in events] == [(runs[0], "finished")]
-    assert caplog.messages == ["this one alone; runs beside it that go on: 1"]
+    assert caplog.messages == ["this one alone; 1 other runs continue"]

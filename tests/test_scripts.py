@@ -91,7 +91,7 @@ def test_fresh_that_is_refused_forgets_nothing(computed, capsys):
     baseline = Study(TINY, "digits").baseline("cross_entropy", "symmetric", 0.5, 0)
     with RunStore(computed / "results" / "tiny").lock(baseline):
         assert run(table1, computed, *SMALL, "--fresh") == 2
-    assert f"run {baseline.id}: another process is at it" in refused(capsys)
+    assert f"run {baseline.id}: another process computes this run" in refused(capsys)
     bound = computed / "results" / "tiny" / "data.json"
     bound.write_text('{"data": "digits", "fingerprint": "others"}')
     assert run(table1, computed, *SMALL, "--fresh") == 2

@@ -30,7 +30,7 @@ from chainer_jo.runs.run import Settings
 from chainer_jo.runs.runner import Runner, duration
 from chainer_jo.runs.scheduler import Event, Pool, with_first_steps
 from chainer_jo.runs.starting_labels import check_results
-from chainer_jo.runs.store import RunStore, read_packed, without_digest
+from chainer_jo.runs.store import RunStore, read_packed
 
 _logger = logging.getLogger(__name__)
 
@@ -153,8 +153,8 @@ def work(builds: Sequence[Build], images: ImageSource, flags: argparse.Namespace
         _print_plan(script, left)
         return
     if flags.fresh:
-        _bind_data(script)  # with other data than the folder's nothing is done, nor forgotten
-        store.forget(*reversed(experiments))  # no second step without its first
+        _bind_data(script)  # with other data than the folder's nothing is computed or deleted
+        store.delete(*reversed(experiments))  # no second step without its first
     finished = _run(script, left) if flags.runs else True
     shown = _shown(script)
     if not (flags.runs and experiments):
@@ -201,10 +201,10 @@ def _print_head(script: Script, left: Left) -> None:
 
 
 def _note_others(script: Script) -> None:
-    """Warns of finished runs made by other code, or without digests."""
+    """Warns of finished runs made by other code."""
     finished = [r for e in script.runner.experiments if (r := script.store.result(e))]
-    again = "another --results folder" if read_packed(script.store.root) else "--fresh"
-    for note in filter(None, (without_digest(finished), other_code(finished))):
+    if note := other_code(finished):
+        again = "another --results folder" if read_packed(script.store.root) else "--fresh"
         _logger.warning("%s; %s repeats the runs", note, again)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from chainer_jo.command_line import Parser, at_least
 from chainer_jo.cores import usable_cores
 from chainer_jo.data import clothing1m, clothing1m_standin
-from chainer_jo.data.array_cache import made_once
+from chainer_jo.data.array_cache import cached_folder
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.data.source import find
@@ -262,7 +262,7 @@ class Clothing1M:
     def _loader(self, flags: argparse.Namespace) -> Callable[[], LabelledData]:
         if flags.data == CLOTHING1M_STANDIN:
             name = f"{CLOTHING1M_STANDIN}-{clothing1m_standin.VERSION}"
-            folder = made_once(name, clothing1m_standin.write, lambda f: f.resolve(strict=True))
+            folder = cached_folder(name, clothing1m_standin.write, lambda f: f.resolve(strict=True))
             return functools.partial(_load, folder, flags.data)
         if flags.data is None:
             raise UserError(

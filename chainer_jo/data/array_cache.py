@@ -8,9 +8,8 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from chainer.dataset import download
@@ -37,14 +36,20 @@ def cache() -> Path:
     return Path(download.get_dataset_root(), "chainer_jo")
 
 
+def state_of(status: os.stat_result) -> tuple[int, ...]:
+    """Numbers that change when a file is written or replaced: also by another of the same size and
+    time of writing, since no program sets the time of change."""
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+
+
 def decoded_once(name: str, key: str, decode: Callable[[], ImageData]) -> ImageData:
-    """Cached result of `decode`; see `made_once`."""
-    return made_once(
+    """Cached result of `decode`; see `cached_folder`."""
+    return cached_folder(
         f"{name}-{key[:16]}", lambda folder: _write(decode(), folder), lambda f: _read(name, f)
     )
 
 
-def made_once(name: str, write: Callable[[Path], None], read: Callable[[Path], Made]) -> Made:
+def cached_folder(name: str, write: Callable[[Path], None], read: Callable[[Path], Made]) -> Made:
     """Result of `read` on a folder of the cache, which `write` fills if it does not exist.
 
     Concurrent processes make the folder once, and share its pages in memory.
@@ -62,7 +67,7 @@ def made_once(name: str, write: Callable[[Path], None], read: Callable[[Path], M
         return read(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with open(f"{folder}.lock", "w") as lock:
+        with files.to_lock(folder.with_name(f"{name}.lock")) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             with contextlib.suppress(Exception):  # made by another process meanwhile
                 return read(folder)
@@ -93,8 +98,7 @@ def _make(folder: Path, write: Callable[[Path], None]) -> None:
 def _read(name: str, folder: Path) -> ImageData:
     # As plain arrays: indexing numpy.memmap itself costs extra with every call.
     arrays = {
-        name: np.load(folder / file, mmap_mode="r").view(np.ndarray)
-        for name, file in _ARRAYS.items()
+        name: files.load_mapped(folder / file).view(np.ndarray) for name, file in _ARRAYS.items()
     }
     class_names = tuple(json.loads((folder / _CLASS_NAMES).read_text(encoding="utf-8")))
     data = ImageData(name=name, class_names=class_names, **arrays)
@@ -107,14 +111,14 @@ def _write(data: ImageData, folder: Path) -> None:
     for name, file_name in _ARRAYS.items():
         with open(folder / file_name, "wb") as file:
             np.save(file, getattr(data, name))
-            to_disk(file)
+            files.to_disk(file)
     with open(folder / _CLASS_NAMES, "w", encoding="utf-8") as file:
         json.dump(data.class_names, file)
-        to_disk(file)
+        files.to_disk(file)
     (folder / _FINGERPRINT).write_text(data.fingerprint(), encoding="utf-8")
 
 
-def blocks_once(
+def cached_blocks(
     names: Iterable[str], load: Callable[[], Callable[[int], np.ndarray | None]], bar: Progress
 ) -> list[np.ndarray]:
     """Arrays in files of the cache; missing and damaged ones are computed, so that a kill costs one
@@ -132,24 +136,17 @@ def blocks_once(
     compute, blocks = None, []
     for i, name in enumerate(names):
         file, block = cache() / name, None
-        # An archive has a checksum; a damaged one can raise anything.
-        with contextlib.suppress(Exception), files.open_npz(file) as archive:
-            block = archive["block"]
+        with contextlib.suppress(Exception):  # a damaged archive can raise anything
+            block = files.load_arrays(file, name)["block"]
         if block is None:
             compute = compute or load()
             if (block := compute(i)) is None:
                 continue
             try:
-                files.write(file, partial(np.savez, block=block))
+                files.save_arrays(file, name, block=block)
             except UserError as error:
                 raise UserError(f"{error} {_ELSEWHERE}") from None
         blocks.append(block)
     if compute:
         bar.finish(bar.total)
     return blocks
-
-
-def to_disk(file: IO) -> None:
-    """Flushes a file to the disk."""
-    file.flush()
-    os.fsync(file.fileno())

@@ -13,7 +13,7 @@ import numpy as np
 from chainer_jo import child_processes
 from chainer_jo.cores import usable_cores
 from chainer_jo.data import decoding, tar_members
-from chainer_jo.data.array_cache import decoded_once
+from chainer_jo.data.array_cache import decoded_once, state_of
 from chainer_jo.data.hidden_names import is_hidden
 from chainer_jo.data.image_data import PARTS, ImageData
 from chainer_jo.data.labelled_data import by_value
@@ -58,11 +58,10 @@ def _list(root: Path) -> list[Path]:
 
 
 def _digest_of_listing(files: list[Path], root: Path) -> str:
-    """Digest of names, sizes and times: changes when a file is added, removed or written."""
+    """Digest of names and states: changes when a file comes, goes, or is written or replaced."""
     digest = hashlib.sha256()
     for file in files:
-        status = file.stat()
-        entry = (file.relative_to(root).as_posix(), status.st_size, status.st_mtime_ns)
+        entry = (file.relative_to(root).as_posix(), *state_of(file.stat()))
         digest.update(repr(entry).encode())
     return digest.hexdigest()
 

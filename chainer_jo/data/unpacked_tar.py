@@ -7,8 +7,7 @@ import os
 import shutil
 from pathlib import Path
 
-from chainer_jo.data import tar_members
-from chainer_jo.data.array_cache import made_once
+from chainer_jo.data import array_cache, tar_members
 from chainer_jo.data.hidden_names import is_hidden
 
 _CONTENT, _COUNT = "content", "count"
@@ -20,10 +19,9 @@ def unpack(path: Path) -> Path:
     Raises UserError if the tar is refused, see `tar_members.read`, or the disk is full; nothing is
     left behind.
     """
-    status = path.stat()
-    digest = hashlib.sha256(f"{path}/{status.st_size}/{status.st_mtime_ns}".encode())
+    digest = hashlib.sha256(f"{path}/{array_cache.state_of(path.stat())}".encode())
     name = f"unpacked-{digest.hexdigest()[:16]}"
-    content = made_once(name, lambda folder: _extract(path, folder), _whole)
+    content = array_cache.cached_folder(name, lambda folder: _extract(path, folder), _whole)
     visible = [entry for entry in content.iterdir() if not is_hidden(entry.name)]
     return visible[0] if len(visible) == 1 and visible[0].is_dir() else content
 

@@ -10,7 +10,7 @@ import chainer
 import numpy as np
 from PIL import Image
 
-from chainer_jo.data.array_cache import blocks_once
+from chainer_jo.data.array_cache import cached_blocks
 from chainer_jo.data.progress import Progress
 from chainer_jo.errors import UserError
 from chainer_jo.method.resnet50 import ResNet50, Variant, load_resnet50, variant_of
@@ -68,7 +68,7 @@ def pool5_features(
         network.to_device(device)
         return lambda i: _extract(network, images, i * BLOCK, size, bar)
 
-    return np.concatenate(blocks_once(names, load, bar))
+    return np.concatenate(cached_blocks(names, load, bar))
 
 
 def _extract(

@@ -17,6 +17,7 @@ from typing import Any, Self
 from chainer_jo import child_processes
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
+from chainer_jo.errors import UserError
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.run import Settings
 from chainer_jo.runs.store import RunStore
@@ -52,7 +53,13 @@ class LocalPool:
         kind = ProcessPoolExecutor if self.settings.device == "cpu" else ThreadsOfAProcess
         self._others = multiprocessing.active_children()
         context = multiprocessing.get_context("spawn")
-        self._executor = kind(self.places, context, child_processes.end_with_parent)
+        try:
+            self._executor = kind(self.places, context, child_processes.end_with_parent)
+        except OSError as error:
+            raise UserError(
+                f"worker processes: {error.strerror or error}, expected a system with semaphores "
+                "(a /dev/shm that can be written)"
+            ) from None
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
@@ -112,7 +119,7 @@ _Process.register("Calls", _Calls)
 
 
 class ThreadsOfAProcess(ThreadPoolExecutor):
-    """As ``ProcessPoolExecutor``, with threads of one process in the place of processes.
+    """ProcessPoolExecutor's interface over threads of one child process.
 
     The process starts at the first `submit`. Each thread here waits for one there. When the process
     dies, calls raise ``BrokenExecutor``.

@@ -9,11 +9,10 @@ import json
 import os
 import platform
 import subprocess
-import sysconfig
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
-from types import CellType, CodeType, FunctionType, NoneType
+from typing import Any
 
 import chainer
 import numpy as np
@@ -58,7 +57,7 @@ COMMIT = _commit()
 
 def code() -> str:
     """Version of the code that this process runs, in words, to be compared with a worker's."""
-    scripts = ", ".join(sorted({path.name for _, path, _ in _registered() if path}))
+    scripts = ", ".join(sorted({path.name for path, _ in _registered()}))
     with_scripts = f" with {scripts}" if scripts else ""
     digest = sources_digest()
     return f"chainer_jo {chainer_jo.__version__}, commit {COMMIT}, code {digest}{with_scripts}"
@@ -126,8 +125,7 @@ def devices(result: dict) -> set[str]:
 
 
 def other_code(results: Sequence[dict]) -> str:
-    """One line about results that other code than this made, wholly or in part; empty if there are
-    none."""
+    """Note on results that other code computed, wholly or in part; empty without such results."""
     mine = sources_digest()
     by_result = [_codes(result.get("provenance", {})) for result in results]
     others = [
@@ -200,69 +198,36 @@ _SOURCES = [
 
 def sources_digest() -> str:
     """12 hexadecimal digits of the package's code, without comments, docstrings and layout, and of
-    the rules and noises: their values, and the files outside the package with code of theirs."""
-    entries = sorted({text if path else f"{name} {text}" for name, path, text in _registered()})
-    return hashlib.sha256("\0".join([_package(), *entries]).encode()).hexdigest()[:12]
+    the files outside the package that define rules and noises."""
+    files_of_rules = sorted({code for _, code in _registered()})
+    return hashlib.sha256("\0".join([_package(), *files_of_rules]).encode()).hexdigest()[:12]
 
 
-#: Code and values of each entry, by its identity; the entry is kept, so that its identity is not
-#: given to another object.
-_READ: dict[int, tuple[dict[Path | None, str], object]] = {}
+#: Code of each entry's files, by its identity; the entry is kept, so that its identity is not given
+#: to another object.
+_READ: dict[int, tuple[dict[Path, str], object]] = {}
 
 
-def _registered() -> Iterator[tuple[str, Path | None, str]]:
-    """Names of rules and noises, each with a file outside the package and its code, or with None
-    and values. They are read once, before anything is computed: later changes do not run."""
-    for name, entry in (*soft_labels.RULES.items(), *noise.MODELS.items()):
+def _registered() -> Iterator[tuple[Path, str]]:
+    """Files outside the package that define rules and noises, each with its code. They are read
+    once, before anything is computed: later changes do not run."""
+    for entry in (*soft_labels.RULES.values(), *noise.MODELS.values()):
         if id(entry) not in _READ:
-            pieces = list(_made_of(entry))
-            paths = {Path(piece.co_filename) for piece in pieces if isinstance(piece, CodeType)}
-            texts: dict[Path | None, str] = {
-                path: _code(path.read_bytes()) for path in paths if _is_added(path)
-            }
-            texts[None] = " ".join(piece for piece in pieces if isinstance(piece, str))
-            _READ[id(entry)] = texts, entry
-        yield from ((name, *read) for read in _READ[id(entry)][0].items())
+            paths = [path for path in _files_of(entry) if path.exists()]
+            _READ[id(entry)] = {path: _code(path.read_bytes()) for path in paths}, entry
+        yield from _READ[id(entry)][0].items()
 
 
-def _is_added(path: Path) -> bool:
-    """Neither the package's nor Python's own, whose version is kept."""
-    own = path.is_relative_to(sysconfig.get_path("stdlib")) and "site-packages" not in path.parts
-    return path.exists() and not (own or path.is_relative_to(ROOT))
-
-
-def _made_of(value: object, within: tuple = ()) -> Iterator[CodeType | str]:
-    """All code and, as text, all values that an object consists of."""
-    if isinstance(value, CodeType | str):
-        yield value
-    elif not any(value is outer for outer in within):
-        for piece in _pieces(value):
-            yield from _made_of(piece, (*within, value))
-
-
-def _pieces(value: object) -> Iterable:
-    """A function's code and values, and what it wraps, which is in its closure; a class's code; of
-    another object its class and what pickle keeps."""
-    if type(value) in (int, float, complex, bool, NoneType):
-        return [repr(value)]
-    if type(value) is bytes:  # an array's, say
-        return [hashlib.sha256(value).hexdigest()]
-    if type(value) is list or type(value) is tuple:
-        return value
-    if type(value) is set or type(value) is frozenset:
-        return sorted(value, key=repr)
-    if isinstance(value, FunctionType):
-        cells = [c.cell_contents for c in value.__closure__ or () if c != CellType()]  # not empty
-        values = value.__defaults__, value.__kwdefaults__, vars(value)
-        return [value.__code__, value.__qualname__, *values, *cells]
-    if isinstance(value, type):
-        members = [member for base in value.__mro__ for member in vars(base).values()]
-        functions = [(m, inspect.unwrap(m)) for m in members if isinstance(m, FunctionType)]
-        return [getattr(f, "__code__", None) for pair in functions for f in pair]
-    pieces = [type(value), *(getattr(value, name, None) for name in ("__name__", "__wrapped__"))]
-    with contextlib.suppress(Exception):  # whatever it says that pickle does not take
-        pieces += value.__reduce_ex__(2)[1:]
-    return pieces
+def _files_of(entry: Any) -> set[Path]:
+    """Files outside the package of the functions, or of other objects' classes, in an entry."""
+    parts = (entry.draw, entry.matrix) if isinstance(entry, noise.NoiseModel) else (entry,)
+    paths = set()
+    for part in parts:
+        function = inspect.unwrap(getattr(part, "func", part))  # of a functools.partial
+        for each in (function, inspect.unwrap(type(function).__call__)):
+            if code := getattr(each, "__code__", None):
+                paths.add(Path(code.co_filename))
+    return {path for path in paths if not path.is_relative_to(ROOT)}
 
 
 @functools.cache

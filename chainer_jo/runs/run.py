@@ -184,11 +184,12 @@ class Run:
 
     @property
     def _trained_on(self) -> str:
-        """Identity of the training data in a checkpoint: fingerprint of the data and, for a second
+        """Identity of the run in a checkpoint: its id, fingerprint of the data and, for a second
         step, digest of the first step's labels, which may be others where it was redone."""
         first_step = self.experiment.first_step
         result = first_step and self.store.result(first_step) or {}
-        return "-".join([self.task.fingerprint, result.get("labels_sha256", "")[:16]]).rstrip("-")
+        labels = result.get("labels_sha256", "")[:16]
+        return "-".join([self.experiment.id, self.task.fingerprint, labels]).rstrip("-")
 
     @property
     def _recovers_by_prediction(self) -> bool:
@@ -223,7 +224,7 @@ class Run:
             "provenance": provenance(self.device, self.backend, computed),
         }
         self.store.save_result(self.experiment, result)
-        self.store.tidy(self.experiment)
+        self.store.remove_temporaries(self.experiment)
         return result
 
     def _outcome(self) -> dict:

@@ -67,15 +67,16 @@ def pending(experiments: Sequence[Experiment], store: RunStore) -> list[Experime
     return [e for e in with_first_steps(experiments) if e in missing or e in gone]
 
 
-def tidy(experiments: Sequence[Experiment], store: RunStore) -> None:
+def remove_temporaries(experiments: Sequence[Experiment], store: RunStore) -> None:
     """Removes the snapshots of runs that were killed just after their result was saved; not of
     those that are done again for their labels."""
     for experiment in with_first_steps(experiments):
         ended = store.result(experiment) and not store.lost_labels(experiment)
-        if ended and store.folder(experiment).exists():
+        folder = store.folder(experiment)
+        if ended and folder.exists() and not folder.is_symlink():
             with store.lock(experiment) as mine:
                 if mine:
-                    store.tidy(experiment)
+                    store.remove_temporaries(experiment)
 
 
 class Queue:
@@ -153,10 +154,10 @@ class Scheduler:
         """Brings all experiments to an end, in the given order where first steps allow it; returns
         False if the deadline came first.
 
-        Raises UserError of a run, after the end of the runs beside it; `Unfinished` if a worker
-        process died.
+        Raises UserError of a run, after the end of the runs that had begun; `Unfinished` if a
+        worker process died.
         """
-        tidy(experiments, self.store)
+        remove_temporaries(experiments, self.store)
         queue = Queue(pending(experiments, self.store))
         if not queue:
             return True
@@ -194,7 +195,7 @@ class Scheduler:
                 else:
                     failure = failure or error
                     if running:
-                        _logger.warning("%s; runs beside it that go on: %d", error, len(running))
+                        _logger.warning("%s; %d other runs continue", error, len(running))
             if time.monotonic() >= next_poll:
                 self._show_epochs(running.values(), shown)
                 next_poll = time.monotonic() + POLL

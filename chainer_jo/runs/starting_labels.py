@@ -86,12 +86,13 @@ class PseudoSource:
         """Labels (n,) int32 of all training images of ``data``, from ``folder`` if they are there
         already.
 
-        ``name`` is what the run was described with.
+        ``name`` is the one in the run's description.
 
         Raises UserError if the features have changed since or cannot be read, or if the kept labels
         are damaged.
         """
         path = folder / "pseudo_labels" / f"{name}-{seed}.npz"
+        of = f"{name}-{seed} {data.fingerprint()}"
         if not path.exists():
             current = self.name(data.name)
             if current != name:
@@ -100,10 +101,9 @@ class PseudoSource:
                     "is described; has the file been written again?"
                 )
             labels = pseudo_labels(data, self._load(data), seeds.child(seed, "clusters"))
-            files.write(path, lambda file: np.savez(file, labels=labels))
-        remedy = "it removed, which has it made again"
-        with files.expected(path, remedy), files.open_npz(path) as archive:
-            return archive["labels"]
+            files.save_arrays(path, of, labels=labels)
+        with files.expected(path, "this file removed, which clusters the features again"):
+            return files.load_arrays(path, of)["labels"]
 
     def check(self, data: ImageData) -> None:
         """Raises UserError for a file of features of other images than the training images of

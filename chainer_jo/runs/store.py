@@ -7,6 +7,7 @@ import hashlib
 import json
 import lzma
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -24,11 +25,11 @@ PACKED = "runs.jsonl.xz"
 #: Weights of a run and final labels of a first step, in its folder: chosen runs are committed with
 #: them (`RunStore.keep_arrays`), and this list of their digests, for ``sha256sum --check``.
 WEIGHTS, LABELS, SUMS = "model.npz", "labels.npz", "SHA256SUMS"
+#: Checkpoint of an unfinished run, and all files that a run writes in its folder.
+SNAPSHOT = "snapshot.npz"
+_FILES = ("experiment.json", "result.json", "log.json", LABELS, WEIGHTS, SNAPSHOT)
 #: Bytes, far more than a packed run has: longer lines would fill the memory.
 LONGEST_LINE = 2**26
-#: Fields of every result, and more of a finished run's, with their types.
-_FIELDS = {"state": str, "seconds": int | float, "data": str, "provenance": dict}
-_FIELDS_IF_FINISHED = {"best": dict, "last": dict}
 DONE_AGAIN = "which has its run done again"
 _FOLDER_REMOVED = f"its folder removed, {DONE_AGAIN}"
 _AS_PACKED = "the file as it was packed"
@@ -41,8 +42,8 @@ class RunStore:
     """The runs below ``root/runs``: ``<id>/experiment.json``, ``log.json``, ``result.json``,
     ``labels.npz``. A run without a folder may be packed (`read_packed`).
 
-    A result holds the SHA-256 of itself, its log and its labels, which are checked when they are
-    read: against damage, not against forgery. Results of older versions lack the first two.
+    A result holds the SHA-256 of itself, its log, labels and weights, which are checked when they
+    are read: against damage, not against forgery.
 
     Any number of processes may use one store: a run belongs to whoever holds its lock, and the
     operating system gives the lock back when its holder dies.
@@ -57,9 +58,12 @@ class RunStore:
     def open(self, experiment: Experiment) -> Path:
         """The folder of a run, made if need be, with its description in it.
 
-        Raises UserError if the folder cannot be written to, or holds another description.
+        Raises UserError if the folder cannot be written to, is a link, or holds another
+        description.
         """
         folder = self.folder(experiment)
+        if folder.is_symlink():  # nothing is written or removed where it leads
+            raise UserError(f"run folder {folder}: a link, expected a folder")
         if (folder / "experiment.json").exists():
             _kept_description(folder)
         else:
@@ -104,7 +108,7 @@ class RunStore:
 
     def snapshot(self, experiment: Experiment) -> Path:
         """The checkpoint from which an unfinished run resumes, if it exists."""
-        return self.folder(experiment) / "snapshot.npz"
+        return self.folder(experiment) / SNAPSHOT
 
     def epochs_left(self, experiment: Experiment) -> int:
         """Epochs left of a run to do: all without a checkpoint."""
@@ -168,6 +172,10 @@ class RunStore:
             raise UserError(f"{folder}: expected a finished run with {' and '.join(names)}")
         computed = {"result": result, "log": _kept_log(folder)}
         self.soft_labels(experiment)  # damaged ones are an error
+        with files.expected(folder / WEIGHTS, _FOLDER_REMOVED):
+            weights = _digest_of(folder / WEIGHTS)
+            if result.get("weights_sha256", weights) != weights:
+                raise ValueError(_CHANGED)
         if _numbers(computed) != _numbers(packed):
             raise UserError(f"{folder}: other numbers than {root / PACKED} has, expected the same")
         path = root / "runs" / SUMS
@@ -184,7 +192,9 @@ class RunStore:
         other labels, left by a redone run that was killed before its result, does not count."""
         folder = self.folder(experiment)
         labels, result = _labels(folder), self.result(experiment) or {}
-        if labels is None or result.get("labels_sha256") in (None, _digest(labels)):
+        if labels is None or "labels_sha256" not in result:
+            return labels
+        if result["labels_sha256"] == _digest(labels):
             return labels
         if result == _kept_result(folder):
             with files.expected(folder / LABELS, f"it removed, {DONE_AGAIN}"):
@@ -200,13 +210,15 @@ class RunStore:
         return _digest(labels)
 
     def save_result(self, experiment: Experiment, result: dict) -> None:
-        """Saves the result of a run whose log exists."""
+        """Saves the result of a run whose log and, if it has finished, weights exist."""
         folder = self.folder(experiment)
         result = {**result, "log_sha256": files.json_digest(_log(folder))}
+        if result.get("state") == "finished" and (folder / WEIGHTS).exists():
+            result["weights_sha256"] = _digest_of(folder / WEIGHTS)
         digest = files.json_digest(_without_digest(result))
         files.write_json(folder / "result.json", {**result, "sha256": digest})
 
-    def begin_again(self, experiment: Experiment) -> None:
+    def reset(self, experiment: Experiment) -> None:
         """Removes the result of a run to be redone and, without a checkpoint, its log. The caller
         holds the lock."""
         folder = self.folder(experiment)
@@ -223,68 +235,71 @@ class RunStore:
         path = self.open(experiment) / "lock"
         with contextlib.ExitStack() as stack:
             try:
-                fcntl.flock(stack.enter_context(open(path, "w")), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(stack.enter_context(files.to_lock(path)), fcntl.LOCK_EX | fcntl.LOCK_NB)
                 mine = True
             except BlockingIOError:
                 mine = False
             except OSError as error:
                 raise UserError(
-                    f"cannot lock {path}: {error.strerror}; expected a file that may be written, "
+                    f"cannot lock {path}: {error.strerror}; expected a writable file, no link, "
                     "on a file system that locks"
                 ) from None
             yield mine
 
-    def tidy(self, experiment: Experiment) -> None:
-        """Removes the checkpoints of a finished run, and files that a kill left half written. The
+    def remove_temporaries(self, experiment: Experiment) -> None:
+        """Removes the checkpoint of a finished run, and files that a kill left half written. The
         caller holds the lock."""
-        for pattern in ("snapshot*", "*.tmp"):
-            for path in self.folder(experiment).glob(pattern):
-                path.unlink()
+        _remove(self.folder(experiment), kept=[name for name in _FILES if name != SNAPSHOT])
 
-    def forget(self, *experiments: Experiment) -> None:
-        """Removes all files of runs except descriptions and locks, and their pseudo labels. Each
-        result goes first, so that a kill meanwhile leaves no finished run that lacks a file.
+    def delete(self, *experiments: Experiment) -> None:
+        """Removes the files of runs, except descriptions and locks, and their pseudo labels. Other
+        files in their folders stay. Each result goes first, so that a kill meanwhile leaves no
+        finished run that lacks a file.
 
-        Raises UserError if another process computes one of the runs, or one is packed; nothing is
-        removed.
+        Raises UserError if another process computes one of the runs, the folder of one is a link,
+        or one is packed; nothing is removed.
         """
         for experiment in experiments:
             if experiment.id in read_packed(self.root):
                 raise UserError(
-                    f"run {experiment.id}: packed in {self.root / PACKED}, which nothing "
-                    "forgets; expected another --results folder"
+                    f"run {experiment.id}: packed in {self.root / PACKED}, packed runs cannot be "
+                    "deleted; expected another --results folder"
                 )
         existing = [e for e in experiments if self.folder(e).exists()]
         for experiment in existing:  # one by one: all locks at once would exceed the open files
-            with self._lock_to_forget(experiment):
+            with self._lock_to_delete(experiment):
                 pass
         for experiment in existing:
-            with self._lock_to_forget(experiment):
-                paths = self.folder(experiment).iterdir()
-                for path in sorted(paths, key=lambda path: path.name != "result.json"):
-                    if path.name not in ("experiment.json", "lock") and path.is_file():
-                        os.unlink(path)
+            with self._lock_to_delete(experiment):
+                _remove(self.folder(experiment), kept=["experiment.json"])
         for experiment in experiments:
             if features := experiment.noise.features:  # where `PseudoSource.labels` keeps them
                 path = self.root / "pseudo_labels" / f"{features}-{experiment.seed}.npz"
-                path.unlink(missing_ok=True)
+                if not path.parent.is_symlink():
+                    path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def _lock_to_forget(self, experiment: Experiment) -> Iterator[None]:
+    def _lock_to_delete(self, experiment: Experiment) -> Iterator[None]:
         with self.lock(experiment) as mine:
             if not mine:
                 raise UserError(
-                    f"run {experiment.id}: another process is at it; expected it to be stopped "
-                    "before its files are removed"
+                    f"run {experiment.id}: another process computes this run, expected it to be "
+                    "stopped first"
                 )
             yield
 
 
-def without_digest(results: Sequence[dict]) -> str:
-    """One line about results that older versions wrote; empty if there are none."""
-    older = sum("sha256" not in result for result in results)
-    runs = f"{older} of {len(results)} finished runs are older than digests of results"
-    return f"{runs}: a changed number in them goes unnoticed" if older else ""
+def _remove(folder: Path, kept: Sequence[str]) -> None:
+    """Removes the files of a run in its folder except the ones ``kept``, the result first."""
+    paths = [path for path in folder.iterdir() if _ours(path.name) and path.name not in kept]
+    for path in sorted(paths, key=lambda path: path.name != "result.json"):
+        if path.is_symlink() or path.is_file():
+            os.unlink(path)
+
+
+def _ours(name: str) -> bool:
+    """True for the name of a file that a run writes; `files.write` may leave a temporary one."""
+    return re.sub(r"[0-9a-f]{8}\.tmp$", "", name) in _FILES
 
 
 def _kept_description(folder: Path) -> dict:
@@ -335,24 +350,22 @@ def _check_result(result: dict, run_id: str, path: Path) -> None:
     """Raises ValueError for a result of another run, or one that was changed."""
     if result.get("id") != run_id:
         raise ValueError(f"result of {result.get('id')}, not of {run_id}")
-    if digest := result.get("sha256"):
-        return _check_digest(_without_digest(result), digest, path)
-    fields = _FIELDS | (_FIELDS_IF_FINISHED if result.get("state") == "finished" else {})
-    if wrong := [key for key, kind in fields.items() if not isinstance(result.get(key), kind)]:
-        raise ValueError(f"of another form: {', '.join(wrong)}")
+    _check_digest(_without_digest(result), result.get("sha256"), path)
 
 
 def _check_log(log: list, result: dict, path: Path) -> None:
-    """Raises ValueError for a log that is not the one of this result."""
+    """Raises ValueError for a log that is not the one of this result, if the run has ended."""
     if not all(isinstance(epoch, dict) for epoch in log):
         raise ValueError("of another form")
-    if digest := result.get("log_sha256"):
-        _check_digest(log, digest, path)
+    if result:
+        _check_digest(log, result.get("log_sha256"), path)
 
 
-def _check_digest(value: Any, digest: str, path: Path) -> None:
-    """Raises ValueError unless a value, read from a file, has this digest: tables and figures read
-    the same over and over, which is looked at once."""
+def _check_digest(value: Any, digest: str | None, path: Path) -> None:
+    """Raises ValueError unless a value, read from a file, has this digest. The same value of an
+    unchanged file is checked once: tables and figures read it many times."""
+    if not (digest and isinstance(digest, str)):
+        raise ValueError("no checksum, as of an older version")
     found = path, path.exists() and path.stat().st_mtime_ns, digest
     if found not in _found_whole and digest != files.json_digest(value):
         raise ValueError(_CHANGED)
@@ -368,6 +381,10 @@ def _numbers(run: dict) -> dict:
 
 def _without_digest(result: dict) -> dict:
     return {key: value for key, value in result.items() if key != "sha256"}
+
+
+def _digest_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _digest(labels: np.ndarray) -> str:
@@ -387,7 +404,7 @@ def read_packed(root: Path) -> dict[str, dict]:
 @functools.lru_cache(maxsize=1)
 def _read_packed(path: Path, changed: int) -> dict[str, dict]:
     runs = {}
-    with files.expected(path, _AS_PACKED), lzma.open(path) as lines:
+    with files.expected(path, _AS_PACKED), files.opened(path) as file, lzma.open(file) as lines:
         while line := lines.readline(LONGEST_LINE):
             run = json.loads(line)
             run_id = run["result"]["id"]

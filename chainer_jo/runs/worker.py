@@ -29,7 +29,7 @@ loaded: dict[bytes, ImageData | LabelledData] = {}
 def loaded_by(load_data: bytes) -> ImageData | LabelledData:
     """The data set of a pickled loader, loaded at this process's first request."""
     if load_data not in loaded:
-        logging.disable(logging.WARNING)  # who hands out the runs has loaded them too, and said it
+        logging.disable(logging.WARNING)  # the parent process has shown these warnings
         try:
             loaded[load_data] = pickle.loads(load_data)()
         finally:
@@ -76,7 +76,7 @@ def execute(
             return "busy", None
         result = store.result(experiment)
         if result is None or store.lost_labels(experiment):
-            store.begin_again(experiment)
+            store.reset(experiment)
             try:
                 with sharing.process_lock:
                     gc.collect()  # frees the last run's arrays, whose objects refer to each other
@@ -89,8 +89,8 @@ def execute(
                 return "paused", None
             except MemoryError as error:  # CuPy's, too
                 raise UserError(
-                    f"run {experiment.id} on {settings.device}: {error}, expected room for all "
-                    "runs at a time; --jobs 1 has one"
+                    f"run {experiment.id} on {settings.device}: out of memory ({error}); --jobs 1 "
+                    "computes one run at a time"
                 ) from None
     return result["state"], result
 

@@ -97,7 +97,7 @@ def of(machine: str) -> Choices:
 def _locked(path: Path) -> Iterator[None]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path.parent / "lock", "w") as file:
+        with files.to_lock(path.parent / "lock") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
     except OSError as error:

@@ -32,7 +32,7 @@ class Checkpoint(training.Extension):
     Parameters
     ----------
     path : checkpoint file.
-    data : fingerprint of the training data.
+    data : identity of the run and of its training data.
     computing : provenance of this process, as JSON values.
     seconds : minimum time between two checkpoints.
     steps : interval within an epoch.
@@ -90,23 +90,22 @@ class Checkpoint(training.Extension):
         if not self.path.exists():
             return
         state = _read(self.path)
-        fingerprint = str(state.get(_DATA))
-        if fingerprint != self.data:
+        trained_on = str(state.get(_DATA))
+        # Checkpoints of older versions lack the run's id at the front.
+        if trained_on != self.data and not self.data.endswith(f"-{trained_on}"):
             raise UserError(
-                f"{self.path}: checkpoint of data with fingerprint {fingerprint}, these have "
-                f"{self.data}; expected the same data and labels, or {_REMOVED}"
+                f"{self.path}: checkpoint of {trained_on!r}, this run is {self.data!r}; expected "
+                f"the same run, data and labels, or {_REMOVED}"
             )
-        try:
-            earlier = json.loads(str(state[_CODES]))
-            serializers.NpzDeserializer(state).load(trainer)
-            # The schedule has set the first epoch's learning rate before this.
-            trainer.updater.get_optimizer("main").lr = float(state[_LR])
-        except KeyError as error:
-            raise UserError(
-                f"{self.path}: checkpoint without {error}, as of another version of this package; "
-                f"expected {_REMOVED}"
-            ) from None
-        self.computed = [each for each in earlier if each not in self.computed] + self.computed
+        with files.expected(self.path, _REMOVED):
+            try:
+                earlier = [dict(code) for code in json.loads(str(state[_CODES]))]
+                serializers.NpzDeserializer(state).load(trainer)
+                # The schedule has set the first epoch's learning rate before this.
+                trainer.updater.get_optimizer("main").lr = float(state[_LR])
+            except KeyError as error:
+                raise ValueError(f"without {error}, as of another version") from None
+        self.computed = [code for code in earlier if code not in self.computed] + self.computed
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:

@@ -136,6 +136,11 @@ class LogReport(extensions.LogReport):
         self._log_name = None  # the base class writes no file
         self._due = 0.0
 
+    def serialize(self, serializer) -> None:
+        super().serialize(serializer)
+        if not all(isinstance(entry, dict) for entry in self._log):
+            raise ValueError("log of another form")
+
     def initialize(self, trainer: Trainer) -> None:
         """Sets the file's path, also if a loaded snapshot leaves nothing to train."""
         self._path = Path(trainer.out) / "log.json"

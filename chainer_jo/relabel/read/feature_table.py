@@ -99,7 +99,7 @@ def _in_order(file: str | Path, images: LabelledImages, kind: str) -> np.ndarray
             f"alone, whose order it has, or an .npz with {kind!r} and 'paths'"
         )
     try:
-        features = np.load(file, mmap_mode="r", allow_pickle=False)
+        features = files.load_mapped(file)
         if not isinstance(features, np.ndarray):
             raise ValueError("an .npz")
     except Exception as error:  # a damaged archive can raise anything

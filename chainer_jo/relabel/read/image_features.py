@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from chainer_jo import files
 from chainer_jo.cores import usable_cores
 from chainer_jo.data import decoding
-from chainer_jo.data.array_cache import blocks_once
+from chainer_jo.data.array_cache import cached_blocks
 from chainer_jo.data.input_problems import Problems
 from chainer_jo.data.progress import Progress
 from chainer_jo.devices import device_of
@@ -204,7 +204,7 @@ def compute(
 
         starts = range(0, len(paths), BLOCK)
         contents = (pool.map(_content, paths[start : start + BLOCK]) for start in starts)
-        blocks = blocks_once((_cached(extractor, device, each) for each in contents), load, bar)
+        blocks = cached_blocks((_cached(extractor, device, each) for each in contents), load, bar)
     problems.raise_if_any(where)
     return np.concatenate(blocks)
 

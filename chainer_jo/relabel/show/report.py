@@ -17,6 +17,7 @@ from PIL import Image
 from chainer_jo import files
 from chainer_jo.cores import usable_cores
 from chainer_jo.data import decoding
+from chainer_jo.errors import UserError
 from chainer_jo.relabel.read.labelled_images import LabelledImages
 from chainer_jo.relabel.show.outcome import (
     Outcome,
@@ -194,7 +195,12 @@ def kind_for(side: int) -> str:
 
 
 def _remove_sheets(folder: Path) -> None:
-    """Removes an earlier report's sheets, and their folder if nothing else is in it."""
+    """Removes an earlier report's sheets, and their folder if nothing else is in it.
+
+    Raises UserError if the folder is a link.
+    """
+    if folder.is_symlink():
+        raise UserError(f"{folder}: a link, expected a folder or nothing")
     for path in folder.glob("*.*"):
         if path.stem.isdecimal() and path.suffix in (".png", ".jpeg"):
             path.unlink()
