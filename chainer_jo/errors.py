@@ -8,5 +8,10 @@ class UserError(ValueError):
     """
 
 
+def one_line(error: Exception) -> str:
+    """Message of an error, of 500 characters at most; libraries quote what they have read."""
+    return " ".join(str(error).split())[:500] or type(error).__name__
+
+
 class Unfinished(UserError):
     """Processes or workers died before the runs ended; the scripts add how to resume."""

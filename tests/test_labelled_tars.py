@@ -10,7 +10,8 @@ from class_folders import pets, refuse, save
 from hostile import memory_below
 from PIL import Image
 
-from chainer_jo.data import source, tar_members
+from chainer_jo import files
+from chainer_jo.data import source
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.read.labelled_images import read_sets
 
@@ -172,7 +173,7 @@ def test_a_tar_that_would_fill_memory_or_disk_is_refused(
     folders, tmp_path, cache, monkeypatch, start, unit, words
 ):
     """A megabyte of gzip is a gigabyte of zeros."""
-    monkeypatch.setattr(tar_members, "_ALWAYS", 16 * MIB)
+    monkeypatch.setattr(files, "unpacked_limit", lambda size: 16 * MIB)
     path = tmp_path / "pets.tar.gz"
     with tarfile.open(tmp_path / "pets.tar", "w") as tar:
         tar.add(folders, ".")

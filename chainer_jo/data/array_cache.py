@@ -133,8 +133,8 @@ def blocks_once(
     for i, name in enumerate(names):
         file, block = cache() / name, None
         # An archive has a checksum; a damaged one can raise anything.
-        with contextlib.suppress(Exception), files.open_npz(file) as archive:
-            block = archive["block"]
+        with contextlib.suppress(Exception):
+            block = files.arrays(file)["block"]
         if block is None:
             compute = compute or load()
             if (block := compute(i)) is None:

@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image, ImageOps, PngImagePlugin, TiffImagePlugin, UnidentifiedImageError
 from PIL.TiffImagePlugin import BITSPERSAMPLE, PHOTOMETRIC_INTERPRETATION, SAMPLEFORMAT
 
-from chainer_jo.errors import UserError
+from chainer_jo.errors import UserError, one_line
 
 #: Accepted formats, by content, not name. Decoders of other formats are not safe: for PostScript,
 #: Pillow starts a program.
@@ -110,7 +110,7 @@ def reason(error: Exception) -> str:
         return "content of another kind"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    return " ".join(str(error).split()) or type(error).__name__
+    return one_line(error)
 
 
 def open_resized(path: str | Path, size: int) -> Image.Image:

@@ -18,8 +18,6 @@ from chainer_jo.errors import UserError
 DAMAGED = (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, ValueError, RecursionError)
 # Disk errors that a tar causes, such as a file in the place of a folder or a name that is too long.
 _BAD_NAME = (errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EILSEQ)
-# Images hardly compress: a tar that unpacks to more than both of these is a decompression bomb.
-_ALWAYS, _MAX_RATIO = 1 << 28, 100  # bytes, times its size
 _MIB = 1 << 20
 
 
@@ -65,7 +63,7 @@ def read(path: Path, wanted: Callable[[PurePosixPath], bool]) -> Iterator[Iterat
     """
     try:
         with open_tar(path) as archive:
-            yield _members(archive, max(_ALWAYS, _MAX_RATIO * path.stat().st_size), wanted)
+            yield _members(archive, files.unpacked_limit(path.stat().st_size), wanted)
     except UserError as error:
         raise UserError(f"image archive {str(path)!r}: {error}") from None
     except (*DAMAGED, OSError) as error:

@@ -102,8 +102,8 @@ class PseudoSource:
             labels = pseudo_labels(data, self._load(data), seeds.child(seed, "clusters"))
             files.write(path, lambda file: np.savez(file, labels=labels))
         remedy = "it removed, which has it made again"
-        with files.expected(path, remedy), files.open_npz(path) as archive:
-            return archive["labels"]
+        with files.expected(path, remedy):
+            return files.arrays(path)["labels"]
 
     def check(self, data: ImageData) -> None:
         """Raises UserError for a file of features of other images than the training images of

@@ -284,8 +284,8 @@ class ByImages(Relabeller):
         model = Classifier(network, JointObjective(prior))
         path = self.store.folder(experiment) / "model.npz"
         # Chainer's own load_npz would unpickle whatever the file holds.
-        with files.expected(path, f"it removed, {DONE_AGAIN}"), files.open_npz(path) as archive:
-            serializers.NpzDeserializer(archive).load(model)
+        with files.expected(path, f"it removed, {DONE_AGAIN}"):
+            serializers.NpzDeserializer(files.arrays(path)).load(model)
         return TrainedNetwork(about, [Member.of(network, normalisation)])
 
     def _use_device(self) -> None:

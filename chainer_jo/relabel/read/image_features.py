@@ -108,6 +108,12 @@ BY_NAME: Mapping[str, Callable[[int], Extractor]] = {"builtin": builtin, "pixels
 COMPUTED = ("auto", *BY_NAME)
 
 
+def length_of(by: str, side: int) -> int:
+    """Length of the features of images by a name of `BY_NAME`. Raises KeyError for other ones."""
+    lengths = {("pixels", each): 3 * each**2 for each in range(1, PIXELS_SIDE + 1)}
+    return (lengths | {("builtin", LITE0_SIDE): lite0.LENGTH})[by, side]
+
+
 def candidates(chosen: str, images: LabelledImages) -> list[Extractor]:
     """Extractors of ``--features``: one of `BY_NAME`, or "auto", which is all that suit the images.
 

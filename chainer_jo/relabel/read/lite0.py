@@ -31,6 +31,7 @@ SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 MEAN, STD = 127.0, 128.0
 BLOCKS, HALVING_BLOCKS = 16, (1, 3, 5, 11)
 EPS = 1e-3
+LENGTH = 1280  # of the features
 
 
 class Lite0:

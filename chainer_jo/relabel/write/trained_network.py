@@ -23,11 +23,14 @@ from chainer_jo.method.images import Preparation
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.method.resnet50 import ResNet50
 from chainer_jo.relabel.judge.features import FeatureInput, FeatureNetwork
+from chainer_jo.relabel.read.image_features import length_of
 from chainer_jo.relabel.write.results_folder import MODEL
 
 #: Images per forward pass.
 IMAGES_PER_PASS = 100
 CPU = chainer.get_device("@numpy")
+#: Arrays of a file at most; three ResNet-50 have 801.
+MAX_ARRAYS = 1000
 _WRITTEN = "the folder that chainer-jo relabel wrote"
 _ABOUT, _WEIGHTS, _NORMALISATION = "about", "weights/", "look/"
 
@@ -89,17 +92,29 @@ class TrainedNetwork:
             missing = f"no {MODEL}" if folder.is_dir() else "no such folder"
             raise UserError(f"network {str(folder)!r}: {missing}, expected {_WRITTEN}")
         with files.expected(path, _WRITTEN):
-            with files.open_npz(path) as archive:
-                arrays = {name: archive[name] for name in archive.files}
+            arrays = files.arrays(path)
             about = json.loads(str(arrays.pop(_ABOUT)))
+            if len(arrays) > MAX_ARRAYS:
+                raise ValueError(f"{len(arrays):,} arrays, expected {MAX_ARRAYS:,} at most")
             members: list[Member] = []
             while own := _below(f"{len(members)}/", arrays):
                 members.append(Member(_below(_WEIGHTS, own), _below(_NORMALISATION, own)))
             if not members:
                 raise KeyError("0/weights")
+            _check(about, members)
             loaded = cls(about, members)
-            loaded._networks()  # fails on arrays that are not there
+            loaded._check_blank()
             return loaded
+
+    def _check_blank(self) -> None:
+        """Raises any exception if the arrays do not fit the networks."""
+        if "features" not in self.about:
+            self._networks()  # fails on arrays that are not there
+            return
+        with np.errstate(all="ignore"):
+            blank = self.of_features(np.zeros((1, self.about["features"]), np.float32))
+        if blank.shape != (1, len(self.about["classes"])) or not np.isfinite(blank).all():
+            raise ValueError(f"probabilities of a blank input: {blank.shape}, or not finite")
 
     def of_images(self, paths: Sequence[str], device: chainer.backend.Device = CPU) -> np.ndarray:
         """Class probabilities (n, c) float32 of image files, in order, computed on a device.
@@ -161,6 +176,24 @@ def untrained(about: dict) -> chainer.Link:
     if "variant" in about:
         return ResNet50(classes, about["variant"])
     return PreActResNet(3, classes, about["units"], about["widths"])
+
+
+def _check(about: dict, members: Sequence[Member]) -> None:
+    """Raises any exception for a description of networks with more numbers than the members have,
+    or of other images than `relabel` sees; nothing has been built by it."""
+    classes = about["classes"]
+    if not (type(classes) is list and classes and all(map(files.is_utf8, classes))):
+        raise ValueError(f"{len(classes)} classes, expected names in UTF-8")
+    if "features" in about:
+        length, hidden, seen = about["features"], about["hidden"], about.get("seen")
+        numbers = min(sum(array.size for array in each.weights.values()) for each in members)
+        whole = type(length) is type(hidden) is int and min(length, hidden) > 0
+        if not whole or hidden * (length + len(classes)) > numbers:
+            raise ValueError(f"{length!r} features, {hidden!r} units in {numbers:,} numbers")
+        if seen is not None and (
+            type(seen["side"]) is not int or length_of(seen["by"], seen["side"]) != length
+        ):
+            raise ValueError(f"{length} features of images, seen as {seen}")
 
 
 def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
