@@ -127,4 +127,11 @@ supply_numpy_names()
 replace_environment_check()
 supply_pkg_resources()
 with cupy_as_chainer_knows_it():
+    # Chainer refuses other types with a traceback, `command_line.ending` in one line.
+    _dtype = os.environ.get("CHAINER_DTYPE")
+    if _dtype not in (None, "float16", "float32", "float64", "mixed16"):
+        os.environ["CHAINER_DTYPE"] = "float32"
     import chainer  # noqa: F401
+
+    if _dtype is not None:
+        os.environ["CHAINER_DTYPE"] = _dtype

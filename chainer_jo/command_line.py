@@ -8,7 +8,6 @@ import errno
 import io
 import logging
 import os
-import re
 import shlex
 import signal
 import sys
@@ -16,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from chainer_jo.errors import Unfinished, UserError
+from chainer_jo.errors import Unfinished, UserError, escaped, one_line
 
 
 class Parser(argparse.ArgumentParser):
@@ -85,11 +84,6 @@ def start(
 
     with ending(hint):
         flags = read()
-        if (dtype := os.environ.get("CHAINER_DTYPE", "float32")) != "float32":
-            raise UserError(
-                f"CHAINER_DTYPE {dtype}: expected float32, the type of the weights; "
-                "--precision sets the type of the activations"
-            )
         work(flags)
 
 
@@ -110,14 +104,24 @@ def ending(hint: Callable[[], str] = str) -> Iterator[None]:
     """
     try:
         with written():
+            if (dtype := os.environ.get("CHAINER_DTYPE", "float32")) != "float32":
+                raise UserError(
+                    f"CHAINER_DTYPE {dtype}: expected float32, the type of the weights; "
+                    "--precision sets the type of the activations"
+                )
             yield
     except UserError as error:
-        _end(2, f"error: {error}", hint() if isinstance(error, Unfinished) else "")
+        _end(2, f"error: {escaped(error)}", hint() if isinstance(error, Unfinished) else "")
     except BrokenPipeError:
         print_no_more()
         _end(1, "output closed by its reader" if hint() else "", hint())
     except OSError as error:
         _end(2, f"error: {file_error(error)}")
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and not str(error).startswith(_OF_THE_SYSTEM):
+            raise
+        more = ", expected more memory, or less data" if isinstance(error, MemoryError) else ""
+        _end(2, f"error: {escaped(one_line(error))}{more}", hint())
     except KeyboardInterrupt:
         _end(130, "\ninterrupted" if hint() else "", hint())
 
@@ -142,7 +146,9 @@ def written() -> Iterator[None]:
     if stderr and sys.stderr is stderr:
         raw = io.BufferedWriter(_Unheard(stderr.fileno(), "w", closefd=False))
         sys.stderr = io.TextIOWrapper(raw, stderr.encoding, "backslashreplace", None, True)
-    logging.basicConfig(level=logging.WARNING, format="note: %(message)s")
+    notes = logging.StreamHandler()
+    notes.setFormatter(_Notes())
+    logging.basicConfig(level=logging.WARNING, handlers=[notes])
     if hasattr(sys.stdout, "reconfigure"):  # a notebook's has no encoding
         sys.stdout.reconfigure(errors="replace")
     try:
@@ -152,10 +158,13 @@ def written() -> Iterator[None]:
 
 
 def say(*words: object, **options: Any) -> None:
-    """`print`, with control characters other than tabs and line ends escaped as by `repr`: names of
-    files and classes give a terminal no orders."""
-    control = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f]")
-    print(*(control.sub(lambda c: repr(c[0])[1:-1], str(word)) for word in words), **options)
+    """`print`, `escaped` except for tabs and line ends."""
+    print(*(escaped(word, "\t\n") for word in words), **options)
+
+
+class _Notes(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return "note: " + escaped(super().format(record))
 
 
 class _Unheard(io.FileIO):
@@ -167,11 +176,14 @@ class _Unheard(io.FileIO):
         return len(data)
 
 
+#: RuntimeErrors of Python's that a system or its files cause; any other is the program's.
+_OF_THE_SYSTEM = ("can't start new thread", "Symlink loop")
 #: Messages for errors that name no file, or a wrong one.
 _NAMELESS = {
     errno.ENOENT: "working folder: {}, expected an existing folder",
     errno.EMFILE: "open files: {}, expected a higher limit (ulimit -n)",
     errno.ENOSPC: "output: {}, expected free disk space",
+    errno.ENOMEM: "memory: {}, expected more of it, or less data",
 }
 
 

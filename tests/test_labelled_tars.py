@@ -187,6 +187,20 @@ def test_a_tar_that_would_fill_memory_or_disk_is_refused(
     assert left_in(cache) == []
 
 
+@pytest.mark.parametrize("directories", [False, True])
+def test_a_tar_of_deep_folders_is_refused(tmp_path, cache, directories):
+    """7 kB of them were 96,000 folders."""
+    with tarfile.open(tmp_path / "deep.tar.xz", "w:xz") as tar:
+        for i in range(100):
+            member = tarfile.TarInfo("/".join([f"{i}", *("x" * 90)]))
+            member.type = tarfile.DIRTYPE if directories else tarfile.REGTYPE
+            tar.addfile(member)
+    refuse(
+        "deep.tar.xz'.* is in one of 1,0[0-9]* folders, expected fewer", tmp_path / "deep.tar.xz"
+    )
+    assert left_in(cache) == []
+
+
 @pytest.mark.parametrize("read", [read_sets, lambda data: source.find(data).load()])
 def test_the_first_header_of_a_tar_does_not_fill_the_memory(tmp_path, read):
     path = tmp_path / "pets.tar.gz"

@@ -1,6 +1,8 @@
 """Ends of the scripts: interrupts, kills, output that nobody reads, and how to resume."""
 
+import errno
 import itertools
+import logging
 import os
 import signal
 import sys
@@ -15,8 +17,10 @@ from here import Here
 from processes import ROOT
 from script_runs import SMALL, run, table1
 
+from chainer_jo import command_line
 from chainer_jo.command_line import ending
 from chainer_jo.commands import app
+from chainer_jo.data.progress import Progress
 from chainer_jo.errors import Unfinished, UserError
 
 
@@ -113,6 +117,51 @@ def test_what_the_encoding_of_the_output_lacks_is_a_question_mark():
     with redirect_stdout(StringIO()) as shown, ending():
         print("1 ±")
     assert shown.getvalue() == "1 ±\n"
+
+
+BAD = "a\x1b]0;mine\x07\x9b31m\x7f\r\nb"
+
+
+def test_names_give_a_terminal_no_orders(capsys):
+    """Neither in notes nor in errors, results or progress."""
+    with pytest.raises(SystemExit), ending():
+        logging.getLogger().handlers[:] = []
+        with command_line.written():
+            logging.getLogger("chainer_jo").warning("%s: left out", BAD)
+        Progress(BAD, "images", 1).finish(1)
+        command_line.say(BAD.replace("\n", ""))
+        raise UserError(f"{BAD} here")
+    shown = "".join(capsys.readouterr())
+    assert shown.count("a\\x1b]0;mine\\x07\\x9b31m\\x7f\\r") == 4
+    assert shown.count("\n") == 4 and not set(shown) & set("\x1b\x07\x9b\x7f\r")
+
+
+@pytest.mark.parametrize("error, words", [
+    (MemoryError(), "MemoryError, expected more memory"),
+    (MemoryError("Unable to\nallocate"), "Unable to allocate, expected more memory"),
+    (RuntimeError("can't start new thread"), "can't start new thread"),
+    (OSError(errno.ENOMEM, "Cannot allocate memory"), "memory: Cannot allocate memory, expected"),
+])  # fmt: skip
+def test_too_little_memory_is_one_line(error, words, capsys):
+    with pytest.raises(SystemExit) as end, ending():
+        raise error
+    line, rest = capsys.readouterr().err.split("\n")
+    assert line.startswith(f"error: {words}") and not rest and end.value.code == 2
+
+
+def test_other_errors_are_the_programs():
+    with pytest.raises(RuntimeError, match="mine"), ending():
+        raise RuntimeError("mine")
+
+
+@pytest.mark.parametrize("dtype", ["x\x1b[31m", "", "float64"])
+@pytest.mark.parametrize("command", ["relabel", "predict"])
+def test_a_type_that_chainer_does_not_know_is_one_line(command, dtype):
+    environment = processes.environment(CHAINER_DTYPE=dtype)
+    words = [sys.executable, "-m", "chainer_jo", command, "x"]
+    said = processes.finish(processes.start(words, env=environment), 2).stderr
+    assert said.startswith("error: CHAINER_DTYPE ") and said.count("\n") == 1
+    assert "\x1b" not in said
 
 
 def _computing(folder, **options):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import time
 
+from chainer_jo.errors import escaped
+
 _WIDTH = 30
 
 
@@ -19,7 +21,7 @@ class Progress:
     """
 
     def __init__(self, what: str, unit: str, total: int) -> None:
-        self._what = what
+        self._what = escaped(what)
         self._unit = unit
         self.total = total
         self._live = sys.stderr.isatty()
