@@ -8,6 +8,7 @@ import errno
 import io
 import logging
 import os
+import re
 import shlex
 import signal
 import sys
@@ -25,7 +26,11 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(
         self, args: Iterable[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        words = sys.argv[1:] if args is None else list(args)
+        # Shells leave the ~ of --flag=~/path as it is.
+        words = [
+            re.sub(r"^(--[\w-]+=|)(~[^/]*)", lambda m: m[1] + os.path.expanduser(m[2]), word)
+            for word in (sys.argv[1:] if args is None else args)
+        ]
         if "" in words:
             self.error(f"an argument is empty: {shlex.join(words)}")
         return super().parse_known_args(words, namespace)
@@ -109,6 +114,8 @@ def ending(hint: Callable[[], str] = str) -> Iterator[None]:
                     f"CHAINER_DTYPE {dtype}: expected float32, the type of the weights; "
                     "--precision sets the type of the activations"
                 )
+            if (encoding := sys.getfilesystemencoding()) not in ("utf-8", "ascii"):
+                raise UserError(f"locale with {encoding}: expected UTF-8, or PYTHONUTF8=1 is set")
             yield
     except UserError as error:
         _end(2, f"error: {escaped(error)}", hint() if isinstance(error, Unfinished) else "")
@@ -136,16 +143,18 @@ def _end(code: int, line: str, hint: str = "") -> NoReturn:
 def written() -> Iterator[None]:
     """Flushes standard output at the end, or raises BrokenPipeError; characters that the locale's
     encoding lacks become question marks. Closed streams are replaced by the null device, and a
-    standard error that takes no more ends no work."""
+    standard error or terminal that takes no more ends no work."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             number = os.open(os.devnull, os.O_RDWR)  # the stream's own number
             os.set_inheritable(number, True)
             setattr(sys, name, os.fdopen(number, mode, errors="replace"))
-    stderr = sys.__stderr__
-    if stderr and sys.stderr is stderr:
-        raw = io.BufferedWriter(_Unheard(stderr.fileno(), "w", closefd=False))
-        sys.stderr = io.TextIOWrapper(raw, stderr.encoding, "backslashreplace", None, True)
+    for name, stream in (("stdout", sys.__stdout__), ("stderr", sys.__stderr__)):
+        unheard = stream and (name == "stderr" or stream.isatty())  # a terminal may go away
+        if stream and unheard and getattr(sys, name) is stream:
+            raw = io.BufferedWriter(_Unheard(stream.fileno(), "w", closefd=False))
+            wrapper = io.TextIOWrapper(raw, stream.encoding, "backslashreplace", None, True)
+            setattr(sys, name, wrapper)
     notes = logging.StreamHandler()
     notes.setFormatter(_Notes())
     logging.basicConfig(level=logging.WARNING, handlers=[notes])

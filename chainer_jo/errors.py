@@ -18,8 +18,8 @@ def escaped(text: object, kept: str = "") -> str:
     return _CONTROL.sub(lambda c: c[0] if c[0] in kept else repr(c[0])[1:-1], str(text))
 
 
-def one_line(error: Exception) -> str:
-    """Message of an error, of 500 characters at most; libraries quote what they have read."""
+def one_line(error: object) -> str:
+    """Message of an error, or text, of 500 characters at most; libraries quote what they read."""
     return " ".join(str(error).split())[:500] or type(error).__name__
 
 
