@@ -4,6 +4,7 @@ import errno
 import itertools
 import logging
 import os
+import pty
 import signal
 import sys
 import time
@@ -152,6 +153,59 @@ def test_too_little_memory_is_one_line(error, words, capsys):
 def test_other_errors_are_the_programs():
     with pytest.raises(RuntimeError, match="mine"), ending():
         raise RuntimeError("mine")
+
+
+def test_a_locale_without_utf_8_is_one_line(monkeypatch, capsys):
+    """Its names of files would be written as other letters."""
+    monkeypatch.setattr(sys, "getfilesystemencoding", lambda: "iso8859-1")
+    with pytest.raises(SystemExit), ending():
+        raise AssertionError("nothing is done")
+    assert capsys.readouterr().err == (
+        "error: locale with iso8859-1: expected UTF-8, or PYTHONUTF8=1 is set\n"
+    )
+
+
+def test_a_terminal_that_goes_away_ends_no_work(tmp_path):
+    """With SIGHUP ignored, as by `disown`."""
+    program = (
+        "import signal, sys, time, pathlib\nfrom chainer_jo.command_line import ending, say\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\nwith ending():\n say('begun', flush=True)\n"
+        " while not pathlib.Path(sys.argv[1], 'gone').exists(): time.sleep(0.01)\n"
+        " print('more', flush=True); say('more'); pathlib.Path(sys.argv[1], 'done').touch()\n"
+    )
+    master, terminal = pty.openpty()
+    command = [sys.executable, "-c", program, tmp_path]
+    process = processes.start(command, stdout=terminal, start_new_session=True)
+    os.close(terminal)
+    assert os.read(master, 5) == b"begun"
+    os.close(master)
+    (tmp_path / "gone").touch()
+    assert processes.finish(process, 0).stderr == "" and (tmp_path / "done").exists()
+
+
+@pytest.mark.parametrize("word, meant", [
+    ("--out=~/res", "--out=/home/me/res"), ("--out=~", "--out=/home/me"), ("~/x", "/home/me/x"),
+    ("--out=a~/b", "--out=a~/b"), ("--label-column=a=~/b", "--label-column=a=~/b"), ("~.x", "~.x"),
+])  # fmt: skip
+def test_the_home_folder_is_meant_after_an_equals_sign_too(word, meant, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    assert command_line.Parser().parse_known_args([word])[1] == [meant]
+
+
+@pytest.mark.parametrize("kind, shown", [("dumb", "x: 1 of 1 images"), ("xterm", "\rx: 1 of 1 im")])
+def test_a_dumb_terminal_gets_lines(kind, shown, monkeypatch, capsys):
+    monkeypatch.setenv("TERM", kind)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    Progress("x", "images", 1).finish(1)
+    said = capsys.readouterr().err
+    assert said.startswith(shown) and ("\033" in said) == (kind != "dumb")
+
+
+@pytest.mark.parametrize("number, code", [("11", 2), ("12 13", 2), ("12 ", 0), ("13", 0)])
+def test_make_names_the_versions_that_it_takes(number, code):
+    command = ["make", "-n", "--always-make", f"GPU={number}", "setup"]
+    said = processes.finish(processes.start(command, cwd=ROOT), code)
+    assert code == 0 or f"GPU={number}: expected 12 or 13" in said.stderr
 
 
 @pytest.mark.parametrize("dtype", ["x\x1b[31m", "", "float64"])
