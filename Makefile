@@ -7,7 +7,8 @@ VENV   ?= .venv
 ARGS   ?=
 GPU    ?=
 
-VARIANT      := $(if $(GPU),-gpu$(GPU))
+$(if $(filter-out 12 13,$(GPU))$(word 2,$(GPU)),$(error GPU=$(GPU): expected 12 or 13))
+VARIANT      := $(if $(GPU),-gpu$(strip $(GPU)))
 REQUIREMENTS := requirements$(VARIANT).txt
 STAMP        := $(VENV)/.stamp$(VARIANT)
 BIN          := $(VENV)/bin

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from chainer_jo.errors import Unfinished, UserError
+from chainer_jo.errors import Unfinished, UserError, escaped, one_line
 
 
 class Parser(argparse.ArgumentParser):
@@ -26,7 +26,11 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(
         self, args: Iterable[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        words = sys.argv[1:] if args is None else list(args)
+        # Shells leave the ~ of --flag=~/path as it is.
+        words = [
+            re.sub(r"^(--[\w-]+=|)(~[^/]*)", lambda m: m[1] + os.path.expanduser(m[2]), word)
+            for word in (sys.argv[1:] if args is None else args)
+        ]
         if "" in words:
             self.error(f"an argument is empty: {shlex.join(words)}")
         return super().parse_known_args(words, namespace)
@@ -89,11 +93,6 @@ def start(
 
     with ending(hint):
         flags = read()
-        if (dtype := os.environ.get("CHAINER_DTYPE", "float32")) != "float32":
-            raise UserError(
-                f"CHAINER_DTYPE {dtype}: expected float32, the type of the weights; "
-                "--precision sets the type of the activations"
-            )
         work(flags)
 
 
@@ -114,14 +113,26 @@ def ending(hint: Callable[[], str] = str) -> Iterator[None]:
     """
     try:
         with written():
+            if (dtype := os.environ.get("CHAINER_DTYPE", "float32")) != "float32":
+                raise UserError(
+                    f"CHAINER_DTYPE {dtype}: expected float32, the type of the weights; "
+                    "--precision sets the type of the activations"
+                )
+            if (encoding := sys.getfilesystemencoding()) not in ("utf-8", "ascii"):
+                raise UserError(f"locale with {encoding}: expected UTF-8, or PYTHONUTF8=1 is set")
             yield
     except UserError as error:
-        _end(2, f"error: {error}", hint() if isinstance(error, Unfinished) else "")
+        _end(2, f"error: {escaped(error)}", hint() if isinstance(error, Unfinished) else "")
     except BrokenPipeError:
         print_no_more()
         _end(1, "output closed by its reader" if hint() else "", hint())
     except OSError as error:
         _end(2, f"error: {file_error(error)}")
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and not str(error).startswith(_OF_THE_SYSTEM):
+            raise
+        more = ", expected more memory, or less data" if isinstance(error, MemoryError) else ""
+        _end(2, f"error: {escaped(one_line(error))}{more}", hint())
     except KeyboardInterrupt:
         _end(130, "\ninterrupted" if hint() else "", hint())
 
@@ -136,17 +147,21 @@ def _end(code: int, line: str, hint: str = "") -> NoReturn:
 def written() -> Iterator[None]:
     """Flushes standard output at the end, or raises BrokenPipeError; characters that the locale's
     encoding lacks become question marks. Closed streams are replaced by the null device, and a
-    standard error that takes no more ends no work."""
+    standard error or terminal that takes no more ends no work."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             number = os.open(os.devnull, os.O_RDWR)  # the stream's own number
             os.set_inheritable(number, True)
             setattr(sys, name, os.fdopen(number, mode, errors="replace"))
-    stderr = sys.__stderr__
-    if stderr and sys.stderr is stderr:
-        raw = io.BufferedWriter(_Unheard(stderr.fileno(), "w", closefd=False))
-        sys.stderr = io.TextIOWrapper(raw, stderr.encoding, "backslashreplace", None, True)
-    logging.basicConfig(level=logging.WARNING, format="note: %(message)s")
+    for name, stream in (("stdout", sys.__stdout__), ("stderr", sys.__stderr__)):
+        unheard = stream and (name == "stderr" or stream.isatty())  # a terminal may go away
+        if stream and unheard and getattr(sys, name) is stream:
+            raw = io.BufferedWriter(_Unheard(stream.fileno(), "w", closefd=False))
+            wrapper = io.TextIOWrapper(raw, stream.encoding, "backslashreplace", None, True)
+            setattr(sys, name, wrapper)
+    notes = logging.StreamHandler()
+    notes.setFormatter(_Notes())
+    logging.basicConfig(level=logging.WARNING, handlers=[notes])
     if hasattr(sys.stdout, "reconfigure"):  # a notebook's has no encoding
         sys.stdout.reconfigure(errors="replace")
     try:
@@ -156,10 +171,13 @@ def written() -> Iterator[None]:
 
 
 def say(*words: object, **options: Any) -> None:
-    """`print`, with control characters other than tabs and line ends escaped as by `repr`: names of
-    files and classes give a terminal no orders."""
-    control = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f]")
-    print(*(control.sub(lambda c: repr(c[0])[1:-1], str(word)) for word in words), **options)
+    """`print`, `escaped` except for tabs and line ends."""
+    print(*(escaped(word, "\t\n") for word in words), **options)
+
+
+class _Notes(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return "note: " + escaped(super().format(record))
 
 
 class _Unheard(io.FileIO):
@@ -171,11 +189,14 @@ class _Unheard(io.FileIO):
         return len(data)
 
 
+#: RuntimeErrors of Python's that a system or its files cause; any other is the program's.
+_OF_THE_SYSTEM = ("can't start new thread", "Symlink loop")
 #: Messages for errors that name no file, or a wrong one.
 _NAMELESS = {
     errno.ENOENT: "working folder: {}, expected an existing folder",
     errno.EMFILE: "open files: {}, expected a higher limit (ulimit -n)",
     errno.ENOSPC: "output: {}, expected free disk space",
+    errno.ENOMEM: "memory: {}, expected more of it, or less data",
 }
 
 

@@ -8,15 +8,14 @@ import os
 import secrets
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.lib.npyio import NpzFile
 
-from chainer_jo.errors import UserError
+from chainer_jo.errors import UserError, one_line
 
 
 def write(path: Path, save: Callable[[IO[bytes]], object]) -> None:
@@ -148,28 +147,46 @@ def expected(path: Path, what: str) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:  # a damaged archive can raise anything
-        raise UserError(f"{path}: damaged ({error}); expected {what}") from None
+        raise UserError(f"{path}: damaged ({one_line(error)}); expected {what}") from None
 
 
-@contextlib.contextmanager
-def open_npz(path: str | Path) -> Iterator[NpzFile]:
-    """Arrays of an .npz, by name; arrays of objects are refused, since their pickles may run code.
+def unpacked_limit(size: int) -> int:
+    """Bytes to which an archive of ``size`` bytes may unpack; more is a decompression bomb."""
+    return max(1 << 28, 100 * size)
 
-    Raises any exception for a damaged or another file; see `expected`.
+
+def arrays(path: str | Path, wanted: Container[str] | None = None) -> dict[str, np.ndarray]:
+    """Arrays of an .npz by name, the ``wanted`` ones or all: numbers of at most 8 bytes, or text.
+
+    Raises any exception for a damaged or another file (see `expected`), arrays of other kinds, such
+    as objects, whose pickles may run code, and for more bytes than `unpacked_limit`.
     """
-    with opened(path) as file:
-        # NumPy takes any other file for a pickle, and advises to load it nevertheless.
-        if not zipfile.is_zipfile(file):
-            raise zipfile.BadZipFile("not an .npz")
-        file.seek(0)
-        with np.load(file, allow_pickle=False) as archive:
-            yield archive
+    found = {}
+    with opened(path) as file, zipfile.ZipFile(file) as archive:
+        members = {each.filename.removesuffix(".npy"): each for each in archive.infolist()}
+        members = {name: members[name] for name in members if wanted is None or name in wanted}
+        size = sum(member.file_size for member in members.values())
+        if size > (limit := unpacked_limit(os.fstat(file.fileno()).st_size)):
+            raise ValueError(f"unpacks to {size:,} bytes, expected {limit:,} at most")
+        for name, member in members.items():
+            # Python decompresses other kinds without regard to the size that it asks for.
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ValueError(f"array {name!r} is compressed in another way than by NumPy")
+            with archive.open(member) as content:
+                array = np.lib.format.read_array(content, allow_pickle=False)
+            size = array.dtype.itemsize
+            if not size or array.dtype.kind not in ("US" if size > 8 else "USbiuf"):
+                raise ValueError(
+                    f"array {name!r} is {array.dtype}, expected numbers of at most 8 bytes, or text"
+                )
+            found[name] = array
+    return found
 
 
-def save_arrays(path: Path, of: str, **arrays: np.ndarray) -> None:
+def save_arrays(path: Path, of: str, **named: np.ndarray) -> None:
     """Writes an .npz that names its owner ``of``, and has a checksum; see `write`."""
-    sha256 = _arrays_digest(arrays)
-    members = {"of": np.asarray(of), "sha256": np.asarray(sha256), **arrays}
+    sha256 = _arrays_digest(named)
+    members = {"of": np.asarray(of), "sha256": np.asarray(sha256), **named}
     write(path, lambda file: np.savez(file, allow_pickle=False, **members))
 
 
@@ -178,19 +195,18 @@ def load_arrays(path: Path, of: str) -> dict[str, np.ndarray]:
 
     Raises any exception for a damaged file, or one of another owner; see `expected`.
     """
-    with open_npz(path) as archive:
-        arrays = {name: archive[name] for name in archive.files}
-    owner, sha256 = (str(arrays.pop(name, "nobody")) for name in ("of", "sha256"))
+    found = arrays(path)
+    owner, sha256 = (str(found.pop(name, "nobody")) for name in ("of", "sha256"))
     if owner != of:
         raise ValueError(f"of {owner!r}, not of {of!r}")
-    if sha256 != _arrays_digest(arrays):
+    if sha256 != _arrays_digest(found):
         raise ValueError("changed since it was written")
-    return arrays
+    return found
 
 
-def _arrays_digest(arrays: dict[str, np.ndarray]) -> str:
+def _arrays_digest(named: dict[str, np.ndarray]) -> str:
     digest = hashlib.sha256()
-    for name, array in sorted(arrays.items()):
+    for name, array in sorted(named.items()):
         digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()

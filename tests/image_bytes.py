@@ -25,14 +25,13 @@ def packed(samples, bits, order=">"):
     return np.packbits(single.reshape(len(samples), -1).astype(np.uint8), axis=1)
 
 
-def tiff(samples, bits, *, order="<", photometric=1, deflate=False, fill_order=1, orientation=1,
-         planar=False, rows_per_strip=None, extra=(), sample_format=None, colours=None,
-         more=()):  # fmt: skip
+def tiff(samples, bits, *, order="<", photometric=1, deflate=False, orientation=1, planar=False,
+         extra=(), colours=None, more=()):  # fmt: skip
     """A TIFF of unsigned samples (h, w, channels), all of as many bits.
 
     Parameters
     ----------
-    order : of bytes, "<" or ">"; `fill_order` that of the bits in them.
+    order : of bytes, "<" or ">".
     planar : each channel on its own.
     extra : meaning of the channels beyond those of the colours.
     colours : of a palette, (2 ** bits, 3) of 16 bits.
@@ -40,25 +39,18 @@ def tiff(samples, bits, *, order="<", photometric=1, deflate=False, fill_order=1
     """
     height, width, channels = samples.shape
     planes = samples.transpose(2, 0, 1) if planar else samples.reshape(1, height, -1)
-    strips = []
-    for plane in planes:
-        for first in range(0, height, rows_per_strip or height):
-            data = packed(plane[first : first + (rows_per_strip or height)], bits, order).tobytes()
-            data = np.frombuffer(zlib.compress(data) if deflate else data, np.uint8)
-            if fill_order == 2:  # of what was compressed, too
-                data = np.packbits(np.unpackbits(data), bitorder="little")
-            strips.append(data.tobytes())
+    strips = [packed(plane, bits, order).tobytes() for plane in planes]
+    strips = [zlib.compress(strip) for strip in strips] if deflate else strips
     tags = [
         (256, "H", [width]),
         (257, "H", [height]),
         (258, "H", [bits] * channels),
         (259, "H", [8 if deflate else 1]),
         (262, "H", [photometric]),
-        (266, "H", [fill_order]),
         (273, "I", None),
         (274, "H", [orientation]),
         (277, "H", [channels]),
-        (278, "H", [rows_per_strip or height]),
+        (278, "H", [height]),
         (279, "I", [len(strip) for strip in strips]),
         (284, "H", [2 if planar else 1]),
         *more,
@@ -67,8 +59,6 @@ def tiff(samples, bits, *, order="<", photometric=1, deflate=False, fill_order=1
         tags.append((320, "H", colours.T.ravel().tolist()))
     if extra:
         tags.append((338, "H", list(extra)))
-    if sample_format:
-        tags.append((339, "H", [sample_format] * channels))
     offsets = np.cumsum([8, *map(len, strips)])[: len(strips)].tolist()
     body = b"".join(strips)
     body += bytes(len(body) % 2)
@@ -109,23 +99,6 @@ def png(samples, bits, colour_type, *, interlaced=False, before=()):
     head = struct.pack(">IIBBBBB", width, height, bits, colour_type, 0, 0, interlaced)
     chunks = [(b"IHDR", head), *before, (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*each) for each in chunks)
-
-
-def bmp(samples, bits, *, masks=None, colours=None, top_down=False):
-    """A BMP of samples (h, w, channels): blue first, or one whole number that `masks` cut up."""
-    height, width, _ = samples.shape
-    if masks:
-        lines = samples[..., 0].astype(f"<u{bits // 8}").view(np.uint8)
-    else:
-        lines = packed(samples.reshape(height, -1), min(bits, 8))
-    lines = np.pad(lines, ((0, 0), (0, -lines.shape[1] % 4)))
-    data = (lines if top_down else lines[::-1]).tobytes()
-    head = struct.pack("<IiiHHIIiiII", 40, width, -height if top_down else height, 1, bits,
-                       3 if masks else 0, len(data), 0, 0, len(colours or ()), 0)  # fmt: skip
-    head += struct.pack("<3I", *masks) if masks else b""
-    head += b"".join(bytes([b, g, r, 0]) for r, g, b in colours or ())
-    start = 14 + len(head)
-    return b"BM" + struct.pack("<IHHI", start + len(data), 0, 0, start) + head + data
 
 
 def exif(orientation):

@@ -135,6 +135,21 @@ def test_a_table_with_its_columns(source, tmp_path):
     assert below(tmp_path / "new") == ["labels.csv", "test/dog/9.png", "train/cat/1.png"]
 
 
+@pytest.mark.parametrize("copy", [False, True])
+@pytest.mark.parametrize("name", ["labels.csv", "labels.csv/1.png"])
+def test_a_table_takes_the_place_of_no_image(tmp_path, name, copy):
+    """Nor of the file that a link leads to while its folder is a temporary one, a level deeper."""
+    outside = tmp_path / "x/a/b/data/labels.csv"
+    for path in (tmp_path / "a/b/data" / name, tmp_path / "a/b/data/2.png", outside):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"mine")
+    (tmp_path / "a/b/data/t.csv").write_text(f"path,label\n{name},cat\n2.png,dog\n")
+    sets = read_sets(str(tmp_path / "a/b/data/t.csv"))
+    with pytest.raises(UserError, match="image 'labels.csv': expected another name"):
+        corrected_set.write(labels(sets), sets, tmp_path / "x/new", copy)
+    assert outside.read_bytes() == b"mine" and not (tmp_path / "x/new").exists()
+
+
 def test_a_tar(source, tmp_path):
     with tarfile.open(tmp_path / "pets.tar", "w") as archive:
         archive.add(source, "pets")

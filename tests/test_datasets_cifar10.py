@@ -128,7 +128,7 @@ def test_folder(folder):
 
 
 @pytest.mark.parametrize("keys", [str, str.encode])
-@pytest.mark.parametrize("protocol", range(6))
+@pytest.mark.parametrize("protocol", range(2, 6))
 def test_folder_as_python_3_writes_it(folder, protocol, keys):
     contents = {**BATCHES, "batches.meta": {"label_names": [keys(name) for name in NAMES]}}
     for name, content in contents.items():
@@ -237,6 +237,17 @@ FORGED = {
     "bytes without end": forged(data=b"N\x8e" + struct.pack("<Q", 1 << 60)),
     "a string without end": forged(data=b"T" + struct.pack("<i", (1 << 31) - 1)),
     "a frame without end": b"\x80\x04\x95" + struct.pack("<Q", 1 << 60) + b"N.",
+    "tuples in tuples": b"\x80\x02}" + b"K\0" + b"\x85" * 200_000 + b"Ns.",
+    "nothing, many times": b"\x80\x02" + b"N0" * 10_000_000 + b"}.",
+    "numbers of one hash": b"\x80\x02}("
+    + b"".join(
+        b"\x8a\x0a" + (k * ((1 << 61) - 1)).to_bytes(10, "little") + b"N" for k in range(40_000)
+    )
+    + b"u.",
+    "decimal numbers": b"\x80\x02}("
+    + b"".join(b"I%d\nN" % (k * ((1 << 61) - 1)) for k in range(40_000))
+    + b"u.",
+    "many lists": b"\x80\x02" + b"]" * 10_000_000 + b"a" * 9_999_999 + b".",
     "a name of two lines": b"\x80\x04\x8c\x01\n\x8c\x01\n\x93.",
 }
 
@@ -248,6 +259,12 @@ def test_forged_pickle_is_refused_in_one_line_and_little_memory(folder, what):
     with memory_below(1 << 27), refused as caught:
         load(str(folder))
     assert "\n" not in str(caught.value)
+
+
+def test_class_names_are_utf_8(folder):
+    (folder / "batches.meta").write_bytes(pickle.dumps({"label_names": ["\ud800", *NAMES[1:]]}, 3))
+    with pytest.raises(UserError, match="batches.meta cannot be read .*not UTF-8"):
+        load(str(folder))
 
 
 def test_no_more_is_read_than_a_batch_may_have(folder):

@@ -7,7 +7,7 @@ import pytest
 from PIL import EpsImagePlugin, Image
 from processes import run
 
-from chainer_jo.data.decoding import decode
+from chainer_jo.data.decoding import attempt, decode
 from chainer_jo.errors import UserError
 
 POSTSCRIPT = "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n%%EOF\n"
@@ -36,6 +36,21 @@ def striped(height, width, mode="RGB"):
     pixels = np.full((height, width), 40, np.uint8)
     pixels[:, width // 2 :] = 200
     return Image.fromarray(pixels).convert(mode)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("mode", ["L", "RGB", "CMYK"])
+def test_the_edges_of_a_large_jpeg_weigh_the_same(mode, orientation, tmp_path):
+    """Decoded at half its size, the last column is half a pixel."""
+    framed = np.zeros((385, 385, 3), np.uint8)
+    framed[1:-1, 1:-1] = 255
+    exif = Image.Exif()
+    exif[274] = orientation
+    image = Image.fromarray(framed).convert(mode)
+    image.save(tmp_path / "a.jpg", quality=95, subsampling=0, exif=exif)
+    pixels = attempt(str(tmp_path / "a.jpg"), 96, 192).astype(int)
+    for line in (pixels[48], pixels[:, 48]):
+        assert abs(line[0] - line[-1]).max() < 25
 
 
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF data")

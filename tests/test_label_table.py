@@ -100,6 +100,14 @@ def test_columns_without_a_name_and_empty_are_none(file):
         label_table.read(file)
 
 
+def test_other_columns_may_be_as_long_as_a_text(file):
+    text = 'says "' * 50_000
+    file.write_text("path,label,note\na.png,cat, " + text + "\nb.png,dog,\n")
+    table = label_table.read(file)
+    check_plain(table)
+    assert table.columns == {"note": [" " + text, ""]}
+
+
 def test_other_columns_are_kept_as_they_are(file):
     file.write_text("worker,path,when,label\n 7 ,a.png,x,cat\n,b.png,,dog\n")
     table = label_table.read(file)
@@ -130,7 +138,14 @@ DAMAGE = {
     "a quote left open": (PLAIN.encode() + b'"c.png,dog\nd.png,cat\n', "line 4: unexpected end"),
     "another encoding": (PLAIN.encode() + "c.png,été\n".encode("latin-1"), "line 4 is not UTF-8"),
     "one long line": (b"{" * 200_000, "the header is '{{{"),
-    "a long field": (PLAIN.encode() + b"c" * 200_000 + b",dog\n", "line 4: field larger than"),
+    "a long field": (
+        PLAIN.encode() + b"c" * 200_000 + b",dog\n",
+        "path or label of more than 131,072 characters: line 4",
+    ),
+    "a quote after a space": (PLAIN.encode() + b'c.png, "dog"\n', "a space before a quote.*line 4"),
+    "after a tab": (PLAIN.encode() + b'c.png,\t"dog"\n', "a space before a quote.*line 4"),
+    "in a path": (PLAIN.encode() + b' "c.png",dog\n', "a space before a quote.*line 4"),
+    "after a wide space": (PLAIN.encode() + 'c.png,\xa0"dog"\n'.encode(), "before a quote.*line 4"),
     "a name of two lines": (
         b'path,"label\nx"\na.png,b\n',
         r"the header is \['path', 'label\\nx'\], expected columns",

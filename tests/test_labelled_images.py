@@ -181,6 +181,46 @@ def test_hugging_faces_folder(tmp_path):
     assert images.columns == {"split": ["x", "y"]}
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "latin-1"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_hugging_faces_table_as_spreadsheets_write_it(folders, delimiter, encoding):
+    """Beside class folders its labels count, or it is refused."""
+    rows = ["file_name,label", "cat 9/a é.png,tea", "cat 9/more/b.JPG,tea", "cat 10/a.webp,coffee"]
+    text = "\r\n".join(rows).replace(",", delimiter)
+    (folders / "metadata.csv").write_bytes(text.encode(encoding))
+    if encoding in ("utf-16-le", "latin-1"):  # without a mark nobody knows it
+        refuse("labels '.*metadata.csv': ", folders)
+    else:
+        assert read_sets(str(folders)).train.class_names == ("coffee", "tea")
+
+
+def test_another_table_of_that_name_is_left_out(folders, caplog):
+    for content in (b"id;name\n1;\xe9", b"\x89PNG\0\xff", b""):
+        (folders / "metadata.csv").write_bytes(content)
+        assert read_sets(str(folders)).train.class_names == ("cat 9", "cat 10")
+        assert "1 left out" in caplog.text and "'metadata.csv'" in caplog.text
+
+
+def test_folders_called_as_parts_are_classes_with_a_note(tmp_path, caplog):
+    for name in ("train/cat_1.png", "train/dog_1.png", "valid/cat_2.png", "valid/dog_2.png"):
+        save(tmp_path / name)
+    assert read_sets(str(tmp_path)).train.class_names == ("train", "valid")
+    assert f"{tmp_path}: train, valid: classes, as images are in them" in caplog.messages
+    caplog.clear()
+    save(tmp_path / "bus/1.png"), save(tmp_path / "bus/2.png")
+    assert len(read_sets(str(tmp_path)).class_names) == 3 and not caplog.messages
+
+
+def test_rows_that_no_image_has_are_noted(folders, tmp_path, caplog):
+    table = tmp_path / "true.csv"
+    table.write_text("path,label\ncat 9/a é.png,cat 10\ncat 9/1.png,cat 9\nx.png,cat 9\n")
+    images = read_sets(str(folders)).train
+    caplog.clear()
+    assert (labels_of(str(table), images) >= 0).sum() == 1
+    words = "no such image (2 times): line 3, 'cat 9/1.png', line 4, 'x.png'"
+    assert caplog.messages == [f"{table}: {words}"]
+
+
 def test_a_table_and_images_in_another_folder(table, tmp_path):
     elsewhere = tmp_path / "lists" / "labels.csv"
     elsewhere.parent.mkdir()

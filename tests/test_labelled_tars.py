@@ -11,7 +11,8 @@ from class_folders import pets, refuse, save
 from hostile import memory_below
 from PIL import Image
 
-from chainer_jo.data import source, tar_members
+from chainer_jo import files
+from chainer_jo.data import source
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.read.labelled_images import read_sets
 
@@ -188,7 +189,7 @@ def test_a_tar_that_would_fill_memory_or_disk_is_refused(
     folders, tmp_path, cache, monkeypatch, start, unit, words
 ):
     """A megabyte of gzip is a gigabyte of zeros."""
-    monkeypatch.setattr(tar_members, "_ALWAYS", 16 * MIB)
+    monkeypatch.setattr(files, "unpacked_limit", lambda size: 16 * MIB)
     path = tmp_path / "pets.tar.gz"
     with tarfile.open(tmp_path / "pets.tar", "w") as tar:
         tar.add(folders, ".")
@@ -199,6 +200,20 @@ def test_a_tar_that_would_fill_memory_or_disk_is_refused(
             file.write(unit)
     with memory_below(16 * MIB):
         refuse(f"pets.tar.gz'.* {words}", path)
+    assert left_in(cache) == []
+
+
+@pytest.mark.parametrize("directories", [False, True])
+def test_a_tar_of_deep_folders_is_refused(tmp_path, cache, directories):
+    """7 kB of them were 96,000 folders."""
+    with tarfile.open(tmp_path / "deep.tar.xz", "w:xz") as tar:
+        for i in range(100):
+            member = tarfile.TarInfo("/".join([f"{i}", *("x" * 90)]))
+            member.type = tarfile.DIRTYPE if directories else tarfile.REGTYPE
+            tar.addfile(member)
+    refuse(
+        "deep.tar.xz'.* is in one of 1,0[0-9]* folders, expected fewer", tmp_path / "deep.tar.xz"
+    )
     assert left_in(cache) == []
 
 

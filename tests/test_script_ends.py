@@ -1,7 +1,10 @@
 """Ends of the scripts: interrupts, kills, output that nobody reads, and how to resume."""
 
+import errno
 import itertools
+import logging
 import os
+import pty
 import signal
 import sys
 import time
@@ -15,8 +18,10 @@ from here import Here
 from processes import ROOT
 from script_runs import SMALL, run, table1
 
+from chainer_jo import command_line
 from chainer_jo.command_line import ending
 from chainer_jo.commands import app
+from chainer_jo.data.progress import Progress
 from chainer_jo.errors import Unfinished, UserError
 
 
@@ -113,6 +118,104 @@ def test_what_the_encoding_of_the_output_lacks_is_a_question_mark():
     with redirect_stdout(StringIO()) as shown, ending():
         print("1 ±")
     assert shown.getvalue() == "1 ±\n"
+
+
+BAD = "a\x1b]0;mine\x07\x9b31m\x7f\r\nb"
+
+
+def test_names_give_a_terminal_no_orders(capsys):
+    """Neither in notes nor in errors, results or progress."""
+    with pytest.raises(SystemExit), ending():
+        logging.getLogger().handlers[:] = []
+        with command_line.written():
+            logging.getLogger("chainer_jo").warning("%s: left out", BAD)
+        Progress(BAD, "images", 1).finish(1)
+        command_line.say(BAD.replace("\n", ""))
+        raise UserError(f"{BAD} here")
+    shown = "".join(capsys.readouterr())
+    assert shown.count("a\\x1b]0;mine\\x07\\x9b31m\\x7f\\r") == 4
+    assert shown.count("\n") == 4 and not set(shown) & set("\x1b\x07\x9b\x7f\r")
+
+
+@pytest.mark.parametrize("error, words", [
+    (MemoryError(), "MemoryError, expected more memory"),
+    (MemoryError("Unable to\nallocate"), "Unable to allocate, expected more memory"),
+    (RuntimeError("can't start new thread"), "can't start new thread"),
+    (OSError(errno.ENOMEM, "Cannot allocate memory"), "memory: Cannot allocate memory, expected"),
+])  # fmt: skip
+def test_too_little_memory_is_one_line(error, words, capsys):
+    with pytest.raises(SystemExit) as end, ending():
+        raise error
+    line, rest = capsys.readouterr().err.split("\n")
+    assert line.startswith(f"error: {words}") and not rest and end.value.code == 2
+
+
+def test_other_errors_are_the_programs():
+    with pytest.raises(RuntimeError, match="mine"), ending():
+        raise RuntimeError("mine")
+
+
+def test_a_locale_without_utf_8_is_one_line(monkeypatch, capsys):
+    """Its names of files would be written as other letters."""
+    monkeypatch.setattr(sys, "getfilesystemencoding", lambda: "iso8859-1")
+    with pytest.raises(SystemExit), ending():
+        raise AssertionError("nothing is done")
+    assert capsys.readouterr().err == (
+        "error: locale with iso8859-1: expected UTF-8, or PYTHONUTF8=1 is set\n"
+    )
+
+
+def test_a_terminal_that_goes_away_ends_no_work(tmp_path):
+    """With SIGHUP ignored, as by `disown`."""
+    program = (
+        "import signal, sys, time, pathlib\nfrom chainer_jo.command_line import ending, say\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\nwith ending():\n say('begun', flush=True)\n"
+        " while not pathlib.Path(sys.argv[1], 'gone').exists(): time.sleep(0.01)\n"
+        " print('more', flush=True); say('more'); pathlib.Path(sys.argv[1], 'done').touch()\n"
+    )
+    master, terminal = pty.openpty()
+    command = [sys.executable, "-c", program, tmp_path]
+    process = processes.start(command, stdout=terminal, start_new_session=True)
+    os.close(terminal)
+    assert os.read(master, 5) == b"begun"
+    os.close(master)
+    (tmp_path / "gone").touch()
+    assert processes.finish(process, 0).stderr == "" and (tmp_path / "done").exists()
+
+
+@pytest.mark.parametrize("word, meant", [
+    ("--out=~/res", "--out=/home/me/res"), ("--out=~", "--out=/home/me"), ("~/x", "/home/me/x"),
+    ("--out=a~/b", "--out=a~/b"), ("--label-column=a=~/b", "--label-column=a=~/b"), ("~.x", "~.x"),
+])  # fmt: skip
+def test_the_home_folder_is_meant_after_an_equals_sign_too(word, meant, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    assert command_line.Parser().parse_known_args([word])[1] == [meant]
+
+
+@pytest.mark.parametrize("kind, shown", [("dumb", "x: 1 of 1 images"), ("xterm", "\rx: 1 of 1 im")])
+def test_a_dumb_terminal_gets_lines(kind, shown, monkeypatch, capsys):
+    monkeypatch.setenv("TERM", kind)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    Progress("x", "images", 1).finish(1)
+    said = capsys.readouterr().err
+    assert said.startswith(shown) and ("\033" in said) == (kind != "dumb")
+
+
+@pytest.mark.parametrize("number, code", [("11", 2), ("12 13", 2), ("12 ", 0), ("13", 0)])
+def test_make_names_the_versions_that_it_takes(number, code):
+    command = ["make", "-n", "--always-make", f"GPU={number}", "setup"]
+    said = processes.finish(processes.start(command, cwd=ROOT), code)
+    assert code == 0 or f"GPU={number}: expected 12 or 13" in said.stderr
+
+
+@pytest.mark.parametrize("dtype", ["x\x1b[31m", "", "float64"])
+@pytest.mark.parametrize("command", ["relabel", "predict"])
+def test_a_type_that_chainer_does_not_know_is_one_line(command, dtype):
+    environment = processes.environment(CHAINER_DTYPE=dtype)
+    words = [sys.executable, "-m", "chainer_jo", command, "x"]
+    said = processes.finish(processes.start(words, env=environment), 2).stderr
+    assert said.startswith("error: CHAINER_DTYPE ") and said.count("\n") == 1
+    assert "\x1b" not in said
 
 
 def _computing(folder, **options):

@@ -6,6 +6,7 @@ import hashlib
 import io
 import pickle
 import pickletools
+import re
 import tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -19,6 +20,7 @@ from chainer.dataset import download
 from chainer_jo.data.array_cache import decoded_once
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.errors import UserError
+from chainer_jo.files import is_utf8
 
 NAME = "cifar10"
 URL = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
@@ -31,6 +33,14 @@ _TEST = ("test_batch",)
 _META = "batches.meta"
 _FILES = (*_TRAIN, *_TEST, _META)
 _SHAPE = (3, 32, 32)  # of an image in the files
+#: Instructions of pickles of protocols 2 to 5, as the official files and NumPy's have them, and the
+#: most of them in a file; an official one has 90,152.
+_INSTRUCTIONS = re.compile(
+    "PROTO|FRAME|STOP|MARK|MEMOIZE|NONE|NEW(TRUE|FALSE)|BININT[12]?|LONG1|REDUCE|BUILD|BYTEARRAY8|"
+    "(LONG_)?BIN(PUT|GET)|(SHORT_)?BIN(STRING|UNICODE|BYTES)|(STACK_)?GLOBAL|TUPLE[123]?|"
+    "EMPTY_(DICT|LIST|TUPLE)|SETITEMS?|APPENDS?"
+)
+_MOST, _MOST_TUPLES = 200_000, 20_000
 
 
 def load() -> ImageData:
@@ -122,15 +132,22 @@ def _assemble(files: Iterable[tuple[str, IO[bytes]]], place: str) -> ImageData:
 def _content(name: str, file: IO[bytes]) -> tuple:
     """Class names from the file that has them; images (n, h, w, c) and labels from the others."""
     raw = file.read(1 << (16 if name == _META else 26))  # twice what an official one has, and more
-    for opcode, argument, _ in pickletools.genops(raw):
-        if opcode.name.endswith("PUT") and int(argument or 0) > len(
-            raw
-        ):  # room is made for as many objects
+    tuples = 0
+    for number, (opcode, argument, _) in enumerate(pickletools.genops(raw)):
+        tuples += opcode.name.startswith("TUPLE")
+        if not _INSTRUCTIONS.fullmatch(opcode.name) or number > _MOST or tuples > _MOST_TUPLES:
+            raise ValueError(f"instruction {number:,} is {opcode.name}")
+        # Room is made for as many objects; a dictionary looks for long numbers one by one.
+        limit = len(raw) if opcode.name.endswith("PUT") else 1 << 63
+        if type(argument) is int and argument > limit:
             raise ValueError(f"it cannot have {argument:,} objects")
     unpickled = _RestrictedUnpickler(io.BytesIO(raw), encoding="latin-1").load()
     content = {_text(key): value for key, value in unpickled.items()}
     if name == _META:
-        return tuple(map(_text, content["label_names"]))
+        names = tuple(map(_text, content["label_names"]))
+        if not all(map(is_utf8, names)):
+            raise ValueError("class names that are not UTF-8")
+        return names
     labels = np.frombuffer(bytes(list(content["labels"])), np.uint8).astype(np.int32)
     match content["data"].arguments:
         case ((1, _, _, False, pixels),) | (pixels, _, _, "C"):  # a state, or protocol 5's buffer

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
-from PIL import Image, ImageOps, PngImagePlugin, TiffImagePlugin, UnidentifiedImageError
-from PIL.TiffImagePlugin import BITSPERSAMPLE, PHOTOMETRIC_INTERPRETATION, SAMPLEFORMAT
+from PIL import (
+    ExifTags,
+    Image,
+    ImageFile,
+    ImageOps,
+    PngImagePlugin,
+    TiffImagePlugin,
+    UnidentifiedImageError,
+)
 
-from chainer_jo.errors import UserError
+from chainer_jo.errors import UserError, one_line
 
 #: Accepted formats, by content, not name. Decoders of other formats are not safe: for PostScript,
 #: Pillow starts a program.
@@ -20,11 +26,11 @@ FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 EXPECTED = f"expected a whole {', '.join(FORMATS[:-1])} or {FORMATS[-1]} of 8 or 16 unsigned bits"
 #: Version of the decoder, part of the key of caches: increment it when pixels change.
 VERSION = 2
+_Tag = ExifTags.Base
 _GREY = ("1", "L", "LA")
 _SIXTEEN_BITS = ("I;16", "I;16L", "I;16B", "I;16N")
 _NO_WHITE = ("I", "F")  # numbers of 32 bits
-# Factor from a PNG's samples to 8 bits, which Pillow omits for the transparent colour.
-_SCALE: dict[Any, float] = {"L;2": 85, "L;4": 17, "RGB;16B": 1 / 256}
+_UNSCALED = ("L;2", "L;4", "I;16B", "RGB;16B")  # PNGs whose transparent colour is not in 8 bits
 
 # Pillow warns of images above 89 million pixels, and refuses images above 179 million. Warnings
 # name no file and come from every decoding process; large images and bad EXIF data are harmless.
@@ -37,30 +43,41 @@ TiffImagePlugin.READ_LIBTIFF = True
 PngImagePlugin.MAX_TEXT_CHUNK = PngImagePlugin.MAX_TEXT_MEMORY
 
 
-def read(source: str | Path | IO[bytes], enough: int | None = None) -> Image.Image:
+def read(
+    source: str | Path | IO[bytes], enough: int | None = None, size: int | None = None
+) -> Image.Image:
     """Image as a viewer shows it, of mode "L" if grey and "RGB" otherwise.
 
     EXIF orientation is applied, transparent pixels become white, the upper 8 bits and the first
     frame are kept. With ``enough``, a large JPEG is decoded faster, at a fraction of its size with
-    at least that many pixels a side.
+    at least that many pixels a side; ``size`` is what the caller resizes it to, whose last column
+    and row may be a part of a pixel there: such an image has that size already.
 
-    Raises any exception of Pillow's for damaged files; ValueError for pixels without a known white.
+    Raises any exception of Pillow's for damaged files; ValueError for pixels without a known white,
+    and for rare forms that Pillow decodes to other colours.
     """
-    with Image.open(source, formats=FORMATS) as image:
+    with _opened(source) as file:
+        image: Image.Image = file
         tags = getattr(image, "tag_v2", {})  # of a TIFF
-        if image.mode in _NO_WHITE or 2 in tags.get(SAMPLEFORMAT, ()):
+        if image.mode in _NO_WHITE or 2 in tags.get(_Tag.SampleFormat, ()):
             raise ValueError("pixels that are signed, of 32 bits or floating-point")
-        if "transparency" in image.info and (scale := _SCALE.get(image.tile[0][3])):
-            clear = np.multiply(image.info["transparency"], scale).astype(int).tolist()
-            image.info["transparency"] = tuple(clear) if isinstance(clear, list) else clear
-        if enough:
-            image.draft(None, (enough, enough))
+        if tags.get(_Tag.PlanarConfiguration) == 2 and tags.get(_Tag.SamplesPerPixel, 1) > 1:
+            raise ValueError("a TIFF in planes")
+        deep = image.mode in _SIXTEEN_BITS
+        bits, black = tags.get(_Tag.BitsPerSample, (16,)), tags.get(_Tag.PhotometricInterpretation)
+        if deep and (bits[0] != 16 or black == 0):
+            raise ValueError("grey of 12 bits, or of 16 where white is 0")
+        if "transparency" in image.info and file.tile[0][3] in _UNSCALED:
+            raise ValueError("a transparent colour of 2, 4 or 16 bits")
+        drafted = image.draft(None, (enough, enough)) if enough else None
         image.load()
+        if drafted and size and drafted[1][2:] != image.size:
+            image = image.resize((size, size), Image.Resampling.BILINEAR, drafted[1])
         with contextlib.suppress(Exception):  # damaged EXIF data
             ImageOps.exif_transpose(image, in_place=True)
-        mode = "L" if image.mode in (*_GREY, *_SIXTEEN_BITS) else "RGB"
-        if image.mode in _SIXTEEN_BITS:
-            return _upper_bits(image, tags)
+        if deep:
+            return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+        mode = "L" if image.mode in _GREY else "RGB"
         if image.has_transparency_data:
             # Pillow converts La to no other mode than LA.
             layer = (image.convert("LA") if image.mode == "La" else image).convert("RGBA")
@@ -69,14 +86,15 @@ def read(source: str | Path | IO[bytes], enough: int | None = None) -> Image.Ima
         return image.convert(mode)
 
 
-def _upper_bits(image: Image.Image, tags: Mapping[int, Any]) -> Image.Image:
-    """Upper 8 bits of grey pixels with more bits, which Pillow leaves as in the file."""
-    values = np.asarray(image)
-    pixels = (values >> tags.get(BITSPERSAMPLE, (16,))[0] - 8).astype(np.uint8)
-    if tags.get(PHOTOMETRIC_INTERPRETATION) == 0:  # white is zero
-        pixels = ~pixels
-    pixels[values == image.info.get("transparency")] = 255
-    return Image.fromarray(pixels)
+def _opened(source: str | Path | IO[bytes]) -> ImageFile.ImageFile:
+    try:
+        return Image.open(source, formats=FORMATS)
+    except UnidentifiedImageError:
+        with open(source, "rb") if isinstance(source, str | Path) else source as file:
+            file.seek(0)
+            if file.read(4) in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"):
+                raise ValueError("a TIFF of bits or samples that are not read") from None
+        raise
 
 
 def open_rgb(path: str | Path) -> Image.Image:
@@ -98,7 +116,7 @@ def attempt(path: str, size: int, enough: int | None = None) -> np.ndarray | str
     """RGB image resized to `size` x `size` pixels, uint8 (size, size, 3), see `read`; or the reason
     why it cannot be decoded."""
     try:
-        image = read(path, enough).convert("RGB")
+        image = read(path, enough, size).convert("RGB")
     except Exception as error:  # a damaged file can raise anything
         return reason(error)
     return np.asarray(image.resize((size, size), Image.Resampling.BILINEAR))
@@ -110,7 +128,7 @@ def reason(error: Exception) -> str:
         return "content of another kind"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    return " ".join(str(error).split()) or type(error).__name__
+    return one_line(error)
 
 
 def open_resized(path: str | Path, size: int) -> Image.Image:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from typing import TextIO
+
+from chainer_jo.errors import escaped
 
 _WIDTH = 30
+
+
+def is_live(stream: TextIO) -> bool:
+    """True for a terminal that goes back on its line."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 class Progress:
@@ -19,10 +28,10 @@ class Progress:
     """
 
     def __init__(self, what: str, unit: str, total: int) -> None:
-        self._what = what
+        self._what = escaped(what)
         self._unit = unit
         self.total = total
-        self._live = sys.stderr.isatty()
+        self._live = is_live(sys.stderr)
         self._interval = 0.1 if self._live else 10.0
         self._next = time.monotonic() + self._interval
 

@@ -18,9 +18,8 @@ from chainer_jo.errors import UserError
 DAMAGED = (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, ValueError, RecursionError)
 # Disk errors that a tar causes, such as a file in the place of a folder or a name that is too long.
 _BAD_NAME = (errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EILSEQ)
-# Images hardly compress: a tar that unpacks to more than both of these is a decompression bomb.
-_ALWAYS, _MAX_RATIO = 1 << 28, 100  # bytes, times its size
 _MIB = 1 << 20
+_SPARE_FOLDERS = 1000  # that a tar may have beside one for each member
 
 
 class _Header(tarfile.TarInfo):
@@ -65,7 +64,7 @@ def read(path: Path, wanted: Callable[[PurePosixPath], bool]) -> Iterator[Iterat
     """
     try:
         with open_tar(path) as archive:
-            yield _members(archive, max(_ALWAYS, _MAX_RATIO * path.stat().st_size), wanted)
+            yield _members(archive, files.unpacked_limit(path.stat().st_size), wanted)
     except UserError as error:
         raise UserError(f"image archive {str(path)!r}: {error}") from None
     except (*DAMAGED, OSError) as error:
@@ -79,6 +78,8 @@ def read(path: Path, wanted: Callable[[PurePosixPath], bool]) -> Iterator[Iterat
 def _members(
     archive: tarfile.TarFile, limit: int, wanted: Callable[[PurePosixPath], bool]
 ) -> Iterator[Member]:
+    folders: set[PurePosixPath] = set()
+    allowed = _SPARE_FOLDERS
     while (member := archive.next()) is not None:
         # A million would take a gigabyte. Type hints of Python do not have the attribute.
         archive.members.clear()  # type: ignore[attr-defined]
@@ -95,6 +96,10 @@ def _members(
             )
         if name.is_absolute() or ".." in name.parts or len(name.parts) > 100:
             raise UserError(f"{shown} leads out of it, or too deep; expected a path below it")
+        if name.parent not in folders:
+            folders.update(name.parents)
+        if len(folders) > (allowed := allowed + 1):
+            raise UserError(f"{shown} is in one of {len(folders):,} folders, expected fewer")
         yield name, archive.extractfile(member)
     # tarfile takes a damaged header for the end; the real end is two zero blocks.
     if archive.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):

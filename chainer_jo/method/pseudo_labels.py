@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from chainer_jo import files
 from chainer_jo.data.image_data import ImageData
-from chainer_jo.errors import UserError
+from chainer_jo.errors import UserError, one_line
 
 #: Number of k-means++ runs, of which the tightest clustering is kept. On the stand-in features for
 #: CIFAR-10 one run in five finds it; 30 miss it once in a thousand.
@@ -60,11 +61,11 @@ def read_features(path: str | Path, data: ImageData) -> np.ndarray:
     image, or names its rows by ``paths``, which may be in another order.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            values, by_path = file["features"].astype(np.float32), "paths" in file
+        arrays = files.arrays(path, ("features", "paths"))
+        values = arrays["features"].astype(np.float32)
     except Exception as error:  # a damaged archive can raise anything
         raise UserError(
-            f"features {path}: {error}, expected an .npz with an array 'features' "
+            f"features {path}: {one_line(error)}, expected an .npz with an array 'features' "
             "(images, dimensions)"
         ) from None
     n = len(data.train_images)
@@ -73,7 +74,7 @@ def read_features(path: str | Path, data: ImageData) -> np.ndarray:
             f"features {path}: shape {values.shape}, expected {n} rows, "
             f"one per training image of {data.name!r}"
         )
-    if by_path:
+    if "paths" in arrays:
         raise UserError(f"features {path}: rows with 'paths', expected rows class by class alone")
     if not np.isfinite(values).all():
         raise UserError(f"features {path}: some are not finite, expected numbers")

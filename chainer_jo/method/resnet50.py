@@ -14,7 +14,8 @@ from chainer import initializers
 from chainer.links.model.vision.resnet import BuildingBlock
 from chainer.serializers import NpzDeserializer, npz
 
-from chainer_jo.errors import UserError
+from chainer_jo import files
+from chainer_jo.errors import UserError, one_line
 
 FEATURES = 2048
 
@@ -202,10 +203,14 @@ def _read(path: Path) -> dict[str, np.ndarray]:
 
 def _read_npz(path: Path) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
+        arrays = files.arrays(path)
+        if texts := [name for name, array in arrays.items() if array.dtype.kind in "US"]:
+            raise ValueError(f"array {texts[0]!r} is text")
+        return arrays
     except Exception as error:  # a damaged header can raise anything
-        raise UserError(f"ResNet-50 weights {path}: {error}, expected a whole .npz file") from None
+        raise UserError(
+            f"ResNet-50 weights {path}: {one_line(error)}, expected a whole .npz file"
+        ) from None
 
 
 def _read_safetensors(path: Path) -> dict[str, np.ndarray]:

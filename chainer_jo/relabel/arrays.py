@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from chainer_jo.data.labelled_data import by_value
-from chainer_jo.errors import UserError
+from chainer_jo.errors import UserError, one_line
 from chainer_jo.relabel.judge import label_errors
 from chainer_jo.relabel.judge.label_errors import ClassNames, LabelErrors
 from chainer_jo.relabel.judge.settings import Recipe
@@ -51,7 +51,7 @@ def find_label_errors(
             "pred_probs: expected numbers from 0 on, at least one positive number a row"
         )
     given = _classes("labels", labels, len(numbers), "row")
-    names = _names(class_names, column_names(pred_probs), given, numbers.shape[1])
+    names = _names(class_names, column_names(pred_probs), given, numbers)
     errors = label_errors.find_label_errors(numbers, _encoded(given, names), names)
     return replace(errors, index=index)
 
@@ -93,11 +93,15 @@ def training_arrays(features: Any, labels: Any) -> tuple[Any, np.ndarray, np.nda
     names of the classes."""
     from chainer_jo.relabel.judge.features import FeatureSet
 
-    if np.isscalar(labels):
-        columns = column_names(features)
+    columns = column_names(features)
+    named = isinstance(labels, tuple) and columns is not None and labels in columns.tolist()
+    if np.isscalar(labels) or named:  # pandas has columns called by tuples
         if columns is None or columns.tolist().count(labels) != 1:
             raise UserError(f"labels {labels!r}: expected one column of the features' table")
         features, labels = _without(features, labels), features[labels]
+    rows = next(iter(getattr(features, "shape", ())), None)
+    if isinstance(rows, int):  # wrong labels are no fault of the features
+        labels = _classes("labels", labels, rows, "row")
     numbers = matrix("features", features)
     given = _classes("labels", labels, len(numbers), "row")
     names = np.unique(given)
@@ -140,16 +144,25 @@ def matrix(name: str, values: Any) -> np.ndarray:
         named = "" if columns is None else f", column {columns.tolist()[column]!r}"
         (value,) = array[[row], column].tolist()
         where = f"{name}{named}: row {row}"
-        raise UserError(f"{where} has {value!r}, expected finite numbers up to {LARGEST:g}")
+        shown = one_line(repr(value))
+        raise UserError(f"{where} has {shown}, expected finite numbers up to {LARGEST:g}")
     return numbers
 
 
 def _array(name: str, values: Any) -> np.ndarray:
     """Values as an array of NumPy; their own ``__array__`` may raise anything."""
+    check_masks(name, values)
     try:
         return np.asarray(values)
     except Exception as error:
-        raise UserError(f"{name}: {error}, expected an array") from None
+        raise UserError(f"{name}: {one_line(error)}, expected an array") from None
+
+
+def check_masks(name: str, values: Any) -> None:
+    """Raises UserError for masked values, which other arrays would have with what is masked."""
+    if np.ma.is_masked(values):
+        row = np.argwhere(np.ma.getmaskarray(values))[0].tolist()[0]
+        raise UserError(f"{name}: row {row} has none, expected no masked values")
 
 
 def _or_nan(value: Any) -> float:
@@ -170,27 +183,42 @@ def _classes(name: str, values: Any, n: int, of: str) -> np.ndarray:
     given = _array(name, values)
     if given.shape != (n,):
         raise UserError(f"{name}: shape {given.shape}, expected ({n},), one for each {of}")
-    # NumPy makes text of a NaN in a list of text.
-    for i, x in enumerate(values if given.dtype.kind == "U" else given.tolist()):
+    # NumPy makes text of a NaN in a list of text, and of a number; it drops a last NUL.
+    converted = given.dtype.kind in "US" or isinstance(values, list | tuple)
+    originals = list(values) if converted else given.tolist()
+    for i, x in enumerate(originals):
         if isinstance(x, Sized) and not isinstance(x, str | bytes):
-            raise UserError(f"{name}: {of} {i} has {x!r}, expected numbers, text or dates")
+            shown = one_line(repr(x))
+            raise UserError(f"{name}: {of} {i} has {shown}, expected numbers, text or dates")
         # Not equal to itself is NaN; of pandas' NA it is not even known.
         if x is None or not isinstance(x != x, bool | np.bool) or x != x:
             raise UserError(f"{name}: {of} {i} is missing (None or NaN)")
-    if given.dtype == object:
+    if given.dtype.kind in "OT":  # NumPy does not find long text of its own StringDType
         given = np.array(given.tolist())
     try:
         np.unique(given)
     except TypeError as error:
         raise UserError(f"{name}: {error}, expected numbers, text or dates") from None
+    first: dict[Any, Any] = {}
+    for i, (x, taken) in enumerate(zip(originals, given.tolist(), strict=True)):
+        other = first.setdefault(taken, x)
+        if other != x or (isinstance(x, str | bytes) and x != taken):
+            raise UserError(
+                f"{name}: {of} {i} has {x!r}, which becomes {taken!r} as {other!r} does, "
+                "expected values of one type, and no text that ends with NUL"
+            )
     return given
 
 
 def _names(
-    class_names: ClassNames | None, columns: np.ndarray | None, given: np.ndarray, width: int
+    class_names: ClassNames | None,
+    columns: np.ndarray | None,
+    given: np.ndarray,
+    numbers: np.ndarray,
 ) -> np.ndarray:
-    """Class names (width,) of the columns, each once."""
-    classes = np.unique(given)
+    """Class names (width,) of the columns of numbers (n, width), each once. A column that no label
+    names may be a class; where rows do not sum to 1, it may be anything."""
+    classes, width = np.unique(given), numbers.shape[1]
     numbered = given.dtype.kind in "iu" and classes[0] >= 0 and classes[-1] < width
     if class_names is not None:
         names = _classes("class_names", class_names, width, "column")
@@ -218,18 +246,25 @@ def _names(
         raise UserError(f"pred_probs: {width} columns for {len(names)} classes, {EXPECTED_NAMES}")
     if len(set(names.tolist())) < width:
         raise UserError(f"pred_probs: columns {names.tolist()}, expected each class once")
+    others = ~np.isin(names, classes)
+    if class_names is None and others.any() and (np.abs(numbers.sum(axis=1) - 1) > 0.01).any():
+        shown = (names if columns is None else columns)[others].tolist()
+        raise UserError(
+            f"pred_probs: columns {shown} are of no label's class and rows do not sum to 1, "
+            f"expected probabilities alone; or {EXPECTED_NAMES.removeprefix('expected ')}"
+        )
     return names
 
 
 def _encoded(given: np.ndarray, names: np.ndarray) -> np.ndarray:
     """Labels as indices of classes."""
-    order = np.argsort(names)
-    places = np.searchsorted(names[order], given).clip(max=len(names) - 1)
-    codes = order[places].astype(np.int32)
-    wrong = np.flatnonzero(names[codes] != given)
-    if len(wrong):
-        raise UserError(f"labels: {given.tolist()[wrong[0]]!r} is none of the {len(names)} classes")
-    return codes
+    if names.dtype.kind == given.dtype.kind == "M":  # days are Python's dates, others are not
+        names, given = (each.astype(np.result_type(names, given)) for each in (names, given))
+    index = {name: k for k, name in enumerate(names.tolist())}
+    for label in given.tolist():
+        if label not in index:
+            raise UserError(f"labels: {label!r} is none of the {len(names)} classes")
+    return np.array([index[label] for label in given.tolist()], np.int32)
 
 
 def common_index(*tables: Any) -> Any:
@@ -240,6 +275,7 @@ def common_index(*tables: Any) -> Any:
     """
     candidates = (getattr(table, "index", None) for table in tables)
     indices = [index for index in candidates if index is not None and not callable(index)]
+    indices = [index.compute() if hasattr(index, "compute") else index for index in indices]
     for other in indices[1:]:
         ours, theirs = (list(map(repr, index.tolist())) for index in (indices[0], other))
         if set(ours) & set(theirs) and ours[: len(theirs)] != theirs[: len(ours)]:

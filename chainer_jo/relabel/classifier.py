@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
-from chainer_jo.relabel.arrays import common_index, matrix, training_arrays
+from chainer_jo.relabel.arrays import check_masks, common_index, matrix, training_arrays
 from chainer_jo.relabel.judge import training
 from chainer_jo.relabel.judge.features import FeatureInput
 
@@ -38,6 +38,10 @@ class RelabelClassifier(ClassifierMixin, BaseEstimator):
         """Learns from X (n, d) and noisy labels y (n,). Raises scikit-learn's errors for other
         objects than its arrays, UserError as `relabel` does."""
         common_index(X, y)
+        check_masks("X", X)
+        check_masks("y", y)
+        if getattr(getattr(y, "dtype", None), "kind", "") == "T":
+            y = np.asarray(y).tolist()  # scikit-learn does not know NumPy's StringDType
         features, labels = check_X_y(X, y, dtype=np.float64, ensure_min_samples=2, estimator=self)
         data, given, classes = training_arrays(features, labels)
         check_classification_targets(labels)
@@ -52,6 +56,7 @@ class RelabelClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities (m, c) float32 of features (m, d), whose columns have the same names."""
         check_is_fitted(self)
+        check_masks("X", X)
         features = matrix("X", validate_data(self, X, reset=False, dtype=np.float64))
         return training.predict(self._model, FeatureInput(features, *self._normalisation))
 

@@ -68,5 +68,3 @@ def _markdown(entry: Entry) -> str:
     text = f"**{entry}**" if entry.best else str(entry)
     paper = f"**{entry.paper}**" if entry.paper_bold else entry.paper
     return f"{text} [{paper}]" if entry.paper else text
-
-

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
 
+from chainer_jo.data.progress import is_live
 from chainer_jo.devices import device_of
 from chainer_jo.runs.experiment import Experiment
 from chainer_jo.runs.provenance import device_name, devices
@@ -122,7 +123,7 @@ class Status:
         self.started = time.monotonic()
         self._name = name or (lambda experiment: experiment.id)
         self._short = name or (lambda experiment: f"{experiment.kind} {experiment.noise.short}")
-        self._live = live and sys.stdout.isatty()
+        self._live = live and is_live(sys.stdout)
         self._next = self.started + INTERVAL
         self._epochs: dict[Experiment, int] = {}
         self._begun = {e: e.optimization.epochs - epochs for e, epochs in left.items()}

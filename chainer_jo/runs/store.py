@@ -337,8 +337,8 @@ def _labels(folder: Path) -> np.ndarray | None:
     path = folder / LABELS
     if not path.exists():
         return None
-    with files.expected(path, f"it removed, {DONE_AGAIN}"), files.open_npz(path) as archive:
-        return np.asarray(archive["labels"], np.float32)
+    with files.expected(path, f"it removed, {DONE_AGAIN}"):
+        return np.asarray(files.arrays(path)["labels"], np.float32)
 
 
 def _check_description(description: dict, run_id: str) -> None:

@@ -109,5 +109,5 @@ class Checkpoint(training.Extension):
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
-    with files.expected(path, _REMOVED), files.open_npz(path) as archive:
-        return {name: archive[name] for name in archive.files}
+    with files.expected(path, _REMOVED):
+        return files.arrays(path)

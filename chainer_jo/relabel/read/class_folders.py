@@ -44,6 +44,8 @@ def parts(root: Path) -> dict[str, str]:
         return folder_of
     if names and "train" not in folder_of and not classes and len(names) == len(folders):
         raise UserError(f"images in {str(root)!r}: {', '.join(names)} alone, expected train/, too")
+    if classes and len(names) == len(folders):
+        _log.warning("%s: %s: classes, as images are in them", root, ", ".join(names))
     return {}
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from chainer_jo import files
 from chainer_jo.data.input_problems import Problems
-from chainer_jo.errors import UserError
+from chainer_jo.errors import UserError, one_line
 from chainer_jo.relabel.arrays import UNUSABLE, unusable
 from chainer_jo.relabel.read import label_table
 from chainer_jo.relabel.read.labelled_images import LabelledImages
@@ -103,8 +103,9 @@ def _in_order(file: str | Path, images: LabelledImages, kind: str) -> np.ndarray
         if not isinstance(features, np.ndarray):
             raise ValueError("an .npz")
     except Exception as error:  # a damaged archive can raise anything
-        raise UserError(f"{kind} {str(file)!r}: {error}, expected an array") from None
-    if features.dtype.kind not in "fiu" or features.ndim != 2 or not features.shape[1]:
+        raise UserError(f"{kind} {str(file)!r}: {one_line(error)}, expected an array") from None
+    numbers = features.dtype.kind in "fiu" and features.itemsize <= 8
+    if not numbers or features.ndim != 2 or not features.shape[1]:
         raise UserError(
             f"{kind} {str(file)!r}: {features.dtype} {features.shape}, expected numbers "
             f"({len(images)} images, one dimension or more)"
@@ -139,16 +140,15 @@ def read_arrays(file: str | Path, kind: str) -> tuple[np.ndarray, list[str], lis
     are some. Raises UserError for a file without such arrays."""
     where = f"{kind} {str(file)!r}"
     try:
-        with files.open_npz(file) as archive:
-            numbers, paths = archive[kind], archive["paths"]
-            names = archive.get("class_names")
+        arrays = files.arrays(file, (kind, "paths", "class_names"))
+        numbers, paths, names = arrays[kind], arrays["paths"], arrays.get("class_names")
         texts, classes = _texts(paths), None
         if names is not None:
             classes = [unicodedata.normalize("NFC", str(name)) for name in _texts(names)]
     except Exception as error:  # a damaged archive can raise anything
         raise UserError(
-            f"{where}: {error}, expected an .npz with arrays {kind!r} (images, dimensions) and "
-            "'paths' (images,), text and no objects"
+            f"{where}: {one_line(error)}, expected an .npz with arrays {kind!r} (images, "
+            "dimensions) and 'paths' (images,), text and no objects"
         ) from None
     fits = numbers.dtype.kind in "fiu" and numbers.ndim == 2 and numbers.shape[1]
     if not fits or paths.shape != numbers.shape[:1] or paths.dtype.kind not in "US":

@@ -33,7 +33,7 @@ from chainer_jo.relabel.read.labelled_images import LabelledImages
 #: computation was stopped; and images per file of the cache, all that a kill loses.
 BATCH, BLOCK = 32, 256
 #: Part of the names of cached files: number of the way in which features are computed.
-VERSION = 1
+VERSION = 2
 #: Pixels along a side of the images that networks see, and at most of those whose pixels are the
 #: features.
 LITE0_SIDE, RESNET50_SIDE, PIXELS_SIDE = 96, 224, 16

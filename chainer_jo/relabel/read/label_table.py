@@ -8,6 +8,7 @@ import csv
 import io
 import os
 import posixpath
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,10 @@ PATH, LABEL = "path", "label"
 METADATA, FILE_NAME = "metadata.csv", "file_name"
 _PARQUET = b"PAR1"
 _DELIMITERS = (",", "\t", ";")  # the last is what spreadsheets write where a comma is decimal
+#: Characters of a path or label at most; other columns may have whole texts or thumbnails.
+_LONGEST = 1 << 17
+csv.field_size_limit(1 << 30)
+_QUOTE_LATER = re.compile(r'\s+"')  # which CSV takes for a part of the text
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,11 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
             continue
         path = below(root, row[path_at]) if row[path_at] else ""
         label = unicodedata.normalize("NFC", row[label_at].strip())
-        if not path:
+        if max(len(path), len(label)) > _LONGEST:
+            problems.add(f"path or label of more than {_LONGEST:,} characters", f"line {line}")
+        elif any(_QUOTE_LATER.match(row[i]) for i in places):
+            problems.add("a space before a quote, expected none", f"line {line}")
+        elif not path:
             problems.add("no path", f"line {line}")
         elif not label:
             problems.add("no label", f"line {line}")
@@ -180,12 +189,13 @@ def below(root: PurePosixPath, path: str) -> str:
 
 def is_metadata(file: Path) -> bool:
     """True for a table of Hugging Face's form in a folder of images."""
-    try:
-        with io.TextIOWrapper(files.opened(file), "utf-8-sig", newline="") as text:
-            header = next(csv.reader(text), [])
-    except (OSError, UnicodeDecodeError, csv.Error):
-        return False
-    return TableForm((FILE_NAME,)).places(header) is not None
+    with contextlib.suppress(OSError, UserError), files.opened(file) as table:
+        # In any encoding; `read` refuses the other ones.
+        text = (
+            table.read(1 << 16).decode("latin-1").replace("\0", "").lstrip("\xff\xfe\xef\xbb\xbf")
+        )
+        return bool(_delimiter(text, file, TableForm((FILE_NAME,))))
+    return False
 
 
 def _text(file: Path) -> str:
@@ -212,7 +222,7 @@ def _delimiter(text: str, file: Path, form: TableForm) -> str:
     if first is None:
         raise UserError(f"labels {str(file)!r}: empty, expected a header with {form}")
     for delimiter in _DELIMITERS:
-        with contextlib.suppress(csv.Error):  # a line of more than 131,072 characters, say
+        with contextlib.suppress(csv.Error):
             if form.places(next(csv.reader([first], delimiter=delimiter))):
                 return delimiter
     first = first.strip()

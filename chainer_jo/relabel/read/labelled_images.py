@@ -180,6 +180,12 @@ def labels_of(
             f"data {file!r}: no image of {images.source!r}, expected paths such as "
             f"{images.paths[0]!r}, found such as {table.paths[0]!r}"
         )
+    known, missing = set(map(label_table.key, images.paths)), Problems()
+    for path, number in zip(table.paths, table.lines, strict=True):
+        if label_table.key(path) not in known:
+            missing.add("no such image", f"line {number}, {path!r}")
+    for line in missing.lines():
+        _log.warning("%s: %s", file, line)
     return labels
 
 

@@ -109,5 +109,7 @@ def _write_table(labels: CorrectedLabels, kept: np.ndarray, path: Path) -> None:
     names = (images.class_names[k] for k in labels.new)
     columns: dict[str, Iterable] = {PATH: images.paths, LABEL: names}
     columns |= renamed(images.columns, (PATH, LABEL))
-    with open(path, "w", newline="", encoding="utf-8") as text:
+    if os.path.lexists(path):  # an image, or a link to one
+        raise UserError(f"image {path.name!r}: expected another name, as the table is called so")
+    with open(path, "x", newline="", encoding="utf-8") as text:
         label_table.write(text, {name: compress(columns[name], kept) for name in columns})

@@ -64,8 +64,7 @@ class TrainedNetwork:
             missing = f"no {MODEL}" if folder.is_dir() else "no such folder"
             raise UserError(f"network {str(folder)!r}: {missing}, expected {_WRITTEN}")
         with files.expected(path, _WRITTEN):
-            with files.open_npz(path) as archive:
-                arrays = {name: archive[name] for name in archive.files}
+            arrays = files.arrays(path)
             about = json.loads(str(arrays.pop(_ABOUT)))
             if "resize" in about:
                 raise UserError(f"{path}: a network {EARLIER}, expected a network on features")
@@ -76,16 +75,22 @@ class TrainedNetwork:
             return loaded
 
     def _check(self) -> None:
-        """Raises any exception unless `about` and all arrays fit together."""
+        """Raises any exception unless `about` and all arrays fit together. The arrays' shapes bound
+        what is built."""
         about, weights = self.about, self.weights
+        if not (isinstance(about["classes"], list) and all(map(files.is_utf8, about["classes"]))):
+            raise ValueError("classes, expected names in UTF-8")
         shapes = (len(about["classes"]), about["hidden"]), (about["hidden"], about["features"])
         if shapes != (weights["dense/W"].shape, weights["hidden/W"].shape):
             raise ValueError(f"weights of other shapes than {shapes}")
         if seen := about.get("seen"):
-            extractor = BY_NAME[seen["by"]](seen["side"])
-            if seen["side"] not in SIDES or extractor.length != about["features"]:
+            known = type(seen["side"]) is int and seen["side"] in SIDES
+            if not known or BY_NAME[seen["by"]](seen["side"]).length != about["features"]:
                 raise ValueError(f"features {seen}")
-        self.of_features(np.zeros((1, about["features"]), np.float32))
+        with np.errstate(all="ignore"):
+            blank = self.of_features(np.zeros((1, about["features"]), np.float32))
+        if not np.isfinite(blank).all():
+            raise ValueError("probabilities of a blank input that are not finite")
 
     def of_features(self, features: np.ndarray) -> np.ndarray:
         """Class probabilities (n, c) float32 of feature vectors (n, d)."""

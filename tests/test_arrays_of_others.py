@@ -1,0 +1,141 @@
+"""Archives of arrays that somebody else has made: features, weights and networks."""
+
+import json
+import zipfile
+
+import numpy as np
+import pytest
+from hostile import memory_below
+
+from chainer_jo import files
+from chainer_jo.data import digits
+from chainer_jo.errors import UserError
+from chainer_jo.method.pseudo_labels import read_features
+from chainer_jo.method.resnet50 import load_resnet50
+from chainer_jo.relabel.judge.features import FeatureNetwork
+from chainer_jo.relabel.read.feature_table import read_arrays
+from chainer_jo.relabel.write.trained_network import Member, TrainedNetwork
+
+DOORS = {
+    "features": lambda path: read_arrays(path, "features"),
+    "pseudo labels": lambda path: read_features(path, digits.load()),
+    "weights": load_resnet50,
+    "network": lambda path: TrainedNetwork.load(path.parent),
+}
+
+
+def header(text):
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+def bomb(path):
+    """256 kB that are 256 MiB of zeros."""
+    zeros = bytes(1 << 20)
+    archive = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
+    with archive, archive.open("features.npy", "w", force_zip64=True) as file:
+        file.write(header(f"{{'descr': '|i1', 'fortran_order': False, 'shape': ({1 << 28},)}}"))
+        for _ in range(256):
+            file.write(zeros)
+
+
+def member(content, kind=zipfile.ZIP_STORED):
+    def write(path):
+        with zipfile.ZipFile(path, "w", kind) as archive:
+            archive.writestr("features.npy", content)
+
+    return write
+
+
+def array(dtype):
+    return lambda path: np.savez(path, features=np.zeros(3, dtype))
+
+
+HOSTILE = {
+    "a bomb": (bomb, "unpacks to 268,435,...* bytes, expected 268,435,456 at most"),
+    "bytes": (member(b"plain"), "(?i)magic string|eof"),
+    "many brackets": (member(header("[" * 10_000)), "(?i)header|EOF"),
+    "a number twice as long": (array("longdouble"), "is float"),
+    "complex numbers": (array("c8"), "'features' is complex64"),
+    "dates": (array("M8[D]"), "'features' is datetime64"),
+    "records": (array("i4,i4"), "'features' is .*'f0'"),
+    "objects": (array(object), "Object arrays cannot be loaded"),
+    "text without length": (
+        member(header("{'descr': '<U0', 'fortran_order': False, 'shape': (1099511627776,)}")),
+        "'features' is <U0",
+    ),
+    "another compression": (member(bytes(999), zipfile.ZIP_LZMA), "another way than by NumPy"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_an_archive_of_something_else_is_refused(kind, tmp_path):
+    write, words = HOSTILE[kind]
+    write(tmp_path / "f.npz")
+    with memory_below(1 << 24), pytest.raises(Exception, match=words):
+        files.arrays(tmp_path / "f.npz")
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("kind", ["bytes", "many brackets", "dates"])
+def test_every_door_refuses_it_in_one_line(kind, door, tmp_path):
+    write, words = HOSTILE[kind]
+    write(tmp_path / "model.npz")
+    with pytest.raises(UserError, match=words) as caught:
+        DOORS[door](tmp_path / "model.npz")
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 1000
+
+
+def test_weights_that_are_text_are_one_line(tmp_path):
+    np.savez(tmp_path / "weights.npz", **{"conv1/b": ["x"], "bn1/avg_mean": ["y"]})
+    with pytest.raises(UserError, match="array 'conv1/b' is text"):
+        load_resnet50(tmp_path / "weights.npz")
+
+
+def test_other_arrays_beside_features_are_not_read(tmp_path):
+    np.savez(tmp_path / "f.npz", features=np.ones((1, 2)), paths=["a"], model=np.array(None))
+    assert read_arrays(tmp_path / "f.npz", "features")[1] == ["a"]
+
+
+ABOUT = {"classes": ["a", "b"], "features": 12, "hidden": 4, "seen": {"by": "pixels", "side": 2}}
+LOOK = {"mean": np.zeros(12, "f4"), "scale": np.ones((), "f4")}
+
+
+@pytest.mark.parametrize(
+    "about, look",
+    [
+        *(({"seen": seen}, {}) for seen in (
+            {"by": "builtin", "side": 1_000_000}, {"by": "builtin", "side": 96}, {"by": "x"},
+            {"by": "pixels", "side": 3}, {"by": "pixels", "side": 2.0}, {"by": ["pixels"]}, {}, "",
+        )),
+        *(({"features": features}, {}) for features in (11, 0, -1, 12.0, True, None, "12", 10**30)),
+        *(({"hidden": hidden}, {}) for hidden in (10**6, 3, 0, -4, 4.0, None, [4])),
+        *(({"classes": classes}, {}) for classes in (
+            [], "ab", {"a": 0, "b": 1}, ["a"], ["a", 2], ["a", "\ud800"], ["a"] * 10**6, None,
+        )),
+        *(({}, {"mean": mean}) for mean in (np.zeros(11), np.zeros((5, 1, 12)), ["x"] * 12)),
+        *(({}, {"scale": scale}) for scale in (np.ones(3), np.zeros(()), np.nan, "x")),
+    ],
+)  # fmt: skip
+def test_a_network_of_others_is_checked_before_it_is_built(about, look, tmp_path):
+    network = TrainedNetwork(ABOUT, [Member.of(FeatureNetwork(12, 2, 4), LOOK)])
+    network.save(tmp_path)
+    assert TrainedNetwork.load(tmp_path).of_features(np.zeros((3, 12), "f4")).shape == (3, 2)
+    arrays = dict(np.load(tmp_path / "model.npz"))
+    arrays |= {f"0/look/{name}": value for name, value in look.items()}
+    np.savez(tmp_path / "model.npz", **arrays | {"about": json.dumps(ABOUT | about)})
+    with memory_below(1 << 26), pytest.raises(UserError, match="damaged .* expected the folder"):
+        TrainedNetwork.load(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["[]", "7", "null", '{"classes": ["a"]}', "{"])
+def test_a_network_without_a_description_is_one_line(text, tmp_path):
+    np.savez(tmp_path / "model.npz", **{"about": text, "0/weights/W": np.ones(1)})
+    with pytest.raises(UserError, match="damaged .* expected the folder"):
+        TrainedNetwork.load(tmp_path)
+
+
+def test_a_network_of_many_small_arrays_is_refused(tmp_path):
+    arrays = {f"{i}/weights/W": np.ones(1) for i in range(1001)}
+    np.savez(tmp_path / "model.npz", about=json.dumps(ABOUT), **arrays)
+    with pytest.raises(UserError, match="1,001 arrays, expected 1,000 at most"):
+        TrainedNetwork.load(tmp_path)
