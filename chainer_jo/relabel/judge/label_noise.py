@@ -94,7 +94,7 @@ def calibrate(probabilities: np.ndarray, given: np.ndarray) -> tuple[np.ndarray,
 
 
 def beyond_confusion(probabilities: np.ndarray, transition: np.ndarray) -> np.ndarray:
-    """T (c, c) whose errors exceed the network's own confusions; the other errors are spread evenly.
+    """T (c, c) whose errors exceed the network's confusions; the other errors are spread evenly.
 
     EM takes some disagreements of network and labels for label errors. Where errors are rare, most
     off-diagonal cells hold nothing else, and such a T ranks worse than equal errors everywhere. Of
