@@ -56,7 +56,8 @@ def read(path: str | Path, true_labels: np.ndarray) -> dict[str, np.ndarray]:
     try:
         arrays = _arrays(raw)
     except Exception as error:  # a foreign pickle can raise anything
-        raise UserError(f"{path}: cannot be read ({error}), expected CIFAR-10_human.pt") from error
+        reason = " ".join(f"{error}".split())
+        raise UserError(f"{path}: cannot be read ({reason}), expected CIFAR-10_human.pt") from error
     if not np.array_equal(arrays[_TRUE], true_labels):
         raise UserError(
             f"{path}: {_TRUE} differs from the labels of the data, expected the training images of "
@@ -77,4 +78,6 @@ def _arrays(raw: bytes) -> dict[str, np.ndarray]:
         if not ((values >= 0) & (values < _CLASSES)).all():
             raise ValueError(f"{name} has a label outside of 0 to {_CLASSES - 1}")
         arrays[name] = values.astype(np.int32)
+    if len({len(labels) for labels in arrays.values()}) > 1:
+        raise ValueError("its arrays differ in length")
     return arrays
