@@ -1,9 +1,8 @@
-"""CIFAR-10N: labels that people gave to the training images of CIFAR-10, from `CIFAR-10_human.pt`.
+"""CIFAR-10N: labels that people gave to the training images of CIFAR-10, from a user's copy of
+`CIFAR-10_human.pt`, which is never packaged, downloaded or cached.
 
 J. Wei, Z. Zhu, H. Cheng, T. Liu, G. Niu, Y. Liu, "Learning with Noisy Labels Revisited: A Study
-Using Real-World Human Annotations", ICLR 2022; repository UCSC-REAL/cifar-10-100n, licence
-CC BY-NC 4.0. Users name their copy of the file; no part of it is packaged, downloaded or cached.
-
+Using Real-World Human Annotations", ICLR 2022; UCSC-REAL/cifar-10-100n, licence CC BY-NC 4.0.
 The file is a zip with a pickle of six int64 arrays (50000,), in the order of CIFAR-10's Python
 batches. It is read without PyTorch, and no function that it names is called.
 """
@@ -17,18 +16,17 @@ from pathlib import Path
 
 import numpy as np
 
-from chainer_jo.data.cifar10 import ArrayCall, RestrictedUnpickler, bytes_of
+from chainer_jo.data.cifar10 import RestrictedUnpickler, bytes_of
 from chainer_jo.errors import UserError
 
-#: Size in bytes and SHA-256 of the published file (MD5 96644db5574813cae939af5f7f2a0aec).
+#: Size in bytes and SHA-256 of the published file.
 SIZE = 2_401_007
 SHA256 = "873e69c39cb9b5e97fb6bae2d60bb59b38a5cbc31d2b868f7903dcb2b9dd2310"
 #: Arrays of the file by the name of the label set: the majority of three people, a wrong label of
-#: them where one is wrong, and the labels of each.
+#: theirs where one is wrong, and the labels of each.
 LABEL_SETS = {"aggre": "aggre_label", "worse": "worse_label"}
 LABEL_SETS |= {f"random{i}": f"random_label{i}" for i in (1, 2, 3)}
 _TRUE, _PICKLE = "clean_label", "archive/data.pkl"
-_CLASSES = 10
 
 
 def read(path: str | Path, true_labels: np.ndarray) -> dict[str, np.ndarray]:
@@ -36,7 +34,6 @@ def read(path: str | Path, true_labels: np.ndarray) -> dict[str, np.ndarray]:
 
     Parameters
     ----------
-    path : copy of `CIFAR-10_human.pt`.
     true_labels : int (n,), of CIFAR-10's training images in the order of the data.
 
     Raises UserError for a file that cannot be read, has another size or digest than the published
@@ -54,30 +51,18 @@ def read(path: str | Path, true_labels: np.ndarray) -> dict[str, np.ndarray]:
             "damaged, or not CIFAR-10_human.pt as published"
         )
     try:
-        arrays = _arrays(raw)
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive, archive.open(_PICKLE) as file:
+            content = RestrictedUnpickler(io.BytesIO(file.read(SIZE)), encoding="latin-1").load()
+        true, *labels = (
+            np.frombuffer(bytes_of(content[name]), "<i8").astype(np.int32)
+            for name in (_TRUE, *LABEL_SETS.values())
+        )
     except Exception as error:  # a foreign pickle can raise anything
         reason = " ".join(f"{error}".split())
         raise UserError(f"{path}: cannot be read ({reason}), expected CIFAR-10_human.pt") from error
-    if not np.array_equal(arrays[_TRUE], true_labels):
+    if not np.array_equal(true, true_labels):
         raise UserError(
             f"{path}: {_TRUE} differs from the labels of the data, expected the training images of "
             "CIFAR-10 in the order of the Python batches"
         )
-    return {name: arrays[key] for name, key in LABEL_SETS.items()}
-
-
-def _arrays(raw: bytes) -> dict[str, np.ndarray]:
-    """The six arrays, int32 (n,), by their names in the file. Raises ValueError for other ones."""
-    with zipfile.ZipFile(io.BytesIO(raw)) as archive, archive.open(_PICKLE) as file:
-        content = RestrictedUnpickler(io.BytesIO(file.read(SIZE)), encoding="latin-1").load()
-    arrays = {}
-    for name in (_TRUE, *LABEL_SETS.values()):
-        if not isinstance(content[name], ArrayCall):
-            raise ValueError(f"{name} is no array")
-        values = np.frombuffer(bytes_of(content[name]), "<i8")
-        if not ((values >= 0) & (values < _CLASSES)).all():
-            raise ValueError(f"{name} has a label outside of 0 to {_CLASSES - 1}")
-        arrays[name] = values.astype(np.int32)
-    if len({len(labels) for labels in arrays.values()}) > 1:
-        raise ValueError("its arrays differ in length")
-    return arrays
+    return dict(zip(LABEL_SETS, labels, strict=True))
