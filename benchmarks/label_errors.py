@@ -11,11 +11,12 @@ as they come: the same command adds what is missing, if the commit is the same.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import shlex
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ import chainer  # noqa: E402
 import machine  # noqa: E402
 import numpy as np  # noqa: E402
 from label_errors_page import (  # noqa: E402
+    COLUMNS,
     Blocks,
     before,
     best_of,
@@ -51,6 +53,7 @@ from chainer_jo.command_line import ending  # noqa: E402
 from chainer_jo.errors import UserError  # noqa: E402
 from chainer_jo.relabel.judge import training  # noqa: E402
 from chainer_jo.relabel.judge.features import FeatureSet  # noqa: E402
+from chainer_jo.relabel.judge.folds import near_duplicates  # noqa: E402
 from chainer_jo.relabel.judge.label_errors import LabelErrors, find_label_errors  # noqa: E402
 from chainer_jo.relabel.judge.training import Recipe  # noqa: E402
 from chainer_jo.runs.provenance import provenance  # noqa: E402
@@ -118,14 +121,42 @@ def verdict_of(errors: LabelErrors) -> Verdict:
     return Verdict(errors.wrong, errors.new, errors.probability_given, bool(errors.doubt))
 
 
-def _cleanlab(probabilities: np.ndarray, given: np.ndarray) -> Verdict:
+def _cleanlab(
+    probabilities: np.ndarray, given: np.ndarray, rule: str = "prune_by_noise_rate"
+) -> Verdict:
+    """``rule`` is `filter_by` of cleanlab, by default its own."""
     try:
         from cleanlab.filter import find_label_issues
     except ImportError:
         raise UserError("cleanlab: not installed, expected the extra bench") from None
-    wrong = find_label_issues(given, probabilities, n_jobs=1)
+    wrong = find_label_issues(given, probabilities, filter_by=rule, n_jobs=1)
     new = np.where(wrong, probabilities.argmax(axis=1), given)
     return Verdict(wrong, new, probabilities[np.arange(len(given)), given])
+
+
+class SameNetworks:
+    """Out-of-fold probabilities (n, c) of `relabel`'s networks, computed once for all methods that
+    ask for them in turn."""
+
+    def __init__(self) -> None:
+        self._key: tuple = ()
+        self._probabilities = np.empty((0, 0))
+
+    def __call__(self, features: np.ndarray, given: np.ndarray, seed: int) -> np.ndarray:
+        arrays = (np.ascontiguousarray(array) for array in (features, given))
+        key = seed, *(hashlib.sha256(array.data).digest() for array in arrays)
+        if key != self._key:
+            data, c = FeatureSet(features, given), int(given.max()) + 1
+            groups = near_duplicates(data.values)
+            found = training.out_of_fold(data, given, c, Recipe(), seed, groups)
+            self._key, self._probabilities = key, found
+        return self._probabilities
+
+    def relabel(self, features: np.ndarray, given: np.ndarray, seed: int) -> Verdict:
+        return verdict_of(find_label_errors(self(features, given, seed), given))
+
+    def cleanlab(self, rule: str) -> Callable[..., Verdict]:
+        return lambda *what: _cleanlab(self(*what), what[1], rule)
 
 
 RELABEL, CLEANLAB = "relabel", "cleanlab, "
@@ -259,8 +290,9 @@ def compare(
     tasks: list[Task],
     methods: Methods,
     summary: Callable[[Blocks], list[str]],
+    columns: Sequence[tuple] = COLUMNS,
 ) -> None:
-    """Measures methods on tasks, and writes records and page."""
+    """Measures methods on tasks, and writes records and page, its tables with these columns."""
     same = {
         "threads": options.threads,
         "machine": machine.describe(options.threads),
@@ -285,7 +317,7 @@ def compare(
             )
             if options.json:
                 files.write_json(options.json, result)
-    text = markdown(result, summary)
+    text = markdown(result, summary, columns)
     print(text)
     if options.json:
         files.write_text(options.json.with_suffix(".md"), text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -15,16 +15,21 @@ COLUMNS = (
     ("right", "labels correct", 100, 1),
     ("processor_seconds", "processor seconds", 1, 2),
 )
+#: Columns without seconds, for methods that share a computation.
+SCORES = COLUMNS[:-1]
 #: Records of each method by the name of the task, in order.
 Blocks = dict[str, dict[str, list[dict]]]
 
 
-def markdown(result: dict, summary: Callable[[Blocks], list[str]]) -> str:
+def markdown(
+    result: dict, summary: Callable[[Blocks], list[str]], columns: Sequence[tuple] = COLUMNS
+) -> str:
     """A summary, and of every setting mean and standard deviation over seeds; the best mean of a
     setting in bold."""
+    seconds = " except for seconds" if columns is COLUMNS else ""
     lines = [
-        "Wrong labels found and corrected: mean ± standard deviation over seeds, in percent except "
-        "for seconds; bold is the best of a setting.",
+        "Wrong labels found and corrected: mean ± standard deviation over seeds, in percent"
+        f"{seconds}; bold is the best of a setting.",
         f"{result['machine']['processor']}, {result['threads']} thread(s), cleanlab "
         f"{result['versions']['cleanlab']}, scikit-learn {result['versions']['scikit-learn']}. "
         f"{result['note']}",
@@ -38,14 +43,14 @@ def markdown(result: dict, summary: Callable[[Blocks], list[str]]) -> str:
     lines += ["", *summary(blocks)]
     for task, block in blocks.items():
         lines += ["", f"## {task} ({before(block):.1f} % of the labels correct before)", ""]
-        lines += table([["", *(title for _, title, *_ in COLUMNS)], *_rows(block)])
+        lines += table([["", *(title for _, title, *_ in columns)], *_rows(block, columns)])
     return "\n".join([*lines, ""])
 
 
-def _rows(block: dict[str, list[dict]]) -> Iterator[list[str]]:
+def _rows(block: dict[str, list[dict]], columns: Sequence[tuple]) -> Iterator[list[str]]:
     for name, rows in block.items():
         cells = [name]
-        for key, _, factor, decimals in COLUMNS:
+        for key, _, factor, decimals in columns:
             if (mean := mean_of(rows, key)) is None:
                 cells.append("-")
                 continue

@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import confusion_matrix
 
 from chainer_jo import seeds
 from chainer_jo.data import digits
@@ -69,14 +71,54 @@ def paper_noise(name: str, features: np.ndarray, true: np.ndarray, class_names: 
     return [Task(f"{name}, {kind}", features, true, drawn(draw)) for kind, draw in kinds.items()]
 
 
+def rare_errors_tasks(file: Path) -> list[Task]:
+    """CIFAR-10 by embeddings with 0.5 to 3 % errors of four kinds that depend on the class alone.
+    Raises UserError for a file with others."""
+    by_class, taken, true = _embeddings(file)
+    pairs = np.zeros((10, 10))
+    for k, j in noise.transitions_of(CIFAR10).items():
+        pairs[k, j] = 1
+    scores = _weak_model(by_class).decision_function(taken[:, :16])
+    confused = confusion_matrix(true, scores.argmax(axis=1))
+    one_pair = np.zeros((10, 10))
+    one_pair[CIFAR10.index("cat"), CIFAR10.index("dog")] = 1
+    kinds = {
+        "symmetric": np.ones((10, 10)),
+        "the paper's pairs": pairs,
+        "confusions of a weak model": confused,
+        "cats called dogs": one_pair,
+    }
+    every = np.arange(len(true))
+
+    def drawn(frequency: np.ndarray, rate: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Labels of which the share ``rate`` is wrong; pairs of true and given classes are as
+        frequent as in ``frequency`` (c, c)."""
+        rng, given = seeds.generator(seed, "noise"), true.copy()
+        share = np.where(np.eye(10, dtype=bool), 0, frequency).ravel() / (
+            frequency.sum() - np.trace(frequency)
+        )
+        classes, wrong = np.divmod(rng.choice(100, round(rate * len(true)), p=share), 10)
+        for k in range(10):
+            rows = rng.permutation(np.flatnonzero(true == k))
+            given[rows[: (classes == k).sum()]] = wrong[classes == k]
+        return every, given
+
+    return [
+        Task(f"{kind}, {100 * rate:g} %", taken, true, partial(drawn, frequency, rate))
+        for kind, frequency in kinds.items()
+        for rate in (0.005, 0.01, 0.02, 0.03)
+    ]
+
+
 def digits_tasks() -> list[Task]:
     data = digits.load()
     train = data.train_images.reshape(len(data.train_images), -1).astype(np.float32) / 255
     return paper_noise("digits", train, data.true_labels, data.class_names)
 
 
-def embeddings_tasks(file: Path) -> list[Task]:
-    """CIFAR-10 by embeddings. Raises UserError for a file with others."""
+def _embeddings(file: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All embeddings (10, 5000, d) by class; those taken and their true classes, (n, d) and (n,).
+    Raises UserError for a file with others."""
     try:
         with np.load(file, allow_pickle=False) as archive:
             features = archive["features"].astype(np.float32)
@@ -86,7 +128,18 @@ def embeddings_tasks(file: Path) -> list[Task]:
         raise UserError(f"--features {file}: shape {features.shape}, expected 50000 rows")
     by_class = features.reshape(len(CIFAR10), PER_CLASS, -1)
     taken = np.concatenate(by_class[:, TAKEN])
-    true = np.repeat(np.arange(10, dtype=np.int32), len(taken) // 10)
+    return by_class, taken, np.repeat(np.arange(10, dtype=np.int32), len(taken) // 10)
+
+
+def _weak_model(by_class: np.ndarray) -> LogisticRegression:
+    """A model of the first 16 embeddings of a few images with true labels."""
+    weak = LogisticRegression(max_iter=1000)
+    return weak.fit(np.concatenate(by_class[:, OF_WEAK])[:, :16], np.repeat(np.arange(10), 50))
+
+
+def embeddings_tasks(file: Path) -> list[Task]:
+    """CIFAR-10 by embeddings. Raises UserError for a file with others."""
+    by_class, taken, true = _embeddings(file)
     every = np.arange(len(true))
 
     def redrawn(labels: np.ndarray, rate: float, classes: int, seed: int) -> np.ndarray:
@@ -117,9 +170,7 @@ def embeddings_tasks(file: Path) -> list[Task]:
         given[wrong] = (given[wrong] + rng.integers(1, 3, 20)) % 3
         return np.concatenate(rows), given
 
-    weak = LogisticRegression(max_iter=1000)
-    weak.fit(np.concatenate(by_class[:, OF_WEAK])[:, :16], np.repeat(np.arange(10), 50))
-    scores = weak.decision_function(taken[:, :16])
+    scores = _weak_model(by_class).decision_function(taken[:, :16])
 
     def by_looks(rate: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """The images that the weak model, with noise in its scores, is least for get the label that

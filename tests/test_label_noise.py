@@ -83,3 +83,65 @@ def test_probabilities_of_zero_are_no_obstacle():
     likely = label_noise.posterior(found, given, transition)
     assert np.isfinite(likely).all()
     np.testing.assert_allclose(likely.sum(axis=1), 1)
+
+
+def alike(n=30_000):
+    """Calibrated probabilities (n, c) of a network that confuses classes 0 and 1, and true labels;
+    the other classes are certain."""
+    rng = np.random.default_rng(0)
+    true = (np.arange(n) % C).astype(np.int32)
+    s, share = np.eye(C)[true], rng.beta(2, 2, n)
+    pair = true < 2
+    s[pair, 0], s[pair, 1] = share[pair], 1 - share[pair]
+    true[pair] = rng.random(pair.sum()) > share[pair]
+    return s, true
+
+
+def test_errors_that_the_network_confuses_are_spread_evenly():
+    """1 % symmetric errors, and a T whose cells of the confused pair hold fifteen times as many."""
+    s, _ = alike()
+    transition = np.full((C, C), 0.01 / (C - 1))
+    transition[0, 1] = transition[1, 0] = 0.05
+    np.fill_diagonal(transition, 0)
+    np.fill_diagonal(transition, 1 - transition.sum(axis=1))
+    found = label_noise.beyond_confusion(s, transition)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    wrong = found[~np.eye(C, dtype=bool)]
+    assert wrong.max() < 2.5 * wrong.min(), "15 times before"
+
+
+def test_errors_beyond_the_confusions_are_kept():
+    """5 % of class 2, which the network tells from class 3, are called 3."""
+    s, true = alike()
+    given = np.where((true == 2) & (np.random.default_rng(1).random(len(true)) < 0.05), 3, true)
+    transition = label_noise.calibrate(s, given)[1]
+    assert 0.9 * 0.05 < transition[2, 3] < 1.1 * 0.05
+
+
+def test_lost_errors_are_spread_over_their_row_and_over_all_rows():
+    s = np.repeat([[1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [0, 1, 0, 0]], [1050, 300, 150], axis=0)
+    transition = np.eye(4)
+    transition[0, :2] = 0.9, 0.1
+    errors, confused = 0.1 * 1200, 0.3 * 300 / 4
+    lost = 0.1 * (1 - errors**2 / (errors**2 + confused**2))
+    all_rows = lost * 1200 / 1500
+    found = label_noise.beyond_confusion(s, transition)
+    first = np.array([0.9, 0.1 - lost, 0, 0]) + (lost + 2 * all_rows) / 9 * np.array([0, 1, 1, 1])
+    np.testing.assert_allclose(found[0], first / first.sum())
+    other = np.eye(4)[2] + 2 * all_rows / 9 * np.array([1, 1, 0, 1])
+    np.testing.assert_allclose(found[2], other / other.sum())
+
+
+def test_two_classes_keep_their_transition_matrix():
+    s = np.random.default_rng(0).dirichlet([1, 1], 500)
+    transition = np.array([[0.93, 0.07], [0.2, 0.8]])
+    np.testing.assert_allclose(label_noise.beyond_confusion(s, transition), transition)
+
+
+def test_rows_of_a_class_without_images_and_of_a_class_without_right_labels_sum_to_1():
+    s = np.eye(4)[np.arange(400) % 3]
+    s[::2] = [0.4, 0.3, 0.3, 0]
+    transition = np.array([[0, 1, 0, 0], [0.2, 0.6, 0.2, 0], [0.3, 0.3, 0.4, 0], [0.25] * 4])
+    found = label_noise.beyond_confusion(s, transition)
+    assert (found >= 0).all()
+    np.testing.assert_allclose(found.sum(axis=1), 1)

@@ -3,7 +3,6 @@ drawn at random, and that new labels may be worse."""
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
 
 from chainer_jo.relabel.judge.label_errors import LabelErrors
 from chainer_jo.relabel.show.outcome import Accuracy, doubt
@@ -55,23 +54,60 @@ def test_each_image_is_drawn_as_often_and_none_twice():
     assert len(drawn_to_judge(0, 20, 0)) == 0
 
 
-@pytest.mark.parametrize("judged, wrong", [(50, 4), (50, 0), (50, 50), (7, 3)])
-def test_the_interval_has_the_shares_that_a_score_test_does_not_reject(judged, wrong):
-    found = wrong / judged
+def drawn_labels(share, spread, truth, n=4000):
+    """Probabilities (n,) of being wrong, and wrong labels drawn from ``truth`` of them."""
+    rng = np.random.default_rng(0)
+    p = rng.beta(share / spread, (1 - share) / spread, n)
+    return p, rng.random(n) < truth(p)
 
-    def beyond(share):
-        return (found - share) ** 2 - Z**2 * share * (1 - share) / judged
 
-    low, high = AuditResult(judged, wrong).interval
-    assert low == pytest.approx(brentq(beyond, 0, found - 1e-6) if wrong else 0)
-    assert high == pytest.approx(brentq(beyond, found + 1e-6, 1) if wrong < judged else 1)
+@pytest.mark.parametrize("images", [20, 50, 200])
+@pytest.mark.parametrize("share, spread, truth", [
+    (0.35, 0.9, lambda p: p), (0.07, 0.6, lambda p: p), (0.01, 0.5, lambda p: p),
+    (0.3, 0.9, lambda p: p**0.6), (0.3, 0.9, lambda p: p**2),  # said too low, and too high
+    (0.02, 0.001, lambda p: 0.2 + 0 * p), (0.001, 0.001, lambda p: 0.02 + 0 * p),  # no idea
+], ids=["worse", "aggre", "rare", "low", "high", "blind", "blind and rare"])  # fmt: skip
+def test_nineteen_of_twenty_audits_hold_the_share(share, spread, truth, images):
+    p, wrong = drawn_labels(share, spread, truth)
+    held, shares = 0, []
+    for seed in range(500):
+        rows = drawn_to_judge(images, len(p), seed)
+        audit = AuditResult(wrong[rows], p[rows], p.mean())
+        low, high = audit.interval
+        held += low <= wrong.mean() <= high
+        shares.append(audit.share)
+    assert held >= 455, "91 %, of 95"
+    assert np.mean(shares) == pytest.approx(wrong.mean(), abs=0.015)
+
+
+def test_probabilities_make_the_interval_narrower():
+    """By a fifth or more, versus the share of the reviewed images alone (Wilson)."""
+    p, wrong = drawn_labels(0.35, 0.9, lambda p: p)
+    widths = []
+    for seed in range(100):
+        rows = drawn_to_judge(50, len(p), seed)
+        share, (low, high) = (
+            wrong[rows].mean(),
+            AuditResult(wrong[rows], p[rows], p.mean()).interval,
+        )
+        alone = 2 * Z * np.sqrt(share * (1 - share) / 50 + Z**2 / 1e4) / (1 + Z**2 / 50)
+        widths.append((high - low) / alone)
+    assert np.mean(widths) < 0.8
+
+
+def test_all_images_reviewed_give_their_share():
+    p, wrong = drawn_labels(0.35, 0.9, lambda p: p, 200)
+    assert AuditResult(wrong, p, p.mean()).share == pytest.approx(wrong.mean())
 
 
 def test_more_errors_than_were_estimated_are_said_to_follow_the_looks():
-    words = AuditResult(50, 20).in_words(0.001)
-    assert "20 of 50 randomly drawn labels are wrong, 40.0 % (95 %: 27.6 to 53.8 %)" in words
+    wrong = np.arange(50) < 20
+    words = AuditResult(wrong, np.full(50, 0.001), 0.001).in_words()
+    assert "20 of 50 randomly drawn labels are wrong; with the probabilities of all" in words
+    assert "an estimated 40.0 % are wrong (95 %: 27.0 to 53.7 %)" in words
     assert "estimate without review: 0.1 %" in words and "depend on the appearance" in words
-    assert "depend on the appearance" not in AuditResult(50, 20).in_words(0.35)
+    words = AuditResult(wrong, np.full(50, 0.35), 0.35).in_words()
+    assert "depend on the appearance" not in words
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,8 @@ def test_estimates_are_in_the_terminal_the_report_and_the_arrays(relabel, tmp_pa
         share, by_class = float(arrays["share_wrong"]), arrays["share_wrong_by_class"]
         np.testing.assert_allclose(arrays["transition"].sum(axis=1), 1)
         np.testing.assert_allclose(arrays["network"].sum(axis=1), 1, rtol=1e-5)
-    assert f"estimated share of wrong labels: {100 * share:.1f} %" in said
+    words = "of the given labels are wrong (more if errors follow the appearance of images)"
+    assert f"an estimated {100 * share:.1f} % {words}" in said
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert f"{100 * share:.1f} %" in page and f"{100 * by_class.max():.1f} %" in page
     listed = content(tmp_path / "out" / "report.html")

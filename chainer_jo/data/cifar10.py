@@ -141,29 +141,33 @@ def _content(name: str, file: IO[bytes]) -> tuple:
         limit = len(raw) if opcode.name.endswith("PUT") else 1 << 63
         if type(argument) is int and argument > limit:
             raise ValueError(f"it cannot have {argument:,} objects")
-    unpickled = _RestrictedUnpickler(io.BytesIO(raw), encoding="latin-1").load()
-    content = {_text(key): value for key, value in unpickled.items()}
+    unpickled = RestrictedUnpickler(io.BytesIO(raw), encoding="latin-1").load()
+    content = {text_of(key): value for key, value in unpickled.items()}
     if name == _META:
-        names = tuple(map(_text, content["label_names"]))
+        names = tuple(map(text_of, content["label_names"]))
         if not all(map(is_utf8, names)):
             raise ValueError("class names that are not UTF-8")
         return names
     labels = np.frombuffer(bytes(list(content["labels"])), np.uint8).astype(np.int32)
-    match content["data"].arguments:
-        case ((1, _, _, False, pixels),) | (pixels, _, _, "C"):  # a state, or protocol 5's buffer
-            planes = np.frombuffer(_text(pixels).encode("latin-1"), np.uint8)
-        case _:
-            raise ValueError("its pixels are not stored row by row")
+    planes = np.frombuffer(bytes_of(content["data"]), np.uint8)
     return np.ascontiguousarray(planes.reshape(len(labels), *_SHAPE).transpose(0, 2, 3, 1)), labels
 
 
-def _text(value: str | bytes | _ArrayCall) -> str:
+def bytes_of(array: ArrayCall) -> bytes:
+    """Bytes of a pickled array. Raises ValueError if they are not stored row by row."""
+    match array.arguments:
+        case ((1, _, _, False, values),) | (values, _, _, "C"):  # a state, or protocol 5's buffer
+            return text_of(values).encode("latin-1")
+    raise ValueError("its values are not stored row by row")
+
+
+def text_of(value: str | bytes | ArrayCall) -> str:
     """Text of a string or of Latin-1 bytes, also of bytes pickled for Python 2 by `encode`."""
-    text, _ = value.arguments if isinstance(value, _ArrayCall) else (value, None)
+    text, _ = value.arguments if isinstance(value, ArrayCall) else (value, None)
     return text if isinstance(text, str) else text.decode("latin-1")
 
 
-class _ArrayCall:
+class ArrayCall:
     """Substitute for the functions that build arrays from a pickle; keeps their arguments. NumPy's
     own would trust these: pointers to objects, or an array larger than the memory."""
 
@@ -173,7 +177,7 @@ class _ArrayCall:
     __setstate__ = __init__
 
 
-class _RestrictedUnpickler(pickle.Unpickler):
+class RestrictedUnpickler(pickle.Unpickler):
     """Builds dicts, lists, strings and numbers, and keeps the arguments of arrays."""
 
     _array_functions = {
@@ -182,7 +186,7 @@ class _RestrictedUnpickler(pickle.Unpickler):
         *((f"numpy.{core}.numeric", "_frombuffer") for core in ("core", "_core")),
     }
 
-    def find_class(self, module: str, name: str) -> type[_ArrayCall]:
+    def find_class(self, module: str, name: str) -> type[ArrayCall]:
         if (module, name) not in self._array_functions:
             raise pickle.UnpicklingError(f"it asks for {f'{module}.{name}'!r}")
-        return _ArrayCall
+        return ArrayCall

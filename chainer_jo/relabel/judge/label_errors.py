@@ -95,7 +95,8 @@ class LabelErrors:
 
     @property
     def share_wrong(self) -> float:
-        """The estimated share of given labels that are wrong, in [0, 1]."""
+        """The estimated share of given labels that are wrong, in [0, 1]; more are wrong if errors
+        follow the appearance of images."""
         return float(1 - self.probability_given.mean())
 
     @property

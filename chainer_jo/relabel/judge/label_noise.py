@@ -20,6 +20,9 @@ ASSUMED_WRONG = 0.1
 #: Images of the average class that are added to the counts of every row of the final T: a class of
 #: a hundred images, seen by a weak network, says little about its row by itself.
 PRIOR_IMAGES = 30
+#: Share of the images that the network cannot tell apart whose number of label errors is kept by
+#: half; see `beyond_confusion`.
+CONFUSED = 0.3
 
 
 def estimate_transition(
@@ -62,7 +65,7 @@ def posterior(probabilities: np.ndarray, given: np.ndarray, transition: np.ndarr
 def calibrate(probabilities: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities (n, c) to a power, which are surer if it is above 1, and T (c, c): exponent and
     T of the largest likelihood of given labels; then T is estimated again with `PRIOR_IMAGES` of
-    the average class in every row. Both are float64.
+    the average class in every row, and `beyond_confusion` is kept. Both are float64.
 
     A network trained with the entropy term (eq. 12) is too sure, one trained on noisy labels alone
     not sure enough; how sure it should be follows from the labels of images it has not seen.
@@ -85,7 +88,35 @@ def calibrate(probabilities: np.ndarray, given: np.ndarray) -> tuple[np.ndarray,
     c = len(start)
     average = np.full((c, c), (1 - right) / max(c - 1, 1))
     np.fill_diagonal(average, right)
-    return s, estimate_transition(s, given, start, prior=PRIOR_IMAGES * average)
+    return s, beyond_confusion(
+        s, estimate_transition(s, given, start, prior=PRIOR_IMAGES * average)
+    )
+
+
+def beyond_confusion(probabilities: np.ndarray, transition: np.ndarray) -> np.ndarray:
+    """T (c, c) whose errors exceed the network's confusions; the other errors are spread evenly.
+
+    EM takes some disagreements of network and labels for label errors. Where errors are rare, most
+    off-diagonal cells hold nothing else, and such a T ranks worse than equal errors everywhere. Of
+    J = images of class k that T says are called j, a cell keeps the part J^2 / (J^2 + (0.3 C)^2),
+    with C = sum_i s_ik s_ij, the images of which the network cannot say whether they are k or j.
+    1 / (c - 1) of the lost errors is spread over their row, the rest over all rows. With two
+    classes, T stays as it is.
+
+    Parameters
+    ----------
+    probabilities : p(true | x), (n, c).
+    """
+    c = len(transition)
+    images, apart = probabilities.sum(axis=0)[:, None], ~np.eye(c, dtype=bool)
+    errors = images * transition
+    confused = CONFUSED * (probabilities.T @ probabilities)
+    kept = errors**2 / np.maximum(errors**2 + confused**2, TINY)
+    lost = np.where(apart, (1 - kept) * transition, 0)
+    own, all_rows = lost.sum(axis=1, keepdims=True), (images * lost).sum() / images.sum()
+    spread = (own + (c - 2) * all_rows) / max(c - 1, 1) ** 2
+    new = transition - lost + spread * apart
+    return new / new.sum(axis=1, keepdims=True)
 
 
 def _power(log_s: np.ndarray, exponent: float) -> np.ndarray:

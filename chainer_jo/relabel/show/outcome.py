@@ -20,6 +20,9 @@ CERTAIN_STANDARD_ERRORS = 2.0
 MOST_CLASSES, MOST_CONFUSED = 10, 10
 #: Least entry of the transition matrix that is shown.
 MIN_SHARE_SHOWN = 0.005
+#: Words that follow the estimated share of wrong labels. Networks learn such errors like right
+#: labels, so under labels of people the estimate is too low.
+WRONG_OR_MORE = "wrong (more if errors follow the appearance of images)"
 
 
 class LabelCorrector(ABC):
@@ -100,8 +103,9 @@ class Outcome:
         labels, drawn = self.labels, self.audit
         if not len(drawn) or not labels.judged[drawn].all():
             return None
-        wrong = labels.new[drawn] != labels.errors.given[drawn]
-        return AuditResult(len(drawn), int(wrong.sum()))
+        errors = labels.errors
+        wrong = labels.new[drawn] != errors.given[drawn]
+        return AuditResult(wrong, 1 - errors.probability_given[drawn], errors.share_wrong)
 
 
 def choice_in_words(shares: Mapping[str, float]) -> str:
@@ -181,11 +185,11 @@ def summary(outcome: Outcome) -> list[str]:
     """The outcome in lines for the terminal; a doubt is the last."""
     labels, audited = outcome.labels, outcome.audited
     wrong = percent(labels.errors.share_wrong)
-    lines = [_changed(labels), f"estimated share of wrong labels: {wrong}"]
+    lines = [_changed(labels), f"an estimated {wrong} of the given labels are {WRONG_OR_MORE}"]
     if outcome.choice:
         lines.append(f"features: {choice_in_words(outcome.choice)}")
     if audited:
-        lines.append(audited.in_words(labels.errors.share_wrong))
+        lines.append(audited.in_words())
     elif len(outcome.audit):
         waiting = int((~labels.judged[outcome.audit]).sum())
         of = f" of {len(outcome.audit)}" if waiting < len(outcome.audit) else ""

@@ -20,6 +20,7 @@ from chainer_jo.data import decoding
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.read.labelled_images import LabelledImages
 from chainer_jo.relabel.show.outcome import (
+    WRONG_OR_MORE,
     Outcome,
     accuracy_rows,
     class_rows,
@@ -76,7 +77,7 @@ def write(outcome: Outcome, name: str, out: Path, usual_size: int) -> Path:
         )
     about = f"{len(labels.images):,} images of {len(labels.images.class_names)} classes."
     if audited := outcome.audited:
-        about += f" {audited.in_words(labels.errors.share_wrong)}"
+        about += f" {audited.in_words()}"
     doubt = f'<p class="doubt">{html.escape(outcome.doubt)}</p>\n' if outcome.doubt else ""
     page = filled(
         content,
@@ -94,7 +95,7 @@ def _sections(outcome: Outcome) -> str:
     labels = outcome.labels
     tiles = [
         (f"{int(labels.changed.sum()):,}", f"of {len(labels.images):,} labels changed"),
-        (percent(labels.errors.share_wrong), "estimated share of wrong labels"),
+        (percent(labels.errors.share_wrong), f"of the given labels are estimated {WRONG_OR_MORE}"),
     ]
     for a in outcome.accuracies:
         shares = " → ".join(percent(p) for p in (a.before, a.after) if p is not None)
