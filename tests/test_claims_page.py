@@ -8,7 +8,9 @@ import pytest
 from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.paper import tables
+from chainer_jo.paper.claims import CLAIMS
 from chainer_jo.paper.claims import claim as paper
+from chainer_jo.paper.claims.decision import decidable
 from chainer_jo.report import claims
 from chainer_jo.report.claims import Claims, numbers, summary
 from chainer_jo.report.table_layouts import comparison_table
@@ -26,24 +28,24 @@ def finding(outcome="supports", premise=False, **others):
             "remark": outcome, "unit": "points", "difference": 10.0, **others}  # fmt: skip
 
 
-def verdict(name, *findings, rests_on="", fails_in_paper=False, **others):
+def verdict(name, *findings, rests_on="", bounded=None, **others):
     return {"id": "x", "group": "g", "place": "p", "statement": "s", "check": "c", "verdict": name,
-            "label": name, "against": 0, "rests_on": rests_on, "fails_in_paper": fails_in_paper,
+            "label": name, "against": 0, "rests_on": rests_on, "bounded": bounded,
             "tally": ["1 of 1 comparisons support the claim"], "notes": [], "findings": [*findings],
             **others}  # fmt: skip
 
 
-def test_the_summary_counts_premises_and_failures_of_the_paper_apart():
+def test_the_summary_counts_verdicts_on_premises_apart():
     holds, refuted = verdict(paper.HOLDS, finding()), finding("refutes")
     found = [
         holds, {**holds, "rests_on": "y"},
         verdict(paper.IN_PART, finding(), finding(), refuted),
-        verdict(paper.DOES_NOT_HOLD, refuted, finding("undecided"), fails_in_paper=True),
+        verdict(paper.DOES_NOT_HOLD, refuted, finding("undecided")),
         verdict(paper.DOES_NOT_HOLD, refuted, finding(premise=True), rests_on="y"),
     ]  # fmt: skip
     assert summary(found) == (
-        "holds: 2 (resting on a premise: 1), in part: 1, does not hold: 2 (failing in the paper's "
-        "own tables: 1); 4 of 8 comparisons support, 3 refute"
+        "holds: 2 (resting on a premise: 1), in part: 1, does not hold: 2 (resting on a premise: 1); "
+        "4 of 8 comparisons support, 3 refute"
     )
 
 
@@ -86,11 +88,32 @@ def test_a_claim_rests_on_a_premise_unless_the_claim_that_it_needs_holds(
         return Decided(needed if claim.id == "symmetric-cross-entropy-falls" else paper.HOLDS)
 
     monkeypatch.setattr(paper.Claim, "decide", decide)
+    monkeypatch.setattr(paper.Claim, "decide_with_bounds", lambda claim, results: None)
     found = Claims(Study(DIGITS, "digits"), [table1]).data(RunStore(tmp_path), ORIGIN)
     by_id = {each["id"]: each for each in found}
     assert by_id["noise-degrades"]["rests_on"] == rests_on
     assert by_id["noise-degrades"]["notes"] == ([note] if note else [])
-    assert by_id["symmetric-ours-keeps"]["rests_on"] == ""
+    assert by_id["labels-are-corrected"]["rests_on"] == ""
+
+
+def test_our_stricter_form_stands_beside_the_papers_words(tmp_path):
+    strict = verdict(paper.UNDECIDED, finding("undecided"))
+    found = [verdict(paper.HOLDS, finding(), bounded=strict), verdict(paper.IN_PART, finding())]
+    assert [each["verdict"] for each in claims.bounded(found)] == [paper.UNDECIDED, paper.IN_PART]
+    assert summary(claims.bounded(found)).startswith("in part: 1, undecided: 1; 1 of 2")
+    page = "\n".join(claims._section(found[0]))
+    assert "## holds: x" in page and "**With our bound: undecided.** c 1 of 1" in page
+    has_bounds = {claim.id for claim in CLAIMS if claim.bounds}
+    assert {"high-rate-keeps", "asymmetric-test-is-clearly-better"} <= has_bounds
+    assert all(bool(claim.bounded_check) == bool(claim.bounds) for claim in CLAIMS)
+
+
+def test_the_power_of_the_trials_is_stated():
+    """Of scipy.stats.nct: 3 trials need 3.26 standard deviations, 6 need 1.44."""
+    found = [verdict(paper.HOLDS, finding(trials=3), finding(trials=3), finding(trials=1))]
+    assert "if the true difference is 3.3 times the standard deviation" in claims.power(found)
+    assert claims.power([verdict(paper.NOT_RUN, finding("not run", trials=0))]) == ""
+    assert decidable(6) == pytest.approx(1.435, abs=1e-3)
 
 
 def test_the_claim_that_a_preset_was_chosen_for_says_so(tmp_path):

@@ -190,10 +190,10 @@ def changed(of, to, **where):
 
 
 REFUTED_BY = {
-    "low-rate-falls": changed("figure2", (40, 80, 80, 79), learning_rate=0.02),
-    "high-rate-keeps": changed("figure2", (40, 80, 80, 70), learning_rate=0.2),
+    "low-rate-falls": changed("figure2", (40, 70, 80, 81), learning_rate=0.02),
+    "high-rate-keeps": changed("figure2", (40, 80, 80, 59), learning_rate=0.2),
     "every-noise-is-fitted": changed("figure3", (2.3, 1.3, 1.0, 0.5), noise_rate=0.5),
-    "loss-rises-with-noise": changed("figure3", (2.3, 1.45, 0.2, 0.01), noise_rate=0.5),
+    "loss-rises-with-noise": changed("figure3", (2.3, 1.3, 0.2, 0.01), noise_rate=0.5),
     "high-rate-does-not-memorize": changed("figure3", (2.3, 1.6, 0.2, 0.01), noise_rate=0.5),
     "soft-converges-faster": changed("figure4", (85.0, 0.05), rule="top5000"),
     "soft-recovers-better": changed("figure4", 87.0, rule="top500", accuracy="recovery"),
@@ -205,11 +205,10 @@ REFUTED_BY = {
     "entropy-concentrates-labels": changed(
         "ablations", 0.5, removed="nothing", quantity="above_0.99"
     ),
-    "entropy-is-required": changed("ablations", 85.0, removed="entropy", quantity="last"),
+    "entropy-is-required": changed("ablations", 87.0, removed="entropy", quantity="last"),
     "without-both-terms-stuck": changed("ablations", 75.0, removed="both terms", quantity="last"),
     "sure-labels-are-right": changed("table13", 90.0, range="1-0.99"),
     "less-sure-labels-are-less-right": changed("table12", 99.9, range="0.95-0.9"),
-    "unsure-labels-are-wrong": changed("table12", 73.1, range="0.9-0"),
     "noise-degrades": changed("table1", 95.0, method="cross_entropy", noise_rate=0.9),
     "training-loss-misleads": changed("table1", (40, 80, 85, 84.5), logged="", noise_rate=0.5),
     "labels-are-corrected":
@@ -222,8 +221,7 @@ REFUTED_BY = {
     "symmetric-cross-entropy-falls": changed("table1", (40, 80, 85, 86), noise_rate=0.5),
     "low-rate-fits-noise":
         changed("table1", (10, 40, 39, 80), logged="accuracy/noisy", noise_rate=0.5),
-    "symmetric-ours-keeps":
-        changed("table1", 85.0, score="last", method="joint", noise_rate=0.5, accuracy="test"),
+    "symmetric-ours-keeps": changed("table1", (40, 80, 85, 55), method="joint", noise_rate=0.5),
     "asymmetric-cross-entropy-falls": changed("table2", (40, 80, 85, 86), noise_rate=0.1),
     "asymmetric-forward-falls": changed("table2", (40, 80, 85, 86), method="forward"),
     "asymmetric-ours-keeps": changed("table2", (40, 80, 85, 82), method="joint"),
@@ -247,8 +245,24 @@ REFUTED_BY = {
     "pseudo-accuracy-stays-lower":
         changed("figure5", (30, 92, 92, 91), labels="pseudo", stage="updated"),
     "updated-loss-follows-truth":
-        changed("figure6", (2.3, 1.2, 0.2, 0.01), labels="symmetric_0.3", stage="updated"),
+        changed("figure6", (2.3, 1.5, 0.2, 0.01), labels="symmetric_0.3", stage="updated"),
     "truth-is-better": changed("figure5", (30, 80, 85, 84), labels="ground_truth"),
+}  # fmt: skip
+
+#: The paper's words still hold, but the bound is not kept.
+WITHIN_WORDS_ONLY = {
+    "low-rate-falls": changed("figure2", (40, 80, 80, 79), learning_rate=0.02),
+    "high-rate-keeps": changed("figure2", (40, 80, 80, 70), learning_rate=0.2),
+    "loss-rises-with-noise": changed("figure3", (2.3, 1.45, 0.2, 0.01), noise_rate=0.5),
+    "entropy-is-required": changed("ablations", 85.0, removed="entropy", quantity="last"),
+    "asymmetric-test-is-clearly-better": changed("table2", 89.8, method="forward", accuracy="test"),
+    "asymmetric-recovery-is-clearly-better":
+        changed("table2", 94.0, method="cnn_crf", accuracy="recovery"),
+    "symmetric-ours-keeps":
+        changed("table1", 85.0, score="last", method="joint", noise_rate=0.5, accuracy="test"),
+    "updated-loss-follows-truth":
+        changed("figure6", (2.3, 1.2, 0.2, 0.01), labels="symmetric_0.3", stage="updated"),
+    "pseudo-hardly-updated": changed("label_accuracy", 66.0, labels="pseudo", stage="updated"),
 }  # fmt: skip
 
 BY_ID = {claim.id: claim for claim in CLAIMS}
@@ -300,6 +314,16 @@ class TestVerdicts:
         verdict = claim.decide(MadeUp(REFUTED_BY[claim.id]))
         assert verdict.verdict in (DOES_NOT_HOLD, IN_PART), verdict
         assert any(" refute the claim" in each for each in verdict.tally)
+
+    def test_our_stricter_form_has_bounds(self):
+        assert WITHIN_WORDS_ONLY.keys() == {claim.id for claim in CLAIMS if claim.bounds}
+        for name, change in WITHIN_WORDS_ONLY.items():
+            claim = BY_ID[name]
+            assert claim.decide_with_bounds(MadeUp()).verdict == HOLDS, name
+            assert claim.decide(MadeUp(change)).verdict == HOLDS, name
+            strict = claim.decide_with_bounds(MadeUp(change))
+            assert strict.verdict in (DOES_NOT_HOLD, IN_PART), name
+        assert BY_ID["labels-are-corrected"].decide_with_bounds(MadeUp()) is None
 
     @every_claim
     @pytest.mark.parametrize(("results", "expected", "label"), [
@@ -363,7 +387,7 @@ class TestVerdicts:
         assert (verdict.verdict, verdict.label) == (NOT_ALL_RUN, "not all run")
         assert verdict.counts == {"supports": 4, "too few trials": 2, "not run": 4}
         verdict = BY_ID["symmetric-test-is-better"].decide(results)
-        assert (verdict.verdict, verdict.counts) == (NOT_ALL_RUN, {"not all run": 1})
+        assert (verdict.verdict, verdict.counts) == (NOT_ALL_RUN, {"not all run": 2})
         assert "mean over r = 0.1, 0.3, 0.5 alone of 6 rates" in verdict.findings[0].compared
 
     def test_a_tie_says_within_how_many_points(self):
@@ -439,15 +463,12 @@ class Printed:
         return {"second_step": (120, [40, 80]), "figure3": (600, [200, 400])}[name]
 
 
-def test_claims_that_the_papers_own_tables_contradict_say_so():
-    """Appendix C: labels with a low probability tend to be wrong. In Tables 12 and 13 73.1 and
-    53.3 % of them are right."""
+def test_the_papers_own_tables_contradict_no_claim():
     compared, failed = 0, set()
     for claim in CLAIMS:
         for finding in claim.findings(Printed()):
             if finding.difference.finished:
                 compared += 1
                 failed |= {claim.id} if finding.difference.mean < finding.by else set()
-    assert compared == 114
-    assert failed == {claim.id for claim in CLAIMS if claim.fails_in_paper}
-    assert failed == {"unsure-labels-are-wrong"}
+    assert compared == 115
+    assert not failed

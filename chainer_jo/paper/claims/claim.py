@@ -99,8 +99,7 @@ class Verdict:
     (the verdict names the comparison that lacks most); all comparisons support the claim.
 
     A refuted claim holds in part if more than half of its comparisons support it, premises left
-    out. If one of n is false and none is true, chance causes that in fewer than 5 % of cases, since
-    each of the others supports in 2.5 % (Markov's inequality).
+    out. One of two is not more than half, so a claim of two comparisons never holds in part.
 
     ``chosen``: the preset was chosen so that the claim holds.
     """
@@ -237,10 +236,11 @@ class Claim:
     """A statement of the paper, its place there, and the comparisons that decide it.
 
     ``statement`` paraphrases the paper at ``place``; ``check`` describes the comparisons of
-    ``findings``; ``shown_in`` names the tables and figures of its numbers. A claim with
-    ``own_images`` needs the paper's data set: classes of CIFAR-10, numbers of Clothing1M.
-    ``rests_on`` is the id of a claim that must hold first. A claim with ``fails_in_paper`` is
-    contradicted by the numbers that the paper prints.
+    ``findings``, which take the paper's words literally; ``shown_in`` names the tables and figures
+    of its numbers. ``bounds`` has the comparisons of our stricter form, with a bound where the
+    paper's words have none, and ``bounded_check`` describes them; None: there is one form only. A
+    claim with ``own_images`` needs the paper's data set: classes and numbers of labels of CIFAR-10,
+    numbers of Clothing1M. ``rests_on`` is the id of a claim that must hold first.
     """
 
     id: str
@@ -251,10 +251,20 @@ class Claim:
     shown_in: tuple[str, ...]
     own_images: bool = False
     rests_on: str = ""
-    fails_in_paper: bool = False
+    bounds: Callable[[Results], Iterable[Finding]] | None = None
+    bounded_check: str = ""
 
     def decide(self, results: Results) -> Verdict:
-        """The verdict over `results`."""
-        findings = tuple(self.findings(results))
+        """The verdict over `results` in the paper's words."""
+        return self._verdict(results, self.findings)
+
+    def decide_with_bounds(self, results: Results) -> Verdict | None:
+        """The verdict in our stricter form; None where there is one form only."""
+        return self.bounds and self._verdict(results, self.bounds)
+
+    def _verdict(
+        self, results: Results, compare: Callable[[Results], Iterable[Finding]]
+    ) -> Verdict:
+        findings = tuple(compare(results))
         outcomes = tuple(decision.holm_outcomes(findings))
         return Verdict(findings, outcomes, chosen=self.id in results.premises)

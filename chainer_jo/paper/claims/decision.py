@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
 
-from scipy.special import stdtr
+from scipy.special import nctdtrinc, stdtr, stdtrit
 
 from chainer_jo.paper.trials import CONFIDENCE, EQUAL, Trials, alike, mean_of
 
@@ -193,6 +193,13 @@ def on_average(
     partly = f" alone of {len(a)} rates" if 0 < len(run) < len(a) else ""
     ours, theirs = (mean_of([side[rate] for rate in run]) if run else Trials({}) for side in (a, b))
     return Finding(f"{compared}, {over}{partly}", ours, theirs, by, ties=True, partly=bool(partly))
+
+
+def decidable(trials: int, power: float = 0.8) -> float:
+    """The true mean difference, in standard deviations of the differences, at which so many trials
+    decide one comparison with probability ``power`` (noncentral t)."""
+    critical = stdtrit(trials - 1, 1 - ALPHA)
+    return float(nctdtrinc(trials - 1, 1 - power, critical) / sqrt(trials))
 
 
 def levels(findings: Sequence[Finding]) -> list[float | None]:

@@ -32,15 +32,21 @@ def _cell(
 
 
 def _beats(
-    results: Results, table: str, others: tuple[str, ...], accuracy: str, by: float = 0.0
+    results: Results,
+    table: str,
+    others: tuple[str, ...],
+    accuracy: str,
+    scores: tuple[str, ...] = ("last", "best"),
+    by: float = 0.0,
 ) -> Iterator[Finding]:
     rates = getattr(tables, table.upper()).keys("noise_rate")
-    ours, *theirs = (
-        {rate: _cell(results, table, method, "last", accuracy, rate) for rate in rates}
-        for method in ("joint", *others)
-    )
-    for method, each in zip(others, theirs, strict=True):
-        yield on_average(f"ours versus {tables.METHODS[method]}", ours, each, by)
+    for score in scores:
+        ours, *theirs = (
+            {rate: _cell(results, table, method, score, accuracy, rate) for rate in rates}
+            for method in ("joint", *others)
+        )
+        for method, each in zip(others, theirs, strict=True):
+            yield on_average(f"{score}, ours versus {tables.METHODS[method]}", ours, each, by)
 
 
 def _noise_degrades(results: Results) -> Iterator[Finding]:
@@ -88,6 +94,15 @@ def _fits_noise(results: Results) -> Iterator[Finding]:
         at_drop, before = phases.rises_at_drop(predicted, schedule)
         compared = f"r = {rate}, rise of noisy labels predicted, at versus before the drop"
         yield exceeds(compared, at_drop, before, unit=POINTS)
+
+
+def _ends_higher(results: Results, table: str) -> Iterator[Finding]:
+    for rate in _noise_rates(table):
+        ours, others = (
+            phases.end(results.curve(table, method=method, noise_rate=rate))
+            for method in ("joint", "cross_entropy")
+        )
+        yield exceeds(f"r = {rate}, end, ours versus cross entropy", ours, others, ties=True)
 
 
 def _keeps(results: Results, table: str) -> Iterator[Finding]:
@@ -172,8 +187,9 @@ CLAIMS = [
     Claim(
         "labels-are-corrected",
         "Abstract",
-        "Updating network and labels in turn corrects labels during training.",
-        "Label accuracy is higher after the first step than before (Tables 1 and 2).",
+        "Updating network and labels in turn corrects noisy labels during training.",
+        "Label accuracy is higher after the first step than before, at every noise rate above 0 "
+        "(Tables 1 and 2).",
         _corrects,
         ("table1", "table2"),
     ),
@@ -182,8 +198,8 @@ CLAIMS = [
             f"symmetric-{accuracy}-is-better",
             "Section 5.5",
             f"Under symmetric noise, the joint method has the better {accuracy} accuracy overall.",
-            f"Mean of the last {accuracy} accuracy over all noise rates, ours versus cross "
-            "entropy.",
+            f"Mean of the {accuracy} accuracy over all noise rates, ours versus cross entropy, at "
+            "the last and at the best epoch.",
             partial(_beats, table="table1", others=("cross_entropy",), accuracy=accuracy),
             ("table1",),
             rests_on=MEMORISED,
@@ -194,12 +210,22 @@ CLAIMS = [
         Claim(
             f"asymmetric-{accuracy}-is-clearly-better",
             "Section 5.6",
-            f"Under asymmetric noise, the joint method has a clearly better {accuracy} accuracy.",
-            f"Mean of the last {accuracy} accuracy over all noise rates: ours is more than "
-            f"{NOTABLE:g} points above each of the other methods.",
-            partial(_beats, table="table2", others=OTHERS, accuracy=accuracy, by=NOTABLE),
+            f"Under asymmetric noise, the joint method has a significantly better {accuracy} "
+            "accuracy.",
+            f"Mean of the {accuracy} accuracy over all noise rates, ours versus each other method, "
+            "at the last and at the best epoch.",
+            partial(_beats, table="table2", others=OTHERS, accuracy=accuracy),
             ("table2",),
             rests_on=MEMORISED,
+            bounds=partial(
+                _beats,
+                table="table2",
+                others=OTHERS,
+                accuracy=accuracy,
+                scores=("last",),
+                by=NOTABLE,
+            ),
+            bounded_check=f"Ours is more than {NOTABLE:g} points above at the last epoch.",
         )
         for accuracy in ("test", "recovery")
     ),
@@ -227,9 +253,12 @@ CLAIMS = [
         "symmetric-ours-keeps",
         "Section 5.5",
         "On the labels of the joint method, test accuracy stays high until the end.",
-        _UNTIL_THE_END,
-        partial(_keeps, table="table1"),
+        "Test accuracy at the end of training, ours versus cross entropy, at every noise rate.",
+        partial(_ends_higher, table="table1"),
         ("table1",),
+        rests_on=MEMORISED,
+        bounds=partial(_keeps, table="table1"),
+        bounded_check=_UNTIL_THE_END,
     ),
     Claim(
         "asymmetric-cross-entropy-falls",
@@ -247,6 +276,7 @@ CLAIMS = [
         _AFTER_DROP,
         partial(_falls, table="table2", method="forward"),
         ("table2",),
+        rests_on="asymmetric-cross-entropy-falls",
     ),
     Claim(
         "asymmetric-ours-keeps",
@@ -275,6 +305,7 @@ CLAIMS = [
         _exchanged_classes,
         ("table2",),
         own_images=True,
+        rests_on="half-asymmetric-gains-least",
     ),
     Claim(
         "clothing1m-beats-forward",

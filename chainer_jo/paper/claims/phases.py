@@ -34,6 +34,16 @@ def end(curves: Curves) -> Trials:
     return _each(curves, lambda curve: sum(curve[-_span(len(curve)) :]) / _span(len(curve)))
 
 
+def second_quarter(curves: Curves) -> Trials:
+    """The mean of the second quarter of the epochs."""
+
+    def mean(curve: Curve) -> float:
+        quarter = curve[len(curve) // 4 : len(curve) // 2]
+        return sum(quarter) / len(quarter)
+
+    return _each(curves, mean, 4)
+
+
 def start(curves: Curves) -> Trials:
     """The value at the first epoch."""
     return _each(curves, lambda curve: curve[0])
