@@ -44,8 +44,8 @@ def test_the_summary_counts_verdicts_on_premises_apart():
         verdict(paper.DOES_NOT_HOLD, refuted, finding(premise=True), rests_on="y"),
     ]  # fmt: skip
     assert summary(found) == (
-        "holds: 2 (resting on a premise: 1), in part: 1, does not hold: 2 (resting on a premise: 1); "
-        "4 of 8 comparisons support, 3 refute"
+        "holds: 2 (resting on a premise: 1), in part: 1, does not hold: 2 (resting on a premise: "
+        "1); 4 of 8 comparisons support, 3 refute"
     )
 
 
