@@ -2,8 +2,10 @@
 
 import gc
 import os
+import shutil
 import signal
 import sys
+from collections import Counter
 from contextlib import nullcontext
 
 import pytest
@@ -30,6 +32,15 @@ from chainer_jo.engine.backend import choose_backend, use_backend  # noqa: E402
 def pytest_xdist_auto_num_workers(config):
     """For ``-n auto``, which otherwise counts cores that are not ours."""
     return usable_cores()
+
+
+def pytest_terminal_summary(terminalreporter):
+    """One line on skipped tests, with the most frequent reasons first."""
+    skipped = terminalreporter.stats.get("skipped", ())
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    if reasons:
+        said = ", ".join(f"{number} {reason}" for reason, number in reasons.most_common())
+        terminalreporter.write_line(f"{reasons.total()} skipped: {said}")
 
 
 @pytest.fixture(autouse=True)
@@ -87,14 +98,35 @@ def tiny(preset, monkeypatch):
     choose_backend("cpu")  # a notice, where there is no oneDNN, comes before the test
 
 
-@pytest.fixture
-def computed(tiny, tmp_path, capsys):
-    """The folder in which the smallest table has been computed."""
+@pytest.fixture(scope="session")
+def table_runs(tmp_path_factory):
+    """A folder of the smallest table with two trials, and one of the table with the first alone."""
+    from here import Here
     from script_runs import SMALL, run, table1
+    from tiny import TINY
 
-    assert run(table1, tmp_path, *SMALL) == 0
-    capsys.readouterr()
-    return tmp_path
+    from chainer_jo.runs import presets
+
+    folders = tmp_path_factory.mktemp("two"), tmp_path_factory.mktemp("one")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(presets.PRESETS, "tiny", TINY)
+        patch.setattr("chainer_jo.commands.app.LocalPool", Here)
+        assert run(table1, folders[1], *SMALL) == 0
+        shutil.copytree(folders[1], folders[0], dirs_exist_ok=True)
+        assert run(table1, folders[0], *SMALL[:2]) == 0
+    return folders
+
+
+@pytest.fixture
+def computed(table_runs, tiny, tmp_path):
+    """A folder in which the smallest table has been computed."""
+    return shutil.copytree(table_runs[1], tmp_path, dirs_exist_ok=True)
+
+
+@pytest.fixture
+def two_trials(table_runs, tiny, tmp_path):
+    """A folder in which two trials of the table have been computed."""
+    return shutil.copytree(table_runs[0], tmp_path, dirs_exist_ok=True)
 
 
 @pytest.fixture(scope="module")

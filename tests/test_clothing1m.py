@@ -6,7 +6,6 @@ import hashlib
 import os
 import shutil
 import signal
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -250,7 +249,7 @@ def test_prepare_can_be_ended(how, whole, tmp_path):
     """From the keyboard, which all its processes hear, or by itself alone: no other goes on."""
     (tmp_path / "slow.py").write_text(SLOW)
     small = tmp_path / "small"
-    command = [sys.executable, tmp_path / "slow.py", whole, "--write", small, "--processes", "2"]
+    command = [tmp_path / "slow.py", whole, "--write", small, "--processes", "2"]
     script = start(command, start_new_session=True)
     wait_until(lambda: any(small.rglob("*.jpg")))
     if how == signal.SIGINT:

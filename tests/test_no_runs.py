@@ -30,21 +30,22 @@ def test_dry_run_lists_and_runs_nothing(preset, tmp_path, capsys):
     assert not (tmp_path / "results").exists()
 
 
-def test_no_runs_shows_what_has_finished(tiny, tmp_path, capsys):
+def test_no_runs_shows_what_has_finished(computed, capsys):
     def table2(study):
         return comparison_table(study, tables.TABLE2, "asymmetric")
 
-    both = [table1, table2]
-    assert run(both, tmp_path, "--no-runs") == 0
+    both, empty = [table1, table2], computed / "empty"
+    assert run(both, empty, "--no-runs") == 0
     assert capsys.readouterr().out.endswith("\nwritten: nothing\n")
-    assert not list(tmp_path.rglob("table*.md"))
-    assert run(table1, tmp_path, *SMALL) == 0
-    results = list(tmp_path.rglob("result.json"))
-    assert run(both, tmp_path, "--no-runs") == 0
+    assert not list(empty.rglob("table*.md"))
+    (table,) = computed.rglob("table*.md")
+    table.unlink()
+    results = list(computed.rglob("result.json"))
+    assert run(both, computed, "--no-runs") == 0
     out = capsys.readouterr().out
     assert "Test 90 %" in out and "Table 2" not in out
-    assert list(tmp_path.rglob("result.json")) == results
-    assert len(list(tmp_path.rglob("table*.md"))) == 1
+    assert list(computed.rglob("result.json")) == results
+    assert list(computed.rglob("table*.md")) == [table]
 
 
 def test_no_runs_shows_no_table_without_a_whole_line_unless_asked_for_it(tiny, tmp_path, capsys):
@@ -62,16 +63,16 @@ def test_no_runs_shows_no_table_without_a_whole_line_unless_asked_for_it(tiny, t
 
 
 @pytest.mark.parametrize("of", [None, Claims, Report])
-def test_without_runs_results_of_fewer_trials_replace_nothing(tiny, tmp_path, capsys, of):
+def test_without_runs_results_of_fewer_trials_replace_nothing(two_trials, capsys, of):
     """As after runs were lost, or where a command asks for fewer trials."""
     build = partial(of, builds=[table1]) if of else table1
     both = [table1, partial(Claims, builds=[table1])]
-    assert run(both, tmp_path, "--noise-rates", "0.5") == 0
-    folder = tmp_path / "results" / "tiny"
-    assert run(build, tmp_path, "--no-runs") == 0
+    assert run(both, two_trials, "--no-runs") == 0
+    folder = two_trials / "results" / "tiny"
+    assert run(build, two_trials, "--no-runs") == 0
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     capsys.readouterr()
-    assert run(build, tmp_path, "--trials", "1", "--no-runs") == 2
+    assert run(build, two_trials, "--trials", "1", "--no-runs") == 2
     line = refused(capsys)
     assert re.search(r"json: \d+ of the \d+ trials behind its numbers are available", line)
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
@@ -128,12 +129,12 @@ def test_what_is_known_of_runs_elsewhere_stays(tiny, tmp_path):
 
 
 def test_an_input_that_is_missing_fails_a_script_unless_only_what_there_is_was_asked_for(
-    tiny, tmp_path, capsys, monkeypatch
+    computed, capsys, monkeypatch
 ):
     monkeypatch.setattr(Table, "missing", "no features of these images")
-    assert run(table1, tmp_path, *SMALL) == 2
+    assert run(table1, computed, *SMALL) == 2
     assert "error: no features of these images" in capsys.readouterr().err
-    assert run(table1, tmp_path, *SMALL, "--no-runs") == 0
+    assert run(table1, computed, *SMALL, "--no-runs") == 0
     assert "Test 50 %" in capsys.readouterr().out
 
 
