@@ -4,6 +4,7 @@ Tests of imports, interpreter flags, standard streams, or variables that Python,
 as they start need a new interpreter.
 """
 
+import atexit
 import contextlib
 import functools
 import json
@@ -32,10 +33,9 @@ class Forked(subprocess.Popen):
 
     def _try_wait(self, flags):
         try:
-            status = self._status.recv(10, socket.MSG_DONTWAIT if flags else 0)
+            return self.pid, int(self._status.recv(10, socket.MSG_DONTWAIT if flags else 0))
         except BlockingIOError:
             return 0, 0
-        return self.pid, int(status)
 
     def _internal_poll(self, _deadstate=None):
         if self.returncode is None and (ended := self._try_wait(os.WNOHANG))[0]:
@@ -49,27 +49,28 @@ def _server() -> socket.socket:
     ours, theirs = socket.socketpair()
     with theirs:
         command = [sys.executable, __file__, str(theirs.fileno())]
-        subprocess.Popen(command, pass_fds=[theirs.fileno()], stdout=subprocess.PIPE)
+        server = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdout=subprocess.PIPE)
+    atexit.register(lambda: (ours.close(), server.wait()))
     return ours
 
 
 def _serve(control: socket.socket) -> list:
     """Returns a request in the process that is forked for it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait
     while (received := socket.recv_fds(control, 1, 4))[0]:
         status, *streams = received[1]
         if os.fork() == 0:
-            control.close()
             return _fork(socket.socket(fileno=status), streams)
-        for number in (status, *streams):
+        for number in received[1]:
             os.close(number)
+    with contextlib.suppress(ChildProcessError):
+        while os.wait():  # their processor time is this process's then
+            pass
     os._exit(0)
 
 
 def _fork(status: socket.socket, streams: list[int]) -> list:
     """Waits for the process of a script, and kills it when nobody else waits any more."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     request = json.loads(status.makefile().readline())
     if script := os.fork():
 
@@ -96,9 +97,9 @@ def _fork(status: socket.socket, streams: list[int]) -> list:
 
 
 if __name__ == "__main__":
-    import chainer_jo.commands  # isort: skip
     import sklearn.datasets  # noqa: F401
 
+    import chainer_jo.commands  # noqa: F401
     from chainer_jo.data.array_cache import download
     from chainer_jo.runs import provenance
 

@@ -1,5 +1,6 @@
-"""Scripts that compute nothing: --no-runs shows what has finished, --dry-run plans."""
+"""Scripts that compute nothing: --no-runs shows what has finished, --dry-run plans and costs."""
 
+import math
 import re
 from dataclasses import replace
 from functools import partial
@@ -7,17 +8,20 @@ from functools import partial
 import numpy as np
 import pytest
 from script_runs import SMALL, figure5, refused, run, table1
-from tiny import TINY
+from tiny import STUDY, TINY
 
 from chainer_jo import files
 from chainer_jo.paper import tables
+from chainer_jo.report import plot
 from chainer_jo.report.claims import Claims
+from chainer_jo.report.dry_run import script_lines
 from chainer_jo.report.html import Report
 from chainer_jo.report.output import trials_by_number
 from chainer_jo.report.table import Table
 from chainer_jo.report.table_layouts import comparison_table, sensitivity_table
 from chainer_jo.runs import presets
 from chainer_jo.runs.presets import Study
+from chainer_jo.runs.runner import GUESS, MEASURED, UNKNOWN, Cost, duration
 from chainer_jo.runs.store import RunStore
 
 
@@ -78,7 +82,8 @@ def test_without_runs_results_of_fewer_trials_replace_nothing(two_trials, capsys
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
 
 
-def test_no_runs_shows_pseudo_labels_without_their_features(tiny, tmp_path):
+def test_no_runs_shows_pseudo_labels_without_their_features(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(plot, "png_and_pdf", lambda canvas: {})  # which takes longer than the runs
     path = tmp_path / "embeddings.npz"
     np.savez(path, features=np.random.default_rng(0).normal(size=(1498, 2)))
     assert run(figure5, tmp_path, "--features", str(path)) == 0
@@ -161,3 +166,42 @@ def test_other_images_than_the_presets_are_not_given_its_cost(tiny, tmp_path, ca
     said = capsys.readouterr().out
     assert "3 to do; ? of ? of computing" in said
     assert "(not known on this device until the first run has finished)" in said
+
+
+RUN = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
+
+
+def test_finished_runs_come_before_a_guess(tmp_path):
+    store, epochs = RunStore(tmp_path), RUN.optimization.epochs
+    guess = Cost.of(store, [RUN], "this", 2.0)
+    assert guess == Cost(2.0, GUESS) and guess.seconds(RUN) == epochs * 2.0
+    store.open(RUN)
+    store.save_result(RUN, {
+        "id": RUN.id, "state": "finished", "seconds": 4 * epochs, "provenance": {"device": "this"},
+    })  # fmt: skip
+    assert Cost.of(store, [RUN], "this", 2.0) == Cost(4.0, MEASURED)
+    assert Cost.of(store, [RUN], "another", 2.0) == guess
+    assert Cost.of(store, [RUN], None, 2.0) == Cost(4.0, MEASURED)
+
+
+def test_an_epoch_takes_what_the_median_of_the_finished_runs_took(tmp_path):
+    store, epochs = RunStore(tmp_path), RUN.optimization.epochs
+    runs = [replace(RUN, seed=seed) for seed in range(4)]
+    for each, seconds in zip(runs, (3, 1, 50, 0.01), strict=True):
+        state = "finished" if seconds >= 1 else "diverged"
+        result = {"id": each.id, "state": state, "seconds": seconds * epochs,
+                  "provenance": {"device": "this"}}  # fmt: skip
+        store.open(each)
+        store.save_result(each, result)
+    assert Cost.of(store, runs, "this", 2.0) == Cost(3.0, MEASURED)
+
+
+def test_a_gpu_is_not_given_the_seconds_of_a_cpu(tmp_path):
+    unknown = Cost.of(RunStore(tmp_path), [RUN], "this", None)
+    assert unknown.basis == UNKNOWN and math.isnan(unknown.seconds(RUN))
+    assert duration(unknown.seconds(RUN)) == "?"
+
+    class Output:
+        name, experiments = "table1", [RUN]
+
+    assert "nan" not in " ".join(script_lines([Output], {RUN: 1}, unknown))

@@ -40,8 +40,8 @@ def test_the_notebook_runs_and_shows_what_is_committed(tmp_path, monkeypatch):
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = []
-    client = nbclient.NotebookClient(notebook, timeout=600, resources={"metadata": {"path": folder}})
-    client.execute()
+    there = {"metadata": {"path": folder}}
+    nbclient.NotebookClient(notebook, timeout=600, resources=there).execute()
     assert shown(notebook) == shown(committed)
     assert sum("image/png" in kinds for cell in shown(notebook) for kinds in cell) == 5
 

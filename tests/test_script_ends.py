@@ -121,7 +121,7 @@ def _computing(folder, **options):
                "--results", folder, "--figures", folder]  # fmt: skip
     process = processes.start(command, **options)
     assert "36 to do" in process.stdout.readline()
-    processes.wait_until(lambda: any(folder.rglob("experiment.json")))
+    processes.wait_until(lambda: any(folder.rglob("experiment.json")), 300)
     return process
 
 
