@@ -99,34 +99,20 @@ def tiny(preset, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def table_runs(tmp_path_factory):
-    """A folder of the smallest table with two trials, and one of the table with the first alone."""
-    from here import Here
-    from script_runs import SMALL, run, table1
-    from tiny import TINY
+def smallest_table(tmp_path_factory):
+    """The folder of `computed`, which nothing may be written to."""
+    from script_runs import SMALL, in_this_process, run, table1
 
-    from chainer_jo.runs import presets
-
-    folders = tmp_path_factory.mktemp("two"), tmp_path_factory.mktemp("one")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(presets.PRESETS, "tiny", TINY)
-        patch.setattr("chainer_jo.commands.app.LocalPool", Here)
-        assert run(table1, folders[1], *SMALL) == 0
-        shutil.copytree(folders[1], folders[0], dirs_exist_ok=True)
-        assert run(table1, folders[0], *SMALL[:2]) == 0
-    return folders
+    folder = tmp_path_factory.mktemp("smallest")
+    with in_this_process():
+        assert run(table1, folder, *SMALL) == 0
+    return folder
 
 
 @pytest.fixture
-def computed(table_runs, tiny, tmp_path):
+def computed(smallest_table, tiny, tmp_path):
     """A folder in which the smallest table has been computed."""
-    return shutil.copytree(table_runs[1], tmp_path, dirs_exist_ok=True)
-
-
-@pytest.fixture
-def two_trials(table_runs, tiny, tmp_path):
-    """A folder in which two trials of the table have been computed."""
-    return shutil.copytree(table_runs[0], tmp_path, dirs_exist_ok=True)
+    return shutil.copytree(smallest_table, tmp_path, dirs_exist_ok=True)
 
 
 @pytest.fixture(scope="module")

@@ -110,5 +110,6 @@ if __name__ == "__main__":
     os.environ.update(environment)
     download.set_dataset_root(os.environ.get("CHAINER_DATASET_ROOT", download.get_dataset_root()))
     sys.argv = [os.path.abspath(words[0]), *words[1:]]
-    sys.path[0] = os.path.dirname(sys.argv[0])
+    path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:1] = [os.path.dirname(sys.argv[0]), *filter(None, path)]
     runpy.run_path(sys.argv[0], run_name="__main__")

@@ -2,7 +2,7 @@
 
 import runpy
 import sys
-from contextlib import ExitStack, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from functools import partial
 from io import StringIO
 from unittest import mock
@@ -41,16 +41,22 @@ def run(build, folder, *flags):
     return 0
 
 
+@contextmanager
+def in_this_process():
+    """Computes runs in this process, with the preset ``tiny``; then forgets what scripts added."""
+    with ExitStack() as stack:
+        for registry in (presets.PRESETS, source.BY_NAME, noise.MODELS, soft_labels.RULES):
+            stack.enter_context(mock.patch.dict(registry))
+        stack.enter_context(mock.patch("chainer_jo.commands.app.LocalPool", Here))
+        presets.PRESETS["tiny"] = TINY
+        yield
+
+
 def script(path, *flags):
     """A script by its path, in this process with its runs; returns what it prints."""
-    registries = presets.PRESETS, source.BY_NAME, noise.MODELS, soft_labels.RULES
-    with ExitStack() as stack:
-        for registry in registries:
-            stack.enter_context(mock.patch.dict(registry))
-        patch = stack.enter_context(pytest.MonkeyPatch.context())
-        said = stack.enter_context(redirect_stdout(StringIO()))
+    patched, printed = pytest.MonkeyPatch.context(), redirect_stdout(StringIO())
+    with in_this_process(), patched as patch, printed as said:
         patch.delitem(sys.modules, "quick", raising=False)  # which adds a preset
-        patch.setattr("chainer_jo.commands.app.LocalPool", Here)
         patch.setattr(sys, "argv", [str(path), *map(str, flags)])
         patch.syspath_prepend(path.parent)
         try:

@@ -66,8 +66,9 @@ def program(tmp_path_factory):
     path.write_text(PROGRAM)
 
     def start(results):
-        command = [sys.executable, path, results]
-        return processes.start(command, env=processes.environment(HERE), start_new_session=True)
+        return processes.start(
+            [path, results], env=processes.environment(HERE), start_new_session=True
+        )
 
     return start
 

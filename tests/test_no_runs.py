@@ -67,16 +67,16 @@ def test_no_runs_shows_no_table_without_a_whole_line_unless_asked_for_it(tiny, t
 
 
 @pytest.mark.parametrize("of", [None, Claims, Report])
-def test_without_runs_results_of_fewer_trials_replace_nothing(two_trials, capsys, of):
+def test_without_runs_results_of_fewer_trials_replace_nothing(computed, capsys, of):
     """As after runs were lost, or where a command asks for fewer trials."""
     build = partial(of, builds=[table1]) if of else table1
     both = [table1, partial(Claims, builds=[table1])]
-    assert run(both, two_trials, "--no-runs") == 0
-    folder = two_trials / "results" / "tiny"
-    assert run(build, two_trials, "--no-runs") == 0
+    assert run(both, computed, "--noise-rates", "0.5") == 0
+    folder = computed / "results" / "tiny"
+    assert run(build, computed, "--no-runs") == 0
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     capsys.readouterr()
-    assert run(build, two_trials, "--trials", "1", "--no-runs") == 2
+    assert run(build, computed, "--trials", "1", "--no-runs") == 2
     line = refused(capsys)
     assert re.search(r"json: \d+ of the \d+ trials behind its numbers are available", line)
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
