@@ -50,7 +50,7 @@ def _server() -> socket.socket:
     with theirs:
         command = [sys.executable, __file__, str(theirs.fileno())]
         server = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdout=subprocess.PIPE)
-    atexit.register(lambda: (ours.close(), server.wait()))
+    atexit.register(lambda: (ours.close(), server.wait(10)))
     return ours
 
 
