@@ -3,11 +3,13 @@
 import csv
 import dataclasses
 import json
+import pickle
 import shutil
 
 import numpy as np
 import pytest
 from clothing1m_like import make_clothing1m_like
+from here import Here
 from processes import ROOT, environment, run
 from script_runs import script
 
@@ -71,9 +73,16 @@ def test_the_stand_in_is_made_and_clothing1m_is_asked_for(tmp_path, capsys):
 
 @pytest.fixture(scope="module")
 def written(data, tmp_path_factory):
-    """Everything that table3.py writes."""
-    where = tmp_path_factory.mktemp("written")
-    return where, script(TABLE3, *flags(data, where, "--workers", "0", "--jobs", "1"))
+    """Everything that table3.py writes; its data are loaded as in another process."""
+    where, submit = tmp_path_factory.mktemp("written"), Here.submit
+
+    def pickled(pool, experiment):
+        pool.load_data = pickle.loads(pickle.dumps(pool.load_data))
+        return submit(pool, experiment)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Here, "submit", pickled)
+        return where, script(TABLE3, *flags(data, where, "--workers", "0", "--jobs", "1"))
 
 
 def test_table_marks_what_is_quoted(written):
