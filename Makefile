@@ -21,7 +21,7 @@ table1: $(STAMP)
 
 # A file's tests stay together: they share what is made for them. What has broken down is not tried again.
 test: $(STAMP)
-	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0 $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0 --durations 10 --durations-min 5 $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/python -m ruff check .

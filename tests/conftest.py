@@ -2,8 +2,10 @@
 
 import gc
 import os
+import shutil
 import signal
 import sys
+from collections import Counter
 from contextlib import nullcontext
 
 import pytest
@@ -30,6 +32,15 @@ from chainer_jo.engine.backend import choose_backend, use_backend  # noqa: E402
 def pytest_xdist_auto_num_workers(config):
     """For ``-n auto``, which otherwise counts cores that are not ours."""
     return usable_cores()
+
+
+def pytest_terminal_summary(terminalreporter):
+    """One line on skipped tests, with the most frequent reasons first."""
+    skipped = terminalreporter.stats.get("skipped", ())
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    if reasons:
+        said = ", ".join(f"{number} {reason}" for reason, number in reasons.most_common())
+        terminalreporter.write_line(f"{reasons.total()} skipped: {said}")
 
 
 @pytest.fixture(autouse=True)
@@ -87,14 +98,21 @@ def tiny(preset, monkeypatch):
     choose_backend("cpu")  # a notice, where there is no oneDNN, comes before the test
 
 
-@pytest.fixture
-def computed(tiny, tmp_path, capsys):
-    """The folder in which the smallest table has been computed."""
-    from script_runs import SMALL, run, table1
+@pytest.fixture(scope="session")
+def smallest_table(tmp_path_factory):
+    """The folder of `computed`, which nothing may be written to."""
+    from script_runs import SMALL, in_this_process, run, table1
 
-    assert run(table1, tmp_path, *SMALL) == 0
-    capsys.readouterr()
-    return tmp_path
+    folder = tmp_path_factory.mktemp("smallest")
+    with in_this_process():
+        assert run(table1, folder, *SMALL) == 0
+    return folder
+
+
+@pytest.fixture
+def computed(smallest_table, tiny, tmp_path):
+    """A folder in which the smallest table has been computed."""
+    return shutil.copytree(smallest_table, tmp_path, dirs_exist_ok=True)
 
 
 @pytest.fixture(scope="module")

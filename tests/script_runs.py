@@ -1,11 +1,23 @@
-"""A small script, as the scripts in reproduce/ call it, in this process."""
+"""Scripts in this process, and a small one, which is also a command with the preset ``tiny``."""
 
+import runpy
+import sys
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from functools import partial
+from io import StringIO
+from unittest import mock
+
+import pytest
+from here import Here
+from tiny import TINY
 
 from chainer_jo.commands import main
+from chainer_jo.data import source
+from chainer_jo.method import noise, soft_labels
 from chainer_jo.paper import tables
 from chainer_jo.report.label_curves import label_figure
 from chainer_jo.report.table_layouts import comparison_table
+from chainer_jo.runs import presets
 
 #: The smallest table: three runs.
 SMALL = ("--noise-rates", "0.5", "--trials", "1")
@@ -29,8 +41,38 @@ def run(build, folder, *flags):
     return 0
 
 
+@contextmanager
+def in_this_process():
+    """Computes runs in this process, with the preset ``tiny``; then forgets what scripts added."""
+    with ExitStack() as stack:
+        for registry in (presets.PRESETS, source.BY_NAME, noise.MODELS, soft_labels.RULES):
+            stack.enter_context(mock.patch.dict(registry))
+        stack.enter_context(mock.patch("chainer_jo.commands.app.LocalPool", Here))
+        presets.PRESETS["tiny"] = TINY
+        yield
+
+
+def script(path, *flags):
+    """A script by its path, in this process with its runs; returns what it prints."""
+    patched, printed = pytest.MonkeyPatch.context(), redirect_stdout(StringIO())
+    with in_this_process(), patched as patch, printed as said:
+        patch.delitem(sys.modules, "quick", raising=False)  # which adds a preset
+        patch.setattr(sys, "argv", [str(path), *map(str, flags)])
+        patch.syspath_prepend(path.parent)
+        try:
+            runpy.run_path(str(path), run_name="__main__")
+        except SystemExit as end:
+            assert not end.code
+    return said.getvalue()
+
+
 def refused(capsys):
     """The one line that a script has ended with."""
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ")
     return line
+
+
+if __name__ == "__main__":
+    presets.PRESETS["tiny"] = TINY
+    main(table1, "test")

@@ -5,7 +5,6 @@ import hashlib
 import os
 import shutil
 import signal
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -188,7 +187,7 @@ if __name__ == "__main__":
 def test_a_check_can_be_ended(how, whole, tmp_path):
     """From the keyboard, which all its processes hear, or by itself alone: no other goes on."""
     (tmp_path / "slow.py").write_text(SLOW)
-    command = [sys.executable, tmp_path / "slow.py", whole, "--processes", "2"]
+    command = [tmp_path / "slow.py", whole, "--processes", "2"]
     script = start(command, start_new_session=True, cwd=tmp_path)
     wait_until((tmp_path / "begun").exists)
     if how == signal.SIGINT:

@@ -3,13 +3,15 @@
 import csv
 import dataclasses
 import json
+import pickle
 import shutil
-import sys
 
 import numpy as np
 import pytest
 from clothing1m_like import make_clothing1m_like
+from here import Here
 from processes import ROOT, environment, run
+from script_runs import script
 
 from chainer_jo.commands import clothing1m_main as main
 from chainer_jo.data import clothing1m
@@ -18,11 +20,12 @@ from chainer_jo.paper import tables
 from chainer_jo.report.clothing1m_outputs import figure7, table3
 from chainer_jo.runs.clothing1m_presets import CLOTHING1M_DIGITS as DIGITS
 from chainer_jo.runs.clothing1m_presets import CLOTHING1M_PAPER as PAPER
-from chainer_jo.runs.clothing1m_presets import Clothing1MStudy
+from chainer_jo.runs.clothing1m_presets import CLOTHING1M_PRESETS, Clothing1MStudy
 from chainer_jo.runs.presets import REAL, Network, Study, pretrained
 from chainer_jo.runs.store import RunStore
 
 NAMES = list(clothing1m.CLASS_NAMES)
+TABLE3 = ROOT / "reproduce" / "table3.py"
 ORIGIN = {"preset": "digits", "data": "tiny", "precision": "fp32"}
 
 
@@ -33,15 +36,19 @@ def data(tmp_path_factory):
     )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def short():
+    """A tenth of the epochs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(CLOTHING1M_PRESETS, "digits", dataclasses.replace(DIGITS, time_scale=0.4))
+        yield
+
+
 def flags(data, where, *more):
     where = ["--results", str(where / "results"), "--figures", str(where / "figures")]
     # On a busy machine threads wait for each other longer than they compute.
     how = ["--device", "cpu", "--threads", "1"]
     return ["--preset", "digits", "--data", str(data), *how, *where, *more]
-
-
-def script(name, *arguments):
-    return run([sys.executable, ROOT / "reproduce" / f"{name}.py", *arguments]).stdout
 
 
 def refused(capsys, build, *arguments):
@@ -55,9 +62,8 @@ def refused(capsys, build, *arguments):
 
 def test_the_stand_in_is_made_and_clothing1m_is_asked_for(tmp_path, capsys):
     """On a machine that has neither."""
-    command = sys.executable, ROOT / "reproduce" / "table3.py"
     words = flags("clothing1m-standin", tmp_path, "--dry-run")
-    done = run([*command, *words], env=environment(CHAINER_DATASET_ROOT=tmp_path))
+    done = run([TABLE3, *words], env=environment(CHAINER_DATASET_ROOT=tmp_path))
     assert "3 runs, 3 to do" in done.stdout
     line = refused(capsys, table3, "--preset", "paper", "--precision", "mixed", "--device", "cpu")
     assert line.startswith("error: --precision mixed: expected fp32")
@@ -67,10 +73,16 @@ def test_the_stand_in_is_made_and_clothing1m_is_asked_for(tmp_path, capsys):
 
 @pytest.fixture(scope="module")
 def written(data, tmp_path_factory):
-    """Everything that table3.py writes."""
-    where = tmp_path_factory.mktemp("written")
-    done = script("table3", *flags(data, where, "--workers", "0", "--jobs", "1"))
-    return where, done
+    """Everything that table3.py writes; its data are loaded as in another process."""
+    where, submit = tmp_path_factory.mktemp("written"), Here.submit
+
+    def pickled(pool, experiment):
+        pool.load_data = pickle.loads(pickle.dumps(pool.load_data))
+        return submit(pool, experiment)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Here, "submit", pickled)
+        return where, script(TABLE3, *flags(data, where, "--workers", "0", "--jobs", "1"))
 
 
 def test_table_marks_what_is_quoted(written):
@@ -94,7 +106,7 @@ def test_table_marks_what_is_quoted(written):
 def test_the_table_is_shown_without_runs_too(written, data):
     """Whose quoted rows never have trials."""
     where, _ = written
-    assert "**Table 3.**" in script("table3", *flags(data, where, "--no-runs"))
+    assert "**Table 3.**" in script(TABLE3, *flags(data, where, "--no-runs"))
 
 
 def test_into_a_pipe_goes_a_table_and_nothing_for_terminals(written):
@@ -116,7 +128,8 @@ def test_figures_and_their_data(written):
 
 def test_a_figure_of_any_pair_alone_and_in_seconds(written, data):
     where, _ = written
-    done = script("figure7", *flags(data, where, "--classes", "knitwear", "Sweater"))
+    words = flags(data, where, "--classes", "knitwear", "Sweater")
+    done = script(TABLE3.with_name("figure7.py"), *words)
     assert "0 to do" in done and "from Knitwear to Sweater" in done
     with (where / "figures/digits-tiny/figure7.csv").open() as file:
         rows = list(csv.DictReader(file))

@@ -67,9 +67,8 @@ def program(tmp_path_factory):
     path.write_text(PROGRAM)
 
     def start(results, kind="workers"):
-        command = [sys.executable, path, results, kind]
         env = processes.environment(HERE, OMP_NUM_THREADS=1, OPENBLAS_NUM_THREADS=1)
-        return processes.start(command, env=env, start_new_session=True)
+        return processes.start([path, results, kind], env=env, start_new_session=True)
 
     return start
 

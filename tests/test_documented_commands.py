@@ -3,11 +3,12 @@
 import re
 import shlex
 import shutil
-import sys
 from pathlib import Path
 
+import own_images
 import pytest
 from processes import ROOT, run
+from script_runs import script
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMMAND = re.compile(r"^ *((?:\.venv/bin/)?python3? |chainer-jo |make |pip |conda |dask ).+$", re.M)
@@ -30,8 +31,6 @@ CHECKS = {
     "conda ": "listed",
     "dask ": "listed",
 }
-#: `chainer-jo` by this interpreter.
-OWN_IMAGES = "import sys; from chainer_jo.relabel.cli import main; sys.exit(main())"
 
 
 def documented() -> list[str]:
@@ -55,10 +54,10 @@ def checked(how: str) -> list[str]:
 
 
 def words(command: str) -> list[str]:
-    """The command for this interpreter, on a CPU, with data by name: files need not exist."""
+    """What Python is given, with data by name: files need not exist."""
     python, *rest = shlex.split(command.replace("cifar10-jpeg.tar.xz", "cifar10-jpeg"))
     assert python.startswith((".venv/bin/python", "python"))
-    return [sys.executable, *rest]
+    return rest
 
 
 def test_every_command_is_checked_in_one_way():
@@ -72,27 +71,29 @@ def test_flags_are_those_of_the_script(command, tmp_path):
     if "--data" not in command and "--preset" not in command:
         command += " --preset paper"  # as with a GPU
     places = ["--results", tmp_path, "--figures", tmp_path, "--device", "cpu"]
-    script, *flags = words(command)[1:]
-    shown = run([sys.executable, ROOT / script, *flags, *places, "--dry-run"], cwd=tmp_path)
-    assert "to do" in shown.stdout
+    path, *flags = words(command)
+    assert "to do" in script(ROOT / path, *flags, *places, "--dry-run")
 
 
 @pytest.mark.parametrize("command", checked("without runs"))
-def test_committed_results_need_no_data(command, tmp_path):
+def test_committed_results_need_no_data(command, tmp_path, monkeypatch):
     """Table 1 in place of everything, on a copy."""
     preset = re.search(r"--preset (\w+)", command)[1]
     shutil.copytree(ROOT / "results" / "reference" / preset, tmp_path / preset)
     places = ["--results", tmp_path, "--figures", tmp_path, "--device", "cpu"]
-    run([*words(command.replace("all.py", "table1.py")), *places], cwd=ROOT)
+    monkeypatch.chdir(ROOT)
+    path, *flags = words(command.replace("all.py", "table1.py"))
+    script(ROOT / path, *flags, *places)
     table = Path("results", "reference", preset, "table1.md")
     assert (tmp_path / preset / "table1.md").read_bytes() == (ROOT / table).read_bytes()
 
 
 @pytest.mark.parametrize("command", checked("help"))
 def test_the_script_has_the_flags(command):
-    _, *script = words(command)
-    target = script[:2] if script[0] == "-m" else script[:1]
-    shown = run([sys.executable, *target, "--help"], cwd=ROOT).stdout
+    path, *flags = words(command)
+    if path == "-m":
+        path = flags[0].replace(".", "/") + ".py"
+    shown = script(ROOT / path, "--help")
     assert all(flag in shown for flag in re.findall(r"--[\w-]+", command))
 
 
@@ -102,11 +103,12 @@ def test_make_has_the_target(command):
     run([target[0], "--dry-run", *target[1:]], cwd=ROOT)
 
 
-def test_own_images_from_example_to_prediction(tmp_path):
+def test_own_images_from_example_to_prediction(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     chain = sorted(
         checked("run"), key=lambda c: ("example", "relabel", "predict").index(c.split()[1])
     )
     assert len(chain) == 3
     for command in chain:
-        run([sys.executable, "-c", OWN_IMAGES, *shlex.split(command)[1:]], cwd=tmp_path)
+        assert own_images.run(*shlex.split(command)[1:]) == 0
     assert (tmp_path / "corrected" / "report.html").exists()

@@ -12,6 +12,7 @@ import pytest
 from own_images import BY_FEATURES, SHORT, make, one_line, run
 
 from chainer_jo import files
+from chainer_jo.data import check_clothing1m, cifar10_jpeg
 from chainer_jo.relabel.read import label_table
 
 CHAINER_JO = [sys.executable, "-c", "from chainer_jo.relabel.cli import main; main()"]
@@ -94,29 +95,40 @@ def test_closed_streams_are_none_of_the_processes_that_compute_either(tmp_path):
     assert list(tmp_path.glob("results/tiny/*.md"))
 
 
-def test_what_checks_and_makes_data_works_without_streams_too(tmp_path):
+def test_what_checks_and_makes_data_works_without_streams_too(tmp_path, capsys):
     """And says what is wrong by its exit code."""
-    for module, words in (("check_clothing1m", [tmp_path]), ("cifar10_jpeg", ["a", "b.tar"])):
-        command = [sys.executable, "-m", f"chainer_jo.data.{module}", *words]
-        assert under(command, code=2).stderr.splitlines()[-1].startswith("error: ")
+    for module, words in ((check_clothing1m, [tmp_path]), (cifar10_jpeg, ["a", "b.tar"])):
+        with pytest.raises(SystemExit, match="^2$"):
+            module.main([str(word) for word in words])
+        assert capsys.readouterr().err.splitlines()[-1].startswith("error: ")
+        command = [sys.executable, "-m", module.__name__, *words]
         assert under(command, streams=">&- 2>&-", code=2).stderr == ""
 
 
-@pytest.mark.parametrize("umask, mode", [(0o077, 0o600), (0o002, 0o664), (0o022, 0o644)])
-def test_permissions_of_files_follow_from_the_umask(umask, mode, data, cached, tmp_path):
-    under(by_features(data, tmp_path), f"umask {umask:03o}", env=cached)
+@pytest.fixture
+def umask():
+    """`os.umask`, as before at the end of the test."""
+    before = os.umask(0)
+    yield os.umask
+    os.umask(before)
+
+
+@pytest.mark.parametrize("mask, mode", [(0o077, 0o600), (0o002, 0o664), (0o022, 0o644)])
+def test_permissions_of_files_follow_from_the_umask(mask, mode, data, tmp_path, umask, cache):
+    tmp_path = tmp_path / "out"
+    umask(mask)
+    assert run(*by_features(data, tmp_path)[len(RELABEL) - 1 :]) == 0
     written = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
     assert written["labels.csv"] == written["report.html"] == mode
     assert set(written.values()) == {mode}
 
 
-def test_a_file_that_was_readable_by_all_is_not_once_it_is_written_again(tmp_path):
+def test_a_file_that_was_readable_by_all_is_not_once_it_is_written_again(tmp_path, umask):
     """Neither the file before nor a name that is taken decides."""
     path = tmp_path / "file"
     for mode in (0o644, 0o600):
-        words = "import sys, pathlib; from chainer_jo import files; "
-        program = f"{words} files.write_text(pathlib.Path(sys.argv[1]), 'x')"
-        under([sys.executable, "-c", program, path], f"umask {0o666 ^ mode:03o}")
+        umask(0o666 ^ mode)
+        files.write_text(path, "x")
         assert path.stat().st_mode & 0o777 == mode
     with contextlib.suppress(ZeroDivisionError):
         files.write(path, lambda file: 1 / 0)

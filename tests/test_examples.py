@@ -3,25 +3,25 @@
 import json
 import re
 import shutil
-import sys
 
 import numpy as np
 import processes
 import pytest
 from PIL import Image
 from processes import ROOT, needs_git
+from script_runs import script
 
 EXAMPLES = ROOT / "examples"
 
 
-def run(folder, script, *flags):
-    """The script as a user runs it; fails with what it printed."""
-    processes.run([sys.executable, script, *flags], cwd=folder)
+def quickly(folder):
+    """Flags with which an example makes its table in seconds."""
+    places = "--results", folder / "results", "--figures", folder / "figures"
+    return "--preset", "quick", "--device", "cpu", *places
 
 
-def cells(folder, script, number, *flags):
-    """The table that an example makes with the quick preset: trials by what addresses the cell."""
-    run(folder, EXAMPLES / f"{script}.py", "--preset", "quick", "--device", "cpu", *flags)
+def cells(folder, number):
+    """The table that an example has made: trials by what addresses the cell."""
     (path,) = folder.glob(f"results/*/table{number}.json")
     table = json.loads(path.read_text())
     assert table["complete"]
@@ -38,7 +38,9 @@ def untracked(folder):
 
 
 def test_a_label_rule(tmp_path):
-    found = cells(tmp_path, "label_rule", 14)
+    """In processes of its own, which have the rule, too."""
+    processes.run([EXAMPLES / "label_rule.py", *quickly(tmp_path), "--jobs", "1"])
+    found = cells(tmp_path, 14)
     recovered = {rule: found[rule, "recovery"] for rule in ("soft", "sharpened", "hard")}
     assert len({tuple(trials) for trials in recovered.values()}) == 3
     descriptions = tmp_path.glob("results/quick/runs/first-step-*/experiment.json")
@@ -47,7 +49,8 @@ def test_a_label_rule(tmp_path):
 
 
 def test_a_noise(tmp_path):
-    found = cells(tmp_path, "label_noise", 15)
+    script(EXAMPLES / "label_noise.py", *quickly(tmp_path))
+    found = cells(tmp_path, 15)
     assert set(found) == {(name, "test") for name in ("cross entropy", "forward", "joint")}
     results = [json.loads(path.read_text()) for path in tmp_path.rglob("result.json")]
     assert len(results) == 4 and all("-nx30-" in result["id"] for result in results)
@@ -56,7 +59,8 @@ def test_a_noise(tmp_path):
 
 
 def test_a_data_set(tmp_path):
-    found = cells(tmp_path, "data_set", 1, "--noise-rates", "0.5")
+    script(EXAMPLES / "data_set.py", *quickly(tmp_path), "--noise-rates", "0.5")
+    found = cells(tmp_path, 1)
     assert len([key for key in found if key[0] in ("cross_entropy", "joint")]) == 8
     bound = json.loads((tmp_path / "results/quick-photographs/data.json").read_text())
     assert bound["data"] == "photographs"
@@ -71,7 +75,7 @@ def test_a_program_without_presets_and_scheduler(tmp_path):
     short = short.replace("first, 25, 70", "first, 2, 3")
     assert short.count("first, 2, 3") == short.count("epochs=3") == short.count("epochs=2") == 1
     (tmp_path / "short.py").write_text(short)
-    run(tmp_path, tmp_path / "short.py")
+    processes.run([tmp_path / "short.py"], cwd=tmp_path)
     assert untracked(tmp_path) == {".gitignore", "short.py"}
     logs = [json.loads((tmp_path / f"result{n}" / "log").read_text()) for n in (1, 2)]
     assert [len(log) for log in logs] == [3, 2]
@@ -107,7 +111,7 @@ def test_own_images_with_noisy_labels(tmp_path):
     script = EXAMPLES / "own_images.py"
     assert len(script.read_text().splitlines()) <= 50
     flags = ("set", "--out", "own", "--side", "8", "--epochs", "2", "--device", "cpu")
-    run(tmp_path, script, *flags)
+    processes.run([script, *flags], cwd=tmp_path)
     results = {path: path.stat().st_mtime_ns for path in (tmp_path / "own").rglob("result.json")}
     rows = (tmp_path / "own/labels.csv").read_text().splitlines()
     (labels,) = (tmp_path / "own").glob("runs/first-step-real-*/labels.npz")
@@ -117,6 +121,6 @@ def test_own_images_with_noisy_labels(tmp_path):
         assert row.split(",")[1] == ("dark", "light")[y.argmax()]
         assert (tmp_path / "set" / row.split(",")[0]).is_file()
     (tmp_path / "own/labels.csv").unlink()
-    run(tmp_path, script, *flags)
+    processes.run([script, *flags], cwd=tmp_path)
     assert (tmp_path / "own/labels.csv").read_text().splitlines() == rows and len(results) == 2
     assert all(path.stat().st_mtime_ns == time for path, time in results.items())

@@ -168,8 +168,7 @@ def test_workers_end_with_a_killed_parent(paths, tmp_path):
         "    print(flush=True)\n"
         "    input()\n"
     )
-    command = [sys.executable, script, *paths[:4]]
-    parent = start(command, stdin=subprocess.PIPE, start_new_session=True)
+    parent = start([script, *paths[:4]], stdin=subprocess.PIPE, start_new_session=True)
     parent.stdout.readline()
     assert len(alive(parent.pid)) > 2
     parent.kill()

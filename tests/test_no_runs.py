@@ -1,5 +1,6 @@
-"""Scripts that compute nothing: --no-runs shows what has finished, --dry-run plans."""
+"""Scripts that compute nothing: --no-runs shows what has finished, --dry-run plans and costs."""
 
+import math
 import re
 from dataclasses import replace
 from functools import partial
@@ -7,16 +8,19 @@ from functools import partial
 import numpy as np
 import pytest
 from script_runs import SMALL, figure5, refused, run, table1
-from tiny import TINY
+from tiny import STUDY, TINY
 
 from chainer_jo import files
 from chainer_jo.paper import tables
+from chainer_jo.report import plot
 from chainer_jo.report.claims import Claims
+from chainer_jo.report.dry_run import script_lines
 from chainer_jo.report.output import trials_by_number
 from chainer_jo.report.table import Table
 from chainer_jo.report.table_layouts import comparison_table, sensitivity_table
 from chainer_jo.runs import presets
 from chainer_jo.runs.presets import Study
+from chainer_jo.runs.runner import GUESS, MEASURED, UNKNOWN, Cost, duration
 from chainer_jo.runs.store import RunStore
 
 
@@ -29,21 +33,22 @@ def test_dry_run_lists_and_runs_nothing(preset, tmp_path, capsys):
     assert not (tmp_path / "results").exists()
 
 
-def test_no_runs_shows_what_has_finished(tiny, tmp_path, capsys):
+def test_no_runs_shows_what_has_finished(computed, capsys):
     def table2(study):
         return comparison_table(study, tables.TABLE2, "asymmetric")
 
-    both = [table1, table2]
-    assert run(both, tmp_path, "--no-runs") == 0
+    both, empty = [table1, table2], computed / "empty"
+    assert run(both, empty, "--no-runs") == 0
     assert capsys.readouterr().out.endswith("\nwritten: nothing\n")
-    assert not list(tmp_path.rglob("table*.md"))
-    assert run(table1, tmp_path, *SMALL) == 0
-    results = list(tmp_path.rglob("result.json"))
-    assert run(both, tmp_path, "--no-runs") == 0
+    assert not list(empty.rglob("table*.md"))
+    (table,) = computed.rglob("table*.md")
+    table.unlink()
+    results = list(computed.rglob("result.json"))
+    assert run(both, computed, "--no-runs") == 0
     out = capsys.readouterr().out
     assert "Test 90 %" in out and "Table 2" not in out
-    assert list(tmp_path.rglob("result.json")) == results
-    assert len(list(tmp_path.rglob("table*.md"))) == 1
+    assert list(computed.rglob("result.json")) == results
+    assert list(computed.rglob("table*.md")) == [table]
 
 
 def test_no_runs_shows_no_table_without_a_whole_line_unless_asked_for_it(tiny, tmp_path, capsys):
@@ -61,22 +66,23 @@ def test_no_runs_shows_no_table_without_a_whole_line_unless_asked_for_it(tiny, t
 
 
 @pytest.mark.parametrize("of", [None, Claims])
-def test_without_runs_results_of_fewer_trials_replace_nothing(tiny, tmp_path, capsys, of):
+def test_without_runs_results_of_fewer_trials_replace_nothing(computed, capsys, of):
     """As after runs were lost, or where a command asks for fewer trials."""
     build = partial(of, builds=[table1]) if of else table1
     both = [table1, partial(Claims, builds=[table1])]
-    assert run(both, tmp_path, "--noise-rates", "0.5") == 0
-    folder = tmp_path / "results" / "tiny"
-    assert run(build, tmp_path, "--no-runs") == 0
+    assert run(both, computed, "--noise-rates", "0.5") == 0
+    folder = computed / "results" / "tiny"
+    assert run(build, computed, "--no-runs") == 0
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     capsys.readouterr()
-    assert run(build, tmp_path, "--trials", "1", "--no-runs") == 2
+    assert run(build, computed, "--trials", "1", "--no-runs") == 2
     line = refused(capsys)
     assert re.search(r"json: \d+ of the \d+ trials behind its numbers are available", line)
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
 
 
-def test_no_runs_shows_pseudo_labels_without_their_features(tiny, tmp_path):
+def test_no_runs_shows_pseudo_labels_without_their_features(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(plot, "png_and_pdf", lambda canvas: {})  # which takes longer than the runs
     path = tmp_path / "embeddings.npz"
     np.savez(path, features=np.random.default_rng(0).normal(size=(1498, 2)))
     assert run(figure5, tmp_path, "--features", str(path)) == 0
@@ -127,12 +133,12 @@ def test_what_is_known_of_runs_elsewhere_stays(tiny, tmp_path):
 
 
 def test_an_input_that_is_missing_fails_a_script_unless_only_what_there_is_was_asked_for(
-    tiny, tmp_path, capsys, monkeypatch
+    computed, capsys, monkeypatch
 ):
     monkeypatch.setattr(Table, "missing", "no features of these images")
-    assert run(table1, tmp_path, *SMALL) == 2
+    assert run(table1, computed, *SMALL) == 2
     assert "error: no features of these images" in capsys.readouterr().err
-    assert run(table1, tmp_path, *SMALL, "--no-runs") == 0
+    assert run(table1, computed, *SMALL, "--no-runs") == 0
     assert "Test 50 %" in capsys.readouterr().out
 
 
@@ -159,3 +165,42 @@ def test_other_images_than_the_presets_are_not_given_its_cost(tiny, tmp_path, ca
     said = capsys.readouterr().out
     assert "3 to do; ? of ? of computing" in said
     assert "(not known on this device until the first run has finished)" in said
+
+
+RUN = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
+
+
+def test_finished_runs_come_before_a_guess(tmp_path):
+    store, epochs = RunStore(tmp_path), RUN.optimization.epochs
+    guess = Cost.of(store, [RUN], "this", 2.0)
+    assert guess == Cost(2.0, GUESS) and guess.seconds(RUN) == epochs * 2.0
+    store.open(RUN)
+    store.save_result(RUN, {
+        "id": RUN.id, "state": "finished", "seconds": 4 * epochs, "provenance": {"device": "this"},
+    })  # fmt: skip
+    assert Cost.of(store, [RUN], "this", 2.0) == Cost(4.0, MEASURED)
+    assert Cost.of(store, [RUN], "another", 2.0) == guess
+    assert Cost.of(store, [RUN], None, 2.0) == Cost(4.0, MEASURED)
+
+
+def test_an_epoch_takes_what_the_median_of_the_finished_runs_took(tmp_path):
+    store, epochs = RunStore(tmp_path), RUN.optimization.epochs
+    runs = [replace(RUN, seed=seed) for seed in range(4)]
+    for each, seconds in zip(runs, (3, 1, 50, 0.01), strict=True):
+        state = "finished" if seconds >= 1 else "diverged"
+        result = {"id": each.id, "state": state, "seconds": seconds * epochs,
+                  "provenance": {"device": "this"}}  # fmt: skip
+        store.open(each)
+        store.save_result(each, result)
+    assert Cost.of(store, runs, "this", 2.0) == Cost(3.0, MEASURED)
+
+
+def test_a_gpu_is_not_given_the_seconds_of_a_cpu(tmp_path):
+    unknown = Cost.of(RunStore(tmp_path), [RUN], "this", None)
+    assert unknown.basis == UNKNOWN and math.isnan(unknown.seconds(RUN))
+    assert duration(unknown.seconds(RUN)) == "?"
+
+    class Output:
+        name, experiments = "table1", [RUN]
+
+    assert "nan" not in " ".join(script_lines([Output], {RUN: 1}, unknown))

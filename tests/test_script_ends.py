@@ -15,7 +15,7 @@ from pathlib import Path
 import processes
 import pytest
 from here import Here
-from processes import ROOT
+from processes import HERE, ROOT
 from script_runs import SMALL, run, table1
 
 from chainer_jo import command_line
@@ -219,12 +219,12 @@ def test_a_type_that_chainer_does_not_know_is_one_line(command, dtype):
 
 
 def _computing(folder, **options):
-    """A process that has said what it computes."""
-    command = [sys.executable, ROOT / "reproduce" / "table1.py", "--preset", "digits",
-               *SMALL, "--results", folder,
-               "--figures", folder, "--engine", "stock", "--device", "cpu"]  # fmt: skip
+    """A process that has begun to compute the whole table: 36 runs."""
+    command = [HERE / "script_runs.py", "--preset", "tiny", "--jobs", "1", "--device", "cpu",
+               "--results", folder, "--figures", folder]  # fmt: skip
     process = processes.start(command, **options)
-    assert "preset digits" in process.stdout.readline()
+    assert "36 to do" in process.stdout.readline()
+    processes.wait_until(lambda: any(folder.rglob("experiment.json")), 300)
     return process
 
 
@@ -253,7 +253,6 @@ def test_output_that_is_kept_back_until_nobody_reads_it(script, said):
 ])  # fmt: skip
 def test_interrupt_says_how_to_go_on(tmp_path, kill):
     process = _computing(tmp_path, start_new_session=True)
-    time.sleep(2)
     kill(process.pid)
     said = processes.finish(process, 130).stderr
     processes.wait_until(lambda: not processes.alive(process.pid), 5)
