@@ -3,12 +3,13 @@ keep their scaling."""
 
 import numpy as np
 import pytest
+from chainer import serializers
 from own_images import run, write
 from sklearn.datasets import load_wine
 
 from chainer_jo.relabel import RelabelClassifier, relabel
 from chainer_jo.relabel.judge.features import HIDDEN, FeatureInput, FeatureNetwork, FeatureSet
-from chainer_jo.relabel.write.trained_network import Member, TrainedNetwork
+from chainer_jo.relabel.write.trained_network import TrainedNetwork
 
 
 @pytest.fixture(scope="module")
@@ -109,12 +110,13 @@ def test_a_network_file_has_one_scale_or_one_for_each_column(wine, tmp_path):
     features, _, given = wine
     about = {"classes": ["a", "b", "c"], "features": 13, "hidden": HIDDEN}
     network = FeatureNetwork(13, 3, HIDDEN, np.random.RandomState(0))
+    weights = serializers.npz.serialize(network)
     mean, scale = FeatureSet(features, given).normalisation
     before = mean.astype(np.float32), np.float32(300)  # as files have it that were written before
     for look in ((mean, scale), before):
-        member = Member.of(network, dict(zip(("mean", "scale"), look, strict=True)))
-        TrainedNetwork(about, [member]).save(tmp_path)
+        normalisation = dict(zip(("mean", "scale"), look, strict=True))
+        TrainedNetwork(about, weights, normalisation).save(tmp_path)
         found = TrainedNetwork.load(tmp_path).of_features(features)
         inputs = ((features.astype(look[0].dtype) - look[0]) / look[1]).astype(np.float32)
-        again = TrainedNetwork(about, [Member.of(network, {"mean": 0 * mean, "scale": scale**0})])
+        again = TrainedNetwork(about, weights, {"mean": 0 * mean, "scale": scale**0})
         np.testing.assert_array_equal(found, again.of_features(inputs))

@@ -28,7 +28,8 @@ RULE = (
     "Where these have no bound, our stricter form has one. A verdict rests on a premise if it "
     "needs another claim for which the preset was chosen, or which does not hold here. The open "
     "verdicts are: a premise (the preset was chosen so that the claim holds), premise not met, a "
-    "tie, undecided, too few trials, not all run. For an undecided comparison, p is the probability that chance alone causes a difference at least as extreme. Peak, end and "
+    "tie, undecided, too few trials, not all run. For an undecided comparison, p "
+    "is the probability that chance alone causes a difference at least as extreme. Peak, end and "
     "the value just after a learning rate drop are means over a twentieth of the epochs of each "
     "trial (one epoch of 30)."
 )
