@@ -23,6 +23,7 @@ CHECKS = {
     "reproduce/all.py": "dry run",
     "examples/label_rule.py": "dry run",
     "reproduce/": "help",
+    "tools/": "help",
     "benchmarks/carry_cifar10.py": "help",
     "chainer_jo.data.cifar10_jpeg": "help",
     "relabel photos.csv": "listed",
