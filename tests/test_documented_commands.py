@@ -24,6 +24,7 @@ CHECKS = {
     "reproduce/all.py": "dry run",
     "examples/label_rule.py": "dry run",
     "reproduce/": "help",
+    "tools/": "help",
     "chainer_jo.data.cifar10_jpeg": "help",
     "relabel photos.csv": "listed",
     "make ": "plan",
