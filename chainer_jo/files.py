@@ -179,13 +179,13 @@ def load_arrays(path: Path, of: str) -> dict[str, np.ndarray]:
     Raises any exception for a damaged file, or one of another owner; see `expected`.
     """
     with open_npz(path) as archive:
-        arrays = {name: archive[name] for name in archive.files}
-    owner, sha256 = (str(arrays.pop(name, "nobody")) for name in ("of", "sha256"))
+        found = {name: archive[name] for name in archive.files}
+    owner, sha256 = (str(found.pop(name, "nobody")) for name in ("of", "sha256"))
     if owner != of:
         raise ValueError(f"of {owner!r}, not of {of!r}")
-    if sha256 != _arrays_digest(arrays):
+    if sha256 != _arrays_digest(found):
         raise ValueError("changed since it was written")
-    return arrays
+    return found
 
 
 def _arrays_digest(arrays: dict[str, np.ndarray]) -> str:

@@ -222,8 +222,7 @@ def _numbered(listing: _Listing, class_names: tuple[str, ...]) -> LabelledImages
         else:
             if not stat.S_ISREG(status.st_mode):
                 problems.add("image: not a file", images.show(i))
-            images.sizes[i] = status.st_size
-            images.times[i] = max(status.st_mtime_ns, status.st_ctime_ns)  # nobody sets the second
+            images.sizes[i], images.times[i] = status.st_size, status.st_mtime_ns
     problems.raise_if_any(f"data {source!r}")
     return images
 
