@@ -356,7 +356,7 @@ def test_projection_and_scale_are_in_the_networks_first_layer(tmp_path):
     one_hot, recipe = np.eye(2, dtype=np.float32)[labels], training.Recipe()
     model = training.second_step(data, one_hot, recipe, 0)
     expected = training.predict(model, FeatureInput(projected, *data.normalisation))
-    candidate = by_features.Candidate(data, {}, image_features.pixels(8), axes)
+    candidate = by_features.Candidate(data, {}, image_features.pixels(10), axes)
     candidate.network(one_hot, ("a", "b"), recipe, 0).save(tmp_path)
     found = TrainedNetwork.load(tmp_path).of_features(features)
     np.testing.assert_allclose(found, expected, atol=1e-4)
