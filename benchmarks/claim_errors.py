@@ -22,8 +22,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from chainer_jo.paper.claims.claim import DOES_NOT_HOLD, HOLDS, IN_PART, Verdict  # noqa: E402
-from chainer_jo.paper.claims.decision import (  # noqa: E402
+from chainer_jo.reproduction.claims.claim import DOES_NOT_HOLD, HOLDS, IN_PART, Verdict  # noqa: E402
+from chainer_jo.reproduction.claims.decision import (  # noqa: E402
     NOTABLE,
     REFUTES,
     SUPPORTS,
@@ -32,7 +32,7 @@ from chainer_jo.paper.claims.decision import (  # noqa: E402
     holm_outcomes,
     not_inferior,
 )
-from chainer_jo.paper.trials import Trials  # noqa: E402
+from chainer_jo.reproduction.trials import Trials  # noqa: E402
 from chainer_jo.text import aligned  # noqa: E402
 
 SHARED, OWN = 2.0, 1.0

@@ -27,7 +27,7 @@ from chainer_jo.method.images import Preparation
 from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.resnet50 import ResNet50
-from chainer_jo.runs.provenance import device_name
+from chainer_jo.reproduction.running.provenance import device_name
 
 CLASSES = 14
 FILES = 256

@@ -23,11 +23,11 @@ from chainer_jo.data import clothing1m
 from chainer_jo.data.clothing1m import CLASS_NAMES, KEY_LISTS, PUBLISHED_COUNTS
 from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.soft_labels import LabelStore
-from chainer_jo.runs.clothing1m_presets import CLOTHING1M_PAPER
-from chainer_jo.runs.experiment import Network
-from chainer_jo.runs.presets import REAL, Study
-from chainer_jo.runs.provenance import cpu_name
-from chainer_jo.runs.run import make_task
+from chainer_jo.reproduction.experiments.clothing1m_presets import CLOTHING1M_PAPER
+from chainer_jo.reproduction.experiments.experiment import Network
+from chainer_jo.reproduction.experiments.presets import REAL, Study
+from chainer_jo.reproduction.running.provenance import cpu_name
+from chainer_jo.reproduction.running.run import make_task
 
 STEPS = 200
 NAME = "generated"

@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits  # noqa: E402
 from chainer_jo.relabel.judge import features as feature_vectors  # noqa: E402
 from chainer_jo.relabel.judge import training  # noqa: E402
 from chainer_jo.relabel.judge.features import FeatureSet  # noqa: E402
-from chainer_jo.runs.provenance import provenance  # noqa: E402
+from chainer_jo.reproduction.running.provenance import provenance  # noqa: E402
 
 SETS = "iris", "wine", "breast_cancer", "digits"
 RATES = 0.1, 0.2, 0.4

@@ -31,10 +31,10 @@ import machine  # noqa: E402
 from chainer_jo import files  # noqa: E402
 from chainer_jo.data import source  # noqa: E402
 from chainer_jo.errors import UserError  # noqa: E402
-from chainer_jo.runs.experiment import PRECISIONS  # noqa: E402
-from chainer_jo.runs.presets import HALF, PAPER, Study  # noqa: E402
-from chainer_jo.runs.run import Run, Settings  # noqa: E402
-from chainer_jo.runs.store import RunStore  # noqa: E402
+from chainer_jo.reproduction.experiments.experiment import PRECISIONS  # noqa: E402
+from chainer_jo.reproduction.experiments.presets import HALF, PAPER, Study  # noqa: E402
+from chainer_jo.reproduction.running.run import Run, Settings  # noqa: E402
+from chainer_jo.reproduction.running.store import RunStore  # noqa: E402
 
 NOISE_RATE = 0.7
 PRESETS = {preset.name: preset for preset in (PAPER, HALF)}

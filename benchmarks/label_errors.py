@@ -56,7 +56,7 @@ from chainer_jo.relabel.judge.features import FeatureSet  # noqa: E402
 from chainer_jo.relabel.judge.folds import near_duplicates  # noqa: E402
 from chainer_jo.relabel.judge.label_errors import LabelErrors, find_label_errors  # noqa: E402
 from chainer_jo.relabel.judge.training import Recipe  # noqa: E402
-from chainer_jo.runs.provenance import provenance  # noqa: E402
+from chainer_jo.reproduction.running.provenance import provenance  # noqa: E402
 
 
 class Verdict(NamedTuple):

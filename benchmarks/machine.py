@@ -14,7 +14,7 @@ from chainer_jo.cores import usable_cores
 from chainer_jo.engine.cpu import dnnl
 from chainer_jo.engine.cpu.buffers import Buffers
 from chainer_jo.engine.interface import Unavailable
-from chainer_jo.runs.provenance import cpu_name
+from chainer_jo.reproduction.running.provenance import cpu_name
 
 SIDE = 2048
 COPIED = 1 << 28

@@ -36,7 +36,7 @@ from chainer_jo.method import noise  # noqa: E402
 from chainer_jo.relabel.read import label_table  # noqa: E402
 from chainer_jo.relabel.show.outcome import choice_in_words  # noqa: E402
 from chainer_jo.relabel.write.results_folder import MADE  # noqa: E402
-from chainer_jo.runs.provenance import provenance  # noqa: E402
+from chainer_jo.reproduction.running.provenance import provenance  # noqa: E402
 
 RATE = 0.4
 FORMATS = (("RGB", "jpg"), ("L", "png"), ("RGB", "webp"), ("RGBA", "png"), ("CMYK", "jpg"))

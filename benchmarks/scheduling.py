@@ -14,13 +14,13 @@ from pathlib import Path
 
 from chainer_jo import files
 from chainer_jo.data import digits
-from chainer_jo.runs import provenance
-from chainer_jo.runs.experiment import Experiment, Network
-from chainer_jo.runs.local_pool import LocalPool
-from chainer_jo.runs.presets import DIGITS, Study
-from chainer_jo.runs.run import Settings
-from chainer_jo.runs.scheduler import Pool, Scheduler
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.experiments.experiment import Experiment, Network
+from chainer_jo.reproduction.experiments.presets import DIGITS, Study
+from chainer_jo.reproduction.running import provenance
+from chainer_jo.reproduction.running.local_pool import LocalPool
+from chainer_jo.reproduction.running.run import Settings
+from chainer_jo.reproduction.running.scheduler import Pool, Scheduler
+from chainer_jo.reproduction.running.store import RunStore
 
 #: Runs of one epoch: their own computing is as little as can be.
 SHORT = replace(DIGITS, network=Network((1,), (4,)), time_scale=1e-9)
@@ -71,7 +71,7 @@ def per_run(runs: int, workers: int, rounds: int) -> dict[str, float]:
     """Wall-clock seconds per run: medians over rounds in which both take turns."""
     from distributed import LocalCluster
 
-    from chainer_jo.runs.cluster import Cluster
+    from chainer_jo.reproduction.running.cluster import Cluster
 
     study, taken = Study(SHORT, "digits"), {"local": [], "cluster": []}
     todo = [study.baseline("cross_entropy", "symmetric", 0.5, seed) for seed in range(runs)]

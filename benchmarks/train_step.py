@@ -26,7 +26,7 @@ from workload import NETWORKS, Missing  # noqa: E402
 
 from chainer_jo import files  # noqa: E402
 from chainer_jo.errors import UserError  # noqa: E402
-from chainer_jo.runs.provenance import sources_digest  # noqa: E402
+from chainer_jo.reproduction.running.provenance import sources_digest  # noqa: E402
 
 #: Every engine gets at least so many turns, and no more once it has used its seconds.
 FEWEST_TURNS = 3

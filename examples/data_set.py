@@ -7,11 +7,11 @@ import numpy as np
 import quick  # noqa: F401
 from sklearn.datasets import load_sample_images
 
-from chainer_jo.commands import main
 from chainer_jo.data import source
 from chainer_jo.data.image_data import ImageData
-from chainer_jo.paper import tables
-from chainer_jo.report.table_layouts import comparison_table
+from chainer_jo.reproduction.commands import main
+from chainer_jo.reproduction.paper import tables
+from chainer_jo.reproduction.tables_and_figures.table_layouts import comparison_table
 
 
 def load():

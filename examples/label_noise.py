@@ -5,10 +5,10 @@ import sys
 sys.path.append(__file__.rpartition("/")[0])  # left out by `python -P`
 import quick  # noqa: F401
 
-from chainer_jo.commands import main
 from chainer_jo.method import noise
-from chainer_jo.report.cell import Cell, score
-from chainer_jo.report.table import Block, Table
+from chainer_jo.reproduction.commands import main
+from chainer_jo.reproduction.tables_and_figures.cell import Cell, score
+from chainer_jo.reproduction.tables_and_figures.table import Block, Table
 
 RATE = 0.3
 

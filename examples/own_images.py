@@ -10,13 +10,13 @@ from chainer_jo.command_line import Parser, start
 from chainer_jo.data.decoding import decode
 from chainer_jo.data.labelled_data import UNKNOWN, Labelled, LabelledData
 from chainer_jo.method.task import split
-from chainer_jo.paper.settings import hyper_parameters
 from chainer_jo.relabel.read.label_table import write
 from chainer_jo.relabel.read.labelled_images import read_sets
-from chainer_jo.runs.presets import PAPER, Study
-from chainer_jo.runs.run import Settings
-from chainer_jo.runs.store import RunStore
-from chainer_jo.runs.worker import execute
+from chainer_jo.reproduction.experiments.presets import PAPER, Study
+from chainer_jo.reproduction.paper.settings import hyper_parameters
+from chainer_jo.reproduction.running.run import Settings
+from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.running.worker import execute
 
 PARAMETERS = hyper_parameters("symmetric", 0.5)  # alpha, beta, learning rate: noise is unknown
 parser = Parser(description=__doc__)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from chainer_jo.runs.presets import DIGITS, PRESETS
+from chainer_jo.reproduction.experiments.presets import DIGITS, PRESETS
 
 PRESETS["quick"] = replace(
     DIGITS,

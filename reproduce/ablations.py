@@ -3,15 +3,15 @@
 The paper states the effects without numbers, so this table has no counterpart there.
 """
 
-from chainer_jo.commands import main
-from chainer_jo.paper.claims.ablations import NOISES
-from chainer_jo.report.cell import Cell, Quantity
-from chainer_jo.report.table import Block, Table
-from chainer_jo.report.table_layouts import confidence
-from chainer_jo.report.words import trained_on
-from chainer_jo.runs.experiment import Experiment
-from chainer_jo.runs.presets import Study
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.claims.ablations import NOISES
+from chainer_jo.reproduction.commands import main
+from chainer_jo.reproduction.experiments.experiment import Experiment
+from chainer_jo.reproduction.experiments.presets import Study
+from chainer_jo.reproduction.experiments.words import trained_on
+from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.tables_and_figures.cell import Cell, Quantity
+from chainer_jo.reproduction.tables_and_figures.table import Block, Table
+from chainer_jo.reproduction.tables_and_figures.table_layouts import confidence
 
 #: Changed settings and row label of each ablation.
 ABLATIONS = {

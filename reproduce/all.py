@@ -26,8 +26,8 @@ import table11
 import table12
 import table13
 
-from chainer_jo.commands import main
-from chainer_jo.report.claims import Claims
+from chainer_jo.reproduction.commands import main
+from chainer_jo.reproduction.tables_and_figures.claims_page import Claims
 
 TABLES = (table1, table2, table4, table5, table6, table7, table8, table9, table10, table11)
 CONFIDENCE = (table12, table13)

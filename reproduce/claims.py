@@ -5,7 +5,7 @@ import sys
 sys.path.append(__file__.rpartition("/")[0])  # left out by `python -P`
 from all import claims
 
-from chainer_jo.commands import main
+from chainer_jo.reproduction.commands import main
 
 if __name__ == "__main__":
     main(claims, __doc__)

@@ -1,10 +1,10 @@
 """Corrected labels: twenty training images with their noisy, true and corrected labels."""
 
-from chainer_jo.commands import main
 from chainer_jo.data.source import find
-from chainer_jo.report.corrected_labels import CorrectedLabelsFigure
-from chainer_jo.report.table_layouts import NOISE_RATE
-from chainer_jo.runs.presets import Study
+from chainer_jo.reproduction.commands import main
+from chainer_jo.reproduction.experiments.presets import Study
+from chainer_jo.reproduction.tables_and_figures.corrected_labels import CorrectedLabelsFigure
+from chainer_jo.reproduction.tables_and_figures.table_layouts import NOISE_RATE
 
 
 def figure(study: Study) -> CorrectedLabelsFigure:

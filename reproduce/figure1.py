@@ -5,10 +5,10 @@ figure1.svg is the editable drawing; figure1.png (200 dpi) and figure1.pdf are e
 
 from pathlib import Path
 
-from chainer_jo.commands import main
-from chainer_jo.report.output import Page, TableOrFigure
-from chainer_jo.runs.presets import Study
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.commands import main
+from chainer_jo.reproduction.experiments.presets import Study
+from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.tables_and_figures.output import Page, TableOrFigure
 
 CAPTION = (
     "The loop of the method: the network's output probabilities, averaged over past epochs, become "

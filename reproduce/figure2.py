@@ -1,11 +1,11 @@
 """Figure 2: test accuracy with a high and a low learning rate on SN-CIFAR, cross entropy only."""
 
-from chainer_jo.commands import main
-from chainer_jo.paper.settings import FIGURE2_EPOCHS, FIGURE2_LEARNING_RATES
-from chainer_jo.report.curves import Curve
-from chainer_jo.report.figure import Figure
-from chainer_jo.report.words import trained_on
-from chainer_jo.runs.presets import Study
+from chainer_jo.reproduction.commands import main
+from chainer_jo.reproduction.experiments.presets import Study
+from chainer_jo.reproduction.experiments.words import trained_on
+from chainer_jo.reproduction.paper.settings import FIGURE2_EPOCHS, FIGURE2_LEARNING_RATES
+from chainer_jo.reproduction.tables_and_figures.curves import Curve
+from chainer_jo.reproduction.tables_and_figures.figure import Figure
 
 CAPTION = "Test accuracy of cross entropy training at a high and at a low learning rate"
 #: Not stated in the paper.

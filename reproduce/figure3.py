@@ -1,12 +1,12 @@
 """Figure 3: training loss at different noise rates on SN-CIFAR, cross entropy only."""
 
-from chainer_jo.commands import main
-from chainer_jo.paper.settings import FIGURE3_SCHEDULE as SCHEDULE
-from chainer_jo.paper.tables import TABLE1
-from chainer_jo.report.curves import Curve, Inset
-from chainer_jo.report.figure import Figure
-from chainer_jo.report.words import trained_on
-from chainer_jo.runs.presets import Study
+from chainer_jo.reproduction.commands import main
+from chainer_jo.reproduction.experiments.presets import Study
+from chainer_jo.reproduction.experiments.words import trained_on
+from chainer_jo.reproduction.paper.settings import FIGURE3_SCHEDULE as SCHEDULE
+from chainer_jo.reproduction.paper.tables import TABLE1
+from chainer_jo.reproduction.tables_and_figures.curves import Curve, Inset
+from chainer_jo.reproduction.tables_and_figures.figure import Figure
 
 CAPTION = (
     "Training loss of cross entropy training by noise rate, at a high learning rate and after two "

@@ -1,7 +1,9 @@
 """Figure 4: recovery accuracy of soft and hard labels in the first step on SN-CIFAR at 0.7."""
 
-from chainer_jo.commands import main
-from chainer_jo.paper.settings import (
+from chainer_jo.reproduction.commands import main
+from chainer_jo.reproduction.experiments.presets import Study
+from chainer_jo.reproduction.experiments.words import of_the_paper, trained_on
+from chainer_jo.reproduction.paper.settings import (
     FIGURE4_BEST_HARD,
     FIGURE4_BEST_TOP,
     FIGURE4_EPOCHS,
@@ -9,12 +11,10 @@ from chainer_jo.paper.settings import (
     FIGURE4_SOFT,
     FIGURE4_TOPS,
 )
-from chainer_jo.report.cell import Cell, score
-from chainer_jo.report.curves import Curve, Inset
-from chainer_jo.report.figure import Figure
-from chainer_jo.report.table import Block
-from chainer_jo.report.words import of_the_paper, trained_on
-from chainer_jo.runs.presets import Study
+from chainer_jo.reproduction.tables_and_figures.cell import Cell, score
+from chainer_jo.reproduction.tables_and_figures.curves import Curve, Inset
+from chainer_jo.reproduction.tables_and_figures.figure import Figure
+from chainer_jo.reproduction.tables_and_figures.table import Block
 
 CAPTION = (
     "Recovery accuracy of the first step with soft labels, and with hard labels of which all or "

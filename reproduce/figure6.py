@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from chainer_jo.commands import main
-from chainer_jo.report.label_curves import label_figure
+from chainer_jo.reproduction.commands import main
+from chainer_jo.reproduction.tables_and_figures.label_curves import label_figure
 
 figure = partial(label_figure, number=6, what="Training loss", key="cross_entropy")
 

@@ -3,12 +3,12 @@
 The paper prints best and last values only, so this figure has no counterpart there.
 """
 
-from chainer_jo.commands import main
-from chainer_jo.report.curves import Curve
-from chainer_jo.report.figure import Figure
-from chainer_jo.report.table_layouts import NOISE_RATE
-from chainer_jo.report.words import trained_on
-from chainer_jo.runs.presets import Study
+from chainer_jo.reproduction.commands import main
+from chainer_jo.reproduction.experiments.presets import Study
+from chainer_jo.reproduction.experiments.words import trained_on
+from chainer_jo.reproduction.tables_and_figures.curves import Curve
+from chainer_jo.reproduction.tables_and_figures.figure import Figure
+from chainer_jo.reproduction.tables_and_figures.table_layouts import NOISE_RATE
 
 CAPTION = (
     "Test accuracy by epoch of the runs of Table 1: cross entropy, the joint method's first step, "

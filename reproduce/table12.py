@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from chainer_jo.commands import main
-from chainer_jo.paper.tables import TABLE12
-from chainer_jo.report.table_layouts import confidence_table
+from chainer_jo.reproduction.commands import main
+from chainer_jo.reproduction.paper.tables import TABLE12
+from chainer_jo.reproduction.tables_and_figures.table_layouts import confidence_table
 
 table = partial(confidence_table, printed=TABLE12, noise="asymmetric", rate=0.4)
 

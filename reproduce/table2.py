@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from chainer_jo.commands import main
-from chainer_jo.paper.tables import TABLE2
-from chainer_jo.report.table_layouts import comparison_table
+from chainer_jo.reproduction.commands import main
+from chainer_jo.reproduction.paper.tables import TABLE2
+from chainer_jo.reproduction.tables_and_figures.table_layouts import comparison_table
 
 table = partial(comparison_table, printed=TABLE2, noise="asymmetric")
 

@@ -3,9 +3,9 @@ about Clothing1M."""
 
 from functools import partial
 
-from chainer_jo.commands import clothing1m_main
-from chainer_jo.report.claims import Claims
-from chainer_jo.report.clothing1m_outputs import figure7, figure8, table3
+from chainer_jo.reproduction.commands import clothing1m_main
+from chainer_jo.reproduction.tables_and_figures.claims_page import Claims
+from chainer_jo.reproduction.tables_and_figures.clothing1m_outputs import figure7, figure8, table3
 
 if __name__ == "__main__":
     clothing1m_main([table3, figure7, figure8, partial(Claims, builds=[table3])], __doc__)

@@ -1,10 +1,10 @@
 """Table 5: hyper-parameters of the first step on SN-CIFAR, as used by the runs of Table 1."""
 
-from chainer_jo.commands import main
-from chainer_jo.paper import tables
-from chainer_jo.report.static_table import StaticTable
-from chainer_jo.report.words import trained_on
-from chainer_jo.runs.presets import Study
+from chainer_jo.reproduction.commands import main
+from chainer_jo.reproduction.experiments.presets import Study
+from chainer_jo.reproduction.experiments.words import trained_on
+from chainer_jo.reproduction.paper import tables
+from chainer_jo.reproduction.tables_and_figures.static_table import StaticTable
 
 
 def table(study: Study) -> StaticTable:

@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from chainer_jo.commands import main
-from chainer_jo.paper.tables import TABLE9
-from chainer_jo.report.table_layouts import sensitivity_table
+from chainer_jo.reproduction.commands import main
+from chainer_jo.reproduction.paper.tables import TABLE9
+from chainer_jo.reproduction.tables_and_figures.table_layouts import sensitivity_table
 
 table = partial(sensitivity_table, printed=TABLE9)
 

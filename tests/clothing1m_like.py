@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from chainer_jo.data import clothing1m_standin
-from chainer_jo.runs.experiment import Data, Experiment, Network, Noise, Optimization, Relabelling
+from chainer_jo.reproduction.experiments.experiment import (
+    Data,
+    Experiment,
+    Network,
+    Noise,
+    Optimization,
+    Relabelling,
+)
 
 SMALL = dict(train=4, clean_train=1, validation=2, test=3)  # images per class
 CLASSES = len(clothing1m_standin.CLASS_NAMES)

@@ -84,7 +84,7 @@ def preset(monkeypatch):
     """Makes the preset ``tiny`` known to the flags."""
     from tiny import TINY
 
-    from chainer_jo.runs import presets
+    from chainer_jo.reproduction.experiments import presets
 
     monkeypatch.setitem(presets.PRESETS, "tiny", TINY)
 
@@ -94,7 +94,7 @@ def tiny(preset, monkeypatch):
     """The same, where everything is computed in this process."""
     from here import Here
 
-    monkeypatch.setattr("chainer_jo.commands.app.LocalPool", Here)
+    monkeypatch.setattr("chainer_jo.reproduction.commands.app.LocalPool", Here)
     choose_backend("cpu")  # a notice, where there is no oneDNN, comes before the test
 
 

@@ -99,9 +99,9 @@ def _fork(status: socket.socket, streams: list[int]) -> list:
 if __name__ == "__main__":
     import sklearn.datasets  # noqa: F401
 
-    import chainer_jo.commands  # noqa: F401
+    import chainer_jo.reproduction.commands  # noqa: F401
     from chainer_jo.data.array_cache import download
-    from chainer_jo.runs import provenance
+    from chainer_jo.reproduction.running import provenance
 
     provenance._package()  # reads all of the package's code
     words, folder, environment, _ = _serve(socket.socket(fileno=int(sys.argv[1])))

@@ -2,8 +2,8 @@
 
 from concurrent.futures import Future
 
-from chainer_jo.runs.local_pool import LocalPool
-from chainer_jo.runs.worker import execute
+from chainer_jo.reproduction.running.local_pool import LocalPool
+from chainer_jo.reproduction.running.worker import execute
 
 
 class Here(LocalPool):

@@ -11,13 +11,13 @@ import pytest
 from here import Here
 from tiny import TINY
 
-from chainer_jo.commands import main
 from chainer_jo.data import source
 from chainer_jo.method import noise, soft_labels
-from chainer_jo.paper import tables
-from chainer_jo.report.label_curves import label_figure
-from chainer_jo.report.table_layouts import comparison_table
-from chainer_jo.runs import presets
+from chainer_jo.reproduction.commands import main
+from chainer_jo.reproduction.experiments import presets
+from chainer_jo.reproduction.paper import tables
+from chainer_jo.reproduction.tables_and_figures.label_curves import label_figure
+from chainer_jo.reproduction.tables_and_figures.table_layouts import comparison_table
 
 #: The smallest table: three runs.
 SMALL = ("--noise-rates", "0.5", "--trials", "1")
@@ -47,7 +47,7 @@ def in_this_process():
     with ExitStack() as stack:
         for registry in (presets.PRESETS, source.BY_NAME, noise.MODELS, soft_labels.RULES):
             stack.enter_context(mock.patch.dict(registry))
-        stack.enter_context(mock.patch("chainer_jo.commands.app.LocalPool", Here))
+        stack.enter_context(mock.patch("chainer_jo.reproduction.commands.app.LocalPool", Here))
         presets.PRESETS["tiny"] = TINY
         yield
 

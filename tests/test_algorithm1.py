@@ -16,9 +16,9 @@ from tiny import STUDY
 from chainer_jo.data import clothing1m, digits
 from chainer_jo.errors import UserError
 from chainer_jo.method.updater import JointUpdater
-from chainer_jo.runs import local_pool, worker
-from chainer_jo.runs.run import Run, Settings
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.running import local_pool, worker
+from chainer_jo.reproduction.running.run import Run, Settings
+from chainer_jo.reproduction.running.store import RunStore
 
 #: What the training loop consists of.
 PARTS = {"BatchIterator", "FlatMomentumSGD", "JointUpdater", "LabelUpdate", "ExponentialShift"}

@@ -22,7 +22,7 @@ from chainer_jo.engine.cuda.cudnn_kernels import SOURCES
 from chainer_jo.engine.cuda.cudnn_planner import Plan
 from chainer_jo.errors import UserError
 from chainer_jo.method.preact_resnet import PreActResNet
-from chainer_jo.runs.presets import PAPER
+from chainer_jo.reproduction.experiments.presets import PAPER
 
 
 def draw(rng, *shape):

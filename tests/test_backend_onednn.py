@@ -11,7 +11,7 @@ from float64_backend import Float64
 from float64_functions import relative_error
 
 from chainer_jo.method.preact_resnet import PreActResNet
-from chainer_jo.runs.provenance import computing
+from chainer_jo.reproduction.running.provenance import computing
 
 
 def losses_and_gradients(net, chosen):

@@ -5,7 +5,7 @@ import json
 import train_step
 import workload
 
-from chainer_jo.runs import presets
+from chainer_jo.reproduction.experiments import presets
 
 
 def test_the_network_is_the_papers():

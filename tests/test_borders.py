@@ -1,34 +1,48 @@
-"""Imports between the subpackages point one way, as the map in docs/extending.md says."""
+"""Imports between the parts of the package point one way, as docs/extending.md says."""
 
 import ast
-from pathlib import Path
 
 import pytest
 from processes import ROOT
 
-HELPERS = {"errors", "files", "seeds", "cores", "child_processes", "command_line", "_compat"}
-#: The subpackages that each one imports; those below them may be imported, too.
+PACKAGE = ROOT / "chainer_jo"
+#: The parts, and for each the parts that it imports; it may import those below them, too.
 BELOW = {
     "engine": (),
     "data": (),
     "method": ("engine", "data"),
-    "paper": (),
-    "runs": ("method", "paper"),
-    "report": ("runs",),
-    "commands": ("report",),
-    "relabel": ("report",),
+    "relabel": ("method",),
+    "reproduction.trials": (),
+    "reproduction.agreement": ("reproduction.trials",),
+    "reproduction.paper": (),
+    "reproduction.experiments": ("method", "reproduction.paper"),
+    "reproduction.running": ("reproduction.experiments",),
+    "reproduction.claims": ("reproduction.paper", "reproduction.trials"),
+    "reproduction.tables_and_figures": ("reproduction.running", "reproduction.claims"),
+    "reproduction.commands": ("reproduction.tables_and_figures", "reproduction.agreement"),
 }
-#: Subpackages without circles even of imports within functions and for types.
-EVERY_IMPORT = {"method"}
+MODULES = {
+    ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in PACKAGE.rglob("*.py")
+}
+#: Modules of the package's own folder, which every part may import.
+HELPERS = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
 
 
-def allowed(subpackage: str) -> set[str]:
-    """The subpackages that files of a subpackage may import, itself among them."""
-    return {subpackage}.union(*map(allowed, BELOW[subpackage]))
+def part(name: str) -> str:
+    """The part or top-level helper that a module or one of its names belongs to."""
+    own = name.split(".")
+    return ".".join(own[:2]) if own[0] == "reproduction" else own[0]
+
+
+def allowed(name: str) -> set[str]:
+    """The parts that files of a part may import, itself among them."""
+    return {name}.union(*map(allowed, BELOW[name]))
 
 
 def imported(source: str) -> set[str]:
-    """The modules and names of the package that a file imports, from "chainer_jo." on."""
+    """Modules and names of the package that a file imports anywhere: at its top, within functions,
+    for types only."""
     names = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -38,73 +52,81 @@ def imported(source: str) -> set[str]:
     return {name.removeprefix("chainer_jo.") for name in names if name.startswith("chainer_jo.")}
 
 
-def crossings(subpackage: str, source: str) -> set[str]:
+def crossings(of: str, source: str) -> set[str]:
     """Imports that cross a border upwards."""
-    may = HELPERS | allowed(subpackage)
-    return {name for name in imported(source) if name.partition(".")[0] not in may}
+    may = HELPERS | allowed(of)
+    return {name for name in imported(source) if part(name) not in may}
 
 
-@pytest.mark.parametrize("subpackage", BELOW)
-def test_no_file_imports_from_above(subpackage):
+@pytest.mark.parametrize("name", BELOW)
+def test_no_file_imports_from_above(name):
+    files = {module: path for module, path in MODULES.items() if part(module) == name}
+    assert files
     wrong = {
-        f"{path.relative_to(ROOT)}: {name}"
-        for path in (ROOT / "chainer_jo" / subpackage).rglob("*.py")
-        for name in crossings(subpackage, path.read_text())
+        f"{module}: {each}"
+        for module, path in files.items()
+        for each in crossings(name, path.read_text())
     }
     assert not wrong
 
 
-def test_every_folder_is_a_subpackage_and_helpers_import_no_other():
-    package = ROOT / "chainer_jo"
-    assert {path.parent.name for path in package.glob("*/__init__.py")} == set(BELOW)
+def test_every_module_is_in_a_part_and_helpers_import_no_part():
+    others = {module for module in MODULES if part(module) not in {*BELOW, *HELPERS}}
+    assert others == {"__init__", "__main__", "reproduction"}
     for name in HELPERS:
-        names = imported((package / f"{name}.py").read_text())
-        assert {each.partition(".")[0] for each in names} <= HELPERS
+        assert {each.partition(".")[0] for each in imported(MODULES[name].read_text())} <= HELPERS
 
 
-def test_an_import_from_above_is_noticed():
-    source = "from chainer_jo.method.cnn_crf import CRFLoss\nfrom chainer_jo.runs import store\n"
-    assert crossings("method", source) == {"runs.store"}
-    assert crossings("engine", source) == {"runs.store", "method.cnn_crf.CRFLoss"}
-    assert not crossings("report", source)
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from chainer_jo.reproduction.running import store\n",
+        "def f():\n    from chainer_jo.reproduction.running import store\n",
+        "if TYPE_CHECKING:\n    import chainer_jo.reproduction.running.store\n",
+    ],
+    ids=["at the top", "within a function", "for types only"],
+)
+def test_an_import_from_above_is_noticed(source):
+    assert crossings("method", source)
+    assert crossings("relabel", source)
+    assert crossings("reproduction.claims", source)
+    assert not crossings("reproduction.tables_and_figures", source)
+
+
+def circle(graph: dict[str, set[str]]) -> tuple[str, ...]:
+    """Modules that import each other in a circle; empty if there is no circle."""
+    done: set[str] = set()
+
+    def visit(name: str, trail: tuple[str, ...]) -> tuple[str, ...]:
+        if name in trail:
+            return (*trail[trail.index(name) :], name)
+        if name not in done:
+            for each in sorted(graph[name]):
+                if found := visit(each, (*trail, name)):
+                    return found
+            done.add(name)
+        return ()
+
+    return next((found for name in graph if (found := visit(name, ()))), ())
 
 
 def test_no_circle():
-    """Among modules, whichever subpackage they are in."""
-    package = ROOT / "chainer_jo"
-    modules = {_name(path): path for path in package.rglob("*.py")}
+    """Imports within functions and for types included; a package's own ``__init__`` is left out."""
     graph = {
-        name: {_module(each, modules) for each in _imports(name, path)} - {name, ""}
-        for name, path in modules.items()
+        name: {_module(each) for each in imported(path.read_text())} - {name, ""}
+        for name, path in MODULES.items()
+        if path.name != "__init__.py"
     }
-    done: set[str] = set()
-
-    def visit(name: str, trail: tuple[str, ...]) -> None:
-        assert name not in trail, " > ".join((*trail[trail.index(name) :], name))
-        if name not in done:
-            for each in sorted(graph[name]):
-                visit(each, (*trail, name))
-            done.add(name)
-
-    for name in graph:
-        visit(name, ())
+    inits = {name for name, path in MODULES.items() if path.name == "__init__.py"}
+    assert not circle({name: those - inits for name, those in graph.items()})
 
 
-def _name(path: Path) -> str:
-    parts = path.relative_to(ROOT / "chainer_jo").with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+def test_a_circle_is_noticed():
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ("b", "c", "b")
+    assert not circle({"a": {"b", "c"}, "b": {"c"}, "c": set()})
 
 
-def _module(name: str, modules: dict) -> str:
-    while name and name not in modules:
+def _module(name: str) -> str:
+    while name and name not in MODULES:
         name = name.rpartition(".")[0]
     return name
-
-
-def _imports(name: str, path: Path) -> set[str]:
-    """What a file imports when it is loaded; of `EVERY_IMPORT` also in functions and for types."""
-    if name.partition(".")[0] in EVERY_IMPORT:
-        return imported(path.read_text())
-    tree = ast.parse(path.read_text())
-    body = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
-    return imported(ast.unparse(ast.Module(body, [])))

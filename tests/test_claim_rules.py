@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from chainer_jo.paper.claims import phases
-from chainer_jo.paper.claims.claim import (
+from chainer_jo.reproduction.claims import phases
+from chainer_jo.reproduction.claims.claim import (
     DOES_NOT_HOLD,
     IN_PART,
     NOT_ALL_RUN,
@@ -17,7 +17,7 @@ from chainer_jo.paper.claims.claim import (
     UNDECIDED,
     Verdict,
 )
-from chainer_jo.paper.claims.decision import (
+from chainer_jo.reproduction.claims.decision import (
     MOSTLY_DIVERGED,
     PARTLY_RUN,
     REFUTES,
@@ -28,7 +28,7 @@ from chainer_jo.paper.claims.decision import (
     not_inferior,
     on_average,
 )
-from chainer_jo.paper.trials import Trials, mean_of
+from chainer_jo.reproduction.trials import Trials, mean_of
 
 
 def about(mean, scatter, trials=3):

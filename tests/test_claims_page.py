@@ -7,15 +7,15 @@ import pytest
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
-from chainer_jo.paper import tables
-from chainer_jo.paper.claims import CLAIMS
-from chainer_jo.paper.claims import claim as paper
-from chainer_jo.paper.claims.decision import decidable
-from chainer_jo.report import claims
-from chainer_jo.report.claims import Claims, numbers, summary
-from chainer_jo.report.table_layouts import comparison_table
-from chainer_jo.runs.presets import DIGITS, HALF, Study
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.claims import CLAIMS
+from chainer_jo.reproduction.claims import claim as paper
+from chainer_jo.reproduction.claims.decision import decidable
+from chainer_jo.reproduction.experiments.presets import DIGITS, HALF, Study
+from chainer_jo.reproduction.paper import tables
+from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.tables_and_figures import claims_page as claims
+from chainer_jo.reproduction.tables_and_figures.claims_page import Claims, numbers, summary
+from chainer_jo.reproduction.tables_and_figures.table_layouts import comparison_table
 
 ORIGIN = {"preset": "digits", "data": "digits", "precision": "fp32"}
 table1 = partial(comparison_table, printed=tables.TABLE1, noise="symmetric")

@@ -13,16 +13,19 @@ from here import Here
 from processes import ROOT, environment, run
 from script_runs import script
 
-from chainer_jo.commands import clothing1m_main as main
 from chainer_jo.data import clothing1m
 from chainer_jo.errors import UserError
-from chainer_jo.paper import tables
-from chainer_jo.report.clothing1m_outputs import figure7, table3
-from chainer_jo.runs.clothing1m_presets import CLOTHING1M_DIGITS as DIGITS
-from chainer_jo.runs.clothing1m_presets import CLOTHING1M_PAPER as PAPER
-from chainer_jo.runs.clothing1m_presets import CLOTHING1M_PRESETS, Clothing1MStudy
-from chainer_jo.runs.presets import REAL, Network, Study, pretrained
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.commands import clothing1m_main as main
+from chainer_jo.reproduction.experiments.clothing1m_presets import CLOTHING1M_DIGITS as DIGITS
+from chainer_jo.reproduction.experiments.clothing1m_presets import CLOTHING1M_PAPER as PAPER
+from chainer_jo.reproduction.experiments.clothing1m_presets import (
+    CLOTHING1M_PRESETS,
+    Clothing1MStudy,
+)
+from chainer_jo.reproduction.experiments.presets import REAL, Network, Study, pretrained
+from chainer_jo.reproduction.paper import tables
+from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.tables_and_figures.clothing1m_outputs import figure7, table3
 
 NAMES = list(clothing1m.CLASS_NAMES)
 TABLE3 = ROOT / "reproduce" / "table3.py"

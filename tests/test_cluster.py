@@ -18,23 +18,24 @@ from processes import HERE, environment
 from test_continuing import EXPERIMENTS, outcome
 from tiny import STUDY, TINY
 
-from chainer_jo.commands import app, main
 from chainer_jo.data import digits
 from chainer_jo.errors import UserError
 from chainer_jo.method.soft_labels import RULES
-from chainer_jo.paper import tables
-from chainer_jo.report.table_layouts import comparison_table
-from chainer_jo.runs import presets, provenance
-from chainer_jo.runs.local_pool import LocalPool
-from chainer_jo.runs.run import Settings
-from chainer_jo.runs.scheduler import Scheduler
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.commands import app, main
+from chainer_jo.reproduction.experiments import presets
+from chainer_jo.reproduction.paper import tables
+from chainer_jo.reproduction.running import provenance
+from chainer_jo.reproduction.running.local_pool import LocalPool
+from chainer_jo.reproduction.running.run import Settings
+from chainer_jo.reproduction.running.scheduler import Scheduler
+from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.tables_and_figures.table_layouts import comparison_table
 
 distributed = pytest.importorskip("distributed")
 from distributed.diagnostics.plugin import SchedulerPlugin  # noqa: E402
 
-from chainer_jo.runs import cluster  # noqa: E402
-from chainer_jo.runs.cluster import Cluster  # noqa: E402
+from chainer_jo.reproduction.running import cluster  # noqa: E402
+from chainer_jo.reproduction.running.cluster import Cluster  # noqa: E402
 
 BASELINE = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)
 LONG = replace(BASELINE, optimization=replace(BASELINE.optimization, epochs=100_000))

@@ -8,9 +8,9 @@ from copy import deepcopy
 import pytest
 from processes import ROOT
 
-from chainer_jo.commands import compare
-from chainer_jo.report import agreement
-from chainer_jo.report.agreement import DIFFERS, MEAN
+from chainer_jo.reproduction import agreement
+from chainer_jo.reproduction.agreement import DIFFERS, MEAN
+from chainer_jo.reproduction.commands import compare
 
 DIGITS = ROOT / "results" / "reference" / "digits"
 TABLE1 = json.loads((DIGITS / "table1.json").read_text())

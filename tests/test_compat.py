@@ -124,8 +124,8 @@ def test_why_no_gpu_is_used_though_there_is_a_driver(tmp_path, module, reason):
     script = """
         import logging
         from chainer_jo import _compat
-        from chainer_jo.commands import script_flags
-        from chainer_jo.commands.script_flags import InMemory
+        from chainer_jo.reproduction.commands import script_flags
+        from chainer_jo.reproduction.commands.script_flags import InMemory
         from chainer_jo.errors import UserError
 
         logging.basicConfig(format="note: %(message)s", stream=sys.stdout)

@@ -25,12 +25,12 @@ from chainer_jo import files
 from chainer_jo.data import digits
 from chainer_jo.errors import UserError
 from chainer_jo.method.extensions import Paused
-from chainer_jo.runs import provenance, worker
-from chainer_jo.runs.provenance import collect, other_code
-from chainer_jo.runs.run import Run, Settings
-from chainer_jo.runs.runner import UNKNOWN, Cost
-from chainer_jo.runs.scheduler import pending, remove_temporaries, with_first_steps
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.running import provenance, worker
+from chainer_jo.reproduction.running.provenance import collect, other_code
+from chainer_jo.reproduction.running.run import Run, Settings
+from chainer_jo.reproduction.running.runner import UNKNOWN, Cost
+from chainer_jo.reproduction.running.scheduler import pending, remove_temporaries, with_first_steps
+from chainer_jo.reproduction.running.store import RunStore
 
 EXPERIMENTS = [
     STUDY.joint("symmetric", 0.5, 0),
@@ -44,10 +44,10 @@ PROGRAM = """
 import sys
 import chainer_jo
 from chainer_jo.data import digits
-from chainer_jo.runs.local_pool import LocalPool
-from chainer_jo.runs.run import Settings
-from chainer_jo.runs.scheduler import Scheduler
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.running.local_pool import LocalPool
+from chainer_jo.reproduction.running.run import Settings
+from chainer_jo.reproduction.running.scheduler import Scheduler
+from chainer_jo.reproduction.running.store import RunStore
 from here import Here
 from test_continuing import EXPERIMENTS
 if __name__ == "__main__":

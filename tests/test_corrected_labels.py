@@ -13,10 +13,10 @@ from chainer_jo import files
 from chainer_jo.data import digits
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.errors import UserError
-from chainer_jo.report import corrected_labels
-from chainer_jo.report.first_step_images import draw_images
-from chainer_jo.runs.run import make_task
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.running.run import make_task
+from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.tables_and_figures import corrected_labels
+from chainer_jo.reproduction.tables_and_figures.first_step_images import draw_images
 
 ORIGIN = {"preset": "tiny", "data": "digits", "precision": "fp32"}
 HALVED = replace(STUDY, preset=replace(STUDY.preset, shrink=2))

@@ -95,7 +95,7 @@ def test_digits_are_decoded_once_and_wherever_nothing_can_be_kept(tmp_path, monk
     assert digits.load().fingerprint() == kept_nowhere
     said = run(
         [sys.executable, "-c", "import sys; from chainer_jo.data import digits; "
-         "from chainer_jo.runs import worker; print(digits.load().fingerprint(), "
+         "from chainer_jo.reproduction.running import worker; print(digits.load().fingerprint(), "
          "'sklearn' in sys.modules)"],
         env=environment(CHAINER_DATASET_ROOT=tmp_path / "cache"),
     ).stdout  # fmt: skip

@@ -22,7 +22,7 @@ TABLE = [sys.executable, "-c", """\
 import pathlib, sys
 from script_runs import SMALL, run, table1
 from tiny import TINY
-from chainer_jo.runs.presets import PRESETS
+from chainer_jo.reproduction.experiments.presets import PRESETS
 PRESETS["tiny"] = TINY
 sys.exit(run(table1, pathlib.Path(sys.argv[1]), *SMALL, "--jobs", "2"))
 """]  # fmt: skip

@@ -17,11 +17,18 @@ from chainer_jo.method import noise
 from chainer_jo.method.augmentation import mean_image
 from chainer_jo.method.cnn_crf import CNNCRF, K_END
 from chainer_jo.method.extensions import BestEpoch
-from chainer_jo.runs.experiment import Data, Experiment, Network, Noise, Optimization, Relabelling
-from chainer_jo.runs.presets import DIGITS, HALF, PAPER, PRESETS, Study
-from chainer_jo.runs.run import Run, Settings, make_task
-from chainer_jo.runs.scheduler import pending, with_first_steps
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.experiments.experiment import (
+    Data,
+    Experiment,
+    Network,
+    Noise,
+    Optimization,
+    Relabelling,
+)
+from chainer_jo.reproduction.experiments.presets import DIGITS, HALF, PAPER, PRESETS, Study
+from chainer_jo.reproduction.running.run import Run, Settings, make_task
+from chainer_jo.reproduction.running.scheduler import pending, with_first_steps
+from chainer_jo.reproduction.running.store import RunStore
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ import pytest
 from tiny import STUDY
 
 from chainer_jo import files
-from chainer_jo.report import plot
-from chainer_jo.report.curves import Curve
-from chainer_jo.report.figure import Figure
-from chainer_jo.report.first_step_images import Captioned, draw_images
-from chainer_jo.runs.presets import HALF, Study
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.experiments.presets import HALF, Study
+from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.tables_and_figures import plot
+from chainer_jo.reproduction.tables_and_figures.curves import Curve
+from chainer_jo.reproduction.tables_and_figures.figure import Figure
+from chainer_jo.reproduction.tables_and_figures.first_step_images import Captioned, draw_images
 
 ORIGIN = {"preset": "tiny", "data": "digits", "precision": "fp32"}
 STUDY = replace(STUDY, trials=2, features="pixels")

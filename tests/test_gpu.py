@@ -28,8 +28,8 @@ from chainer_jo.method.objectives import Classifier, ForwardCorrection, JointObj
 from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.method.soft_labels import LabelStore
-from chainer_jo.runs.run import Run, Settings
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.running.run import Run, Settings
+from chainer_jo.reproduction.running.store import RunStore
 
 pytestmark = ON_GPU
 

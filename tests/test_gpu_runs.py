@@ -23,9 +23,9 @@ from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.method.soft_labels import LabelStore
 from chainer_jo.method.updater import JointUpdater
-from chainer_jo.runs import worker
-from chainer_jo.runs.run import Settings
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.running import worker
+from chainer_jo.reproduction.running.run import Settings
+from chainer_jo.reproduction.running.store import RunStore
 
 pytestmark = ON_GPU
 

@@ -6,7 +6,7 @@ import gpu_smoke
 import pytest
 
 from chainer_jo.errors import UserError
-from chainer_jo.runs.provenance import sources_digest
+from chainer_jo.reproduction.running.provenance import sources_digest
 
 
 def test_flags_are_of_the_best_precision_that_passed():

@@ -11,7 +11,7 @@ from chainer_jo import files
 from chainer_jo.data import array_cache
 from chainer_jo.data.progress import Progress
 from chainer_jo.errors import UserError
-from chainer_jo.runs.store import PACKED, RunStore
+from chainer_jo.reproduction.running.store import PACKED, RunStore
 
 
 @pytest.fixture

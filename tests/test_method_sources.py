@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from chainer_jo.method import noise, soft_labels
-from chainer_jo.runs import provenance
-from chainer_jo.runs.provenance import other_code
+from chainer_jo.reproduction.running import provenance
+from chainer_jo.reproduction.running.provenance import other_code
 
 SOURCE = """
 def rule(labels, mean, top=None):

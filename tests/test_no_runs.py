@@ -11,17 +11,20 @@ from script_runs import SMALL, figure5, refused, run, table1
 from tiny import STUDY, TINY
 
 from chainer_jo import files
-from chainer_jo.paper import tables
-from chainer_jo.report import plot
-from chainer_jo.report.claims import Claims
-from chainer_jo.report.dry_run import script_lines
-from chainer_jo.report.output import trials_by_number
-from chainer_jo.report.table import Table
-from chainer_jo.report.table_layouts import comparison_table, sensitivity_table
-from chainer_jo.runs import presets
-from chainer_jo.runs.presets import Study
-from chainer_jo.runs.runner import GUESS, MEASURED, UNKNOWN, Cost, duration
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.commands.dry_run import script_lines
+from chainer_jo.reproduction.experiments import presets
+from chainer_jo.reproduction.experiments.presets import Study
+from chainer_jo.reproduction.paper import tables
+from chainer_jo.reproduction.running.runner import GUESS, MEASURED, UNKNOWN, Cost, duration
+from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.tables_and_figures import plot
+from chainer_jo.reproduction.tables_and_figures.claims_page import Claims
+from chainer_jo.reproduction.tables_and_figures.output import trials_by_number
+from chainer_jo.reproduction.tables_and_figures.table import Table
+from chainer_jo.reproduction.tables_and_figures.table_layouts import (
+    comparison_table,
+    sensitivity_table,
+)
 
 
 def test_dry_run_lists_and_runs_nothing(preset, tmp_path, capsys):

@@ -13,12 +13,12 @@ from hostile import memory_below
 from tiny import STUDY
 
 from chainer_jo import files
-from chainer_jo.commands import pack
 from chainer_jo.data import digits
 from chainer_jo.errors import UserError
-from chainer_jo.runs.run import Settings
-from chainer_jo.runs.scheduler import Scheduler, pending, with_first_steps
-from chainer_jo.runs.store import LONGEST_LINE, PACKED, RunStore, read_packed
+from chainer_jo.reproduction.commands import pack
+from chainer_jo.reproduction.running.run import Settings
+from chainer_jo.reproduction.running.scheduler import Scheduler, pending, with_first_steps
+from chainer_jo.reproduction.running.store import LONGEST_LINE, PACKED, RunStore, read_packed
 
 EXPERIMENTS = with_first_steps([STUDY.joint("symmetric", 0.5, 0)])
 LABELS = np.linspace(0, 1, 30, dtype=np.float32).reshape(3, 10)

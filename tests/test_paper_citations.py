@@ -13,8 +13,8 @@ FILES = sorted(
 )
 FILES += [ROOT / "README.md"]
 ELSEWHERE = (
-    "paper/claims/",
-    "paper/settings.py",
+    "reproduction/claims/",
+    "reproduction/paper/settings.py",
     "tests/paper_source",
     "tests/test_paper_",
 )

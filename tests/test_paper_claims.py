@@ -7,9 +7,8 @@ from zlib import crc32
 import paper_source
 import pytest
 
-from chainer_jo.paper import tables
-from chainer_jo.paper.claims import CLAIMS
-from chainer_jo.paper.claims.claim import (
+from chainer_jo.reproduction.claims import CLAIMS
+from chainer_jo.reproduction.claims.claim import (
     DOES_NOT_HOLD,
     HOLDS,
     IN_PART,
@@ -21,9 +20,10 @@ from chainer_jo.paper.claims.claim import (
     TOO_FEW_TRIALS,
     UNDECIDED,
 )
-from chainer_jo.paper.claims.decision import NOT_MET
-from chainer_jo.paper.trials import Trials
-from chainer_jo.runs.presets import PRESETS
+from chainer_jo.reproduction.claims.decision import NOT_MET
+from chainer_jo.reproduction.experiments.presets import PRESETS
+from chainer_jo.reproduction.paper import tables
+from chainer_jo.reproduction.trials import Trials
 
 #: By the labels that are trained on: how many are right, the test accuracy at its highest, the loss
 #: at the high learning rate.

@@ -6,9 +6,9 @@ from dataclasses import astuple
 import paper_source
 import pytest
 
-from chainer_jo.paper import settings, tables
-from chainer_jo.paper.claims import CLAIMS
-from chainer_jo.paper.printed import number, rows
+from chainer_jo.reproduction.claims import CLAIMS
+from chainer_jo.reproduction.paper import settings, tables
+from chainer_jo.reproduction.paper.printed import number, rows
 
 TABLES = {i: getattr(tables, f"TABLE{i}") for i in (1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13)}
 SENSITIVITY = [TABLES[i] for i in range(6, 12)]

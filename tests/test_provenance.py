@@ -14,7 +14,7 @@ pytestmark = needs_git
 
 PROGRAM = """
 import subprocess, sys
-from chainer_jo.runs import provenance
+from chainer_jo.reproduction.running import provenance
 import chainer
 subprocess.run(sys.argv[1:], check=True)
 print(provenance.provenance(chainer.get_device("@numpy"), None)["commit"])

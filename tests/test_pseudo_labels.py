@@ -18,9 +18,9 @@ from chainer_jo.method.pseudo_labels import (
 )
 from chainer_jo.method.resnet50 import VARIANTS, ResNet50, load_resnet50
 from chainer_jo.method.resnet50_features import pool5_features, prepare
-from chainer_jo.runs.presets import DIGITS, Study
-from chainer_jo.runs.starting_labels import PseudoSource
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.experiments.presets import DIGITS, Study
+from chainer_jo.reproduction.running.starting_labels import PseudoSource
+from chainer_jo.reproduction.running.store import RunStore
 
 STAND_IN = Path(__file__).parents[2] / "shared" / "data" / "cifar10-effnetlite0-pca128.npz"
 

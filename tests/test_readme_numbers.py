@@ -7,8 +7,8 @@ import statistics
 from processes import ROOT
 
 from chainer_jo import files
-from chainer_jo.report import claims
-from chainer_jo.runs.store import read_packed
+from chainer_jo.reproduction.running.store import read_packed
+from chainer_jo.reproduction.tables_and_figures import claims_page as claims
 
 REFERENCE = ROOT / "results" / "reference"
 #: Results at the paper's own scale: on the official images, and on JPEG files.

@@ -15,18 +15,21 @@ import pytest
 from processes import ROOT, run
 
 from chainer_jo import files
-from chainer_jo.commands import script_flags
-from chainer_jo.commands.script_flags import InMemory
 from chainer_jo.data import clothing1m, clothing1m_standin
-from chainer_jo.report import plot
-from chainer_jo.report.clothing1m_outputs import table3
-from chainer_jo.runs import store as runs_store
-from chainer_jo.runs.clothing1m_presets import CLOTHING1M_DIGITS, Clothing1MStudy
-from chainer_jo.runs.clothing1m_presets import CLOTHING1M_STANDIN as STANDIN
-from chainer_jo.runs.experiment import Experiment
-from chainer_jo.runs.presets import PRESETS, Study
-from chainer_jo.runs.provenance import collect
-from chainer_jo.runs.store import RunStore, read_packed
+from chainer_jo.reproduction.commands import script_flags
+from chainer_jo.reproduction.commands.script_flags import InMemory
+from chainer_jo.reproduction.experiments.clothing1m_presets import (
+    CLOTHING1M_DIGITS,
+    Clothing1MStudy,
+)
+from chainer_jo.reproduction.experiments.clothing1m_presets import CLOTHING1M_STANDIN as STANDIN
+from chainer_jo.reproduction.experiments.experiment import Experiment
+from chainer_jo.reproduction.experiments.presets import PRESETS, Study
+from chainer_jo.reproduction.running import store as runs_store
+from chainer_jo.reproduction.running.provenance import collect
+from chainer_jo.reproduction.running.store import RunStore, read_packed
+from chainer_jo.reproduction.tables_and_figures import plot
+from chainer_jo.reproduction.tables_and_figures.clothing1m_outputs import table3
 
 REFERENCE = ROOT / "results" / "reference"
 FOLDERS = [path.parent.name for path in REFERENCE.glob("*/table1.json")]

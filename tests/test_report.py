@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 import pytest
 from processes import ROOT
 
-from chainer_jo.commands.report import main
-from chainer_jo.report.grid import Grid
-from chainer_jo.report.output import Page
+from chainer_jo.reproduction.commands.report import main
+from chainer_jo.reproduction.tables_and_figures.grid import Grid
+from chainer_jo.reproduction.tables_and_figures.output import Page
 
 VOID = {"meta", "img", "br"}
 

@@ -12,9 +12,9 @@ from chainer_jo.data import array_cache
 from chainer_jo.engine.cuda import cudnn_choices
 from chainer_jo.errors import UserError
 from chainer_jo.relabel.show import report
-from chainer_jo.runs.experiment import Noise
-from chainer_jo.runs.scheduler import remove_temporaries
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.experiments.experiment import Noise
+from chainer_jo.reproduction.running.scheduler import remove_temporaries
+from chainer_jo.reproduction.running.store import RunStore
 
 RUN = STUDY.baseline("forward", "symmetric", 0.3, 0)
 NOTES = ("notes.txt", "photo.png", "snapshot-of-mine", "draft.tmp", "labels.csv")

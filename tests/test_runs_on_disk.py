@@ -13,7 +13,6 @@ from test_clothing1m_report import ended, first_step_ended, flags
 from test_graph_training import stand_in  # noqa: F401  (a fixture)
 
 from chainer_jo import cores
-from chainer_jo.commands import clothing1m_main as main
 from chainer_jo.data import clothing1m
 from chainer_jo.data.image_stream import ImageStream
 from chainer_jo.data.labelled_data import UNKNOWN
@@ -21,14 +20,18 @@ from chainer_jo.errors import UserError
 from chainer_jo.method.extensions import Paused
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.method.resnet50 import VARIANTS
-from chainer_jo.report.clothing1m_outputs import figure7, table3
-from chainer_jo.runs import worker
-from chainer_jo.runs.clothing1m_presets import CLOTHING1M_DIGITS, Clothing1MStudy
-from chainer_jo.runs.experiment import Network
-from chainer_jo.runs.presets import REAL
-from chainer_jo.runs.run import Run, Settings, make_network
-from chainer_jo.runs.scheduler import Scheduler
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.commands import clothing1m_main as main
+from chainer_jo.reproduction.experiments.clothing1m_presets import (
+    CLOTHING1M_DIGITS,
+    Clothing1MStudy,
+)
+from chainer_jo.reproduction.experiments.experiment import Network
+from chainer_jo.reproduction.experiments.presets import REAL
+from chainer_jo.reproduction.running import worker
+from chainer_jo.reproduction.running.run import Run, Settings, make_network
+from chainer_jo.reproduction.running.scheduler import Scheduler
+from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.tables_and_figures.clothing1m_outputs import figure7, table3
 
 SETTINGS = Settings(engine="stock", workers=0, snapshot_seconds=0)
 SECOND = replace(

@@ -22,12 +22,12 @@ from tiny import STUDY
 
 from chainer_jo.data import digits
 from chainer_jo.errors import Unfinished, UserError
-from chainer_jo.runs import scheduler, worker
-from chainer_jo.runs.local_pool import LocalPool
-from chainer_jo.runs.run import Settings
-from chainer_jo.runs.runner import longest_chain, makespan
-from chainer_jo.runs.scheduler import Queue, Scheduler, with_first_steps
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.running import scheduler, worker
+from chainer_jo.reproduction.running.local_pool import LocalPool
+from chainer_jo.reproduction.running.run import Settings
+from chainer_jo.reproduction.running.runner import longest_chain, makespan
+from chainer_jo.reproduction.running.scheduler import Queue, Scheduler, with_first_steps
+from chainer_jo.reproduction.running.store import RunStore
 
 JOINT = STUDY.joint("symmetric", 0.5, 0)
 BASELINE = STUDY.baseline("cross_entropy", "symmetric", 0.5, 0)

@@ -20,9 +20,9 @@ from script_runs import SMALL, run, table1
 
 from chainer_jo import command_line
 from chainer_jo.command_line import ending
-from chainer_jo.commands import app
 from chainer_jo.data.progress import Progress
 from chainer_jo.errors import Unfinished, UserError
+from chainer_jo.reproduction.commands import app
 
 
 def test_a_budget_ends_though_the_clock_is_set_back(tiny, tmp_path, capsys, monkeypatch):

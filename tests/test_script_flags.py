@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from script_runs import figure5, refused, run, table1
 
-from chainer_jo.commands import script_flags
-from chainer_jo.commands.script_flags import InMemory
-from chainer_jo.paper import tables
-from chainer_jo.report.claims import Claims
-from chainer_jo.report.table_layouts import sensitivity_table
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.commands import script_flags
+from chainer_jo.reproduction.commands.script_flags import InMemory
+from chainer_jo.reproduction.paper import tables
+from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.tables_and_figures.claims_page import Claims
+from chainer_jo.reproduction.tables_and_figures.table_layouts import sensitivity_table
 
 
 def test_help_says_the_defaults_of_values_alone(capsys):
@@ -34,14 +34,16 @@ def test_help_says_the_defaults_of_values_alone(capsys):
 def test_jobs_times_threads_are_never_more_than_the_cores(
     given, preset, jobs, threads, monkeypatch
 ):
-    monkeypatch.setattr("chainer_jo.runs.computing_flags.usable_cores", lambda: 4)
+    monkeypatch.setattr("chainer_jo.reproduction.commands.computing_flags.usable_cores", lambda: 4)
     found = script_flags.parse("", ["--device", "cpu", *given.split()], InMemory())
     assert (found.preset.name, found.jobs, found.threads) == (preset, jobs, threads)
 
 
 @pytest.mark.parametrize(("device", "preset"), [("cpu", "digits"), ("cuda:0", "paper")])
 def test_the_preset_follows_the_device(device, preset, monkeypatch):
-    monkeypatch.setattr("chainer_jo.runs.computing_flags.resolve_device", lambda name, here: device)
+    monkeypatch.setattr(
+        "chainer_jo.reproduction.commands.computing_flags.resolve_device", lambda name, here: device
+    )
     assert script_flags.parse("", [], InMemory()).preset.name == preset
 
 

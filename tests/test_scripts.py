@@ -9,14 +9,15 @@ from script_runs import SMALL, refused, run, table1
 from tiny import TINY
 
 from chainer_jo import files
-from chainer_jo.commands import app
 from chainer_jo.data import source
-from chainer_jo.report.cell import Cell
-from chainer_jo.report.table import Block, Table
-from chainer_jo.report.table_layouts import validation
-from chainer_jo.runs import presets, provenance
-from chainer_jo.runs.presets import Study
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.commands import app
+from chainer_jo.reproduction.experiments import presets
+from chainer_jo.reproduction.experiments.presets import Study
+from chainer_jo.reproduction.running import provenance
+from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.tables_and_figures.cell import Cell
+from chainer_jo.reproduction.tables_and_figures.table import Block, Table
+from chainer_jo.reproduction.tables_and_figures.table_layouts import validation
 
 
 def test_table_from_nothing_and_again(preset, tmp_path, capsys):

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from tiny import STUDY
 
-from chainer_jo.runs import runner
-from chainer_jo.runs.runner import Status
-from chainer_jo.runs.scheduler import Event
+from chainer_jo.reproduction.running import runner
+from chainer_jo.reproduction.running.runner import Status
+from chainer_jo.reproduction.running.scheduler import Event
 
 RESULT = {"best": {"validation": 0.7}, "last": {"validation": 0.65}, "seconds": 10}
 

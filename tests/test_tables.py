@@ -7,17 +7,17 @@ import pytest
 from paper_source import TABLE4
 from tiny import STUDY
 
-from chainer_jo.paper import tables
-from chainer_jo.paper.claims.claim import DOES_NOT_HOLD, HOLDS, NOT_RUN
-from chainer_jo.report.cell import Cell, best_of
-from chainer_jo.report.claims import Claims
-from chainer_jo.report.clothing1m_outputs import table3
-from chainer_jo.report.results import OutputResults
-from chainer_jo.report.table import Block
-from chainer_jo.runs.clothing1m_presets import CLOTHING1M_DIGITS
-from chainer_jo.runs.presets import PAPER, REAL, Study
-from chainer_jo.runs.scheduler import with_first_steps
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.claims.claim import DOES_NOT_HOLD, HOLDS, NOT_RUN
+from chainer_jo.reproduction.experiments.clothing1m_presets import CLOTHING1M_DIGITS
+from chainer_jo.reproduction.experiments.presets import PAPER, REAL, Study
+from chainer_jo.reproduction.paper import tables
+from chainer_jo.reproduction.running.scheduler import with_first_steps
+from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.tables_and_figures.cell import Cell, best_of
+from chainer_jo.reproduction.tables_and_figures.claims_page import Claims
+from chainer_jo.reproduction.tables_and_figures.clothing1m_outputs import table3
+from chainer_jo.reproduction.tables_and_figures.results import OutputResults
+from chainer_jo.reproduction.tables_and_figures.table import Block
 
 OUTPUTS = __import__("all").OUTPUTS
 COMPUTED = (1, 2, 6, 7, 8, 9, 10, 11, 12, 13)

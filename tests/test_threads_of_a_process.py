@@ -13,10 +13,10 @@ import pytest
 
 from chainer_jo.engine.cuda.sharing import MemoryBudget
 from chainer_jo.errors import UserError
-from chainer_jo.runs import local_pool
-from chainer_jo.runs.local_pool import ThreadsOfAProcess
-from chainer_jo.runs.run import Settings
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.running import local_pool
+from chainer_jo.reproduction.running.local_pool import ThreadsOfAProcess
+from chainer_jo.reproduction.running.run import Settings
+from chainer_jo.reproduction.running.store import RunStore
 
 
 def nothing():

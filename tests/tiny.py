@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from chainer_jo.runs.experiment import Network
-from chainer_jo.runs.presets import DIGITS, Study
+from chainer_jo.reproduction.experiments.experiment import Network
+from chainer_jo.reproduction.experiments.presets import DIGITS, Study
 
 TINY = replace(
     DIGITS,

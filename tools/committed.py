@@ -11,11 +11,11 @@ from pathlib import Path
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
-from chainer_jo.report import claims
-from chainer_jo.runs.experiment import Experiment
-from chainer_jo.runs.presets import PRESETS
-from chainer_jo.runs.provenance import known
-from chainer_jo.runs.store import read_packed
+from chainer_jo.reproduction.experiments.experiment import Experiment
+from chainer_jo.reproduction.experiments.presets import PRESETS
+from chainer_jo.reproduction.running.provenance import known
+from chainer_jo.reproduction.running.store import read_packed
+from chainer_jo.reproduction.tables_and_figures import claims_page as claims
 
 #: The preset of the paper's own scale, and presets of which the README shows the first there is.
 FULL_SCALE = "paper"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from committed import Reference, trials
 
-from chainer_jo.paper.tables import TABLE1
+from chainer_jo.reproduction.paper.tables import TABLE1
 
 #: The folders of each column, and what distinguishes the others from the first.
 COLUMNS = {

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from committed import FULL_SCALE, Reference
 
-from chainer_jo.paper.claims.claim import DOES_NOT_HOLD, HOLDS, IN_PART, NOT_RUN
-from chainer_jo.report.claims import on_premise, summary
-from chainer_jo.report.table_layouts import NOISE_RATE
-from chainer_jo.report.words import of_the_paper
-from chainer_jo.runs.store import RunStore
+from chainer_jo.reproduction.claims.claim import DOES_NOT_HOLD, HOLDS, IN_PART, NOT_RUN
+from chainer_jo.reproduction.experiments.words import of_the_paper
+from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.tables_and_figures.claims_page import on_premise, summary
+from chainer_jo.reproduction.tables_and_figures.table_layouts import NOISE_RATE
 from chainer_jo.text import counted
 
 #: Characters of a line of prose.

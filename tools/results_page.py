@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from committed import Reference, described, trials
 from readme_regions import wrapped
 
-from chainer_jo.paper.claims import GROUPS
-from chainer_jo.paper.claims.claim import IN_PART, NOT_RUN
-from chainer_jo.report.claims import on_premise, summary
-from chainer_jo.report.words import slug
-from chainer_jo.runs.presets import PRESETS
-from chainer_jo.runs.store import PACKED, SUMS
+from chainer_jo.reproduction.claims import GROUPS
+from chainer_jo.reproduction.claims.claim import IN_PART, NOT_RUN
+from chainer_jo.reproduction.experiments.presets import PRESETS
+from chainer_jo.reproduction.experiments.words import slug
+from chainer_jo.reproduction.running.store import PACKED, SUMS
+from chainer_jo.reproduction.tables_and_figures.claims_page import on_premise, summary
 from chainer_jo.text import counted
 
 

@@ -1,1 +1,0 @@
-"""Tables, figures and verdicts on claims, made from finished runs."""

@@ -1,0 +1,110 @@
+"""Phases of a training curve as one number per trial, for schedules of any length."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from chainer_jo.reproduction.trials import Trials
+
+Curve = Sequence[float]
+Curves = Mapping[int, Curve | None]
+"""Curves by trial; None for a diverged one."""
+
+
+def _span(epochs: int) -> int:
+    """The length of a phase in epochs: a twentieth of the training."""
+    return max(1, epochs // 20)
+
+
+def _each(curves: Curves, number: Callable[[Curve], float], epochs: int = 1) -> Trials:
+    """`number` of every curve that has at least so many `epochs`."""
+    return Trials(
+        {
+            trial: None if curve is None else number(curve)
+            for trial, curve in curves.items()
+            if curve is None or len(curve) >= epochs
+        }
+    )
+
+
+def _mean(curves: Curves, start: int, stop: int) -> Trials:
+    return _each(curves, lambda curve: sum(curve[start:stop]) / (stop - start), stop)
+
+
+def end(curves: Curves) -> Trials:
+    """The mean of the last twentieth of the epochs."""
+    return _each(curves, lambda curve: sum(curve[-_span(len(curve)) :]) / _span(len(curve)))
+
+
+def second_quarter(curves: Curves) -> Trials:
+    """The mean of the second quarter of the epochs."""
+
+    def mean(curve: Curve) -> float:
+        quarter = curve[len(curve) // 4 : len(curve) // 2]
+        return sum(quarter) / len(quarter)
+
+    return _each(curves, mean, 4)
+
+
+def start(curves: Curves) -> Trials:
+    """The value at the first epoch."""
+    return _each(curves, lambda curve: curve[0])
+
+
+def peak(curves: Curves) -> Trials:
+    """The mean over the twentieth of the epochs in which the other trials' mean is highest, or the
+    trial's own mean if there is only one. A trial's own maximum is biased upwards by noise, so a
+    flat curve would appear to drop."""
+
+    def means(curve: Curve) -> list[float]:
+        span = _span(len(curve))
+        return [sum(curve[i : i + span]) / span for i in range(len(curve) - span + 1)]
+
+    by_trial = {trial: means(curve) for trial, curve in curves.items() if curve}
+
+    def at(trial: int) -> float:
+        others = [by_trial[other] for other in by_trial.keys() - {trial}] or [by_trial[trial]]
+        totals = [sum(each) for each in zip(*others, strict=True)]
+        return by_trial[trial][totals.index(max(totals))]
+
+    diverged: dict[int, float | None] = {t: None for t, curve in curves.items() if curve is None}
+    return Trials({trial: at(trial) for trial in by_trial} | diverged)
+
+
+def at_lowest(curves: Curves, losses: Curves) -> Trials:
+    """The value at the epoch of each trial's lowest loss."""
+    at = {trial: loss.index(min(loss)) for trial, loss in losses.items() if loss}
+    return start({trial: curve and curve[at[trial] :] for trial, curve in curves.items()})
+
+
+def before_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Trials:
+    """The mean of the later half of the epochs before the first division of the learning rate."""
+    drop = schedule[1][0]
+    return _mean(curves, drop // 2, drop)
+
+
+def after_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> Trials:
+    """The mean of the twentieth of the epochs after the first division of the learning rate."""
+    epochs, (drop, *_) = schedule
+    return _mean(curves, drop, drop + _span(epochs))
+
+
+def rises_at_drop(curves: Curves, schedule: tuple[int, Sequence[int]]) -> tuple[Trials, Trials]:
+    """Rise of a curve at the first learning rate drop, and right before: from one twentieth of
+    the epochs to the next."""
+    epochs, (drop, *_) = schedule
+    span = _span(epochs)
+    earlier, before, after = (
+        _mean(curves, drop + start * span, drop + (start + 1) * span) for start in (-2, -1, 0)
+    )
+    return after - before, before - earlier
+
+
+def epochs_until(curves: Curves, levels: Trials) -> Trials:
+    """Epochs until a trial's curve first reaches the trial's level; all epochs if it never does."""
+
+    def count(trial: int) -> int | None:
+        curve, level = curves[trial], levels.at(trial)
+        if curve is None or level is None:
+            return None
+        return next((n for n, value in enumerate(curve, 1) if value >= level), len(curve))
+
+    return Trials({trial: count(trial) for trial in curves if trial in levels.numbers})

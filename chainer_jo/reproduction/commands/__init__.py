@@ -1,0 +1,15 @@
+"""Entry points of the scripts: read the flags, run what is missing, write the outputs."""
+
+import functools
+import os
+
+# Figures are only written. A process that a notebook starts lacks the notebook's backend.
+os.environ["MPLBACKEND"] = "agg"
+
+from chainer_jo.reproduction.commands import app
+from chainer_jo.reproduction.commands.script_flags import Clothing1M, InMemory
+
+main = functools.partial(app.main, images=InMemory())
+clothing1m_main = functools.partial(app.main, images=Clothing1M())
+
+__all__ = ["clothing1m_main", "main"]

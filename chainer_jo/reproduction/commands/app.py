@@ -1,0 +1,327 @@
+"""The command behind every script: plans or computes the runs that are missing, and writes the
+outputs."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+
+from chainer_jo import files
+from chainer_jo.command_line import resume_hint, say, start
+from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.labelled_data import LabelledData
+from chainer_jo.engine.backend import choose_backend
+from chainer_jo.errors import UserError
+from chainer_jo.reproduction.commands.dry_run import machines_line, run_lines, script_lines
+from chainer_jo.reproduction.commands.script_flags import ImageSource, parse
+from chainer_jo.reproduction.experiments.experiment import Experiment
+from chainer_jo.reproduction.experiments.presets import Study
+from chainer_jo.reproduction.experiments.words import of_the_paper
+from chainer_jo.reproduction.running.local_pool import LocalPool
+from chainer_jo.reproduction.running.provenance import collect, other_code
+from chainer_jo.reproduction.running.run import Settings
+from chainer_jo.reproduction.running.runner import Runner, duration
+from chainer_jo.reproduction.running.scheduler import Event, Pool, with_first_steps
+from chainer_jo.reproduction.running.starting_labels import check_results
+from chainer_jo.reproduction.running.store import RunStore, read_packed
+from chainer_jo.reproduction.tables_and_figures.output import Output, trials_by_number
+
+_logger = logging.getLogger(__name__)
+
+#: Share of the time that may go into updating tables and figures while runs are computed.
+REFRESH_SHARE = 0.02
+
+Build = Callable[[Study], Output]
+#: The runs to do, and the epochs left of each.
+Left = Mapping[Experiment, int]
+
+
+@dataclass(frozen=True)
+class Script:
+    """One invocation of a script.
+
+    Attributes
+    ----------
+    flags : see `chainer_jo.reproduction.commands.script_flags.parse`.
+    load_data : loads the data set; can be pickled.
+    outputs : tables, figures and claims, by the epochs of their runs, so that the first are written
+        early. Outputs without runs come last.
+    runner : the runs that the outputs need.
+    origin : names preset, data and precision in what is written.
+    """
+
+    flags: argparse.Namespace
+    study: Study
+    load_data: Callable[[], ImageData | LabelledData]
+    outputs: Sequence[Output]
+    runner: Runner
+    origin: dict[str, str]
+
+    @property
+    def store(self) -> RunStore:
+        return self.runner.store
+
+    def left(self) -> Left:
+        """The runs to do, and the epochs left of each."""
+        if self.flags.fresh:
+            return {e: e.optimization.epochs for e in self.runner.experiments}
+        return self.runner.left()
+
+
+def main(
+    builds: Build | Sequence[Build],
+    description: str,
+    argv: list[str] | None = None,
+    *,
+    images: ImageSource,
+) -> None:
+    """Entry point of a script; see `command_line.start`."""
+    builds = builds if isinstance(builds, Sequence) else [builds]
+    start(partial(parse, description, argv, images), partial(work, builds, images))
+
+
+def make_script(flags: argparse.Namespace, builds: Sequence[Build], images: ImageSource) -> Script:
+    """The script that the flags ask for. Raises UserError for files and noise rates that do not
+    fit."""
+    study, load_data = images.study(flags)
+    store = RunStore(flags.results / study.folder)
+    if not (flags.runs or flags.weights or getattr(flags, "features", None)):
+        # To show finished runs with pseudo labels does not take the file of their features.
+        features = store.features()
+        if len(features) == 1:
+            study = replace(study, features=features.pop())
+    outputs = sorted((build(study) for build in builds), key=_epochs)
+    _check_noise_rates(study, outputs)
+    settings = Settings(
+        device=flags.device,
+        engine=flags.engine,
+        graph=flags.graph,
+        deadline=flags.deadline,
+        verbose=flags.jobs == 1 and flags.cluster is None,
+        **images.settings(flags),
+    )
+    experiments = with_first_steps([e for output in outputs for e in output.experiments])
+    guess = _seconds_per_epoch(study) if flags.device == "cpu" else None
+    here = flags.cluster is None
+    runner = Runner(store, experiments, settings, flags.jobs, guess, here)
+    origin = {"preset": study.preset.name, "data": study.data, "precision": flags.precision}
+    return Script(flags, study, load_data, outputs, runner, origin)
+
+
+def _epochs(output: Output) -> float:
+    runs = with_first_steps(output.experiments)
+    return sum(e.optimization.epochs for e in runs) if runs else math.inf
+
+
+def _check_noise_rates(study: Study, outputs: Sequence[Output]) -> None:
+    """Raises UserError unless some output has exactly the noise rates of the flag."""
+    asked = study.noise_rates
+    if asked and all({e.noise.rate for e in out.experiments} != set(asked) for out in outputs):
+        raise UserError(
+            f"--noise-rates {' '.join(f'{rate:g}' for rate in asked)}: rates are fixed in "
+            "this script; expected a script of Tables 1 or 2 or Figures 2 or 3"
+        )
+
+
+def _seconds_per_epoch(study: Study) -> float | None:
+    """The preset's guess, on a CPU; None for other images than its own: they may be more, or
+    larger."""
+    preset, usual = study.preset, study.preset.default_data
+    own = usual is None or of_the_paper(study.data) == of_the_paper(usual)
+    if not own and preset.image_shape is not None:
+        return None
+    return preset.seconds_per_iteration * (preset.train_images / preset.batch_size)
+
+
+def work(builds: Sequence[Build], images: ImageSource, flags: argparse.Namespace) -> None:
+    """Plans, or computes and writes."""
+    script = make_script(flags, builds, images)
+    flags, store, experiments = script.flags, script.store, script.runner.experiments
+    left = script.left()
+    if left and flags.runs:
+        _check_precision(script)
+    check_results(experiments, store)
+    _print_head(script, left)
+    _note_others(script)
+    if flags.dry_run:
+        _print_plan(script, left)
+        return
+    if flags.fresh:
+        _bind_data(script)  # with other data than the folder's nothing is computed or deleted
+        store.delete(*reversed(experiments))  # no second step without its first
+    finished = _run(script, left) if flags.runs else True
+    shown = _shown(script)
+    if not (flags.runs and experiments):
+        _check_trials(script, shown)
+    if experiments and store.results():  # else what is known is of runs elsewhere
+        files.write_json(store.root / "provenance.json", collect(store.root))
+    _write(script, shown, show=finished)
+    if not shown:
+        print("written: nothing")
+    if not finished:
+        print(f"time is up; {resume_hint(flags.fresh)}")
+    missing = [output.missing for output in shown if output.missing]
+    if missing and flags.runs:  # without runs, what there is was asked for
+        raise UserError(missing[0])
+
+
+def _check_precision(script: Script) -> None:
+    """Raises UserError if this machine cannot compute the runs; with --dry-run it is a note. The
+    workers of a cluster are checked one by one."""
+    flags = script.flags
+    if flags.precision == "fp32" or flags.cluster:
+        return
+    try:
+        choose_backend(flags.device.partition(":")[0], flags.precision, flags.engine)
+    except UserError as error:
+        fp32 = flags.results / replace(script.study, precision="fp32").folder
+        line = f"{error}; --precision fp32 computes in float32, in {fp32}"
+        if not flags.dry_run:
+            raise UserError(line) from None
+        _logger.warning(line)
+
+
+def _print_head(script: Script, left: Left) -> None:
+    flags, study, runner = script.flags, script.study, script.runner
+    seconds = runner.seconds(left)
+    estimated = left and flags.runs and not flags.cluster and not math.isnan(seconds)
+    about = f", about {duration(seconds)}" if estimated else ""
+    say(
+        f"preset {study.preset.name} ({study.preset.summary}) | data {study.data} | "
+        f"device {flags.device} | {flags.precision} | "
+        f"{len(runner.experiments)} runs, {len(left)} to do{about}",
+        flush=True,
+    )
+
+
+def _note_others(script: Script) -> None:
+    """Warns of finished runs made by other code."""
+    finished = [r for e in script.runner.experiments if (r := script.store.result(e))]
+    if note := other_code(finished):
+        again = "another --results folder" if read_packed(script.store.root) else "--fresh"
+        _logger.warning("%s; %s repeats the runs", note, again)
+
+
+def _print_plan(script: Script, left: Left) -> None:
+    runner, cost, jobs = script.runner, script.runner.cost, script.flags.jobs
+    print(*run_lines(runner, left), sep="\n")
+    if machines := script.flags.machines:
+        print(machines_line(left, machines, jobs, cost))
+    if len(script.outputs) > 1:
+        print("", *script_lines(script.outputs, left, cost), "", sep="\n")
+    total = sum(map(cost.seconds, runner.experiments))
+    to_do = sum(left.values()) * cost.seconds_per_epoch
+    print(
+        f"{len(runner.experiments)} runs, {len(left)} to do; {duration(to_do)} of "
+        f"{duration(total)} of computing, {jobs} at a time ({cost.basis})"
+    )
+
+
+def _bind_data(script: Script) -> ImageData | LabelledData:
+    """Loads the data once, early, and makes sure that the results folder is this data set's."""
+    path = script.store.root / "data.json"
+    data = script.load_data()
+    identity = {"data": data.name, "fingerprint": data.fingerprint()}
+    bound = files.read_json(path, missing=None)
+    if bound not in (None, identity):
+        raise UserError(
+            f"{path}: the results are from {bound.get('data')} with fingerprint "
+            f"{bound.get('fingerprint')}, the data are {data.name} {identity['fingerprint']}; "
+            "expected the same data, or another --results folder"
+        )
+    check_results(script.runner.experiments, script.store, data)  # runs may be copied alone
+    if bound is None:
+        files.write_json(path, identity)
+    return data
+
+
+def _run(script: Script, left: Left) -> bool:
+    """Computes the runs to do, and updates outputs meanwhile within `REFRESH_SHARE` of the time;
+    returns False if the time was up first."""
+    runner = script.runner
+    if not left:
+        if any(e.noise.kind == "real" for e in runner.experiments):
+            _bind_data(script)  # real ones are loaded by now; others may not be here
+        return True
+    pool = _pool(script)
+    with ExitStack() as early:
+        if script.flags.cluster is None and isinstance(pool, LocalPool):
+            early.enter_context(pool).warm_up(next(iter(left)).precision)
+        data = _bind_data(script)
+        if isinstance(data, ImageData) and any(e.noise.kind == "pseudo" for e in left):
+            runner.settings.pseudo.check(data)
+        early.pop_all()  # the runner ends the pool
+    needed = {output.name: with_first_steps(output.experiments) for output in script.outputs}
+    ended: set[Experiment] = set()
+    next_refresh = 0.0
+
+    def refresh(event: Event) -> None:
+        nonlocal next_refresh
+        ended.add(event.experiment)
+        now = time.monotonic()
+        if now >= next_refresh:
+            stale = [out for out in script.outputs if not ended.isdisjoint(needed[out.name])]
+            _write(script, stale, show=False)
+            ended.clear()
+            next_refresh = now + (time.monotonic() - now) / REFRESH_SHARE
+
+    return runner.work(pool, not runner.settings.verbose, refresh)
+
+
+def _pool(script: Script) -> Pool:
+    """The processes that compute: of this machine, or the workers of a Dask scheduler."""
+    flags, arguments = script.flags, (script.store, script.load_data, script.runner.settings)
+    if flags.cluster is None:
+        return LocalPool(*arguments, flags.jobs, flags.threads)
+    try:
+        from chainer_jo.reproduction.running.cluster import Cluster
+    except ImportError as error:
+        raise UserError(
+            f"--cluster: expected Dask ({error}): pip install 'chainer_jo[cluster]'"
+        ) from None
+    return Cluster(flags.cluster, *arguments, flags.threads, flags.precision)
+
+
+def _shown(script: Script) -> Sequence[Output]:
+    """All outputs, or with ``--no-runs`` those with a finished run; if there are several, only
+    those that have enough of them."""
+    if script.flags.runs:
+        return script.outputs
+    done = {e.id for e in script.runner.experiments if script.store.result(e)}
+    begun = [
+        out
+        for out in script.outputs
+        if any(e.id in done for e in out.experiments) or not (out.experiments or out.missing)
+    ]
+    if len(script.outputs) == 1:
+        return begun
+    return [out for out in begun if out.is_worth_showing(script.store)]
+
+
+def _check_trials(script: Script, outputs: Sequence[Output]) -> None:
+    """Raises UserError if results of more trials would be replaced."""
+    for output in outputs:
+        path = script.store.root / f"{output.name}.json"
+        with files.expected(path, "the file removed, so that it is written again"):
+            before = trials_by_number(files.read_json(path, object, missing=None))
+        kept = before & trials_by_number(output.data(script.store, script.origin) if before else ())
+        if kept != before:
+            raise UserError(
+                f"{path}: {kept.total()} of the {before.total()} trials behind its numbers are "
+                "available; expected the flags with which it was made, or the file removed"
+            )
+
+
+def _write(script: Script, outputs: Sequence[Output], show: bool) -> None:
+    store, figures = script.store, script.flags.figures / script.study.folder
+    for output in outputs:
+        paths = output.write(store, script.origin, store.root, figures)
+        if show:
+            say("", output.text(store, script.origin), sep="\n")
+            say("written:", " ".join(map(str, paths)) or "nothing")

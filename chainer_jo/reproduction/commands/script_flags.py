@@ -1,0 +1,291 @@
+"""Command line of the scripts: flags are parsed, checked, and resolved if they are ``auto``; image
+sources, in memory or Clothing1M on disk."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from chainer_jo.command_line import Parser, at_least
+from chainer_jo.cores import usable_cores
+from chainer_jo.data import clothing1m, clothing1m_standin
+from chainer_jo.data.array_cache import cached_folder
+from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.labelled_data import LabelledData
+from chainer_jo.data.source import find
+from chainer_jo.engine.backend import ENGINES
+from chainer_jo.errors import UserError
+from chainer_jo.reproduction.commands.computing_flags import (
+    add_computing_flags,
+    resolve_computing_flags,
+    spare_threads,
+)
+from chainer_jo.reproduction.experiments.clothing1m_presets import (
+    CLOTHING1M_PRESETS,
+    CLOTHING1M_STANDIN,
+    Clothing1MStudy,
+)
+from chainer_jo.reproduction.experiments.experiment import PRECISIONS
+from chainer_jo.reproduction.experiments.presets import PRESETS, Preset, Study, pretrained
+from chainer_jo.reproduction.running.starting_labels import PseudoSource
+
+
+class ImageSource(Protocol):
+    """Image source of a family of scripts. ``add`` is argparse's ``add_argument``. ``study`` (study
+    and loader of the data) and ``settings`` (fields of `running.run.Settings`) take the
+    checked flags. ``check`` and ``study`` raise UserError."""
+
+    presets: dict[str, Preset]
+    data_help: str
+    weights_help: str
+
+    def add_flags(self, add: Callable[..., Any]) -> None: ...
+    def check(self, flags: argparse.Namespace) -> None: ...
+    def study(
+        self, flags: argparse.Namespace
+    ) -> tuple[Study, Callable[[], ImageData | LabelledData]]: ...
+    def settings(self, flags: argparse.Namespace) -> dict[str, Any]: ...
+
+
+class _Help(argparse.ArgumentDefaultsHelpFormatter):
+    """Adds the default to the help of flags that take a value and have one."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if action.default is None or isinstance(action.default, bool):
+            return action.help
+        return super()._get_help_string(action)
+
+
+def parse(description: str, argv: list[str] | None, images: ImageSource) -> argparse.Namespace:
+    """Parses the command line into one field per flag, with defaults and ``auto`` resolved.
+
+    ``preset`` is a `Preset`; ``device`` "cpu" or "cuda:N"; ``threads`` None if the workers of a
+    cluster decide; ``runs`` whether to do what is missing; ``deadline``, in the place of a time
+    budget, a value of ``time.monotonic()`` or None.
+
+    Raises UserError for an unknown flag, or a value that is not what the flag expects.
+    """
+    parser = Parser(
+        description=description,
+        allow_abbrev=False,
+        formatter_class=_Help,
+    )
+    add = parser.add_argument
+    add(
+        "--preset",
+        default="auto",
+        help=f"{', '.join(images.presets)}; auto: paper with a CUDA GPU, else digits",
+    )
+    add("--data", help=f"{images.data_help}; default: the preset's")
+    add("--trials", type=int, help="trials of every cell; default: the preset's")
+    add_computing_flags(add)
+    add(
+        "--engine",
+        default="auto",
+        choices=ENGINES,
+        help="backend of the convolutions; stock: Chainer's own functions",
+    )
+    add(
+        "--no-graph",
+        dest="graph",
+        action="store_false",
+        help="without CUDA graphs on a GPU; same numbers, slower",
+    )
+    add(
+        "--precision",
+        default="auto",
+        choices=("auto", *PRECISIONS),
+        help="mixed: float16 or bfloat16 activations; auto: the preset's, mixed for half, else "
+        "fp32",
+    )
+    add("--results", type=Path, default=Path("results"), help="folder of runs and tables")
+    add("--figures", type=Path, default=Path("figures"), help="folder of figures")
+    add("--seed", type=int, default=0, help="seed of the first trial; further trials count up")
+    add(
+        "--resnet50-weights",
+        dest="weights",
+        type=os.path.abspath,
+        metavar="FILE",
+        help=f"ImageNet weights of ResNet-50 (npz or safetensors), {images.weights_help}",
+    )
+    add(
+        "--dry-run",
+        action="store_true",
+        help="list runs with state and estimated time; compute nothing",
+    )
+    add(
+        "--no-runs",
+        dest="runs",
+        action="store_false",
+        help="write outputs from finished runs only; compute nothing",
+    )
+    add(
+        "--fresh",
+        action="store_true",
+        help="delete this script's runs and repeat them; without it, unfinished runs resume",
+    )
+    add(
+        "--cluster",
+        metavar="ADDRESS",
+        help="run on the workers of a Dask scheduler (address or scheduler file); --results must "
+        "be a folder shared by all machines",
+    )
+    add(
+        "--machines",
+        type=int,
+        metavar="N",
+        help="with --dry-run: estimate the time on N machines with --jobs runs each",
+    )
+    images.add_flags(add)
+    flags = parser.parse_args(argv)
+    _check(flags, images)
+    return flags
+
+
+def _check(flags: argparse.Namespace, images: ImageSource) -> None:
+    at_least(1, "machines", flags.machines)
+    at_least(1, "trials", flags.trials)
+    at_least(0, "seed", flags.seed)
+    if flags.machines and not flags.dry_run:
+        raise UserError(f"--machines {flags.machines}: expected with --dry-run")
+    if flags.cluster and flags.jobs and not flags.dry_run:
+        raise UserError(
+            f"--jobs {flags.jobs}: expected without --cluster, where each worker has one run at a "
+            "time"
+        )
+    if flags.fresh and not flags.runs:
+        raise UserError("--fresh with --no-runs: expected only one of them")
+    resolve_computing_flags(flags, flags.cluster is None, flags.machines is None)
+    name = flags.preset
+    if name == "auto":
+        name = "digits" if flags.device == "cpu" else "paper"
+    if name not in images.presets:
+        raise UserError(f"--preset {name}: expected auto, {', '.join(images.presets)}")
+    flags.preset = images.presets[name]
+    spare_threads(flags, flags.preset)
+    flags.data = flags.data or flags.preset.default_data
+    if flags.precision == "auto":
+        flags.precision = flags.preset.precision
+    images.check(flags)
+
+
+class InMemory:
+    """CIFAR-10, the digits, or other images that fit in memory: all scripts except Clothing1M's."""
+
+    presets = PRESETS
+    data_help = (
+        "digits, cifar10, the official CIFAR-10 archive or its folder, or a folder or tar of "
+        "images in train/<class> and test/<class>"
+    )
+    weights_help = "whose features give pseudo labels"
+
+    def add_flags(self, add: Callable[..., Any]) -> None:
+        add(
+            "--noise-rates",
+            type=float,
+            nargs="+",
+            metavar="RATE",
+            help="noise rates in [0, 1] of Tables 1 and 2 and Figures 2 and 3; default: the "
+            "paper's",
+        )
+        add(
+            "--features",
+            type=os.path.abspath,
+            metavar="NPZ",
+            help="features of the training images, from which pseudo labels are clustered",
+        )
+
+    def check(self, flags: argparse.Namespace) -> None:
+        for rate in flags.noise_rates or ():
+            if not 0 <= rate <= 1:
+                raise UserError(f"--noise-rates {rate:g}: expected numbers in [0, 1]")
+
+    def study(
+        self, flags: argparse.Namespace
+    ) -> tuple[Study, Callable[[], ImageData | LabelledData]]:
+        source = find(flags.data)
+        rates = flags.noise_rates and tuple(dict.fromkeys(flags.noise_rates))
+        features = self._pseudo(flags).name(source.name)
+        given = _given(flags, source.name) | {"noise_rates": rates, "features": features}
+        return Study(flags.preset, **given, load=source.load), source.load
+
+    def settings(self, flags: argparse.Namespace) -> dict[str, Any]:
+        return {"pseudo": self._pseudo(flags)}
+
+    def _pseudo(self, flags: argparse.Namespace) -> PseudoSource:
+        device = "@numpy" if flags.device == "cpu" else f"@cupy:{flags.device[5:]}"
+        return PseudoSource(flags.features, flags.weights, device)
+
+
+class Clothing1M:
+    """Clothing1M (Section 5.8) or its stand-in; images stay on disk."""
+
+    presets = CLOTHING1M_PRESETS
+    data_help = "the folder of Clothing1M"
+    weights_help = "with which the preset paper starts"
+
+    def add_flags(self, add: Callable[..., Any]) -> None:
+        add(
+            "--classes",
+            nargs=2,
+            metavar=("FROM", "TO"),
+            help="pair of classes of a figure; default: the paper's",
+        )
+        add("--batch-size", type=int, help="images per batch; default: 32, as in the paper")
+        add("--workers", type=int, help="decoding processes per run")
+
+    def check(self, flags: argparse.Namespace) -> None:
+        at_least(1, "batch-size", flags.batch_size)
+        at_least(0, "workers", flags.workers)
+        if flags.preset.network is None and flags.precision != "fp32":
+            raise UserError(
+                f"--precision {flags.precision}: expected fp32, in which ResNet-50 is computed"
+            )
+
+    def study(self, flags: argparse.Namespace) -> tuple[Study, Callable[[], LabelledData]]:
+        load = self._loader(flags)
+        data = load()
+        preset = replace(
+            flags.preset,
+            network=flags.preset.network or pretrained(flags.weights),
+            train_images=len(data.train),
+            batch_size=flags.batch_size or flags.preset.batch_size,
+        )
+        given, classes = _given(flags, data.name), flags.classes and tuple(flags.classes)
+        return Clothing1MStudy(preset, **given, load=load, classes=classes), load
+
+    def _loader(self, flags: argparse.Namespace) -> Callable[[], LabelledData]:
+        if flags.data == CLOTHING1M_STANDIN:
+            name = f"{CLOTHING1M_STANDIN}-{clothing1m_standin.VERSION}"
+            folder = cached_folder(name, clothing1m_standin.write, lambda f: f.resolve(strict=True))
+            return functools.partial(_load, folder, flags.data)
+        if flags.data is None:
+            raise UserError(
+                "--data: expected the folder of Clothing1M, which its authors provide on request; "
+                "--preset digits runs on a stand-in"
+            )
+        folder = Path(os.path.abspath(os.path.expanduser(flags.data)))
+        if not folder.is_dir():
+            raise UserError(f"--data {flags.data!r}: no such folder, expected Clothing1M's")
+        return functools.partial(_load, folder)
+
+    def settings(self, flags: argparse.Namespace) -> dict[str, Any]:
+        workers = flags.workers
+        if workers is None:
+            workers = max(1, usable_cores() // flags.jobs - 1)
+        return {"weights": flags.weights, "workers": workers}
+
+
+@functools.cache  # a million lines take seconds to parse, and are asked for often
+def _load(folder: Path, name: str | None = None) -> LabelledData:
+    return clothing1m.load(folder, name)
+
+
+def _given(flags: argparse.Namespace, data: str) -> dict[str, Any]:
+    """Fields of every `Study` on this data set."""
+    return {"data": data, "trials": flags.trials, "seed": flags.seed, "precision": flags.precision}

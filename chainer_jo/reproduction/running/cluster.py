@@ -1,0 +1,350 @@
+"""The workers of a Dask scheduler that runs are handed out to, all on one results folder."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import math
+import multiprocessing
+import os
+import pickle
+import secrets
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import Future as LocalFuture
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import chainer
+from distributed import Client, Future, KilledWorker, get_worker
+from distributed.comm import resolve_address
+from distributed.utils import sync
+
+from chainer_jo import files
+from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.labelled_data import ImageFiles, LabelledData
+from chainer_jo.devices import device_of
+from chainer_jo.engine.backend import choose_backend
+from chainer_jo.errors import Unfinished, UserError
+from chainer_jo.reproduction.experiments.experiment import Experiment
+from chainer_jo.reproduction.running import provenance, worker
+from chainer_jo.reproduction.running.run import Run, Settings
+from chainer_jo.reproduction.running.store import RunStore
+
+#: Seconds that workers have at the start to load the data; slower ones join later.
+PATIENCE = 30.0
+#: Seconds between two looks at which workers there are.
+LOOK = 1.0
+#: The answer of `prepare` where only the data are missing.
+NO_DATA = "it cannot load the data, or other data are there"
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Cluster:
+    """A `Pool` whose processes are the workers of a Dask scheduler, one run in each at a time.
+
+    Dask keeps the list of workers, gives the runs of lost workers to others, and moves data.
+    A worker takes runs once `prepare` has no objection to it.
+
+    Parameters
+    ----------
+    address : of the scheduler, or the path of its scheduler file.
+    store : where runs are kept: a folder that the workers see under the same path.
+    load_data : loads the data set. Must be picklable; workers on which it fails are sent the data.
+    settings : passed to every run.
+    threads : OMP_NUM_THREADS that workers on a CPU must have; None: any.
+    precision : of the runs, which the device of a worker must support.
+    """
+
+    address: str
+    store: RunStore
+    load_data: Callable[[], ImageData | LabelledData]
+    settings: Settings
+    threads: int | None = None
+    precision: str = "fp32"
+
+    def __enter__(self) -> Cluster:
+        self.store = RunStore(self.store.root.absolute())
+        self._data = self.load_data()
+        self._pickled = pickle.dumps(self.load_data)
+        self._sent: Future | None = None
+        self._workers: dict[str, LocalFuture | bool] = {}  # True: takes runs; a Future: unknown yet
+        self._out: set[Future] = set()
+        self._stranded: set[Future] = set()  # those of them that no worker had at the last look
+        self._next_look = 0.0
+        with ExitStack() as stack:
+            self._threads = ThreadPoolExecutor(10_000)  # each only waits for one run
+            stack.callback(self._threads.shutdown)
+            self._client = stack.enter_context(self._connect())
+            self._probe = self._hold_probe(stack)
+            self._wait_for_workers()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    @property
+    def places(self) -> int:
+        """Number of workers that take runs."""
+        if time.monotonic() >= self._next_look:
+            self._look()
+            self._next_look = time.monotonic() + LOOK
+        return sum(fit is True for fit in self._workers.values())
+
+    def submit(self, experiment: Experiment) -> LocalFuture:
+        return self._threads.submit(self._hand_out, experiment)
+
+    def _connect(self) -> Client:
+        address = self.address
+        for name in ("distributed", "distributed.client"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters is said here
+        try:
+            if os.path.isfile(address):
+                address = files.read_json(Path(address))["address"]
+            resolve_address(address)  # of one that it cannot read a Client takes a minute to close
+            return Client(address, set_as_default=False)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UserError(
+                f"--cluster {self.address}: no Dask scheduler answers ({error})"
+            ) from None
+
+    def _hold_probe(self, stack: ExitStack) -> Path:
+        """A locked file in the results folder, by which workers test whether they share the folder.
+
+        Its name is new for each script: the lock of another script would prove nothing.
+        """
+        path = self.store.root / f"lock-{secrets.token_hex(8)}"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context(path.open("x"))
+            stack.callback(path.unlink, missing_ok=True)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError as error:
+            raise UserError(f"cannot lock {path}: {error.strerror}") from None
+        return path
+
+    def _wait_for_workers(self) -> None:
+        """Waits until all present workers are checked and one is fit, or `PATIENCE` is over."""
+        until = time.monotonic() + PATIENCE
+        while not self.places or (
+            time.monotonic() < until
+            and any(isinstance(w, LocalFuture) for w in self._workers.values())
+        ):
+            if self._workers and not any(self._workers.values()):
+                raise UserError(f"--cluster {self.address}: none of its workers can take runs")
+            if not self._workers and time.monotonic() >= until:
+                _logger.warning("--cluster %s: no workers yet", self.address)
+                until = math.inf
+            if self.settings.deadline is not None and time.monotonic() >= self.settings.deadline:
+                return
+            time.sleep(0.2)
+
+    def _look(self) -> None:
+        """Checks workers that have come, forgets workers that are gone."""
+        workers = None
+        # Whatever a lost connection raises.
+        with contextlib.suppress(OSError, RuntimeError, AttributeError):
+            workers = self._client.scheduler_info(n_workers=-1).get("workers")
+            self._take_back_stranded()
+        if workers is None:
+            raise Unfinished(f"--cluster {self.address}: the scheduler is gone")
+        self._workers = {a: fit for a, fit in self._workers.items() if a in workers}
+        for address, info in workers.items():
+            fit = self._workers.get(address)
+            if fit is None:
+                objection = self._against(info)
+                self._workers[address] = False if objection else self._prepare(address)
+            elif isinstance(fit, LocalFuture) and fit.done():
+                objection = fit.result()
+                if objection == NO_DATA and not _on_disk(self._data):
+                    # A worker lost while data go to it: they are sent again at the next look.
+                    with contextlib.suppress(OSError):
+                        if self._sent is None or self._sent.cancelled():
+                            self._sent = self._client.scatter(self._data)
+                        self._workers[address] = self._prepare(address, self._sent)
+                    continue
+                if objection is None:  # the worker that had the data is lost: from the beginning
+                    del self._workers[address]
+                    continue
+                self._workers[address] = not objection
+            else:
+                continue
+            if objection:
+                name = info["name"]  # its address, if it was given none
+                shown = address if name == address else f"{name} ({address})"
+                _logger.warning("worker %s: no runs for it, %s", shown, objection)
+
+    def _take_back_stranded(self) -> None:
+        """Hands out again the runs that no worker has, including runs whose result was lost with
+        its worker. Dask looks for a fit worker only when a run or a worker arrives."""
+        with_workers = {key for keys in self._client.processing().values() for key in keys}
+        stranded = {
+            run for run in list(self._out) if not run.done() and run.key not in with_workers
+        }
+        self._client.cancel(list(stranded & self._stranded))
+        self._stranded = stranded
+
+    def _against(self, worker: dict) -> str:
+        if worker["nthreads"] != 1:
+            return (
+                f"it takes {worker['nthreads']} at once in one process; expected dask worker "
+                "--nthreads 1, with --nworkers for more"
+            )
+        if self.settings.device != "cpu" and not worker["resources"].get("GPU"):
+            return f"--device {self.settings.device} needs dask worker --resources GPU=1"
+        return ""
+
+    def _prepare(self, address: str, data: Future | None = None) -> LocalFuture:
+        answer = self._client.submit(
+            prepare, self._place, provenance.code(), self._probe,
+            self._pickled, self._data.fingerprint(), self.settings, self.precision,
+            self.threads, data,
+            workers=[address], allow_other_workers=False, pure=False,
+        )  # fmt: skip
+        # A thread waits: the answer of a worker that is lost before it was fetched never comes.
+        return self._threads.submit(self._verdict, answer)
+
+    def _verdict(self, answer: Future) -> str | None:
+        """Objection to a worker; empty if there is none, None if its data were lost."""
+        try:
+            return answer.result()
+        except CancelledError:
+            return None
+        except (ImportError, AttributeError, TypeError) as error:
+            return f"it lacks {provenance.code()} ({error})"
+        except Exception as error:  # of any kind: it is another machine's
+            return f"{type(error).__name__}: {error}".splitlines()[0]
+
+    @property
+    def _place(self) -> str:
+        """Name of the Dask resource that marks a worker as fit for this script. Workers keep
+        it, and another script may need other code or data."""
+        return f"chainer_jo-{self._client.id}"
+
+    def _hand_out(self, experiment: Experiment) -> tuple[str, dict | None]:
+        """Submits a run to Dask and waits for its end."""
+        deadline = self.settings.deadline
+        left = None if deadline is None else deadline - time.monotonic()
+        run = self._client.submit(
+            perform, experiment, self.store, self._pickled, replace(self.settings, deadline=left),
+            key=f"{experiment.id}-{self._client.id}-{time.monotonic_ns()}",
+            resources={self._place: 1},
+        )  # fmt: skip
+        self._out.add(run)
+        try:
+            return run.result()
+        except KilledWorker:
+            raise Unfinished(
+                f"run {experiment.id}: one worker after the other died while at it"
+            ) from None
+        except CancelledError:
+            return "busy", None
+        finally:
+            self._out.discard(run)
+
+
+def _on_disk(data: ImageData | LabelledData) -> bool:
+    """True if the images stay on disk, so that sending the data set does not send them."""
+    return isinstance(data, LabelledData) and isinstance(data.train.images, ImageFiles)
+
+
+def prepare(
+    place: str,
+    code: str,
+    probe: Path,
+    load_data: bytes,
+    fingerprint: str,
+    settings: Settings,
+    precision: str,
+    threads: int | None,
+    data: ImageData | LabelledData | None,
+) -> str:
+    """Objection to a worker, `NO_DATA` if only the data are missing; empty if it is fit, and then
+    has loaded the data and takes runs.
+
+    Parameters
+    ----------
+    place : name of the Dask resource that it is given if it is fit.
+    code : version of the script's code; see `provenance.code`.
+    probe : a file in the results folder that the script has locked.
+    load_data, fingerprint : loader of the data, pickled, and their expected fingerprint.
+    settings, precision : of the runs.
+    threads : expected OMP_NUM_THREADS on a CPU; None: any.
+    data : the data, for a worker that cannot load them.
+    """
+    if provenance.code() != code:
+        return f"it has {provenance.code()}, expected {code}"
+    device = settings.device
+    if device != "cpu" and not chainer.backends.cuda.available:
+        return f"--device {device}, but it has no CUDA GPU that CuPy can use"
+    omp_threads = os.environ.get("OMP_NUM_THREADS")
+    if device == "cpu" and threads and omp_threads != str(threads):
+        return f"its OMP_NUM_THREADS is {omp_threads}, --threads {threads}"
+    if objection := against_folder(probe):
+        return objection
+    chainer_device = device_of(device)
+    chainer_device.use()
+    try:
+        choose_backend(chainer_device, precision, settings.engine)
+    except UserError as error:
+        return str(error)
+    if data is not None:
+        worker.loaded[load_data] = data
+    # A loader that the script itself defines cannot be unpickled in another program.
+    with contextlib.suppress(UserError, OSError, AttributeError, ImportError):
+        loaded = worker.loaded_by(load_data)
+        if loaded.fingerprint() == fingerprint:
+            daemon = multiprocessing.current_process().daemon
+            if daemon and _on_disk(loaded) and settings.workers != 0:
+                return (
+                    "it may start no processes, which decode images; expected "
+                    "DASK_DISTRIBUTED__WORKER__DAEMON=False"
+                )
+            this = get_worker()
+            sync(this.loop, this.set_resources, **{place: 1})
+            return ""
+    return NO_DATA
+
+
+def against_folder(probe: Path) -> str:
+    """Objection to the results folder; empty if another machine's lock on ``probe`` holds here."""
+    try:
+        with open(probe, "r+") as file:
+            # Shared: workers that try at the same time do not refuse each other.
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return ""
+    except OSError as error:
+        return (
+            f"it cannot write to {probe.parent} ({error.strerror}); expected a folder that all "
+            "machines share"
+        )
+    return f"locks (flock) on {probe.parent} do not hold between machines"
+
+
+def perform(
+    experiment: Experiment,
+    store: RunStore,
+    load_data: bytes,
+    settings: Settings,
+) -> tuple[str, dict | None]:
+    """`worker.execute` on a worker; stops at the end of an epoch once Dask has cancelled it.
+
+    Machines do not share a monotonic clock: the deadline is given in seconds from the start.
+    """
+    if settings.deadline is not None:
+        settings = replace(settings, deadline=time.monotonic() + settings.deadline)
+    this = get_worker()
+    key = this.get_current_task()
+
+    def pause_if_unwanted(run: Run) -> None:
+        if this.state.tasks[key].state != "executing":
+            run.trainer.get_extension("Checkpoint").deadline = -math.inf
+
+    return worker.execute(experiment, store, load_data, settings, pause_if_unwanted)

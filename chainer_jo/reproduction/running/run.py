@@ -1,0 +1,341 @@
+"""One training run, from its description to its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import chainer
+import numpy as np
+from chainer import training
+from chainer.serializers import save_npz
+
+from chainer_jo import files, seeds
+from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.labelled_data import ImageFiles, LabelledData
+from chainer_jo.devices import device_of
+from chainer_jo.engine.backend import choose_backend, use_backend
+from chainer_jo.errors import UserError
+from chainer_jo.method import extensions
+from chainer_jo.method.accuracy import accuracy
+from chainer_jo.method.algorithm1 import first_step, second_step
+from chainer_jo.method.cnn_crf import CNNCRF
+from chainer_jo.method.images import Images, TaskImages
+from chainer_jo.method.objectives import Classifier, ForwardCorrection, JointObjective, Objective
+from chainer_jo.method.preact_resnet import PreActResNet
+from chainer_jo.method.resnet50 import load_resnet50
+from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.task import Task
+from chainer_jo.reproduction.experiments.experiment import Experiment
+from chainer_jo.reproduction.experiments.presets import pretrained
+from chainer_jo.reproduction.running.provenance import computing, provenance
+from chainer_jo.reproduction.running.starting_labels import PseudoSource, labels_of
+from chainer_jo.reproduction.running.store import RunStore
+
+#: Lower bounds of the highest probability, by which Tables 12 and 13 divide soft labels.
+CONFIDENCE_BOUNDS = (0.99, 0.95, 0.9, 0.0)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of the computation, which change a result by rounding at most.
+
+    Parameters
+    ----------
+    device : "cpu" or "cuda" or "cuda:N".
+    engine : the backend of convolutions; see `chainer_jo.engine.backend.choose_backend`.
+    graph : True to run steps on a GPU as CUDA graphs, where the engine supports it.
+    deadline : value of ``time.monotonic()`` after which the run stops, saved; None: never.
+    snapshot_seconds : least time between two checkpoints.
+    snapshot_steps : between two moments within an epoch at which there may be a checkpoint.
+    pseudo : source of pseudo labels.
+    weights : file of the pretrained weights that descriptions name.
+    workers : processes that decode images on disk; None: one per core less one.
+    verbose : True to show Chainer's PrintReport and ProgressBar.
+    """
+
+    device: str = "cpu"
+    engine: str = "auto"
+    graph: bool = True
+    deadline: float | None = None
+    snapshot_seconds: float = 20.0
+    snapshot_steps: int = 2000
+    pseudo: PseudoSource = PseudoSource()
+    weights: str | None = None
+    workers: int | None = None
+    verbose: bool = False
+
+
+class Run:
+    """A run, built from its description, that `finish` trains to its end or resumes.
+
+    Parameters
+    ----------
+    experiment : what to run.
+    data : the data set that it names, whole.
+    store : where it is kept; the caller holds its lock.
+    on_epoch : called with the run at the end of each epoch.
+
+    Raises UserError if the data do not fit the description, or the labels of the first step are
+    missing.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        data: ImageData | LabelledData,
+        store: RunStore,
+        settings: Settings,
+        on_epoch: Callable[[Run], None] = lambda run: None,
+    ) -> None:
+        self.experiment = experiment
+        self.store = store
+        self.settings = settings
+        self.folder = store.open(experiment)
+        self._snapshot = store.snapshot(experiment)
+        pseudo_labels = None
+        if isinstance(data, ImageData):
+            features, seed = experiment.noise.features, experiment.seed
+            pseudo_labels = partial(settings.pseudo.labels, data, features, seed, store.root)
+        self.task = make_task(experiment, data, pseudo_labels)
+        self.device = device_of(settings.device)
+        self.device.use()
+        self.backend = choose_backend(self.device, experiment.precision, settings.engine)
+        if self.backend is not None:
+            self.backend.bind_plan_cache(store.root)
+        # Stock Chainer's convolutions are cuBLAS's, which CuPy does not capture.
+        on_gpu = self.device.xp is not np
+        self.graph = settings.graph and on_gpu and self.backend is not None
+        self._on_epoch = on_epoch
+        self._build()
+
+    def _build(self) -> None:
+        experiment, task, relabelling = self.experiment, self.task, self.experiment.relabelling
+        optimization, train = experiment.optimization, task.train
+        objective = make_objective(experiment, task)
+        rng = seeds.random_state(experiment.seed, "weights", 1 if relabelling else 2)
+        network = make_network(experiment, task, objective.heads, rng, self.settings.weights)
+        self.model = Classifier(network, objective)
+        self.model.to_device(self.device)
+        labels = self._starting_labels()
+        step: Callable[..., training.Trainer] = second_step
+        if relabelling:
+            step = partial(first_step, start=relabelling.start, stop=relabelling.stop)
+        sizes = optimization.batch_size, optimization.pad
+        self.task_images = TaskImages(task, network, self.device, *sizes, self.settings.workers)
+        self.train_images = self.task_images.of(train)
+        try:
+            self.trainer = step(
+                self.model,
+                self.train_images,
+                labels,
+                optimization,
+                seed=experiment.seed,
+                noisy_labels=train.labels,
+                true_labels=train.true_labels,
+                graph=self.graph,
+                out=self.folder,
+            )
+            self.updater = self.trainer.updater
+            self._extend()
+        except Exception:
+            self.task_images.close()  # ends its processes
+            raise
+
+    def _starting_labels(self) -> LabelStore:
+        """The noisy labels or, of a second step, the labels of the first."""
+        experiment, task = self.experiment, self.task
+        labels = task.train.labels
+        if experiment.first_step:
+            labels = labels_of(experiment.first_step, self.store, task.fingerprint)
+        rule = top = average = None
+        if updates := experiment.relabelling:
+            rule, top, average = updates.rule, updates.top, updates.average
+        return LabelStore(labels, task.num_classes, rule, top, average, self.device.xp)
+
+    def _extend(self) -> None:
+        task, extend, settings = self.task, self.trainer.extend, self.settings
+        self.evaluation_sets = {
+            name: (self.task_images.of(each), each.labels)
+            for name, each in task.evaluation_sets.items()
+        }
+        extend(extensions.Evaluation(self.model, self.evaluation_sets, self.graph))
+        self.best = extensions.BestEpoch(self.model, keep_weights=self._recovers_by_prediction)
+        extend(self.best)
+        extend(extensions.StopWhenDiverged())
+        extensions.extend_log(self.trainer, bool(self.experiment.relabelling), settings.verbose)
+        extend(
+            lambda trainer: self._on_epoch(self),
+            name="on_epoch",
+            trigger=(1, "epoch"),
+            priority=0,
+        )
+        extend(
+            extensions.Checkpoint(
+                self._snapshot,
+                self._trained_on,
+                computing(self.device, self.backend),
+                seconds=settings.snapshot_seconds,
+                steps=settings.snapshot_steps,
+                deadline=settings.deadline,
+            )
+        )
+
+    @property
+    def _trained_on(self) -> str:
+        """Identity of the run in a checkpoint: its id, fingerprint of the data and, for a second
+        step, digest of the first step's labels, which may be others where it was redone."""
+        first_step = self.experiment.first_step
+        result = first_step and self.store.result(first_step) or {}
+        labels = result.get("labels_sha256", "")[:16]
+        return "-".join([self.experiment.id, self.task.fingerprint, labels]).rstrip("-")
+
+    @property
+    def _recovers_by_prediction(self) -> bool:
+        """True if label accuracy is measured on predictions for the training images; the method's
+        own is measured on its labels."""
+        experiment, known = self.experiment, self.task.noisy_labels_right is not None
+        return known and not (experiment.relabelling or experiment.first_step)
+
+    def finish(self) -> dict:
+        """Trains from the latest checkpoint, or from the start, to the end, and saves and returns
+        the result.
+
+        Raises Paused if the deadline came first; the run can be continued.
+        """
+        use_backend(self.backend)
+        try:
+            with np.errstate(all="ignore"):  # Diverged says it
+                self.trainer.run(show_loop_exception_msg=False)
+            outcome = self._outcome()
+        except extensions.Diverged as diverged:
+            outcome = {"state": "diverged", "epoch": diverged.epoch}
+        finally:
+            self.task_images.close()
+        computed = self.trainer.get_extension("Checkpoint").computed
+        result = {
+            "id": self.experiment.id,
+            **outcome,
+            "iterations": self.updater.iteration,
+            "seconds": round(self.trainer.elapsed_time, 1),
+            "noisy_labels_right": self.task.noisy_labels_right,
+            "data": self.task.fingerprint,
+            "provenance": provenance(self.device, self.backend, computed),
+        }
+        self.store.save_result(self.experiment, result)
+        self.store.remove_temporaries(self.experiment)
+        return result
+
+    def _outcome(self) -> dict:
+        """The scores of a finished run; saves its weights and labels."""
+        files.write(self.folder / "model.npz", lambda file: save_npz(file, self.model))
+        outcome = {"state": "finished", **self._scores()}
+        if self.experiment.relabelling:
+            labels = self._final_labels
+            if self.task.noisy_labels_right is not None:
+                truth = self.task.train.true_labels
+                outcome["confidence"] = _confidence(labels, truth)
+            outcome["labels_sha256"] = self.store.save_labels(self.experiment, labels)
+        return outcome
+
+    @property
+    def _final_labels(self) -> np.ndarray:
+        return chainer.get_device("@numpy").send(self.updater.label_store.soft_labels)
+
+    def _scores(self) -> dict:
+        """Accuracies in [0, 1] at the best epoch and at the last; by class at the last."""
+        task, log = self.task, self.trainer.get_extension("LogReport").log
+        keys = ("epoch", "validation", "test", "recovery")
+        entries = {"best": log[self.best.epoch - 1], "last": log[-1]}
+        scores = {name: {k: e[k] for k in keys if k in e} for name, e in entries.items()}
+        predict = extensions.Predictor(self.model)
+        if "test" in self.evaluation_sets:
+            images, labels = self.evaluation_sets["test"]
+            predicted = predict(images)
+            scores["last"]["test_by_class"] = self._by_class(predicted, labels)
+        if self._recovers_by_prediction:
+            images, truth = self._with_known_truth()
+            predicted = predict(images)
+            scores["last"]["recovery"] = accuracy(predicted, truth)
+            scores["last"]["recovery_by_class"] = self._by_class(predicted, truth)
+            self.best.restore()
+            predicted = predict(images)
+            scores["best"]["recovery"] = accuracy(predicted, truth)
+        elif self.experiment.relabelling and task.noisy_labels_right is not None:
+            predicted = self._final_labels.argmax(axis=1)
+            by_class = self._by_class(predicted, task.train.true_labels)
+            scores["last"]["recovery_by_class"] = by_class
+        return scores
+
+    def _with_known_truth(self) -> tuple[Images, np.ndarray]:
+        """The training images whose true label is known, and these labels."""
+        train = self.task.train
+        indices = np.flatnonzero(train.true_labels >= 0)
+        if len(indices) == len(train):
+            return self.train_images, train.true_labels
+        train = train.take(indices)
+        return self.task_images.of(train), train.true_labels
+
+    def _by_class(self, predicted: np.ndarray, labels: np.ndarray) -> list[float | None]:
+        """The accuracy of the images of each class."""
+        classes = [labels == k for k in range(self.task.num_classes)]
+        return [accuracy(predicted[k], labels[k]) for k in classes]
+
+
+def make_task(
+    experiment: Experiment,
+    data: ImageData | LabelledData,
+    pseudo_labels: Callable[[], np.ndarray] | None = None,
+) -> Task:
+    """The task that a description asks for; see `Task`."""
+    uniform = experiment.prior == "uniform"
+    wanted, label_noise, seed = experiment.data, experiment.noise, experiment.seed
+    return Task(wanted, label_noise, seed, data, pseudo_labels, uniform)
+
+
+def make_network(
+    experiment: Experiment,
+    task: Task,
+    heads: int,
+    rng: np.random.RandomState,
+    weights: str | None = None,
+) -> chainer.Link:
+    """The untrained network of ``experiment.network``, with ``heads`` outputs per class;
+    ``weights`` is the file of the pretrained weights that the description names."""
+    outputs, description = heads * task.num_classes, experiment.network
+    if description.weights:
+        if (given := pretrained(weights).weights) != description.weights:
+            raise UserError(
+                f"ResNet-50 weights {weights}: {given}, expected {description.weights}, as this "
+                "run is described"
+            )
+        assert weights is not None  # `pretrained` raises UserError where none are given
+        return load_resnet50(weights, outputs, rng=rng)
+    images = task.train.images
+    channels = 3 if isinstance(images, ImageFiles) else images.shape[-1]
+    return PreActResNet(channels, outputs, description.units, description.widths, rng)
+
+
+def make_objective(experiment: Experiment, task: Task) -> Objective:
+    """The link of ``experiment.objective``; cross entropy is joint with alpha = beta = 0."""
+    if experiment.objective == "forward":
+        return ForwardCorrection(task.transition_matrix)
+    if experiment.objective == "cnn_crf":
+        return CNNCRF(task.transition_matrix, task.prior, experiment.optimization.epochs)
+    return JointObjective(task.prior, experiment.alpha, experiment.beta)
+
+
+def _confidence(labels: np.ndarray, true_labels: np.ndarray) -> list[dict]:
+    """Tables 12 and 13: number of soft labels (n, c), and of correct ones, by highest probability,
+    descending; only images with a known true label count."""
+    known = true_labels >= 0
+    highest = labels[known].max(axis=1)
+    right = labels[known].argmax(axis=1) == true_labels[known]
+    rows, upper = [], np.inf
+    for lower in CONFIDENCE_BOUNDS:
+        inside = (highest >= lower) & (highest < upper)
+        number, correct = int(inside.sum()), int(right[inside].sum())
+        rows.append({"from": lower, "number": number, "right": correct})
+        upper = lower
+    return rows

@@ -1,0 +1,258 @@
+"""The runs of one command: the time that they take, their computation, and its progress on the
+terminal."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from heapq import heappop, heappush
+
+from chainer_jo.data.progress import is_live
+from chainer_jo.devices import device_of
+from chainer_jo.reproduction.experiments.experiment import Experiment
+from chainer_jo.reproduction.running.provenance import device_name, devices
+from chainer_jo.reproduction.running.run import Settings
+from chainer_jo.reproduction.running.scheduler import Event, Pool, Queue, Scheduler, pending
+from chainer_jo.reproduction.running.store import RunStore
+
+#: Seconds between two lines where the output is no terminal.
+INTERVAL = 60.0
+MEASURED = "measured here"
+GUESS = "a guess until the first run has finished"
+UNKNOWN = "not known on this device until the first run has finished"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Estimates of seconds per run.
+
+    Attributes
+    ----------
+    seconds_per_epoch : not a number if nothing is known.
+    basis : source of the estimate, in words.
+    """
+
+    seconds_per_epoch: float
+    basis: str
+
+    @classmethod
+    def of(
+        cls,
+        store: RunStore,
+        experiments: Sequence[Experiment],
+        device: str | None,
+        guess: float | None,
+    ) -> Cost:
+        """Median seconds per epoch of the finished runs among ``experiments``, all of one network,
+        data and precision; else the guess.
+
+        Parameters
+        ----------
+        device : name of the processor or GPU; only runs on such a one count. None: all do.
+        guess : seconds per epoch until a run has finished; None: not known.
+        """
+        measured = [
+            result["seconds"] / e.optimization.epochs
+            for e in experiments
+            if (result := store.result(e)) and result["state"] == "finished"
+            if device is None or devices(result) == {device}
+        ]
+        if measured:
+            return cls(statistics.median(measured), MEASURED)
+        return cls(guess or math.nan, GUESS if guess else UNKNOWN)
+
+    def seconds(self, experiment: Experiment) -> float:
+        """Estimated seconds of one run, alone."""
+        return experiment.optimization.epochs * self.seconds_per_epoch
+
+
+def duration(seconds: float) -> str:
+    """``40 s``, ``12 min``, ``3.4 h`` or ``5.1 days``; ``?`` for what is not a number."""
+    if math.isnan(seconds):
+        return "?"
+    for unit, size in (("days", 86400), ("h", 3600)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
+
+
+def makespan(left: Mapping[Experiment, int], places: int) -> int:
+    """Epochs from the first start to the last end of runs to do, ``places`` at a time; ``left`` are
+    the epochs of each."""
+    queue, now = Queue(list(left)), 0
+    running: list[tuple[int, str, Experiment]] = []  # a heap, by when they end
+    while queue or running:
+        while len(running) < places and (experiment := queue.next(places)):
+            heappush(running, (now + left[experiment], experiment.id, experiment))
+        now, _, experiment = heappop(running)
+        queue.ended(experiment, "finished")
+    return now
+
+
+def longest_chain(left: Mapping[Experiment, int]) -> int:
+    """Epochs of the longest sequence that no number of machines shortens: a first step and its
+    second, where both are to do, or one other run."""
+    chains = (sum(left.get(step, 0) for step in (e, e.first_step) if step) for e in left)
+    return max(chains, default=0)
+
+
+class Status:
+    """Shows events of the scheduler on standard output.
+
+    Parameters
+    ----------
+    left : the runs to do, and the epochs left of each; all epochs are taken to be equally long.
+    live : True to allow the moving line: nothing else writes to the terminal meanwhile.
+    name : gives the displayed name of a run; None: its id.
+    """
+
+    def __init__(
+        self,
+        left: Mapping[Experiment, int],
+        live: bool,
+        name: Callable[[Experiment], str] | None = None,
+    ) -> None:
+        self.total = len(left)
+        self.done = 0
+        self.started = time.monotonic()
+        self._name = name or (lambda experiment: experiment.id)
+        self._short = name or (lambda experiment: f"{experiment.kind} {experiment.noise.short}")
+        self._live = live and is_live(sys.stdout)
+        self._next = self.started + INTERVAL
+        self._epochs: dict[Experiment, int] = {}
+        self._begun = {e: e.optimization.epochs - epochs for e, epochs in left.items()}
+        self._counted = dict(self._begun)
+
+    def show(self, event: Event) -> None:
+        experiment = event.experiment
+        if isinstance(event.state, int):
+            self._epochs[experiment] = self._counted[experiment] = event.state
+            self._draw()
+            return
+        self._epochs.pop(experiment, None)
+        self._clear()
+        if event.state != "paused":
+            self.done += 1
+            self._counted[experiment] = experiment.optimization.epochs
+        if event.state == "diverged":  # neither its epochs left nor its second step are done
+            second = [e for e in self._begun if e.first_step == experiment]
+            self.total -= len(second)
+            for left_out in (experiment, *second):
+                self._begun.pop(left_out, None)
+        print(
+            f"[{self.done:{len(str(self.total))}}/{self.total}] {self._name(experiment)}: "
+            f"{self._outcome(event)}",
+            flush=True,
+        )
+        self._draw()
+
+    def close(self) -> None:
+        self._clear()
+
+    def _outcome(self, event: Event) -> str:
+        result = event.result
+        if result is None:
+            return "paused"
+        if event.state == "diverged":
+            optimization = event.experiment.optimization
+            return (
+                f"diverged in epoch {result['epoch']} "
+                f"(learning rate {optimization.learning_rate:g}, "
+                f"alpha {event.experiment.alpha:g}, beta {event.experiment.beta:g})"
+            )
+        evaluated = "test" if "test" in result["last"] else "validation"
+        # A user's own validation images may have wrong labels: no accuracy, only agreement.
+        words = {"test": "test", "validation": "held-out agreement", "recovery": "recovery"}
+        scores = "  ".join(
+            f"{words[name]} {100 * result['best'][name]:.1f} > {100 * result['last'][name]:.1f}"
+            for name in (evaluated, "recovery")
+            if name in result["last"]
+        )
+        return f"{scores} (best > last)  {duration(result['seconds'])}  {self._left()}"
+
+    def _left(self) -> str:
+        elapsed = time.monotonic() - self.started
+        left = sum(e.optimization.epochs - self._counted[e] for e in self._begun)
+        done = sum(self._counted[e] - epochs for e, epochs in self._begun.items())
+        return f"about {duration(elapsed / done * left)} left" if left and done else ""
+
+    def _draw(self) -> None:
+        due = time.monotonic() >= self._next
+        if not self._epochs or not (self._live or due):
+            return
+        clauses = [
+            f"{self._short(e)} {epoch}/{e.optimization.epochs}" for e, epoch in self._epochs.items()
+        ]
+        if left := self._left():
+            clauses.append(left)
+        line = f"{self.done}/{self.total} | " + " | ".join(clauses)
+        if self._live:
+            # Cut to one row: only the last row of a longer line would be cleared.
+            shown = line[: shutil.get_terminal_size().columns - 1]
+            print(f"\r\x1b[K{shown}", end="", flush=True)
+        else:
+            print(line, flush=True)
+            self._next = time.monotonic() + INTERVAL
+
+    def _clear(self) -> None:
+        if self._live:
+            print("\r\x1b[K", end="", flush=True)
+
+
+@dataclass(frozen=True)
+class Runner:
+    """The runs of one command.
+
+    Parameters
+    ----------
+    experiments : in the order in which they are computed, each after its first step.
+    settings : of every run.
+    jobs : runs side by side.
+    guess : seconds per epoch until a run has finished; None: not known.
+    here : True if this machine computes, so that the time of runs on other devices does not count.
+    name : gives the displayed name of a run; None: its id.
+    """
+
+    store: RunStore
+    experiments: Sequence[Experiment]
+    settings: Settings
+    jobs: int
+    guess: float | None = None
+    here: bool = True
+    name: Callable[[Experiment], str] | None = None
+
+    @cached_property
+    def cost(self) -> Cost:
+        """Estimate from the runs that had finished when it was first asked for."""
+        device = device_name(device_of(self.settings.device)) if self.here else None
+        return Cost.of(self.store, self.experiments, device, self.guess)
+
+    def left(self) -> dict[Experiment, int]:
+        """The runs to do, and the epochs left of each."""
+        return {e: self.store.epochs_left(e) for e in pending(self.experiments, self.store)}
+
+    def seconds(self, left: Mapping[Experiment, int]) -> float:
+        """Estimated seconds of runs to do, `jobs` at a time; not a number if nothing is known."""
+        return makespan(left, self.jobs) * self.cost.seconds_per_epoch
+
+    def work(
+        self, pool: Pool, live: bool = True, on_event: Callable[[Event], None] = lambda event: None
+    ) -> bool:
+        """Computes the runs to do and shows their progress; see `Scheduler.work` and `Status`."""
+        status = Status(self.left(), live, self.name)
+
+        def show(event: Event) -> None:
+            status.show(event)
+            on_event(event)
+
+        try:
+            scheduler = Scheduler(self.store, pool, show, self.settings.deadline)
+            return scheduler.work(self.experiments)
+        finally:
+            status.close()

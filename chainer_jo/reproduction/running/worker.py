@@ -1,0 +1,125 @@
+"""Computation of runs in this process, on data that are loaded once: one at a time, or on a GPU one
+per thread."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import logging
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from chainer_jo.data.image_data import ImageData
+from chainer_jo.data.labelled_data import LabelledData
+from chainer_jo.devices import device_of
+from chainer_jo.engine.backend import choose_backend
+from chainer_jo.engine.cuda import cuda_source, cudnn_kernels, kernels, sharing
+from chainer_jo.errors import UserError
+from chainer_jo.method.extensions import Paused
+from chainer_jo.reproduction.experiments.experiment import Experiment
+from chainer_jo.reproduction.running.run import Run, Settings
+from chainer_jo.reproduction.running.store import RunStore
+
+#: The data sets of this process, by the pickled function that loads them; `cluster.prepare` adds
+#: data that were sent.
+loaded: dict[bytes, ImageData | LabelledData] = {}
+
+
+def loaded_by(load_data: bytes) -> ImageData | LabelledData:
+    """The data set of a pickled loader, loaded at this process's first request."""
+    if load_data not in loaded:
+        logging.disable(logging.WARNING)  # the parent process has shown these warnings
+        try:
+            loaded[load_data] = pickle.loads(load_data)()
+        finally:
+            logging.disable(logging.NOTSET)
+    return loaded[load_data]
+
+
+def warm_up(settings: Settings, precision: str) -> None:
+    """Loads the libraries of a GPU, and compiles the kernels of every run."""
+    with sharing.process_lock:
+        device_of(settings.device).use()
+        choose_backend(settings.device, precision, settings.engine)
+        for source in (kernels.SOURCE, cudnn_kernels.RAW_SOURCE):
+            cuda_source.module(source).compile()
+
+
+def execute(
+    experiment: Experiment,
+    store: RunStore,
+    data: bytes | ImageData | LabelledData,
+    settings: Settings,
+    on_epoch: Callable[[Run], None] = lambda run: None,
+) -> tuple[str, dict | None]:
+    """Computes a run to its end, or to its deadline, unless another process computes it.
+
+    Threads may call this at the same time for runs on a GPU: each has its own stream and Chainer
+    configuration, and its run is the same bit for bit as alone.
+
+    Parameters
+    ----------
+    data : the data set that all runs share, or its pickled loader.
+    on_epoch : called at the end of each epoch.
+
+    Returns
+    -------
+    state : ``finished``, ``diverged``, ``paused``, or ``busy`` if another process computes it, or
+        the deadline came before the GPU had room for it.
+    result : of a finished or diverged run, else None.
+
+    Raises UserError if the run cannot be computed: its message says why.
+    """
+    with _memory_on(settings) as has_memory, store.lock(experiment) as mine:
+        if not (has_memory and mine):
+            return "busy", None
+        result = store.result(experiment)
+        if result is None or store.lost_labels(experiment):
+            store.reset(experiment)
+            try:
+                with sharing.process_lock:
+                    gc.collect()  # frees the last run's arrays, whose objects refer to each other
+                    if isinstance(data, bytes):
+                        data = loaded_by(data)
+                    run = Run(experiment, data, store, settings, on_epoch)
+                    _measure_memory(run)
+                result = run.finish()
+            except Paused:
+                return "paused", None
+            except MemoryError as error:  # CuPy's, too
+                raise UserError(
+                    f"run {experiment.id} on {settings.device}: out of memory ({error}); --jobs 1 "
+                    "computes one run at a time"
+                ) from None
+    return result["state"], result
+
+
+@contextmanager
+def _memory_on(settings: Settings) -> Iterator[bool]:
+    """Context of a run on its device, on a GPU with a stream of this thread; False without room."""
+    if settings.device == "cpu":
+        yield True
+        return
+    device = device_of(settings.device)
+    device.use()
+    reserved = _memory_budget(settings.device).reserve(settings.deadline)
+    with reserved as has_memory, sharing.own_stream(device.xp):
+        yield has_memory
+
+
+@functools.cache
+def _memory_budget(device: str) -> sharing.MemoryBudget:
+    return sharing.MemoryBudget(device, device_of(device).xp)
+
+
+def _measure_memory(run: Run) -> None:
+    """Has a run on a GPU measure what a run takes, when it might save its first checkpoint."""
+    if run.settings.device != "cpu":
+        budget, checkpoint = (
+            _memory_budget(run.settings.device),
+            run.trainer.get_extension("Checkpoint"),
+        )
+        run.trainer.extend(
+            lambda _: budget.measure(), name="memory", trigger=checkpoint.trigger, priority=0
+        )

@@ -1,0 +1,1 @@
+"""Tables, figures and pages of verdicts, made from finished runs."""

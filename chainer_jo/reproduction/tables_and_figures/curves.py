@@ -1,0 +1,137 @@
+"""Curves of a figure, from the epochs logged so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from chainer_jo.reproduction.experiments.experiment import Experiment
+from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.tables_and_figures.cell import DIVERGED, FINISHED, state
+from chainer_jo.reproduction.trials import Trials
+
+
+class LogEntry(NamedTuple):
+    """An entry of ``log.json`` as figures show it: axis label, factor to its unit, decimals."""
+
+    axis: str
+    factor: float
+    digits: int
+
+
+LOG_ENTRIES = {
+    "test": LogEntry("test accuracy (%)", 100.0, 1),
+    "validation": LogEntry("held-out accuracy (%)", 100.0, 1),
+    "recovery": LogEntry("recovery accuracy (%)", 100.0, 1),
+    "accuracy/noisy": LogEntry("noisy labels predicted (%)", 100.0, 1),
+    "cross_entropy": LogEntry("training loss (nats)", 1.0, 3),
+    "classification": LogEntry("training loss (nats)", 1.0, 3),
+}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One curve.
+
+    Parameters
+    ----------
+    label : as in the legend.
+    experiments : one per trial.
+    family : curves of one family share colour and marker, and differ in dashes.
+    keys : identifies the curve for claims.
+    """
+
+    label: str
+    experiments: Sequence[Experiment]
+    family: str = ""
+    keys: Mapping = field(default_factory=dict)
+
+    @property
+    def length(self) -> int:
+        """Epochs of a finished trial."""
+        return max(experiment.optimization.epochs for experiment in self.experiments)
+
+    def read(self, store: RunStore, key: str) -> Series:
+        """The logged values of ``key``, one of `LOG_ENTRIES`, in the unit of its axis.
+
+        Trials that have diverged are counted and left out, as they are in tables.
+        """
+        trials, finished, diverged = {}, 0, 0
+        for experiment in self.experiments:
+            ended = state(store, experiment)
+            if ended == DIVERGED:
+                diverged += 1
+                continue
+            finished += ended == FINISHED
+            values = [LOG_ENTRIES[key].factor * entry[key] for entry in store.log(experiment)]
+            if values:
+                trials[experiment.seed] = values
+        return Series(trials, finished, diverged, len(self.experiments), self.length)
+
+
+class Inset(NamedTuple):
+    """Inset axes: magnified epochs, and place (left, bottom, width, height) in fractions of the
+    axes."""
+
+    first: int
+    last: int
+    place: tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The parts of a drawing that no result changes: ``title``, ``key`` of `LOG_ENTRIES`, curves,
+    ``events`` by epoch, and epochs here per epoch of the paper's schedule. ``focus_after_line``:
+    bands and axis limits start at the first event."""
+
+    title: str
+    key: str
+    curves: Sequence[Curve]
+    events: Mapping[int, str]
+    time_scale: float = 1.0
+    inset: Inset | None = None
+    focus_after_line: bool = False
+
+
+@dataclass(frozen=True)
+class Series:
+    """Numbers of a curve, by the trial's seed, one per epoch; an unfinished trial has fewer epochs.
+
+    ``finished`` trials, ``diverged`` ones, and those ``planned``, each of ``length`` epochs.
+    """
+
+    trials: Mapping[int, Sequence[float]]
+    finished: int
+    diverged: int
+    planned: int
+    length: int
+
+    @property
+    def complete(self) -> bool:
+        return self.finished + self.diverged == self.planned
+
+    @property
+    def epochs(self) -> int:
+        """Largest number of epochs over the trials."""
+        return max(map(len, self.trials.values()), default=0)
+
+    @cached_property
+    def by_epoch(self) -> list[Trials]:
+        """Numbers by epoch, over the trials that have finished the epoch."""
+        return [
+            Trials({seed: v[epoch] for seed, v in self.trials.items() if len(v) > epoch})
+            for epoch in range(self.epochs)
+        ]
+
+    @property
+    def state(self) -> str:
+        """A note for the legend; empty if every trial has finished."""
+        if self.diverged:
+            return f"{self.diverged} of {self.planned} diverged"
+        if self.complete:
+            return ""
+        if self.finished:
+            return f"{self.finished} of {self.planned} trials"
+        return f"{self.epochs} of {self.length} epochs" if self.trials else "no epochs yet"

@@ -1,0 +1,225 @@
+"""Figures of curves over epochs, drawn from the logs, with their data as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from chainer_jo.reproduction.experiments.experiment import Experiment
+from chainer_jo.reproduction.experiments.presets import Study
+from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.tables_and_figures.cell import Cell
+from chainer_jo.reproduction.tables_and_figures.claims_page import judged, numbers
+from chainer_jo.reproduction.tables_and_figures.curves import (
+    LOG_ENTRIES,
+    Curve,
+    Inset,
+    Layout,
+    Series,
+)
+from chainer_jo.reproduction.tables_and_figures.grid import Entry, Grid, Number
+from chainer_jo.reproduction.tables_and_figures.output import Page, TableOrFigure, as_csv
+from chainer_jo.reproduction.tables_and_figures.results import OutputResults
+from chainer_jo.reproduction.tables_and_figures.table import Block
+from chainer_jo.reproduction.trials import Trials
+
+
+@dataclass(frozen=True)
+class Figure(TableOrFigure):
+    """A figure of the paper, to be drawn from a store.
+
+    Parameters
+    ----------
+    number : as in the paper.
+    caption : quantity, methods and images.
+    key : the logged quantity, one of `curves.LOG_ENTRIES`.
+    curves : in the legend's order.
+    conditions : noise and other settings that the paper leaves open, printed under the axes.
+    side_table : numbers that the paper's text states beside the figure; their runs are required.
+    missing : one line if a part cannot be shown because an input is missing; otherwise empty.
+    study : preset and images; with it, the page lists the paper's claims about the figure.
+    inset : epochs that are magnified.
+    focus_after_line : True if bands and axis limits start at the first vertical line.
+    """
+
+    number: int
+    caption: str
+    key: str
+    curves: Sequence[Curve]
+    conditions: str
+    side_table: Block | None = None
+    missing: str = ""
+    study: Study | None = None
+    inset: Inset | None = None
+    focus_after_line: bool = False
+
+    kind = "figure"
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The cells of the side table."""
+        return self.side_table.cells if self.side_table else []
+
+    def curve(self, keys: Mapping) -> tuple[Sequence[Experiment], str]:
+        """The runs of the curve with these keys, and ``key``; no runs if there is no such curve."""
+        return next(((c.experiments, self.key) for c in self.curves if c.keys == keys), ((), ""))
+
+    @property
+    def experiments(self) -> list[Experiment]:
+        """All required runs, each once, in the legend's order."""
+        curves = (run for curve in self.curves for run in curve.experiments)
+        cells = (run for cell in self.cells for run in cell.experiments)
+        return list(dict.fromkeys((*curves, *cells)))
+
+    @property
+    def vertical_lines(self) -> dict[int, str]:
+        """Events of all curves by epoch."""
+        return _events([run for curve in self.curves for run in curve.experiments])
+
+    @property
+    def layout(self) -> Layout:
+        """The parts of its drawing that no result changes."""
+        return Layout(
+            self.title,
+            self.key,
+            self.curves,
+            self.vertical_lines,
+            self.study.preset.time_scale if self.study else 1.0,
+            self.inset,
+            self.focus_after_line,
+        )
+
+    def _owners(self) -> list[str]:
+        """The curves of each event that only some curves have."""
+        curves = {event: list[str]() for event in self.vertical_lines.values()}
+        names = [curve.label.removesuffix(f", {curve.family}") for curve in self.curves]
+        for name, curve in zip(names, self.curves, strict=True):
+            for event in {*_events(curve.experiments).values()}:
+                curves[event].append(name)
+        return [
+            f"{event}: {' and '.join(dict.fromkeys(owners))}"
+            for event, owners in curves.items()
+            if len(owners) < len(names)
+        ]
+
+    def footnote(self, store: RunStore, origin: dict) -> str:
+        """The note under the axes: preset, data, conditions and trials."""
+        counts = {len(series.trials) for series in self.read(store)}
+        trials = max(counts)
+        most = "at most " if len(counts - {0}) > 1 else ""
+        several = f"means over {most}{trials} trials, standard deviation shaded"
+        clauses = [
+            f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}",
+            self.conditions,
+            *self._owners(),
+            several if trials > 1 else "one trial",
+        ]
+        return "; ".join(clauses) + "."
+
+    def verdicts(self, store: RunStore) -> list[dict]:
+        """The claims whose numbers this figure shows, as `Claims` writes them."""
+        return judged(OutputResults(self.study, [self], store), self.name) if self.study else []
+
+    def page(self, store: RunStore, origin: dict) -> Page:
+        """Caption, last value of every curve, and verdicts on the claims about the figure."""
+        quantity = LOG_ENTRIES[self.key]
+        rows: list[tuple[str, list[Entry]]] = []
+        for curve, series in zip(self.curves, self.read(store), strict=True):
+            done = series.state if series.diverged else f"{series.finished} of {series.planned}"
+            ending = _ending(series, quantity.digits)
+            rows.append((curve.label, [ending, f"{series.epochs} of {series.length}", done]))
+        grids = [Grid([f"last {quantity.axis}", "epochs", "trials"], rows)]
+        if self.side_table:
+            grids.append(self.side_table.grid(store, origin["data"]))
+        points = [
+            f"{v['statement']} Here: {v['label']}; "
+            + "; ".join(f"{f['what']}: {numbers(f)}" for f in v["findings"])
+            for v in self.verdicts(store)
+        ]
+        heading = (
+            f"Statements of the paper about {self.title}, and these runs (peak and end of a curve "
+            "are means over a twentieth of the epochs, for 30 epochs one, trial by trial)"
+        )
+        notes = [self.footnote(store, origin)]
+        return Page(self.title, self.caption, notes, grids, heading, points)
+
+    def data(self, store: RunStore, origin: dict) -> dict:
+        """Last value of every curve."""
+        curves, complete = [], True
+        for curve, series in zip(self.curves, self.read(store), strict=True):
+            last = series.by_epoch[-1] if series.epochs else Trials({})
+            complete &= series.complete
+            curves.append(
+                {
+                    "label": curve.label,
+                    "epochs": series.epochs,
+                    "of": series.length,
+                    "mean": last.mean_or_none,
+                    "std": last.std,
+                    "trials": series.finished,
+                    "diverged": series.diverged,
+                    "planned": series.planned,
+                    "runs": [e.id for e in curve.experiments],
+                }
+            )
+        return {
+            "figure": self.number,
+            **origin,
+            "complete": complete and all(cell.trials(store).complete for cell in self.cells),
+            "caption": self.caption,
+            "axis": LOG_ENTRIES[self.key].axis,
+            "curves": curves,
+            "claims": {v["id"]: v["label"] for v in self.verdicts(store)},
+        }
+
+    def extra_files(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
+        """The drawing of the epochs logged so far, and every epoch of every trial as CSV."""
+        from chainer_jo.reproduction.tables_and_figures.plot import plot
+
+        series, divergences = self.read(store), self._divergences(store)
+        drawing = plot(self.layout, series, divergences, self.footnote(store, origin))
+        labelled = [(c.label, s) for c, s in zip(self.curves, series, strict=True)]
+        labelled += [(f"{self.curves[number].label}, KL", s) for number, s in divergences.items()]
+        return {**drawing, ".csv": as_csv(self._rows(labelled, origin))}
+
+    def _divergences(self, store: RunStore) -> dict[int, Series]:
+        """The KL divergence of soft labels (eq. 6), by the curve of their cross entropy."""
+        soft = (n for n, curve in enumerate(self.curves) if curve.experiments[0].first_step)
+        if self.key != "cross_entropy":
+            return {}
+        return {n: self.curves[n].read(store, "classification") for n in soft}
+
+    def read(self, store: RunStore) -> list[Series]:
+        """The logged values of every curve so far."""
+        return [curve.read(store, self.key) for curve in self.curves]
+
+    def _rows(self, all_series: Sequence[tuple[str, Series]], origin: dict) -> Iterator[list]:
+        """One row per curve, trial and epoch, with mean and std over the trials at the epoch."""
+        number = LOG_ENTRIES[self.key].axis
+        yield ["preset", "data", "precision", "curve", "seed", "epoch", number, "mean", "std"]
+        of = origin["preset"], origin["data"], origin["precision"]
+        for label, series in all_series:
+            summary = [(_short(found.mean_or_none), _short(found.std)) for found in series.by_epoch]
+            for seed, values in series.trials.items():
+                for epoch, value in enumerate(values):
+                    yield [*of, label, seed, epoch + 1, _short(value), *summary[epoch]]
+
+
+def _events(runs: Sequence[Experiment]) -> dict[int, str]:
+    """Events by epoch: learning rate drops after it, label updates from it."""
+    drops = {drop: "lr/10" for run in runs for drop in run.optimization.drops}
+    starts = {run.relabelling.start: "updates start" for run in runs if run.relabelling}
+    return dict(sorted({**drops, **starts}.items()))
+
+
+def _ending(series: Series, digits: int) -> Number:
+    """``91.2 ± 0.3``, at the last epoch logged."""
+    if not series.trials:
+        return Number(state="…")
+    last = series.by_epoch[-1]
+    spread = "" if last.std is None else f"± {last.std:.{digits}f}"
+    return Number(f"{last.mean:.{digits}f}", spread)
+
+
+def _short(number: float | None) -> str:
+    return "" if number is None else f"{number:.6g}"

@@ -1,0 +1,181 @@
+"""Base classes of the outputs of scripts: text, data and files."""
+
+from __future__ import annotations
+
+import abc
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from chainer_jo import files
+from chainer_jo.reproduction.experiments.experiment import Experiment
+from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.tables_and_figures.cell import Cell
+from chainer_jo.reproduction.tables_and_figures.grid import Grid
+
+#: Text, bytes, or what becomes JSON, by the ending of its file.
+Contents = Mapping[str, str | bytes | dict | list]
+
+
+@dataclass(frozen=True)
+class Page:
+    """The text of a table or figure: ``name`` ("Table 1"), caption, notes, its grids, and a list of
+    ``points`` under a heading."""
+
+    name: str
+    caption: str
+    notes: Sequence[str] = ()
+    grids: Sequence[Grid] = ()
+    heading: str = ""
+    points: Sequence[str] = ()
+
+    def markdown(self) -> str:
+        lines = [f"**{self.name}.** {self.caption}", ""]
+        lines += [line for note in self.notes for line in (note, "")]
+        lines += [line for grid in self.grids for line in grid.markdown()]
+        if self.points:
+            lines += [f"*{self.heading}*", "", *(f"- {point}" for point in self.points), ""]
+        return "\n".join(lines)
+
+
+class Output(abc.ABC):
+    """Output of a script, made from finished runs: a table or figure, or claims.
+
+    Attributes
+    ----------
+    missing : one line if a part cannot be shown because an input is missing; otherwise empty.
+    """
+
+    missing: str = ""
+
+    @property
+    @abc.abstractmethod
+    def name(self) -> str:
+        """Name of its files, without endings."""
+
+    @property
+    def experiments(self) -> Sequence[Experiment]:
+        """All required runs, each once, in reading order."""
+        return ()
+
+    @abc.abstractmethod
+    def text(self, store: RunStore, origin: dict) -> str:
+        """The content for the terminal; ``origin`` names preset, data and precision."""
+
+    @abc.abstractmethod
+    def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
+        """Writes its files to ``folder``, drawings to ``figures``; returns the paths."""
+
+    def data(self, store: RunStore, origin: dict) -> dict | list:
+        """The content of its JSON file; empty without one."""
+        return []
+
+    def is_worth_showing(self, store: RunStore) -> bool:
+        """False for an output with too few numbers to be shown beside others."""
+        return True
+
+
+class TableOrFigure(Output):
+    """A table or figure of the paper.
+
+    Attributes
+    ----------
+    kind, number : "table" or "figure", and its number in the paper.
+    """
+
+    kind: str
+    number: int
+
+    @property
+    def cells(self) -> Sequence[Cell]:
+        """The cells of a table, or of the numbers beside a figure."""
+        return ()
+
+    def curve(self, keys: Mapping) -> tuple[Sequence[Experiment], str]:
+        """The runs of a figure's curve by its `Curve.keys`, and the log entry that it shows."""
+        return (), ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}{self.number}"
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind.capitalize()} {self.number}"
+
+    @abc.abstractmethod
+    def page(self, store: RunStore, origin: dict) -> Page:
+        """Caption, notes and numbers."""
+
+    @abc.abstractmethod
+    def data(self, store: RunStore, origin: dict) -> dict: ...
+
+    def text(self, store: RunStore, origin: dict) -> str:
+        """The page as Markdown."""
+        return self.page(store, origin).markdown()
+
+    @abc.abstractmethod
+    def extra_files(self, store: RunStore, origin: dict) -> Mapping[str, str | bytes]:
+        """Files other than Markdown and JSON, by ending: CSV, and a figure's drawing."""
+
+    def write(self, store: RunStore, origin: dict, folder: Path, figures: Path) -> list[Path]:
+        """Writes all files: a figure's `extra_files` to ``figures``, the others to ``folder``."""
+        place = folder if self.kind == "table" else figures
+        page: Contents = {".md": self.text(store, origin), ".json": self.data(store, origin)}
+        return [
+            *write_all(place / self.name, self.extra_files(store, origin)),
+            *write_all(folder / self.name, page),
+        ]
+
+
+#: Keys that tell the entries of a list apart: cells of tables, curves, comparisons. A claim has an
+#: id, and its label changes with its verdict.
+IDENTIFYING_KEYS = ("row", "column", "label", "what")
+
+
+def trials_by_number(content: Any, where: str = "") -> Counter[str]:
+    """Trials behind each number of a JSON file, by the number's place: tables list them by cell,
+    figures and claims count them by curve and comparison."""
+    counted: Counter[str] = Counter()
+    if isinstance(content, list):
+        for entry in content:
+            names = entry
+            if isinstance(entry, dict):
+                names = entry.get("id") or [entry.get(key) for key in IDENTIFYING_KEYS]
+            counted += trials_by_number(entry, f"{where}/{json.dumps(names)}")
+    elif isinstance(content, dict):
+        own = content.get("trials") or 0
+        counted[where] = len(own) if isinstance(own, list) else int(own)
+        for key, value in content.items():
+            if key != "trials":
+                counted += trials_by_number(value, f"{where}/{key}")
+    return counted
+
+
+def as_csv(rows: Iterable[Sequence]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue()
+
+
+def write_all(path: Path, contents: Contents) -> list[Path]:
+    """Writes files that differ in their endings; returns their paths."""
+    by_path = {path.with_name(path.name + end): content for end, content in contents.items()}
+    for path, content in by_path.items():
+        if isinstance(content, str):
+            files.write_text(path, content)
+        elif isinstance(content, bytes):
+            files.write(path, partial(_save, content))
+        else:
+            files.write_json(path, content)
+    return list(by_path)
+
+
+def _save(content: bytes, file: IO[bytes]) -> None:
+    file.write(content)

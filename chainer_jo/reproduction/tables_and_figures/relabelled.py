@@ -1,0 +1,174 @@
+"""Labels changed by the first step, and Figures 7 and 8 with examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from chainer_jo.data.clothing1m_standin import glyph
+from chainer_jo.data.decoding import open_rgb
+from chainer_jo.data.labelled_data import ImageFiles, LabelledData, class_index
+from chainer_jo.reproduction.experiments.clothing1m_presets import CLOTHING1M_STANDIN
+from chainer_jo.reproduction.experiments.experiment import Experiment
+from chainer_jo.reproduction.running.starting_labels import check_results
+from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.tables_and_figures.first_step_images import (
+    Captioned,
+    FirstStepImages,
+    draw_images,
+)
+from chainer_jo.reproduction.tables_and_figures.grid import Grid
+from chainer_jo.reproduction.tables_and_figures.output import Page, as_csv
+
+#: Images that a figure shows from either end.
+IMAGES_PER_END = 2
+#: Names of the ends.
+SURE = {"top": "highest", "bottom": "lowest"}
+
+
+@dataclass(frozen=True)
+class Relabelled:
+    """The training images with their labels before and after the first step.
+
+    Parameters
+    ----------
+    images : files.
+    before, after : (n,) int, classes before, and by the arg max of the labels after.
+    probability : (n,), of the class after.
+    """
+
+    class_names: tuple[str, ...]
+    images: ImageFiles
+    before: np.ndarray
+    after: np.ndarray
+    probability: np.ndarray
+
+    @staticmethod
+    def by(
+        store: RunStore, first_step: Experiment, load: Callable[[], LabelledData]
+    ) -> Relabelled | None:
+        """The changes of a first step; None if it has not finished or its labels are missing.
+        UserError if it ran on other data."""
+        labels = store.soft_labels(first_step)
+        if labels is None or store.result(first_step) is None:
+            return None
+        data = load()
+        check_results([first_step], store, data)
+        before = data.train.labels
+        after, probability = labels.argmax(axis=1), labels.max(axis=1)
+        return Relabelled(data.class_names, _files(data), before, after, probability)
+
+    def pair(self, before: int, after: int) -> np.ndarray:
+        """Indices of the images relabelled from one class to another, by decreasing probability."""
+        moved = np.flatnonzero((self.before == before) & (self.after == after))
+        return moved[np.argsort(-self.probability[moved], kind="stable")]
+
+
+def _files(data: LabelledData) -> ImageFiles:
+    """The training images; TypeError if they are not files."""
+    if not isinstance(data.train.images, ImageFiles):
+        raise TypeError(f"{data.name}: images in memory, expected files")
+    return data.train.images
+
+
+def drawn_for(names: Sequence[str], origin: dict) -> str:
+    """The stand-in's drawings of these classes, as a sentence; empty for other data."""
+    if origin["data"] != CLOTHING1M_STANDIN:
+        return ""
+    drawn = (f"a {name} is {glyph(name)}" for name in names)
+    return f" The stand-in draws no clothes: {', '.join(drawn)}."
+
+
+@dataclass(frozen=True)
+class RelabelledFigure(FirstStepImages):
+    """Figures 7 and 8: images with the top-2 and bottom-2 probabilities of the class they moved to.
+
+    Parameters
+    ----------
+    before, after : names of the classes.
+    load : gives the data set.
+    """
+
+    number: int
+    before: str
+    after: str
+    first_step: Experiment
+    load: Callable[[], LabelledData]
+
+    @property
+    def caption(self) -> str:
+        return (
+            f"Images relabelled from {self.before} to {self.after} by the first step: the two with "
+            f"the highest and the two with the lowest probability of {self.after}."
+        )
+
+    def page(self, store: RunStore, origin: dict) -> Page:
+        """The images shown and their probabilities."""
+        rows, total = self._rows(store)
+        shown = [(row["end"], [row["key"], f"{row['probability']:.3f}"]) for row in rows]
+        paper = (
+            f"The paper's {self.title} shows such images of Clothing1M. By inspection, Section 5.8 "
+            "finds labels of high probability correct and labels of low probability wrong."
+        )
+        notes = [self._footnote(origin, total), paper]
+        return Page(self.title, self.caption, notes, [Grid(["image", "probability"], shown)])
+
+    def data(self, store: RunStore, origin: dict) -> dict:
+        """The images shown, and the number of images moved from one class to the other."""
+        rows, total = self._rows(store)
+        return {
+            "figure": self.number,
+            **origin,
+            "complete": total is not None,
+            "caption": self.caption,
+            "moved": total,
+            "images": rows,
+        }
+
+    def extra_files(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
+        """The drawing, and the images shown as CSV."""
+        rows, total = self._rows(store)
+        table = [["preset", "data", "end", "key", "before", "after", "probability"]]
+        table += [[origin["preset"], origin["data"], *row.values()] for row in rows]
+        heading = f"{self.title}: {self.before} → {self.after}"
+        if origin["data"] == CLOTHING1M_STANDIN:
+            heading += " (stand-in)"
+        images = [
+            Captioned(
+                open_rgb(_files(self.load()).root / row["key"]),
+                f"{SURE[row['end']]}\n{self.after}:\n{100 * row['probability']:.1f} %",
+            )
+            for row in rows
+        ]
+        shape, footnote = (1, 2 * IMAGES_PER_END), self._footnote(origin, total)
+        drawing = draw_images(images, shape, (5.2, 2.6), heading, footnote)
+        return {**drawing, ".csv": as_csv(table)}
+
+    def _rows(self, store: RunStore) -> tuple[list[dict], int | None]:
+        """The images shown, from left to right, and the number moved; None before the run."""
+        relabelled = Relabelled.by(store, self.first_step, self.load)
+        if relabelled is None:
+            return [], None
+        names, images = relabelled.class_names, relabelled.images
+        moved = relabelled.pair(class_index(self.before, names), class_index(self.after, names))
+        top = moved[:IMAGES_PER_END]
+        bottom = moved[max(IMAGES_PER_END, len(moved) - IMAGES_PER_END) :]
+        return [
+            {
+                "end": end,
+                "key": images.keys[i],
+                "before": self.before,
+                "after": self.after,
+                "probability": float(relabelled.probability[i]),
+            }
+            for end, chosen in (("top", top), ("bottom", bottom))
+            for i in chosen
+        ], len(moved)
+
+    def _footnote(self, origin: dict, total: int | None) -> str:
+        moved = f"{total} images were relabelled {self.before} → {self.after}"
+        progress = "not finished yet" if total is None else moved
+        key = drawn_for((self.before, self.after), origin)
+        return f"Preset {origin['preset']}, data {origin['data']}; {progress}.{key}"

@@ -1,0 +1,108 @@
+"""The results that claims are held against: cells of tables and curves of figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from chainer_jo.reproduction.claims.claim import Claim
+from chainer_jo.reproduction.experiments.experiment import Experiment
+from chainer_jo.reproduction.experiments.presets import Study
+from chainer_jo.reproduction.experiments.words import of_the_paper
+from chainer_jo.reproduction.running.store import RunStore
+from chainer_jo.reproduction.tables_and_figures.cell import (
+    DIVERGED,
+    Cell,
+    Quantity,
+    noisy_labels_right,
+    result,
+    state,
+    trials,
+)
+from chainer_jo.reproduction.tables_and_figures.curves import LOG_ENTRIES
+from chainer_jo.reproduction.tables_and_figures.output import TableOrFigure
+from chainer_jo.reproduction.trials import Trials
+
+#: The cell of a table that is not among the outputs: no runs.
+NO_CELL = Cell({}, {}, (), noisy_labels_right)
+
+
+class OutputResults:
+    """The runs of some tables and figures as `claims.claim.Results`, which lists
+    kinds and keys; of other tables nothing has run."""
+
+    def __init__(self, study: Study, outputs: Sequence[TableOrFigure], store: RunStore) -> None:
+        self.study = study
+        self.outputs = {output.name: output for output in outputs}
+        self.store = store
+
+    @property
+    def premises(self) -> Sequence[str]:
+        """Claims that the preset was chosen to bear out, on the images it was chosen on."""
+        return self.study.preset.premises if self.study.of_the_preset else ()
+
+    def decides(self, claim: Claim) -> bool:
+        """True if the claim is about these runs."""
+        shown = not self.outputs.keys().isdisjoint(claim.shown_in)
+        return shown and (not claim.own_images or of_the_paper(self.study.data))
+
+    def trials(self, kind: str, **keys) -> Trials:
+        """One number per trial, in percent; None for a diverged trial."""
+        if kind == "exchanged_classes":
+            classes = keys.pop("classes")
+            cell = {"method": "joint", "score": "last", "accuracy": "recovery", **keys}
+            runs = self._cell("table2", cell).experiments
+            return trials(self.store, runs, self._by_class(classes))
+        if kind == "label_accuracy":
+            runs = self._curve("figure5", keys)[0] or self._curve("figure6", keys)[0]
+            return trials(self.store, runs, _labels_right)
+        return self._cell(kind, keys).trials(self.store)
+
+    def curve(self, kind: str, logged: str = "", **keys) -> Mapping[int, Sequence[float] | None]:
+        """One number per epoch by trial, accuracies in percent; None for a diverged trial."""
+        if kind.startswith("table"):
+            name = "test"
+            runs = self._cell(kind, {"score": "last", "accuracy": name, **keys}).experiments
+        else:
+            runs, name = self._curve(kind, keys)
+        name = logged or name
+
+        def read(run: Experiment) -> list[float]:
+            return [LOG_ENTRIES[name].factor * epoch[name] for epoch in self.store.log(run)]
+
+        ended = [(run, end) for run in runs if (end := state(self.store, run))]
+        return {run.seed: None if end == DIVERGED else read(run) for run, end in ended}
+
+    def schedule(self, name: str) -> tuple[int, Sequence[int]]:
+        """Epochs and learning-rate drops of ``second_step`` or ``figure3`` in this study."""
+        if name == "second_step":
+            return self.study.second_step_schedule()
+        optimization = self.outputs[name].experiments[0].optimization
+        return optimization.epochs, optimization.drops
+
+    def _cell(self, name: str, keys: Mapping) -> Cell:
+        """A table's cell, or one in the text beside a figure; `NO_CELL` if none has these keys."""
+        of_output = self.outputs[name].cells if name in self.outputs else ()
+        return next((cell for cell in of_output if cell.keys == keys), NO_CELL)
+
+    def _curve(self, name: str, keys: Mapping) -> tuple[Sequence[Experiment], str]:
+        """The runs of a figure's curve, and its quantity."""
+        return self.outputs[name].curve(keys) if name in self.outputs else ((), "")
+
+    def _by_class(self, classes: str) -> Quantity:
+        """Recovery of the classes that asymmetric noise exchanges, or of the others."""
+
+        def read(store: RunStore, experiment: Experiment) -> float:
+            exchanged = self.study.preset.exchanged_classes
+            last = result(store, experiment.first_step or experiment)["last"]
+            by_class, wanted = enumerate(last["recovery_by_class"]), classes == "exchanged"
+            chosen = [value for k, value in by_class if (k in exchanged) == wanted]
+            return 100 * sum(chosen) / len(chosen)
+
+        return read
+
+
+def _labels_right(store: RunStore, experiment: Experiment) -> float:
+    """The accuracy (percent) of the labels that a second step or a baseline trains on."""
+    if experiment.first_step:
+        return 100 * result(store, experiment.first_step)["last"]["recovery"]
+    return noisy_labels_right(store, experiment)
