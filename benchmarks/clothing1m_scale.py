@@ -22,7 +22,7 @@ import numpy as np
 from chainer_jo.data import clothing1m
 from chainer_jo.data.clothing1m import CLASS_NAMES, KEY_LISTS, PUBLISHED_COUNTS
 from chainer_jo.method.iterator import BatchIterator
-from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.soft_labels import SoftLabels
 from chainer_jo.reproduction.experiments.clothing1m_presets import CLOTHING1M_PAPER
 from chainer_jo.reproduction.experiments.experiment import Network
 from chainer_jo.reproduction.experiments.presets import REAL, Study
@@ -72,7 +72,7 @@ def measure(root: Path) -> None:
     arrays = train.images.keys, train.labels, train.true_labels
     texts = sum(map(len, train.images.keys))  # beside the array
     show("keys and labels of training images", (texts + sum(a.nbytes for a in arrays)) / 1e6, "MB")
-    labels = LabelStore(train.labels, task.num_classes, "soft", average=None)
+    labels = SoftLabels(train.labels, task.num_classes, "soft", average=None)
     show("labels, probabilities, running mean", 3 * labels.soft_labels.nbytes / 1e6, "MB")
     iterator = timed(
         "draw an epoch's order", lambda: BatchIterator(len(train), size, 0, 1, 0, False)

@@ -184,7 +184,7 @@ def test_a_run_is_put_together_as_it_is_described(tmp_path):
     relabelling = Relabelling(1, 2, "top", 7, 2)
     first_step = STUDY.first_step("symmetric", 0.5, 0)
     run = built(replace(first_step, optimization=sgd, relabelling=relabelling), tmp_path)
-    optimizer, store = run.updater.get_optimizer("main"), run.updater.label_store
+    optimizer, store = run.updater.get_optimizer("main"), run.updater.labels
     assert (optimizer.lr, optimizer.momentum, optimizer.weight_decay) == (0.03, 0.8, 3e-4)
     assert (store.rule, store.top, len(store._ring)) == ("top", 7, 2)
     objective = run.model.objective
@@ -217,7 +217,7 @@ def test_the_second_step_trains_on_the_labels_of_the_first(tmp_path):
     first = built(second.first_step, tmp_path)
     first.finish()
     result = first.store.result(second.first_step)
-    labels = built(second, tmp_path).updater.label_store.soft_labels
+    labels = built(second, tmp_path).updater.labels.soft_labels
     np.testing.assert_array_equal(labels, first.store.soft_labels(second.first_step))
     assert (labels.argmax(axis=1) != first.task.train.labels).any()
     # What is said of them: by class, and in the ranges of Tables 12 and 13.

@@ -5,7 +5,7 @@
             X: batches in random order, cropped and flipped            BatchIterator, Images
             L = L_c + alpha L_p + beta L_e (eq. 5)                     Classifier, JointObjective
             SGD with momentum and weight decay                         FlatMomentumSGD
-        update Y by eq. 8 (hard labels) or eq. 9 (soft labels)         LabelUpdate, LabelStore
+        update Y by eq. 8 (hard labels) or eq. 9 (soft labels)         LabelUpdate, SoftLabels
 
 `first_step` runs it on the noisy labels. `second_step` trains a new network on the labels of the
 first step, which stay fixed (Section 4.3). Both return the trainer: callers extend it with
@@ -28,7 +28,7 @@ from chainer_jo.method.images import Images
 from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.objectives import Classifier
 from chainer_jo.method.optimizers import FlatMomentumSGD
-from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.soft_labels import SoftLabels
 from chainer_jo.method.updater import JointUpdater
 
 
@@ -55,7 +55,7 @@ class Optimization:
 def first_step(
     model: Classifier,
     images: Images,
-    labels: LabelStore,
+    labels: SoftLabels,
     optimization: Optimization,
     start: int,
     stop: int,
@@ -82,7 +82,7 @@ def first_step(
     graph : True to capture the step on a GPU as a CUDA graph.
     out : folder of the trainer's extensions.
 
-    ``trainer.updater.model`` and ``trainer.updater.label_store`` hold theta and Y. Raises UserError
+    ``trainer.updater.model`` and ``trainer.updater.labels`` hold theta and Y. Raises UserError
     for fewer images than one batch, or another ``pad``.
     """
     true_labels = model.device.send(true_labels)
@@ -95,7 +95,7 @@ def first_step(
 def second_step(
     model: Classifier,
     images: Images,
-    labels: LabelStore,
+    labels: SoftLabels,
     optimization: Optimization,
     *,
     seed: int = 0,
@@ -117,7 +117,7 @@ def _trainer(
     step: int,
     model: Classifier,
     images: Images,
-    labels: LabelStore,
+    labels: SoftLabels,
     optimization: Optimization,
     seed: int,
     references: tuple[Any, Any],

@@ -12,7 +12,7 @@ from chainer_jo.engine.cuda import kernels
 from chainer_jo.errors import UserError
 
 
-class LabelStore:
+class SoftLabels:
     """Labels Y of n training images, and the probabilities s of past epochs that update them.
 
     ``soft_labels`` (n, c) float32 are Y, at first the one-hot noisy labels. In an epoch, `write`
@@ -31,7 +31,7 @@ class LabelStore:
 
     Raises UserError for an unknown rule, or the rule ``"top"`` without a positive number.
 
-    >>> store = LabelStore(np.array([0, 1]), num_classes=2, rule="soft")
+    >>> store = SoftLabels(np.array([0, 1]), num_classes=2, rule="soft")
     >>> store.write(np.array([0, 1]), np.array([[0.25, 0.75], [0.5, 0.5]]))
     >>> store.end_epoch()
     >>> store.update()
@@ -118,17 +118,17 @@ class LabelStore:
                 self._ring[i] = serializer(f"ring{i}", past)
 
 
-def soft(store: LabelStore, mean) -> None:
+def soft(store: SoftLabels, mean) -> None:
     """Soft labels: y_i = mean s_i (eq. 9)."""
     store.soft_labels[...] = mean
 
 
-def hard(store: LabelStore, mean) -> None:
+def hard(store: SoftLabels, mean) -> None:
     """Hard labels: y_ij = 1 if j is the arg max of the mean s_i, else 0 (eq. 8)."""
     store.soft_labels[...] = _one_hot(mean.argmax(axis=-1), mean)
 
 
-def most_disagreeing(store: LabelStore, mean) -> None:
+def most_disagreeing(store: SoftLabels, mean) -> None:
     """Hard labels (eq. 8) for ``top`` images only (Section 5.4): among images whose arg max differs
     from their label, the ones with the smallest mean s at that label."""
     xp = backend.get_array_module(mean)
@@ -147,7 +147,7 @@ def _one_hot(classes, like):
 #: Label rules by name, which becomes part of the description of a run. A rule writes
 #: ``store.soft_labels`` (n, c) in place from the mean of s (n, c), both float32 on one device. Add
 #: your own under a new name.
-RULES: dict[str, Callable[[LabelStore, np.ndarray], None]] = {
+RULES: dict[str, Callable[[SoftLabels, np.ndarray], None]] = {
     "soft": soft,
     "hard": hard,
     "top": most_disagreeing,

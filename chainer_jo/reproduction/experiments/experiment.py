@@ -34,7 +34,7 @@ class Network:
 @dataclass(frozen=True)
 class Relabelling:
     """Schedule and rule of the label updates: t1, t2, rule, and epochs averaged (see
-    `LabelStore`)."""
+    `SoftLabels`)."""
 
     start: int
     stop: int

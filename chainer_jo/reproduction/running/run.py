@@ -25,7 +25,7 @@ from chainer_jo.method.images import Images, TaskImages
 from chainer_jo.method.objectives import Classifier, ForwardCorrection, JointObjective, Objective
 from chainer_jo.method.preact_resnet import PreActResNet
 from chainer_jo.method.resnet50 import load_resnet50
-from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.soft_labels import SoftLabels
 from chainer_jo.method.task import Task
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import pretrained
@@ -143,7 +143,7 @@ class Run:
             self.task_images.close()  # ends its processes
             raise
 
-    def _starting_labels(self) -> LabelStore:
+    def _starting_labels(self) -> SoftLabels:
         """The noisy labels or, of a second step, the labels of the first."""
         experiment, task = self.experiment, self.task
         labels = task.train.labels
@@ -152,7 +152,7 @@ class Run:
         rule = top = average = None
         if updates := experiment.relabelling:
             rule, top, average = updates.rule, updates.top, updates.average
-        return LabelStore(labels, task.num_classes, rule, top, average, self.device.xp)
+        return SoftLabels(labels, task.num_classes, rule, top, average, self.device.xp)
 
     def _extend(self) -> None:
         task, extend, settings = self.task, self.trainer.extend, self.settings
@@ -241,7 +241,7 @@ class Run:
 
     @property
     def _final_labels(self) -> np.ndarray:
-        return chainer.get_device("@numpy").send(self.updater.label_store.soft_labels)
+        return chainer.get_device("@numpy").send(self.updater.labels.soft_labels)
 
     def _scores(self) -> dict:
         """Accuracies in [0, 1] at the best epoch and at the last; by class at the last."""
