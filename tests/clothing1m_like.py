@@ -11,7 +11,7 @@ from chainer_jo.reproduction.experiments.experiment import (
     Network,
     Noise,
     Optimization,
-    Relabelling,
+    LabelSchedule,
 )
 
 SMALL = dict(train=4, clean_train=1, validation=2, test=3)  # images per class
@@ -26,7 +26,7 @@ ON_DISK = Experiment(
     seed=0,
     alpha=1.2,
     beta=0.8,
-    relabelling=Relabelling(1, 3),
+    relabelling=LabelSchedule(1, 3),
 )
 
 

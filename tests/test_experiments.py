@@ -23,7 +23,7 @@ from chainer_jo.reproduction.experiments.experiment import (
     Network,
     Noise,
     Optimization,
-    Relabelling,
+    LabelSchedule,
 )
 from chainer_jo.reproduction.experiments.presets import DIGITS, HALF, PAPER, PRESETS, Study
 from chainer_jo.reproduction.running.run import Run, Settings, make_task
@@ -61,7 +61,7 @@ def test_every_field_changes_the_id(study):
             {"seed": 7},
             {"alpha": 0.1},
             {"beta": 0.1},
-            {"relabelling": Relabelling(1, 2)},
+            {"relabelling": LabelSchedule(1, 2)},
             {"first_step": experiment},
             {"precision": "mixed"},
         )
@@ -96,7 +96,7 @@ def test_paper_preset_is_the_paper():
     first = second.first_step
     assert (first.alpha, first.beta, first.optimization.learning_rate) == (1.2, 0.8, 0.08)
     assert (first.optimization.epochs, first.optimization.drops) == (200, ())
-    assert first.relabelling == Relabelling(70, 200, "soft", None, 10)
+    assert first.relabelling == LabelSchedule(70, 200, "soft", None, 10)
     assert (second.optimization.epochs, second.optimization.drops) == (120, (40, 80))
     assert second.optimization.learning_rate == 0.2
     assert (second.alpha, second.beta, second.objective) == (0, 0, "cross_entropy")
@@ -181,7 +181,7 @@ def built(experiment, root):
 def test_a_run_is_put_together_as_it_is_described(tmp_path):
     """By every number that the description of a first step has."""
     sgd = Optimization(3, 0.03, (1, 2), 32, 0.8, 3e-4, pad=1, flip=True)
-    relabelling = Relabelling(1, 2, "top", 7, 2)
+    relabelling = LabelSchedule(1, 2, "top", 7, 2)
     first_step = STUDY.first_step("symmetric", 0.5, 0)
     run = built(replace(first_step, optimization=sgd, relabelling=relabelling), tmp_path)
     optimizer, store = run.updater.get_optimizer("main"), run.updater.labels

@@ -32,7 +32,7 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Relabelling:
+class LabelSchedule:
     """Schedule and rule of the label updates: t1, t2, rule, and epochs averaged (see
     `SoftLabels`)."""
 
@@ -66,7 +66,7 @@ class Experiment:
     seed: int
     alpha: float = 0.0
     beta: float = 0.0
-    relabelling: Relabelling | None = None
+    relabelling: LabelSchedule | None = None
     first_step: Experiment | None = None
     precision: str = "fp32"
     prior: str | None = None

@@ -16,7 +16,7 @@ from chainer_jo.reproduction.experiments.experiment import (
     Network,
     Noise,
     Optimization,
-    Relabelling,
+    LabelSchedule,
 )
 from chainer_jo.reproduction.paper import settings as paper
 
@@ -263,7 +263,7 @@ class Study:
             learning_rate = learning_rate or chosen.learning_rate
         length = self.epochs(epochs or stop_epoch or schedule.epochs)
         start_epoch = schedule.start_epoch if start_epoch is None else start_epoch
-        relabelling = Relabelling(
+        relabelling = LabelSchedule(
             start=self.epochs(start_epoch) if start_epoch else 0,
             stop=length,
             rule=rule,
