@@ -8,10 +8,10 @@ from chainer_jo.data import clothing1m_standin
 from chainer_jo.reproduction.experiments.experiment import (
     Data,
     Experiment,
+    LabelSchedule,
     Network,
     Noise,
     Optimization,
-    LabelSchedule,
 )
 
 SMALL = dict(train=4, clean_train=1, validation=2, test=3)  # images per class

@@ -20,10 +20,10 @@ from chainer_jo.method.extensions import BestEpoch
 from chainer_jo.reproduction.experiments.experiment import (
     Data,
     Experiment,
+    LabelSchedule,
     Network,
     Noise,
     Optimization,
-    LabelSchedule,
 )
 from chainer_jo.reproduction.experiments.presets import DIGITS, HALF, PAPER, PRESETS, Study
 from chainer_jo.reproduction.running.run import Run, Settings, make_task

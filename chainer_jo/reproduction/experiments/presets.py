@@ -13,10 +13,10 @@ from chainer_jo.method.resnet50 import variant_of
 from chainer_jo.reproduction.experiments.experiment import (
     Data,
     Experiment,
+    LabelSchedule,
     Network,
     Noise,
     Optimization,
-    LabelSchedule,
 )
 from chainer_jo.reproduction.paper import settings as paper
 
