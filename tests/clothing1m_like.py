@@ -6,8 +6,8 @@ from pathlib import Path
 
 from chainer_jo.data import clothing1m_standin
 from chainer_jo.reproduction.experiments.experiment import (
-    Data,
     Experiment,
+    ImageSelection,
     LabelSchedule,
     Network,
     Noise,
@@ -18,7 +18,7 @@ SMALL = dict(train=4, clean_train=1, validation=2, test=3)  # images per class
 CLASSES = len(clothing1m_standin.CLASS_NAMES)
 #: A first step on it.
 ON_DISK = Experiment(
-    Data("clothing1m-like", resize=18, crop=16),
+    ImageSelection("clothing1m-like", resize=18, crop=16),
     Noise("real"),
     Network((1, 1), (4, 8)),
     Optimization(3, 0.02, (), 8, 0.9, 1e-3, pad=0, flip=False),

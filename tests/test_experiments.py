@@ -18,8 +18,8 @@ from chainer_jo.method.augmentation import mean_image
 from chainer_jo.method.cnn_crf import CNNCRF, K_END
 from chainer_jo.method.extensions import BestEpoch
 from chainer_jo.reproduction.experiments.experiment import (
-    Data,
     Experiment,
+    ImageSelection,
     LabelSchedule,
     Network,
     Noise,
@@ -52,8 +52,8 @@ def test_every_field_changes_the_id(study):
     others = [
         replace(experiment, **change)
         for change in (
-            {"data": Data("other")},
-            {"data": Data("digits", shrink=2)},
+            {"data": ImageSelection("other")},
+            {"data": ImageSelection("digits", shrink=2)},
             {"noise": Noise("asymmetric", 0.5)},
             {"network": Network((1,), (4,))},
             {"optimization": replace(experiment.optimization, learning_rate=0.3)},
@@ -201,7 +201,7 @@ def test_a_run_is_put_together_as_it_is_described(tmp_path):
 @pytest.mark.parametrize("kind", ["symmetric", "asymmetric"])
 def test_baselines_are_told_the_matrix_of_the_noise_that_their_labels_have(kind, tmp_path):
     described = (STUDY.baseline(method, kind, 0.4, 0) for method in ("forward", "cnn_crf"))
-    forward, crf = (built(replace(e, data=Data("digits")), tmp_path) for e in described)
+    forward, crf = (built(replace(e, data=ImageSelection("digits")), tmp_path) for e in described)
     T = forward.model.objective.transition
     train, pairs = forward.task.train, np.zeros((10, 10))
     np.add.at(pairs, (train.true_labels, train.labels), 1)
@@ -252,7 +252,7 @@ def test_scores_are_of_the_best_epoch_and_of_the_last(tmp_path, monkeypatch):
 def test_another_data_set_is_refused(study):
     with pytest.raises(UserError, match="needs 'other'"):
         make_task(
-            replace(study.baseline("forward", "symmetric", 0.5, 0), data=Data("other")),
+            replace(study.baseline("forward", "symmetric", 0.5, 0), data=ImageSelection("other")),
             digits.load(),
         )
 

@@ -24,7 +24,7 @@ NOISE_KINDS = ("none", "pseudo", "real")
 
 
 @dataclass(frozen=True)
-class Data:
+class ImageSelection:
     """Images of a run: the data set ``name``, or the first ``train_per_class`` and
     ``test_per_class`` images of every class.
 
@@ -105,7 +105,7 @@ class Task:
 
     def __init__(
         self,
-        wanted: Data,
+        wanted: ImageSelection,
         label_noise: Noise,
         seed: int,
         data: ImageData | LabelledData,
@@ -155,7 +155,7 @@ class Task:
         return matrix
 
 
-def as_used(data: ImageData | LabelledData, wanted: Data) -> ImageData | LabelledData:
+def as_used(data: ImageData | LabelledData, wanted: ImageSelection) -> ImageData | LabelledData:
     """The images that a run uses: the first of every class, shrunk, or those not left out."""
     if isinstance(data, LabelledData) and wanted.left_out is not None:
         data = data.without(wanted.left_out)

@@ -11,8 +11,8 @@ from chainer_jo import files
 from chainer_jo.errors import UserError
 from chainer_jo.method.resnet50 import variant_of
 from chainer_jo.reproduction.experiments.experiment import (
-    Data,
     Experiment,
+    ImageSelection,
     LabelSchedule,
     Network,
     Noise,
@@ -45,7 +45,7 @@ class Preset:
     trials : trials of Tables 1 to 3, of the figures, and of Tables 6 to 13 ("triple test").
     train_images : training images of a run, to which the paper's numbers of labels are scaled.
     image_shape : (height, width, channels) of the images, where all have the same.
-    resize, crop : pixels of images of many sizes, see `Data`.
+    resize, crop : pixels of images of many sizes, see `ImageSelection`.
     shrink : pixels of the data set, along an edge, that become one.
     exchanged_classes : the two that asymmetric noise exchanges with each other: cat and dog.
     seconds_per_iteration : on one core of a current CPU; the guess until a run has finished.
@@ -166,7 +166,7 @@ class Study:
     noise_rates : the only ones that tables over noise rates are made of; None: the paper's.
     features : name of the features that pseudo labels are clustered from, as recorded with the
         run; None: there are no pseudo labels.
-    left_out, prior : see `Data` and `Experiment`.
+    left_out, prior : see `ImageSelection` and `Experiment`.
     load : loads the data set, for figures that show its images; None: by the name.
     """
 
@@ -324,7 +324,7 @@ class Study:
         self, objective: str, noise: Noise, trial: int, optimization: Optimization, **fields
     ) -> Experiment:
         preset = self.preset
-        data = Data(
+        data = ImageSelection(
             self.data,
             train_per_class=preset.train_per_class,
             test_per_class=preset.test_per_class,

@@ -15,7 +15,7 @@ from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.errors import UserError
 from chainer_jo.method.pseudo_labels import pixel_features, pseudo_labels, read_features
-from chainer_jo.method.task import Data, as_used
+from chainer_jo.method.task import ImageSelection, as_used
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.running.store import RunStore
 
@@ -40,7 +40,7 @@ def check_results(
     experiments: Sequence[Experiment], store: RunStore, data: ImageData | LabelledData | None = None
 ) -> None:
     """Raises UserError for runs that finished on other data than these; None: on two data sets."""
-    expected: dict[Data, str | None] = {}
+    expected: dict[ImageSelection, str | None] = {}
     for experiment in experiments:
         if result := store.result(experiment):
             trained_on, used = result.get("data"), experiment.data
