@@ -12,7 +12,7 @@ from chainer_jo import files
 from chainer_jo.engine.backend import PRECISIONS
 from chainer_jo.errors import UserError
 from chainer_jo.method.algorithm1 import Optimization
-from chainer_jo.method.task import ImageSelection, Noise
+from chainer_jo.method.noisy_split import ImageSelection, Noise
 
 OBJECTIVES = ("cross_entropy", "joint", "forward", "cnn_crf")
 PRIORS = (None, "uniform")

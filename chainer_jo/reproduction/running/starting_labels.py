@@ -14,8 +14,8 @@ from chainer_jo.data.digits import NAME as DIGITS
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.errors import UserError
+from chainer_jo.method.noisy_split import ImageSelection, as_used
 from chainer_jo.method.pseudo_labels import pixel_features, pseudo_labels, read_features
-from chainer_jo.method.task import ImageSelection, as_used
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.running.store import RunStore
 

@@ -78,12 +78,12 @@ class Noise:
         return name + (f"{100 * self.rate:g}" if self.rate else "")
 
 
-class Task:
+class NoisySplit:
     """Training, validation and test images of one run, their noisy labels, and the prior p.
 
     Parameters
     ----------
-    wanted : images to use.
+    selection : images to use.
     label_noise : noise to inject.
     seed : seed of the trial, for split and noise.
     data : `ImageData` with true labels, to be split and made noisy, or, for ``real`` noise,
@@ -105,22 +105,22 @@ class Task:
 
     def __init__(
         self,
-        wanted: ImageSelection,
+        selection: ImageSelection,
         label_noise: Noise,
         seed: int,
         data: ImageData | LabelledData,
         pseudo_labels: Callable[[], np.ndarray] | None = None,
         uniform_prior: bool = False,
     ) -> None:
-        if data.name != wanted.name:
-            raise UserError(f"data set {data.name!r}: this run needs {wanted.name!r}")
-        self.wanted = wanted
+        if data.name != selection.name:
+            raise UserError(f"data set {data.name!r}: this run needs {selection.name!r}")
+        self.selection = selection
         self.label_noise = label_noise
-        used = as_used(data, wanted)
+        used = as_used(data, selection)
         self.fingerprint = used.fingerprint()
         pseudo = None
         if pseudo_labels and label_noise.kind == "pseudo" and isinstance(data, ImageData):
-            pseudo = pseudo_labels()[data.first("train", wanted.train_per_class)]
+            pseudo = pseudo_labels()[data.first("train", selection.train_per_class)]
         if isinstance(used, ImageData):
             sets = _split_with_noise(used, label_noise, seed, pseudo)
         else:
@@ -132,7 +132,7 @@ class Task:
         if sets.test:
             self.evaluation_sets["test"] = sets.test
         uniform = uniform_prior or label_noise.kind != "real"
-        self.prior = _uniform(sets) if uniform else _frequencies(sets, wanted.left_out)
+        self.prior = _uniform(sets) if uniform else _frequencies(sets, selection.left_out)
         self.noisy_labels_right = accuracy(sets.train.labels, sets.train.true_labels)
 
     @cached_property
@@ -141,7 +141,7 @@ class Task:
         for images on disk the mean colour, float64 (3,) in [0, 255]."""
         images = self.train.images
         if isinstance(images, ImageFiles):
-            return images[:MEAN_COLOUR_IMAGES].mean_colour(*self.wanted.square)
+            return images[:MEAN_COLOUR_IMAGES].mean_colour(*self.selection.square)
         return augmentation.mean_image(images)
 
     @property
@@ -155,12 +155,12 @@ class Task:
         return matrix
 
 
-def as_used(data: ImageData | LabelledData, wanted: ImageSelection) -> ImageData | LabelledData:
+def as_used(data: ImageData | LabelledData, selection: ImageSelection) -> ImageData | LabelledData:
     """The images that a run uses: the first of every class, shrunk, or those not left out."""
-    if isinstance(data, LabelledData) and wanted.left_out is not None:
-        data = data.without(wanted.left_out)
-    data = data.subset(wanted.train_per_class, wanted.test_per_class)
-    return data.shrunk(wanted.shrink) if wanted.shrink else data
+    if isinstance(data, LabelledData) and selection.left_out is not None:
+        data = data.without(selection.left_out)
+    data = data.subset(selection.train_per_class, selection.test_per_class)
+    return data.shrunk(selection.shrink) if selection.shrink else data
 
 
 def _split_with_noise(
