@@ -166,7 +166,6 @@ class Study:
     noise_rates : the only ones that tables over noise rates are made of; None: the paper's.
     features : name of the features that pseudo labels are clustered from, as recorded with the
         run; None: there are no pseudo labels.
-    left_out, prior : see `ImageSelection` and `Experiment`.
     load : loads the data set, for figures that show its images; None: by the name.
     """
 
@@ -177,8 +176,6 @@ class Study:
     precision: str | None = None
     noise_rates: tuple[float, ...] | None = None
     features: str | None = None
-    left_out: int | None = None
-    prior: str | None = None
     load: Callable[[], Any] | None = None
 
     def comparison_trials(self) -> range:
@@ -331,7 +328,6 @@ class Study:
             resize=preset.resize,
             crop=preset.crop,
             shrink=preset.shrink,
-            left_out=self.left_out,
         )
         return Experiment(
             data,
@@ -341,7 +337,6 @@ class Study:
             objective,
             self.seed + trial,
             precision=self.precision or self.preset.precision,
-            prior=self.prior,
             **fields,
         )
 

@@ -289,9 +289,7 @@ def make_split(
     pseudo_labels: Callable[[], np.ndarray] | None = None,
 ) -> NoisySplit:
     """The split that a description asks for; see `NoisySplit`."""
-    uniform = experiment.prior == "uniform"
-    selection, label_noise, seed = experiment.data, experiment.noise, experiment.seed
-    return NoisySplit(selection, label_noise, seed, data, pseudo_labels, uniform)
+    return NoisySplit(experiment.data, experiment.noise, experiment.seed, data, pseudo_labels)
 
 
 def make_network(
