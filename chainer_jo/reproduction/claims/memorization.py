@@ -104,7 +104,7 @@ CLAIMS = [
     Claim(
         "high-rate-keeps",
         "Figure 2",
-        "At a high learning rate (0.2), test accuracy remains high at the end.",
+        "At a high learning rate (0.2), test accuracy ends high.",
         "Test accuracy at the end, high versus low learning rate.",
         _high_rate_ends_higher,
         ("figure2",),
