@@ -97,10 +97,10 @@ def _fork(status: socket.socket, streams: list[int]) -> list:
 
 
 if __name__ == "__main__":
-    import scipy.special
+    import scipy.special  # noqa: F401
     import sklearn.datasets  # noqa: F401
 
-    import chainer_jo.reproduction.commands
+    import chainer_jo.reproduction.commands  # noqa: F401
     from chainer_jo.reproduction.running import provenance, worker  # noqa: F401  (loads Chainer)
 
     download = sys.modules["chainer.dataset.download"]
