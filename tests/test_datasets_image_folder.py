@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chainer.dataset import download
 from hostile import memory_below
 from PIL import Image
 
 from chainer_jo.data import decoding, image_folder, source
-from chainer_jo.data.array_cache import download
 from chainer_jo.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("cache")

@@ -9,10 +9,10 @@ import typing
 from dataclasses import dataclass
 
 from chainer_jo import files
-from chainer_jo.engine.backend import PRECISIONS
+from chainer_jo.engine.interface import PRECISIONS
 from chainer_jo.errors import UserError
-from chainer_jo.method.algorithm1 import Optimization
 from chainer_jo.method.noisy_split import ImageSelection, Noise
+from chainer_jo.method.optimization import Optimization
 
 OBJECTIVES = ("cross_entropy", "joint", "forward", "cnn_crf")
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from chainer_jo import files
 from chainer_jo.errors import UserError
-from chainer_jo.method.resnet50 import variant_of
 from chainer_jo.reproduction.experiments.experiment import (
     Experiment,
     ImageSelection,
@@ -144,6 +143,8 @@ PRESETS = {preset.name: preset for preset in (PAPER, HALF, DIGITS)}
 
 def pretrained(weights: str | None) -> Network:
     """The ResNet-50 that starts from a file of weights. Raises UserError if there is none."""
+    from chainer_jo.method.resnet50 import variant_of  # loads Chainer, which takes a second
+
     weights = weights or "(not given)"
     return Network((), (), weights=f"{variant_of(weights)}-{files.digest(weights)}")
 
