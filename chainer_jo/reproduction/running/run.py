@@ -30,7 +30,7 @@ from chainer_jo.method.soft_labels import SoftLabels
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import pretrained
 from chainer_jo.reproduction.running.provenance import computing, provenance
-from chainer_jo.reproduction.running.starting_labels import PseudoSource, labels_of
+from chainer_jo.reproduction.running.starting_labels import PseudoSource, human_labels, labels_of
 from chainer_jo.reproduction.running.store import RunStore
 
 #: Lower bounds of the highest probability, by which Tables 12 and 13 divide soft labels.
@@ -50,6 +50,7 @@ class Settings:
     snapshot_seconds : least time between two checkpoints.
     snapshot_steps : between two moments within an epoch at which there may be a checkpoint.
     pseudo : source of pseudo labels.
+    human : file of the labels of people, CIFAR-10_human.pt.
     weights : file of the pretrained weights that descriptions name.
     workers : processes that decode images on disk; None: one per core less one.
     verbose : True to show Chainer's PrintReport and ProgressBar.
@@ -62,6 +63,7 @@ class Settings:
     snapshot_seconds: float = 20.0
     snapshot_steps: int = 2000
     pseudo: PseudoSource = PseudoSource()
+    human: str | None = None
     weights: str | None = None
     workers: int | None = None
     verbose: bool = False
@@ -94,11 +96,13 @@ class Run:
         self.settings = settings
         self.folder = store.open(experiment)
         self._snapshot = store.snapshot(experiment)
-        pseudo_labels = None
+        given_labels = None
         if isinstance(data, ImageData):
-            features, seed = experiment.noise.features, experiment.seed
-            pseudo_labels = partial(settings.pseudo.labels, data, features, seed, store.root)
-        self.split = make_split(experiment, data, pseudo_labels)
+            noise, seed = experiment.noise, experiment.seed
+            given_labels = partial(settings.pseudo.labels, data, noise.features, seed, store.root)
+            if noise.label_file:
+                given_labels = partial(human_labels, settings.human, data, noise.kind, seed)
+        self.split = make_split(experiment, data, given_labels)
         self.device = device_of(settings.device)
         self.device.use()
         self.backend = choose_backend(self.device, experiment.precision, settings.engine)
@@ -286,12 +290,12 @@ class Run:
 def make_split(
     experiment: Experiment,
     data: ImageData | LabelledData,
-    pseudo_labels: Callable[[], np.ndarray] | None = None,
+    given_labels: Callable[[], np.ndarray] | None = None,
 ) -> NoisySplit:
     """The split that a description asks for; see `NoisySplit`."""
     uniform = experiment.prior == "uniform"
     selection, label_noise, seed = experiment.data, experiment.noise, experiment.seed
-    return NoisySplit(selection, label_noise, seed, data, pseudo_labels, uniform)
+    return NoisySplit(selection, label_noise, seed, data, given_labels, uniform)
 
 
 def make_network(
