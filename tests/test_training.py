@@ -289,7 +289,7 @@ def test_what_does_not_fit_is_refused():
     images = NetworkInput(np.zeros((4, 8, 8, 1), np.uint8), np.zeros((8, 8, 1), np.float32), pad=1)
     optimizer = FlatMomentumSGD(0.1).setup(small_chain())
     with pytest.raises(UserError, match="padding: 2 of the iterator, expected the images' 1"):
-        JointUpdater(order, optimizer, images, LabelStore(np.zeros(4, np.int32), 2, "soft"))
+        JointUpdater(order, optimizer, images, SoftLabels(np.zeros(4, np.int32), 2, "soft"))
 
 
 def test_every_batch_is_full_and_every_epoch_complete():

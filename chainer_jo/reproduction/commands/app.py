@@ -14,6 +14,7 @@ from functools import partial
 
 from chainer_jo import files
 from chainer_jo.command_line import resume_hint, say, start
+from chainer_jo.data import cifar10n
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.errors import UserError
@@ -257,6 +258,9 @@ def _run(script: Script, left: Left) -> bool:
         data = _bind_data(script)
         if isinstance(data, ImageData) and any(e.noise.kind == "pseudo" for e in left):
             runner.settings.pseudo.check(data)
+        if any(e.noise.label_file for e in left):
+            true = data.true_labels if isinstance(data, ImageData) else data.train.true_labels
+            cifar10n.read(runner.settings.human or "(no file)", true)
         early.pop_all()  # the runner ends the pool
     needed = {output.name: with_first_steps(output.experiments) for output in script.outputs}
     ended: set[Experiment] = set()

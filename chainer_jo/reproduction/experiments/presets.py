@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from chainer_jo import files
+from chainer_jo.data import cifar10n
 from chainer_jo.errors import UserError
+from chainer_jo.method.noisy_split import HUMAN
 from chainer_jo.reproduction.experiments.experiment import (
     Experiment,
     ImageSelection,
@@ -155,8 +157,8 @@ class Study:
     tables.
 
     Every method gives an `Experiment`. Noise is ``symmetric`` (SN-CIFAR), ``asymmetric``
-    (AN-CIFAR), ``pseudo`` (PL-CIFAR) or ``real`` (Clothing1M); noise rates, epochs and numbers of
-    labels are given as the paper prints them and scaled here.
+    (AN-CIFAR), ``pseudo`` (PL-CIFAR), ``real`` (Clothing1M) or of people (CIFAR-10N, `HUMAN`);
+    noise rates, epochs and numbers of labels are given as the paper prints them and scaled here.
 
     Parameters
     ----------
@@ -208,7 +210,8 @@ class Study:
                 "(Chainer's .npz, or a .safetensors with torchvision's names) "
                 "or --features FILE.npz"
             )
-        return Noise(kind, rate, self.features if kind == "pseudo" else None)
+        label_file = cifar10n.SHA256[:16] if kind in HUMAN else None
+        return Noise(kind, rate, self.features if kind == "pseudo" else None, label_file)
 
     def second_step_schedule(self) -> tuple[int, tuple[int, ...]]:
         """Epochs of the second step, and after which the learning rate is divided by 10."""

@@ -30,7 +30,7 @@ from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import pretrained
 from chainer_jo.reproduction.running.provenance import computing, provenance
 from chainer_jo.reproduction.running.settings import Settings
-from chainer_jo.reproduction.running.starting_labels import labels_of
+from chainer_jo.reproduction.running.starting_labels import human_labels, labels_of
 from chainer_jo.reproduction.running.store import RunStore
 
 #: Lower bounds of the highest probability, by which Tables 12 and 13 divide soft labels.
@@ -64,11 +64,13 @@ class Run:
         self.settings = settings
         self.folder = store.open(experiment)
         self._snapshot = store.snapshot(experiment)
-        pseudo_labels = None
+        given_labels = None
         if isinstance(data, ImageData):
-            features, seed = experiment.noise.features, experiment.seed
-            pseudo_labels = partial(settings.pseudo.labels, data, features, seed, store.root)
-        self.split = make_split(experiment, data, pseudo_labels)
+            noise, seed = experiment.noise, experiment.seed
+            given_labels = partial(settings.pseudo.labels, data, noise.features, seed, store.root)
+            if noise.label_file:
+                given_labels = partial(human_labels, settings.human, data, noise.kind, seed)
+        self.split = make_split(experiment, data, given_labels)
         self.device = device_of(settings.device)
         self.device.use()
         self.backend = choose_backend(self.device, experiment.precision, settings.engine)
@@ -256,10 +258,10 @@ class Run:
 def make_split(
     experiment: Experiment,
     data: ImageData | LabelledData,
-    pseudo_labels: Callable[[], np.ndarray] | None = None,
+    given_labels: Callable[[], np.ndarray] | None = None,
 ) -> NoisySplit:
     """The split that a description asks for; see `NoisySplit`."""
-    return NoisySplit(experiment.data, experiment.noise, experiment.seed, data, pseudo_labels)
+    return NoisySplit(experiment.data, experiment.noise, experiment.seed, data, given_labels)
 
 
 def make_network(

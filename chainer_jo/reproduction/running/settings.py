@@ -20,6 +20,7 @@ class Settings:
     snapshot_seconds : least time between two checkpoints.
     snapshot_steps : between two moments within an epoch at which there may be a checkpoint.
     pseudo : source of pseudo labels.
+    human : file of the labels of people, CIFAR-10_human.pt.
     weights : file of the pretrained weights that descriptions name.
     workers : processes that decode images on disk; None: one per core less one.
     verbose : True to show Chainer's PrintReport and ProgressBar.
@@ -32,6 +33,7 @@ class Settings:
     snapshot_seconds: float = 20.0
     snapshot_steps: int = 2000
     pseudo: PseudoSource = PseudoSource()
+    human: str | None = None
     weights: str | None = None
     workers: int | None = None
     verbose: bool = False
