@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from committed import Reference, trials
 
-from chainer_jo.reproduction.paper.tables import METHODS, TABLE1
+from chainer_jo.reproduction.paper.tables import TABLE1
 
 #: The folders of each column, and what distinguishes the others from the first.
 COLUMNS = {
@@ -30,8 +31,7 @@ ROWS = {
     ("table", (10, 11)): "epochs of updates, asymmetric and symmetric",
     ("table", (12, 13)): "label accuracy by probability, asymmetric and symmetric",
     ("figure", (1,)): "the method",
-    ("figure", (2,)): "learning rate",
-    ("figure", (3,)): "training loss",
+    ("figure", (2, 3)): "learning rate, training loss",
     ("figure", (4,)): "hard and soft labels",
     ("figure", (5, 6)): "accuracy and loss on pseudo labels",
     ("figure", (7, 8)): "relabelled Clothing1M images",
@@ -79,15 +79,15 @@ def _part(output: dict) -> str:
     some, else the share of a table's settings that have a trial; empty for a whole output."""
     cells = [cell for cell in output.get("cells", []) if cell["runs"]]
     if output.get("table") == 1:
-        run: dict[float, set[str]] = {}
+        methods, run = TABLE1.keys("method"), defaultdict(set)
         for cell in cells:
-            if cell["trials"] and cell["row"]["method"] in METHODS:
-                run.setdefault(cell["column"]["noise_rate"], set()).add(cell["row"]["method"])
+            if cell["trials"] and cell["row"]["method"] in methods:
+                run[cell["column"]["noise_rate"]].add(cell["row"]["method"])
         if sorted(run) != sorted(TABLE1.keys("noise_rate")):
-            whole = [rate for rate in run if len(run[rate]) == len(TABLE1.keys("method"))]
+            whole = [rate for rate in run if len(run[rate]) == len(methods)]
             parts = [f"r = {', '.join(f'{rate:g}' for rate in whole)}"]
             for rate in run.keys() - whole:
-                names = " and ".join(METHODS[method].lower() for method in sorted(run[rate]))
+                names = " and ".join(sorted(run[rate])).replace("_", " ")
                 parts.append(f"r = {rate:g}: {names} only")
             return f"({'; '.join(parts)})"
     settings = {tuple(cell["runs"]): bool(cell["trials"]) for cell in cells}

@@ -66,13 +66,10 @@ def result(found: Sequence[Reference]) -> str:
 
 
 def tables(found: Sequence[Reference]) -> str:
-    """Tables 1 and 2 in brief: rows in which every method has a trial."""
+    """Tables 1 and 2 in brief: rows in which every method has a trial, without the row that
+    `result` shows."""
     by_name = {r.name: r for r in found}
-    shown = {
-        "paper-mixed": "paper's",
-        "paper-cifar10-jpeg-mixed": "paper's, JPEG",
-        "half": "`half`",
-    }
+    shown = {"paper-cifar10-jpeg-mixed": "paper's, JPEG", "half": "`half`"}
     table1 = {
         "noisy labels": ("noisy_labels", "initial", "recovery"),
         "label accuracy": (JOINT, "last", "recovery"),
