@@ -40,7 +40,7 @@ CHECKS = {
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
-    """Page and content of the code blocks: of "python", or "sh", which indented ones are as well."""
+    """Page and content of the code blocks: "python", or "sh" with indented ones."""
     found = []
     for page in PAGES:
         for token in MarkdownIt().parse(page.read_text()):
