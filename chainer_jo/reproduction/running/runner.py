@@ -168,7 +168,7 @@ class Status:
             )
         evaluated = "test" if "test" in result["last"] else "validation"
         # A user's own validation images may have wrong labels: no accuracy, only agreement.
-        words = {"test": "test", "validation": "held-out agreement", "recovery": "recovery"}
+        words = {"test": "test", "validation": "held-out agreement", "recovery": "labels"}
         scores = "  ".join(
             f"{words[name]} {100 * result['best'][name]:.1f} > {100 * result['last'][name]:.1f}"
             for name in (evaluated, "recovery")
