@@ -161,9 +161,7 @@ def torchvision_names() -> dict[str, str]:
 
 
 def load_resnet50(
-    path: str | Path,
-    num_classes: int = IMAGENET_CLASSES,
-    rng: np.random.RandomState | None = None,
+    path: str | Path, num_classes: int = IMAGENET_CLASSES, rng: np.random.RandomState | None = None
 ) -> ResNet50:
     """A `ResNet50` with the weights of a file.
 

@@ -70,11 +70,7 @@ def parse(description: str, argv: list[str] | None, images: ImageSource) -> argp
 
     Raises UserError for an unknown flag, or a value that is not what the flag expects.
     """
-    parser = Parser(
-        description=description,
-        allow_abbrev=False,
-        formatter_class=_Help,
-    )
+    parser = Parser(description=description, allow_abbrev=False, formatter_class=_Help)
     add = parser.add_argument
     add(
         "--preset",

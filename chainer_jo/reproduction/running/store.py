@@ -200,8 +200,7 @@ class RunStore:
     def save_labels(self, experiment: Experiment, labels: np.ndarray) -> str:
         """Saves labels (n, c) float32; returns the SHA-256 of their values."""
         files.write(
-            self.folder(experiment) / LABELS,
-            lambda file: np.savez_compressed(file, labels=labels),
+            self.folder(experiment) / LABELS, lambda file: np.savez_compressed(file, labels=labels)
         )
         return _digest(labels)
 
