@@ -86,10 +86,7 @@ class CorrectedLabelsFigure(FirstStepImages):
         drawn = self._drawn(store)
         right = sum(row["corrected"] == row["true"] for row in drawn.rows)
         return {
-            "figure": self.number,
-            **vars(setting),
-            "complete": bool(drawn.total),
-            "caption": self.caption,
+            **self.head(setting, bool(drawn.total)),
             "description": f"{right} of {len(drawn.rows)} labels are right after the first step.",
             "training_images": drawn.total,
             "wrong_before": drawn.before,

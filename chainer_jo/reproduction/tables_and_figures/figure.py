@@ -163,10 +163,9 @@ class Figure(TableOrFigure):
                 }
             )
         return {
-            "figure": self.number,
-            **vars(setting),
-            "complete": complete and all(cell.trials(store).complete for cell in self.cells),
-            "caption": self.caption,
+            **self.head(
+                setting, complete and all(cell.trials(store).complete for cell in self.cells)
+            ),
             "axis": LOG_ENTRIES[self.key].axis,
             "curves": curves,
             "claims": {v["id"]: v["label"] for v in self.verdicts(store)},

@@ -119,10 +119,7 @@ class LabelChangesFigure(FirstStepImages):
         """The images shown, and the number of images moved from one class to the other."""
         rows, total = self._rows(store)
         return {
-            "figure": self.number,
-            **vars(setting),
-            "complete": total is not None,
-            "caption": self.caption,
+            **self.head(setting, total is not None),
             "moved": total,
             "images": rows,
         }

@@ -102,6 +102,7 @@ class TableOrFigure(Output):
 
     kind: str
     number: int
+    caption: Any  # a string; a field or a property
 
     @property
     def cells(self) -> Sequence[Cell]:
@@ -119,6 +120,11 @@ class TableOrFigure(Output):
     @property
     def title(self) -> str:
         return f"{self.kind.capitalize()} {self.number}"
+
+    def head(self, setting: Setting, complete: bool) -> dict:
+        """The first entries of the JSON file."""
+        numbered = {self.kind: self.number, **vars(setting)}
+        return {**numbered, "complete": complete, "caption": self.caption}
 
     @abc.abstractmethod
     def page(self, store: RunStore, setting: Setting) -> Page:

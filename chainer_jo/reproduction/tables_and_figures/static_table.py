@@ -42,10 +42,7 @@ class StaticTable(TableOrFigure):
     def data(self, store: RunStore, setting: Setting) -> dict:
         """Header and rows as they are."""
         return {
-            "table": self.number,
-            **vars(setting),
-            "complete": True,
-            "caption": self.caption,
+            **self.head(setting, True),
             "header": list(self.header),
             "rows": [list(row) for row in self.rows],
         }

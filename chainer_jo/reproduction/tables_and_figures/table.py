@@ -125,10 +125,7 @@ class Table(TableOrFigure):
                 }
             )
         return {
-            "table": self.number,
-            **vars(setting),
-            "complete": complete,
-            "caption": self.caption,
+            **self.head(setting, complete),
             "cells": cells,
         }
 
