@@ -16,8 +16,9 @@ from chainer_jo.reproduction.tables_and_figures import plot
 from chainer_jo.reproduction.tables_and_figures.curves import Curve
 from chainer_jo.reproduction.tables_and_figures.figure import Figure
 from chainer_jo.reproduction.tables_and_figures.first_step_images import Captioned, draw_images
+from chainer_jo.reproduction.tables_and_figures.output import Setting
 
-ORIGIN = {"preset": "tiny", "data": "digits", "precision": "fp32"}
+SETTING = Setting("tiny", "digits", "fp32")
 STUDY = replace(STUDY, trials=2, features="pixels")
 
 
@@ -44,13 +45,13 @@ def runs():
 
 
 def write(figure, store, tmp_path):
-    return figure.write(store, ORIGIN, store.root, tmp_path / "figures")
+    return figure.write(store, SETTING, store.root, tmp_path / "figures")
 
 
 def rows_of(figure, store, monkeypatch):
     """The data behind a figure, whose drawing is made into no files."""
     monkeypatch.setattr(plot, "png_and_pdf", lambda canvas: {})
-    return list(csv.DictReader(figure.extra_files(store, ORIGIN)[".csv"].splitlines()))
+    return list(csv.DictReader(figure.extra_files(store, SETTING)[".csv"].splitlines()))
 
 
 def test_means_spread_and_csv(store, runs, monkeypatch):
@@ -64,12 +65,12 @@ def test_means_spread_and_csv(store, runs, monkeypatch):
     assert [row["test accuracy (%)"] for row in rows if row["seed"] == "1"] == ["30", "40", "50"]
     by_epoch = {row["epoch"]: (row["mean"], row["std"]) for row in rows}
     assert by_epoch == {"1": ("20", "10"), "2": ("40", "20"), "3": ("40", "14.1421")}
-    text = figure.text(store, ORIGIN)
+    text = figure.text(store, SETTING)
     assert "40.0 ± 14.1" in text
     assert "2 of 3" in text
     assert "symmetric noise r = 0.5; means over 3 trials, standard deviation shaded." in text
     uneven = replace(figure, curves=[*figure.curves, Curve("lr=0.02", runs[:1])])
-    assert "means over at most 3 trials, standard" in uneven.text(store, ORIGIN)
+    assert "means over at most 3 trials, standard" in uneven.text(store, SETTING)
 
 
 @pytest.mark.parametrize(("lengths", "state", "expected"), [
@@ -110,7 +111,7 @@ def test_written_whole_before_anything_has_run(store, tmp_path, number):
     assert (tmp_path / "figures" / f"figure{number}.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "figures" / f"figure{number}.pdf").read_bytes().startswith(b"%PDF")
     assert not list(tmp_path.rglob("*.tmp"))
-    assert figure.text(store, ORIGIN).startswith(f"**Figure {number}.** ")
+    assert figure.text(store, SETTING).startswith(f"**Figure {number}.** ")
 
 
 def test_drawn_again_only_changes_with_the_data(store, runs, tmp_path):
@@ -142,7 +143,7 @@ def test_dollars_in_the_names_of_classes_are_no_mathematics(store, runs):
     drawn = draw_images([Captioned(np.zeros((2, 2)), names)], (1, 1), (3, 3), names, names)
     assert drawn[".png"].startswith(b"\x89PNG")
     figure = Figure(2, "", "test", [Curve(names, runs)], names)
-    assert figure.extra_files(store, ORIGIN)[".pdf"].startswith(b"%PDF")
+    assert figure.extra_files(store, SETTING)[".pdf"].startswith(b"%PDF")
 
 
 def test_the_papers_curves():
@@ -191,7 +192,7 @@ def test_figure4_counts_labels_and_names_the_papers_numbers(store):
         for run, scores in ((experiment, {"test": 0.5}), (experiment.first_step, {})):
             result = {"state": "finished", "last": {**scores, "recovery": 0.25}}
             store.save_result(run, {"id": run.id, **result})
-    text = figure.text(store, {**ORIGIN, "data": "cifar10"})
+    text = figure.text(store, replace(SETTING, data="cifar10"))
     assert "50.0 ± 0.0 [85.7]" in text
     assert "25.0 ± 0.0 [85.9]" in text
 
@@ -208,7 +209,7 @@ def drawn(figure, store, monkeypatch):
     """The axes of a figure, and what is inside and above them."""
     kept = []
     monkeypatch.setattr(plot, "png_and_pdf", lambda canvas: kept.append(canvas) or {})
-    figure.extra_files(store, ORIGIN)
+    figure.extra_files(store, SETTING)
     axes, *further = kept[0].axes[0], *kept[0].axes[0].child_axes
     return axes, further
 

@@ -30,6 +30,7 @@ from chainer_jo.reproduction.running.provenance import collect
 from chainer_jo.reproduction.running.store import RunStore, read_packed
 from chainer_jo.reproduction.tables_and_figures import plot
 from chainer_jo.reproduction.tables_and_figures.clothing1m_outputs import table3
+from chainer_jo.reproduction.tables_and_figures.output import Setting
 
 REFERENCE = ROOT / "results" / "reference"
 FOLDERS = [path.parent.name for path in REFERENCE.glob("*/table1.json")]
@@ -66,16 +67,16 @@ def read_once():
 def made_in(folder):
     """The study that committed results were made in, and what they say of it."""
     table = files.read_json(REFERENCE / folder / "table1.json")
-    origin = {key: table[key] for key in ("preset", "data", "precision")}
+    setting = Setting(table["preset"], table["data"], table["precision"])
     features = RunStore(REFERENCE / folder).features()
     study = Study(
-        PRESETS[origin["preset"]],
-        origin["data"],
+        PRESETS[setting.preset],
+        setting.data,
         max(len(cell["runs"]) for cell in table["cells"]),
-        precision=origin["precision"],
+        precision=setting.precision,
         features=next(iter(features), None),
     )
-    return study, origin
+    return study, setting
 
 
 def of_the_rates(study, part, store):
@@ -93,16 +94,16 @@ def test_what_is_committed_follows_from_the_runs_that_are(folder, tmp_path, monk
     monkeypatch.setattr(plot, "png_and_pdf", lambda canvas: {})
     store, figures = RunStore(REFERENCE / folder), ROOT / "figures" / "reference" / folder
     known = files.read_json(store.root / "provenance.json")
-    study, origin = made_in(folder)
-    assert known == collect(store.root) and known["data"]["data"] == origin["data"]
+    study, setting = made_in(folder)
+    assert known == collect(store.root) and known["data"]["data"] == setting.data
     script = __import__("all")
     shown = [build(of_the_rates(study, build(study), store)) for build in script.OUTPUTS]
     for part in (*shown, script.claims(study)):
         if not list(store.root.glob(f"{part.name}.*")):
             continue
-        if part.name == "corrected_labels" and origin["data"] != "digits":
+        if part.name == "corrected_labels" and setting.data != "digits":
             continue  # CIFAR-10's images are not here
-        for made in part.write(store, origin, tmp_path, tmp_path / "figures"):
+        for made in part.write(store, setting, tmp_path, tmp_path / "figures"):
             there = store.root if made.parent == tmp_path else figures
             assert made.read_bytes() == (there / made.name).read_bytes(), made.name
 
@@ -134,9 +135,9 @@ def test_table_3_follows_from_the_runs_that_are_committed(tmp_path):
     table = json.loads((store.root / "table3.json").read_text())
     per_class = inspect.signature(clothing1m_standin.write).parameters["train"].default
     assert CLOTHING1M_DIGITS.train_images == per_class * len(clothing1m.CLASS_NAMES)
-    origin = {key: table[key] for key in ("preset", "data", "precision")}
+    setting = Setting(table["preset"], table["data"], table["precision"])
     part = table3(Clothing1MStudy(CLOTHING1M_DIGITS, STANDIN, load=None))
-    for made in part.write(store, origin, tmp_path, tmp_path):
+    for made in part.write(store, setting, tmp_path, tmp_path):
         assert made.read_bytes() == (store.root / made.name).read_bytes(), made.name
 
 

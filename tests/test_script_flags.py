@@ -34,7 +34,7 @@ def test_help_says_the_defaults_of_values_alone(capsys):
 def test_jobs_times_threads_are_never_more_than_the_cores(
     given, preset, jobs, threads, monkeypatch
 ):
-    monkeypatch.setattr("chainer_jo.reproduction.commands.computing_flags.usable_cores", lambda: 4)
+    monkeypatch.setattr("chainer_jo.reproduction.commands.script_flags.usable_cores", lambda: 4)
     found = script_flags.parse("", ["--device", "cpu", *given.split()], InMemory())
     assert (found.preset.name, found.jobs, found.threads) == (preset, jobs, threads)
 
@@ -42,7 +42,7 @@ def test_jobs_times_threads_are_never_more_than_the_cores(
 @pytest.mark.parametrize(("device", "preset"), [("cpu", "digits"), ("cuda:0", "paper")])
 def test_the_preset_follows_the_device(device, preset, monkeypatch):
     monkeypatch.setattr(
-        "chainer_jo.reproduction.commands.computing_flags.resolve_device", lambda name, here: device
+        "chainer_jo.reproduction.commands.script_flags.resolve_device", lambda name, here: device
     )
     assert script_flags.parse("", [], InMemory()).preset.name == preset
 

@@ -16,6 +16,7 @@ from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.cell import Cell, best_of
 from chainer_jo.reproduction.tables_and_figures.claims_page import Claims
 from chainer_jo.reproduction.tables_and_figures.clothing1m_outputs import table3
+from chainer_jo.reproduction.tables_and_figures.output import Setting
 from chainer_jo.reproduction.tables_and_figures.results import OutputResults
 from chainer_jo.reproduction.tables_and_figures.table import Block
 
@@ -167,8 +168,8 @@ def test_unfinished_and_diverged_cells_say_so(tmp_path):
 
 def test_a_table_says_how_many_trials_it_rests_on(tmp_path):
     store, table = RunStore(tmp_path), build(2)
-    origin = {"preset": "tiny", "data": "cifar10", "precision": "fp32"}
-    assert "fp32; no trial has finished yet, [the paper's number]" in table.text(store, origin)
+    setting = Setting("tiny", "cifar10", "fp32")
+    assert "fp32; no trial has finished yet, [the paper's number]" in table.text(store, setting)
     scores = {"test": 0.5, "recovery": 0.5}
     result = {"state": "finished", "best": scores, "last": scores, "noisy_labels_right": 0.5}
     done = 0
@@ -178,13 +179,13 @@ def test_a_table_says_how_many_trials_it_rests_on(tmp_path):
                 store.open(experiment)
                 store.save_result(experiment, {"id": experiment.id, **result})
                 if (done := done + 1) == 9:
-                    partly = table.text(store, origin)
+                    partly = table.text(store, setting)
                     assert "fp32; one of 2 trials, …: not run yet," in partly
         shown = ("fp32; one of 2 trials,", "mean ± standard deviation over 2 trials,")[trial]
-        assert shown in table.text(store, origin)
-    assert "…" not in table.text(store, origin)
+        assert shown in table.text(store, setting)
+    assert "…" not in table.text(store, setting)
     (store.folder(experiment) / "result.json").unlink()
-    text = table.text(store, origin)
+    text = table.text(store, setting)
     assert "over 2 trials unless stated, numbers without ± from one trial, [the paper" in text
     assert "| 50.0 [" in text and "…" not in text
 
@@ -266,7 +267,7 @@ def test_only_clothing1m_decides_whether_forward_is_beaten(tmp_path, data, accur
             store.save_result(run, {"id": run.id, "state": "finished", "last": last})
     claims = Claims(study, [table3])
     assert [v["verdict"] for v in claims.data(store, {})] == ([verdict] if verdict else [])
-    origin = {"preset": "digits", "data": data, "precision": "fp32"}
-    written = claims.write(store, origin, tmp_path, tmp_path)
+    setting = Setting("digits", data, "fp32")
+    written = claims.write(store, setting, tmp_path, tmp_path)
     assert [path.name for path in written] == (["claims.md", "claims.json"] if verdict else [])
     assert all("than Forward" in path.read_text() for path in written)
