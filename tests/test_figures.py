@@ -87,16 +87,12 @@ def test_legend_says_what_is_not_there_yet(store, runs, lengths, state, expected
     assert Curve("lr=0.2", runs).read(store, "test").state == expected
 
 
-def test_diverged_trials_are_not_averaged(store, runs):
+def test_diverged_trials_are_neither_averaged_nor_waited_for(store, runs):
     log(store, runs[0], [0.9, 0.9], state="diverged")
     log(store, runs[1], [0.5, 0.4, 0.3], state="finished")
     series = Curve("lr=0.2", runs).read(store, "test")
     assert list(series.trials) == [1]
-    assert series.by_epoch[0].mean == 50
-    assert series.by_epoch[0].std is None
-
-
-def test_a_second_step_whose_first_diverged_is_not_waited_for(store):
+    assert (series.by_epoch[0].mean, series.by_epoch[0].std) == (50, None)
     second = STUDY.joint("symmetric", 0.5, 0)
     log(store, second.first_step, [0.1], state="diverged")
     series = Curve("joint", [second]).read(store, "test")
@@ -153,18 +149,14 @@ def test_the_papers_curves():
     assert [label.partition(" (")[0] for label in labels[4]] == [
         "soft label", "hard label, all", "top 50", "top 500", "top 5000",
     ]  # fmt: skip
-    assert labels[5] == labels[6]
-    assert len(labels[5]) == 7
-
-
-def test_figure2_draws_other_noise_rates():
-    figure = figure_of(2, replace(STUDY, noise_rates=(0.3, 0.7)))
-    assert {e.noise.rate for e in figure.experiments} == {0.3, 0.7}
-    assert "r = 0.3, 0.7" in figure.conditions
-
-
-def test_figures_5_and_6_share_their_runs():
+    assert labels[5] == labels[6] and len(labels[5]) == 7
     assert figure_of(5).experiments == figure_of(6).experiments
+    other = figure_of(2, replace(STUDY, noise_rates=(0.3, 0.7)))
+    assert {e.noise.rate for e in other.experiments} == {0.3, 0.7}
+    assert "r = 0.3, 0.7" in other.conditions
+    drops = dict.fromkeys([STUDY.epochs(200), STUDY.epochs(400)], "lr/10")
+    lines = {}, drops, {STUDY.epochs(70): "updates start"}
+    assert tuple(figure_of(n).vertical_lines for n in (2, 3, 4)) == lines
 
 
 def test_without_features_the_other_curves_are_drawn(store, tmp_path):
@@ -197,14 +189,6 @@ def test_figure4_counts_labels_and_names_the_papers_numbers(store):
     assert "25.0 ± 0.0 [85.9]" in text
 
 
-def test_what_happens_at_an_epoch_is_marked():
-    assert figure_of(3).vertical_lines == dict.fromkeys(
-        [STUDY.epochs(200), STUDY.epochs(400)], "lr/10"
-    )
-    assert figure_of(4).vertical_lines == {STUDY.epochs(70): "updates start"}
-    assert figure_of(2).vertical_lines == {}
-
-
 def drawn(figure, store, monkeypatch):
     """The axes of a figure, and what is inside and above them."""
     kept = []
@@ -222,24 +206,17 @@ def test_notes_of_epochs_that_are_close_are_below_each_other(store, monkeypatch)
     assert places[10] == places[18] > places[20]
 
 
-def figure4_of(store, *ends):
-    """Figure 4, whose rules end at these label accuracies."""
+@pytest.mark.parametrize("ends", [(0.95, 0.945, 0.5, 0.8, 0.65), (0.95, 0.9, 0.85, 0.8, 0.75)])
+def test_curves_that_lie_on_each_other_are_magnified(ends, store, monkeypatch):
+    """Two rules end within a point, the others far below; or each ends close to the next one, so
+    that all would be in the window, which would not magnify."""
     figure, start = figure_of(4), STUDY.epochs(70)
     for curve, end in zip(figure.curves, ends, strict=True):
         for run in curve.experiments:
             log(store, run, [0.3] * start + [end] * (curve.length - start), key="recovery")
-    return figure
-
-
-def test_curves_that_lie_on_each_other_are_magnified(store, monkeypatch):
-    """Two rules end within a point, the others far below."""
-    _, (*_, window) = drawn(figure4_of(store, 0.95, 0.945, 0.5, 0.8, 0.65), store, monkeypatch)
-    assert [round(line.get_ydata()[-1], 1) for line in window.lines] == [95.0, 94.5]
-    low, high = window.get_ylim()
-    assert 90 < low < 94.5 and 95 < high < 98
-
-
-def test_a_window_that_would_not_magnify_is_left_out(store, monkeypatch):
-    """Each rule ends close to the next one, so that all would be in it."""
-    axes, _ = drawn(figure4_of(store, 0.95, 0.9, 0.85, 0.8, 0.75), store, monkeypatch)
-    assert axes.lines and not axes.child_axes[1:]
+    axes, (_, *windows) = drawn(figure, store, monkeypatch)
+    assert axes.lines and len(windows) == (ends[1] == 0.945)
+    for window in windows:
+        assert [round(line.get_ydata()[-1], 1) for line in window.lines] == [95.0, 94.5]
+        low, high = window.get_ylim()
+        assert 90 < low < 94.5 and 95 < high < 98
