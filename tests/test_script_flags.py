@@ -14,14 +14,6 @@ from chainer_jo.reproduction.tables_and_figures.claims_page import Claims
 from chainer_jo.reproduction.tables_and_figures.table_layouts import sensitivity_table
 
 
-def test_help_says_the_defaults_of_values_alone(capsys):
-    with pytest.raises(SystemExit):
-        script_flags.parse("What it is for.", ["--help"], InMemory())
-    said = " ".join(capsys.readouterr().out.split())
-    assert "(default: results)" in said
-    assert not any(f"default: {value})" in said for value in (None, True, False))
-
-
 @pytest.mark.parametrize("given, preset, jobs, threads", [
     ("", "digits", 4, 1),
     ("--jobs 1", "digits", 1, 1),
