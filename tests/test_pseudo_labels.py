@@ -186,20 +186,15 @@ def test_files_of_features_or_weights_of_other_content_are_other_runs(tmp_path):
     assert of_weights[0].noise.features.startswith("resnet50-features-")
 
 
-def test_features_written_anew_meanwhile_are_not_taken_for_those_of_the_run(tmp_path):
-    true = [0, 1, 2, 3] * 5
-    source = features_in(tmp_path / "a" / "features.npz", blobs(true, 0.1))
-    described = source.name("cifar10")
-    features_in(tmp_path / "a" / "features.npz", blobs(true, 3.0))
-    with pytest.raises(UserError, match=f"expected {described}.*written again"):
-        source.labels(data_set(true), described, 0, tmp_path / "results")
-    assert not (tmp_path / "results").exists()
-
-
 def test_labels_are_clustered_once(tmp_path):
     true = [0, 1, 2, 3] * 5
     source = features_in(tmp_path / "a" / "features.npz", blobs(true, 0.1))
     name = source.name("cifar10")
+    features_in(tmp_path / "a" / "features.npz", blobs(true, 3.0))  # written again meanwhile
+    with pytest.raises(UserError, match=f"expected {name}.*written again"):
+        source.labels(data_set(true), name, 0, tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+    features_in(tmp_path / "a" / "features.npz", blobs(true, 0.1))
     first = source.labels(data_set(true), name, 0, tmp_path / "results")
     (tmp_path / "a" / "features.npz").unlink()
     again = source.labels(data_set(true), name, 0, tmp_path / "results")
