@@ -5,9 +5,9 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from chainer.dataset import download
 from PIL import Image
 
-from chainer_jo.data.array_cache import download
 from chainer_jo.relabel import cli
 
 #: Two that are easily told apart, and one that a single image has.

@@ -9,11 +9,11 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
+from chainer.dataset import download
 from own_images import by_features, make, relabel, run
 from PIL import Image
 from processes import run as run_process
 
-from chainer_jo.data.array_cache import download
 from chainer_jo.relabel.show import report
 
 PAYLOAD = "document.documentElement.setAttribute('data-ran', '1')"

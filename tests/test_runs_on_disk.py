@@ -63,7 +63,7 @@ def test_a_run_knows_the_classes_shares_and_the_mean_colour(data, tmp_path):
     np.testing.assert_allclose(run.model.objective.prior, shares, rtol=1e-6)
     everything = np.concatenate(list(run.train_images.in_order()))
     np.testing.assert_allclose(everything.mean(axis=(0, 2, 3)), 0, atol=1e-5)
-    run.task_images.close()
+    run.split_images.close()
 
 
 @pytest.mark.parametrize("name", [None, *VARIANTS])
@@ -74,12 +74,12 @@ def test_networks_are_given_their_order_mean_and_scale(name, data, tmp_path, mon
     run = Run(ON_DISK, data, RunStore(tmp_path), SETTINGS)
     images = run.train_images
     pixels = np.concatenate([*images._stream.batches([images._files.paths(np.arange(6))])])
-    mean, std = (VARIANTS[name].mean, VARIANTS[name].std) if name else (run.task.mean, 255)
+    mean, std = (VARIANTS[name].mean, VARIANTS[name].std) if name else (run.split.mean, 255)
     if name and VARIANTS[name].channels == "BGR":
         pixels = pixels[..., ::-1]
     expected = ((pixels.astype(np.float32) - mean) / std).transpose(0, 3, 1, 2)
     np.testing.assert_allclose(next(images.in_order())[:6], expected, rtol=1e-4, atol=1e-4)
-    run.task_images.close()
+    run.split_images.close()
     assert {variant.channels for variant in VARIANTS.values()} == {"RGB", "BGR"}
 
 
@@ -185,9 +185,9 @@ def test_what_another_process_has_ended_meanwhile_is_not_run_again(data, tmp_pat
 def test_other_weights_than_a_run_is_described_with_are_refused(tmp_path):
     (tmp_path / "weights.npz").write_bytes(b"others")
     described = SimpleNamespace(network=Network((), (), weights="original-0123456789ab"))
-    task = SimpleNamespace(num_classes=3)
+    split = SimpleNamespace(num_classes=3)
     with pytest.raises(UserError, match="weights.npz: original-.*, expected original-0123456789ab"):
-        make_network(described, task, 1, None, str(tmp_path / "weights.npz"))
+        make_network(described, split, 1, None, str(tmp_path / "weights.npz"))
 
 
 def test_paused_between_two_drops_of_the_learning_rate(data, tmp_path):

@@ -20,7 +20,7 @@ from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.objectives import Classifier, JointObjective
 from chainer_jo.method.optimizers import CHUNK_ELEMENTS, FlatMomentumSGD
 from chainer_jo.method.preact_resnet import PreActResNet
-from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.soft_labels import SoftLabels
 from chainer_jo.method.updater import JointUpdater
 
 
@@ -207,7 +207,7 @@ def small_updater(optimizer=None, graph=False):
         BatchIterator(20, 8, 0, 1, 0, False),
         (optimizer or FlatMomentumSGD(0.5, 0.9, 1e-2)).setup(model),
         Arrays(x),
-        LabelStore(noisy, 3),
+        SoftLabels(noisy, 3),
         noisy,
         np.where(noisy == 2, -1, noisy),
         graph=graph,
@@ -236,7 +236,7 @@ def test_an_epochs_means_and_accuracies_are_reported(known):
     updater = small_updater()
     if not known:
         updater._references["true"] = np.full(20, -1)
-    noisy = updater.label_store.soft_labels.argmax(axis=1)
+    noisy = updater.labels.soft_labels.argmax(axis=1)
     for steps in (3, 2):
         losses, report = [], {}
         with chainer.Reporter().scope(report):
@@ -244,7 +244,7 @@ def test_an_epochs_means_and_accuracies_are_reported(known):
                 assert not report
                 updater.update()
                 losses.append({k: float(v) for k, v in updater.model.objective.terms.items()})
-        right = updater.label_store.probabilities.argmax(axis=1) == noisy
+        right = updater.labels.probabilities.argmax(axis=1) == noisy
         assert report.pop("accuracy/noisy") == right.mean()
         if known:
             assert report.pop("accuracy/true") == right[noisy != 2].mean()
@@ -280,7 +280,7 @@ def test_what_does_not_fit_is_refused():
     images = NetworkInput(np.zeros((4, 8, 8, 1), np.uint8), np.zeros((8, 8, 1), np.float32), pad=1)
     optimizer = FlatMomentumSGD(0.1).setup(small_chain())
     with pytest.raises(UserError, match="padding: 2 of the iterator, expected the images' 1"):
-        JointUpdater(order, optimizer, images, LabelStore(np.zeros(4, np.int32), 2, "soft"))
+        JointUpdater(order, optimizer, images, SoftLabels(np.zeros(4, np.int32), 2, "soft"))
 
 
 def test_every_batch_is_full_and_every_epoch_complete():
@@ -325,7 +325,7 @@ def test_updater_and_label_update_against_a_loop_by_hand(tmp_path):
     mean = (images / 255).mean(axis=0).astype(np.float32)
 
     model = Classifier(network(), JointObjective(np.full(3, 1 / 3), alpha, beta))
-    store = LabelStore(noisy, 3, "soft", average=2)
+    store = SoftLabels(noisy, 3, "soft", average=2)
     sgd = Optimization(epochs, 0.05, batch_size=batch, pad=0, flip=False)
     trainer = first_step(
         model, NetworkInput(images, mean), store, sgd, start, epochs, seed=7, out=tmp_path
