@@ -1,13 +1,23 @@
 """`chainer-jo relabel` and `example` as a user meets them: files, pages, lines, exit codes."""
 
-import json
-import re
 import shutil
 from importlib import metadata
 
 import numpy as np
 import pytest
-from own_images import BY_FEATURES, DARK, LIGHT, ODD, SHORT, make, one_line, read, relabel, run
+from own_images import (
+    BY_FEATURES,
+    DARK,
+    LIGHT,
+    ODD,
+    SHORT,
+    content,
+    make,
+    one_line,
+    read,
+    relabel,
+    run,
+)
 from own_images import by_features as features_of
 
 from chainer_jo.relabel.judge import by_features as module
@@ -15,12 +25,6 @@ from chainer_jo.relabel.show import report
 from chainer_jo.relabel.write.corrected_labels import COLUMNS
 
 pytestmark = pytest.mark.usefixtures("own_set")
-
-
-def content(page):
-    """What the script of a page shows."""
-    found = re.search(r'id="content">(.*?)</script>', page.read_text(encoding="utf-8"), re.S)
-    return json.loads(found[1])
 
 
 def test_every_image_is_in_the_table_with_all_that_came_with_it(by_features, own_set):
