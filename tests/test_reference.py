@@ -7,7 +7,6 @@ import json
 import re
 import runpy
 import shutil
-import subprocess
 import sys
 from dataclasses import replace
 
@@ -36,12 +35,9 @@ REFERENCE = ROOT / "results" / "reference"
 FOLDERS = [path.parent.name for path in REFERENCE.glob("*/table1.json")]
 
 
-def git(*words: str) -> subprocess.CompletedProcess:
-    return run(["git", "-C", ROOT, *words], code=None)
-
-
 pytestmark = pytest.mark.skipif(
-    shutil.which("git") is None or git("rev-parse").returncode != 0, reason="not in a git checkout"
+    shutil.which("git") is None or run(["git", "-C", ROOT, "rev-parse"], None).returncode != 0,
+    reason="not in a git checkout",
 )
 
 
@@ -49,8 +45,8 @@ def test_what_scripts_compute_and_what_is_committed_share_no_place():
     computed = script_flags.parse("test", ["--device", "cpu"], InMemory())
     for folder in (computed.results, computed.figures):
         for preset in PRESETS:
-            assert git("check-ignore", f"{folder}/{preset}/table1.md").returncode == 0
-    listed = git("ls-files", "results", "figures").stdout.splitlines()
+            run(["git", "-C", ROOT, "check-ignore", f"{folder}/{preset}/table1.md"])
+    listed = run(["git", "-C", ROOT, "ls-files", "results", "figures"]).stdout.splitlines()
     assert any(path.startswith("results/reference/digits/") for path in listed)
     assert all(path.split("/")[1] in ("reference", "README.md") for path in listed)
 
@@ -123,13 +119,6 @@ def test_weights_and_labels_are_those_of_packed_runs():
         assert path.name != "labels.npz" or store.soft_labels(packed) is not None
 
 
-def test_a_folder_of_runs_alone_names_its_data_and_precision(tmp_path):
-    for name in ("runs.jsonl.xz", "data.json"):
-        shutil.copy(REFERENCE / "half-cifar10" / name, tmp_path)
-    reference = __import__("committed").Reference("half-cifar10", tmp_path, tmp_path / "figures")
-    assert (reference.data, reference.precisions) == ("cifar10", "mixed")
-
-
 def test_table_3_follows_from_the_runs_that_are_committed(tmp_path):
     store = RunStore(REFERENCE / f"{CLOTHING1M_DIGITS.name}-{STANDIN}")
     table = json.loads((store.root / "table3.json").read_text())
@@ -141,9 +130,13 @@ def test_table_3_follows_from_the_runs_that_are_committed(tmp_path):
         assert made.read_bytes() == (store.root / made.name).read_bytes(), made.name
 
 
-def test_the_status_and_the_page_of_all_results_are_up_to_date():
+def test_the_status_and_the_page_of_all_results_are_up_to_date(tmp_path):
     for path, text in __import__("overview").texts().items():
         assert path.read_text() == text, f"{path}: stale, expected tools/overview.py to be run"
+    for name in ("runs.jsonl.xz", "data.json"):  # a folder of runs alone
+        shutil.copy(REFERENCE / "half-cifar10" / name, tmp_path)
+    found = __import__("committed").Reference("half-cifar10", tmp_path, tmp_path / "figures")
+    assert (found.data, found.precisions) == ("cifar10", "mixed")
 
 
 @pytest.mark.parametrize("flag, code, said", [
@@ -171,11 +164,6 @@ def test_links_of_all_pages_lead_somewhere():
             path = (page.parent / target).resolve() if target else page
             assert path.exists(), f"{page}: {target}"
             if anchor:
-                headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
-                assert anchor in map(slug, headings), f"{page}: {target}#{anchor}"
-
-
-def slug(heading):
-    """As GitHub makes an anchor of it."""
-    kept = (c for c in heading.lower() if c.isalnum() or c in "-_ ")
-    return "".join(kept).replace(" ", "-")
+                text = re.findall(r"^#+ (.*)$", path.read_text().lower(), re.MULTILINE)
+                anchors = [re.sub(r"[^\w\- ]", "", each).replace(" ", "-") for each in text]
+                assert anchor in anchors, f"{page}: {target}#{anchor}"  # as GitHub makes them
