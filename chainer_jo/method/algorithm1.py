@@ -14,7 +14,6 @@ evaluation, log and checkpoints, and run it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,34 +21,14 @@ from chainer.training import Trainer
 from chainer.training.extensions import ExponentialShift
 from chainer.training.triggers import ManualScheduleTrigger
 
-from chainer_jo.errors import UserError
 from chainer_jo.method.extensions import LabelUpdate
 from chainer_jo.method.images import Images
 from chainer_jo.method.iterator import BatchIterator
 from chainer_jo.method.objectives import Classifier
+from chainer_jo.method.optimization import Optimization
 from chainer_jo.method.optimizers import FlatMomentumSGD
 from chainer_jo.method.soft_labels import SoftLabels
 from chainer_jo.method.updater import JointUpdater
-
-
-@dataclass(frozen=True)
-class Optimization:
-    """Momentum SGD: the learning rate is divided by 10 after each of the epochs ``drops``."""
-
-    epochs: int
-    learning_rate: float
-    drops: tuple[int, ...] = ()
-    batch_size: int = 128
-    momentum: float = 0.9
-    weight_decay: float = 1e-4
-    pad: int = 4
-    flip: bool = True
-
-    def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise UserError(f"{self.epochs} epochs: expected at least 1")
-        if not self.learning_rate > 0:
-            raise UserError(f"learning rate {self.learning_rate:g}: expected a positive number")
 
 
 def first_step(

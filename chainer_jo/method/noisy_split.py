@@ -33,8 +33,7 @@ class ImageSelection:
 
     Images of various sizes are resized to ``resize`` x ``resize`` pixels and cropped to the middle
     ``crop`` x ``crop`` (Section 5.2). Images of one size may be shrunk: ``shrink`` x ``shrink``
-    pixels become their mean. One fold of `LabelledData` may be left out of training and classified
-    instead.
+    pixels become their mean.
     """
 
     name: str
@@ -43,7 +42,6 @@ class ImageSelection:
     resize: int | None = None
     crop: int | None = None
     shrink: int | None = None
-    left_out: int | None = None
 
     @property
     def square(self) -> tuple[int, int]:
@@ -95,7 +93,6 @@ class NoisySplit:
         `LabelledData`, whose training labels are noisy.
     given_labels : returns labels (N,) of all training images of the data set: pseudo labels
         (PL-CIFAR), or ``HUMAN`` ones, which the validation images have as well.
-    uniform_prior : True for a uniform p (eq. 10) also with ``real`` noise.
 
     Attributes
     ----------
@@ -116,7 +113,6 @@ class NoisySplit:
         seed: int,
         data: ImageData | LabelledData,
         given_labels: Callable[[], np.ndarray] | None = None,
-        uniform_prior: bool = False,
     ) -> None:
         if data.name != selection.name:
             raise UserError(f"data set {data.name!r}: this run needs {selection.name!r}")
@@ -137,8 +133,7 @@ class NoisySplit:
         self.evaluation_sets = {"validation": sets.validation}
         if sets.test:
             self.evaluation_sets["test"] = sets.test
-        uniform = uniform_prior or label_noise.kind != "real"
-        self.prior = _uniform(sets) if uniform else _frequencies(sets, selection.left_out)
+        self.prior = _frequencies(sets) if label_noise.kind == "real" else _uniform(sets)
         self.noisy_labels_right = accuracy(sets.train.labels, sets.train.true_labels)
 
     @cached_property
@@ -166,9 +161,7 @@ class NoisySplit:
 
 
 def as_used(data: ImageData | LabelledData, selection: ImageSelection) -> ImageData | LabelledData:
-    """The images that a run uses: the first of every class, shrunk, or those not left out."""
-    if isinstance(data, LabelledData) and selection.left_out is not None:
-        data = data.without(selection.left_out)
+    """The images that a run uses: the first of every class, shrunk."""
     data = data.subset(selection.train_per_class, selection.test_per_class)
     return data.shrunk(selection.shrink) if selection.shrink else data
 
@@ -206,12 +199,9 @@ def _uniform(data: LabelledData) -> np.ndarray:
     return np.full(classes, 1 / classes, np.float32)
 
 
-def _frequencies(data: LabelledData, left_out: int | None) -> np.ndarray:
+def _frequencies(data: LabelledData) -> np.ndarray:
     """Distribution of the noisy labels as p (c,) (Section 5.8)."""
     frequencies = np.bincount(data.train.labels, minlength=len(data.class_names))
-    if left_out is not None:
-        # All images of a class may be in the fold that is left out.
-        frequencies = np.maximum(frequencies, 1)
     if not frequencies.all():
         missing = data.class_names[int(frequencies.argmin())]
         raise UserError(

@@ -5,9 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from chainer import backend
 
-from chainer_jo.engine.backend import is_on_gpu
 from chainer_jo.engine.cuda import kernels
 from chainer_jo.errors import UserError
 
@@ -58,6 +56,7 @@ class SoftLabels:
         self.rule = rule
         self.top = top
         self.epochs_seen = 0
+        self.xp = xp
         labels = xp.asarray(labels)
         if labels.dtype.kind != "f":
             labels = xp.eye(num_classes, dtype=np.float32)[labels]
@@ -72,7 +71,7 @@ class SoftLabels:
 
     def write(self, indices, probabilities) -> None:
         """Stores s (b, c) of a batch, the images ``indices`` (b,)."""
-        if is_on_gpu(self.probabilities):
+        if self.xp is not np:
             kernels.write_rows(self.probabilities, indices, probabilities)
         else:
             self.probabilities[indices] = probabilities
@@ -101,7 +100,7 @@ class SoftLabels:
         if returned is not None or self.soft_labels is not labels:
             expected = "store.soft_labels[...] = labels, and nothing returned"
             raise UserError(f"{rule} returned or assigned labels: expected {expected}")
-        xp = backend.get_array_module(labels)
+        xp = self.xp
         if not xp.isfinite(labels).all() and xp.isfinite(self.mean_probabilities()).all():
             raise UserError(f"{rule} wrote NaN or infinity: expected finite labels")
 
@@ -125,23 +124,23 @@ def soft(store: SoftLabels, mean) -> None:
 
 def hard(store: SoftLabels, mean) -> None:
     """Hard labels: y_ij = 1 if j is the arg max of the mean s_i, else 0 (eq. 8)."""
-    store.soft_labels[...] = _one_hot(mean.argmax(axis=-1), mean)
+    store.soft_labels[...] = _one_hot(mean.argmax(axis=-1), store)
 
 
 def most_disagreeing(store: SoftLabels, mean) -> None:
     """Hard labels (eq. 8) for ``top`` images only (Section 5.4): among images whose arg max differs
     from their label, the ones with the smallest mean s at that label."""
-    xp = backend.get_array_module(mean)
+    xp = store.xp
     predicted, current = mean.argmax(axis=1), store.soft_labels.argmax(axis=1)
     agreement = mean[xp.arange(len(mean)), current]
     agreement[predicted == current] = np.inf
     chosen = xp.argsort(agreement, kind="stable")[: store.top]
     chosen = chosen[agreement[chosen] < np.inf]
-    store.soft_labels[chosen] = _one_hot(predicted[chosen], mean)
+    store.soft_labels[chosen] = _one_hot(predicted[chosen], store)
 
 
-def _one_hot(classes, like):
-    return backend.get_array_module(like).eye(like.shape[-1], dtype=np.float32)[classes]
+def _one_hot(classes, store: SoftLabels):
+    return store.xp.eye(store.soft_labels.shape[-1], dtype=np.float32)[classes]
 
 
 #: Label rules by name, which becomes part of the description of a run. A rule writes

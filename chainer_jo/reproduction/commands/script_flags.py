@@ -18,7 +18,7 @@ from chainer_jo.data.array_cache import cached_folder
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.data.source import find
-from chainer_jo.engine.backend import ENGINES
+from chainer_jo.engine.interface import ENGINES
 from chainer_jo.errors import UserError
 from chainer_jo.reproduction.commands.computing_flags import (
     add_computing_flags,

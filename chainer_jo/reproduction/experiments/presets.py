@@ -11,7 +11,6 @@ from chainer_jo import files
 from chainer_jo.data import cifar10n
 from chainer_jo.errors import UserError
 from chainer_jo.method.noisy_split import HUMAN
-from chainer_jo.method.resnet50 import variant_of
 from chainer_jo.reproduction.experiments.experiment import (
     Experiment,
     ImageSelection,
@@ -146,6 +145,8 @@ PRESETS = {preset.name: preset for preset in (PAPER, HALF, DIGITS)}
 
 def pretrained(weights: str | None) -> Network:
     """The ResNet-50 that starts from a file of weights. Raises UserError if there is none."""
+    from chainer_jo.method.resnet50 import variant_of  # loads Chainer, which takes a second
+
     weights = weights or "(not given)"
     return Network((), (), weights=f"{variant_of(weights)}-{files.digest(weights)}")
 
@@ -168,7 +169,6 @@ class Study:
     noise_rates : the only ones that tables over noise rates are made of; None: the paper's.
     features : name of the features that pseudo labels are clustered from, as recorded with the
         run; None: there are no pseudo labels.
-    left_out, prior : see `ImageSelection` and `Experiment`.
     load : loads the data set, for figures that show its images; None: by the name.
     """
 
@@ -179,8 +179,6 @@ class Study:
     precision: str | None = None
     noise_rates: tuple[float, ...] | None = None
     features: str | None = None
-    left_out: int | None = None
-    prior: str | None = None
     load: Callable[[], Any] | None = None
 
     def comparison_trials(self) -> range:
@@ -334,7 +332,6 @@ class Study:
             resize=preset.resize,
             crop=preset.crop,
             shrink=preset.shrink,
-            left_out=self.left_out,
         )
         return Experiment(
             data,
@@ -344,7 +341,6 @@ class Study:
             objective,
             self.seed + trial,
             precision=self.precision or self.preset.precision,
-            prior=self.prior,
             **fields,
         )
 

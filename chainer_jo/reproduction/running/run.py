@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import chainer
@@ -30,43 +29,12 @@ from chainer_jo.method.soft_labels import SoftLabels
 from chainer_jo.reproduction.experiments.experiment import Experiment
 from chainer_jo.reproduction.experiments.presets import pretrained
 from chainer_jo.reproduction.running.provenance import computing, provenance
-from chainer_jo.reproduction.running.starting_labels import PseudoSource, human_labels, labels_of
+from chainer_jo.reproduction.running.settings import Settings
+from chainer_jo.reproduction.running.starting_labels import human_labels, labels_of
 from chainer_jo.reproduction.running.store import RunStore
 
 #: Lower bounds of the highest probability, by which Tables 12 and 13 divide soft labels.
 CONFIDENCE_BOUNDS = (0.99, 0.95, 0.9, 0.0)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Settings of the computation, which change a result by rounding at most.
-
-    Parameters
-    ----------
-    device : "cpu" or "cuda" or "cuda:N".
-    engine : the backend of convolutions; see `chainer_jo.engine.backend.choose_backend`.
-    graph : True to run steps on a GPU as CUDA graphs, where the engine supports it.
-    deadline : value of ``time.monotonic()`` after which the run stops, saved; None: never.
-    snapshot_seconds : least time between two checkpoints.
-    snapshot_steps : between two moments within an epoch at which there may be a checkpoint.
-    pseudo : source of pseudo labels.
-    human : file of the labels of people, CIFAR-10_human.pt.
-    weights : file of the pretrained weights that descriptions name.
-    workers : processes that decode images on disk; None: one per core less one.
-    verbose : True to show Chainer's PrintReport and ProgressBar.
-    """
-
-    device: str = "cpu"
-    engine: str = "auto"
-    graph: bool = True
-    deadline: float | None = None
-    snapshot_seconds: float = 20.0
-    snapshot_steps: int = 2000
-    pseudo: PseudoSource = PseudoSource()
-    human: str | None = None
-    weights: str | None = None
-    workers: int | None = None
-    verbose: bool = False
 
 
 class Run:
@@ -293,9 +261,7 @@ def make_split(
     given_labels: Callable[[], np.ndarray] | None = None,
 ) -> NoisySplit:
     """The split that a description asks for; see `NoisySplit`."""
-    uniform = experiment.prior == "uniform"
-    selection, label_noise, seed = experiment.data, experiment.noise, experiment.seed
-    return NoisySplit(selection, label_noise, seed, data, given_labels, uniform)
+    return NoisySplit(experiment.data, experiment.noise, experiment.seed, data, given_labels)
 
 
 def make_network(
