@@ -18,6 +18,7 @@ import numpy as np
 
 from chainer_jo.data.cifar10 import RestrictedUnpickler, bytes_of
 from chainer_jo.errors import UserError
+from chainer_jo.files import opened
 
 #: Size in bytes and SHA-256 of the published file.
 SIZE = 2_401_007
@@ -41,7 +42,7 @@ def read(path: str | Path, true_labels: np.ndarray | None = None) -> dict[str, n
     one, or has the images in another order than the data.
     """
     try:
-        with open(path, "rb") as file:
+        with opened(path) as file:
             raw = file.read(SIZE + 1)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}, expected CIFAR-10_human.pt") from None
