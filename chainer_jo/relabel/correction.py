@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from chainer_jo.relabel.flags import RECIPE, deciding, written
 from chainer_jo.relabel.judge.by_features import ByFeatures, ByProbabilities
 from chainer_jo.relabel.judge.settings import Recipe
 from chainer_jo.relabel.read.image_features import usual_size
-from chainer_jo.relabel.read.label_table import LABEL
 from chainer_jo.relabel.read.labelled_images import LabelledSets, labels_of, read_sets
 from chainer_jo.relabel.show import report
 from chainer_jo.relabel.show.outcome import LabelCorrector, Outcome, summary
@@ -81,14 +79,7 @@ def _check_apart(flags: argparse.Namespace) -> None:
 
 
 def _check_form(flags: argparse.Namespace, sets: LabelledSets) -> None:
-    """Raises UserError for flags of a table if there is none, or label columns without a flag."""
-    more = [name for name in sets.train.columns if re.fullmatch(r"label[ _]?\d+", name.casefold())]
-    if more and not (flags.label_column or flags.label_columns):
-        names = ",".join((LABEL, *more))
-        raise UserError(
-            f"data {flags.data!r}: columns {names}, expected --label-columns {names} for several "
-            "labels an image, or --label-column label"
-        )
+    """Raises UserError for flags of a table if there is none."""
     listed = any(images.lines is not None for images in sets.by_use.values())
     if listed or flags.true_labels or flags.accept:
         return

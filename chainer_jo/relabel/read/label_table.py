@@ -27,6 +27,7 @@ _DELIMITERS = (",", "\t", ";")  # the last is what spreadsheets write where a co
 #: Characters of a path or label at most; other columns may have whole texts or thumbnails.
 _LONGEST = 1 << 17
 csv.field_size_limit(1 << 30)
+_FURTHER_LABEL = re.compile(r"label[ _]?\d+", re.IGNORECASE)
 _QUOTE_LATER = re.compile(r'\s+"')  # which CSV takes for a part of the text
 
 
@@ -38,6 +39,7 @@ class TableForm:
     ----------
     paths, labels : possible names of the columns, in any case; the first one in the table counts.
     several : names of two label columns or more, all of which count, in the place of ``labels``.
+    asks : True refuses a table with further columns such as "label2" and names the flag.
     root : folder that the paths are below; None: the folder of the table.
     """
 
@@ -45,6 +47,7 @@ class TableForm:
     labels: tuple[str, ...] = (LABEL,)
     root: str | None = None
     several: tuple[str, ...] = ()
+    asks: bool = False
 
     @classmethod
     def of(
@@ -52,7 +55,7 @@ class TableForm:
     ) -> TableForm:
         """Form with the given columns; None: the usual ones."""
         paths, labels = (path,) if path else USUAL.paths, (label,) if label else USUAL.labels
-        return cls(paths, labels, root, several)
+        return cls(paths, labels, root, several, asks=not (label or several))
 
     def or_usual(self) -> TableForm:
         """Form of further tables, with one label an image, which may have the usual columns as
@@ -142,6 +145,13 @@ def read(file: str | Path, form: TableForm = USUAL) -> LabelTable:
     meant = [name for name in names if name.casefold() in {n.casefold() for n in form.labels}]
     if len(meant) > 1 and not form.several:
         raise UserError(f"labels {str(file)!r}: columns {meant}, expected one of them")
+    more = [name for name in names if form.asks and _FURTHER_LABEL.fullmatch(name)]
+    if more:
+        flag = ",".join((*meant, *more))
+        raise UserError(
+            f"labels {str(file)!r}: columns {flag}, expected --label-columns {flag} for "
+            f"several labels an image, or --label-column {meant[0]}"
+        )
     problems = Problems()
     kept: list[list[str]] = []
     paths: list[str] = []
