@@ -1,16 +1,18 @@
 """Several labels an image: all of them are evidence, in Python, in tables and on the page."""
 
+import re
+
 import numpy as np
 import pytest
 from own_images import BY_FEATURES, DARK, LIGHT, content, make, one_line, read, run, write
 
 from chainer_jo.errors import UserError
 from chainer_jo.relabel import RelabelClassifier, find_label_errors, relabel
-from chainer_jo.relabel.judge import label_errors, label_noise
+from chainer_jo.relabel.judge import label_noise
 from chainer_jo.relabel.read import label_table
 from chainer_jo.relabel.read.label_table import TableForm
 
-RATES = 0.1, 0.2, 0.3
+RATES = 0.05, 0.2, 0.35
 NAMES = "label,label2,label3"
 
 
@@ -47,10 +49,12 @@ def test_empty_columns_and_the_order_of_columns_change_nothing(people):
 def test_error_rates_by_column_and_better_labels_than_by_the_majority(people):
     _, probabilities, votes, true = people
     errors = find_label_errors(votes, probabilities)
-    np.testing.assert_allclose(errors.share_wrong_by_column, RATES, atol=0.04)
+    np.testing.assert_allclose(errors.share_wrong_by_column, RATES, atol=0.03)
     alone = find_label_errors(label_noise.majority(votes), probabilities)
     right = [(labels == true).mean() for labels in (errors.new, alone.new, alone.given)]
-    assert right[0] > max(right[1:]) + 0.01 and not errors.doubt
+    assert right[0] > max(right[1:]) + 0.04 and not errors.doubt
+    common = label_noise.posterior(errors.predicted, votes, errors.transition)
+    assert right[0] > (common.argmax(axis=1) == true).mean() + 0.04, "the columns differ"
 
 
 def test_the_network_decides_ties_of_the_majority():
@@ -64,11 +68,9 @@ def test_the_network_decides_ties_of_the_majority():
 def test_one_column_is_one_label_exactly(people):
     features, probabilities, votes, _ = people
     given, column = votes[:, 1], votes[:, 1:2]
-    single = find_label_errors(given, probabilities)
     pairs = [
         (relabel(features, given, epochs=4), relabel(features, column, epochs=4)),
-        (single, find_label_errors(column, probabilities)),
-        (single, label_errors.find_label_errors(probabilities, column)),
+        (find_label_errors(given, probabilities), find_label_errors(column, probabilities)),
     ]
     for ours, theirs in pairs:
         for name in ("given", "probabilities", "predicted", "wrong", "transition"):
@@ -113,7 +115,7 @@ def test_forms_of_empty_places(people, kind):
         (lambda y: y[:-1], r"^labels: shape \(1499, 3\), expected \(1500,\)"),
         (lambda y: y[:, :, None], r"^labels: shape \(1500, 3, 1\), expected"),
         (lambda y: y * 0, "^labels: all are 0, expected two classes or more"),
-        (lambda y: [["1", 0] if i == 5 else [0, 1] for i in range(1500)], "^labels: row 5 has 0"),
+        (lambda y: [["1", 0] if i == 5 else [0, 1] for i in range(1500)], "^labels: row 5 has '1'"),
     ],
 )
 def test_labels_that_cannot_be_used_are_one_line(people, change, expected):
@@ -158,9 +160,12 @@ def test_the_command_on_three_columns(table, tmp_path, capsys):
     flags = (*flags, *BY_FEATURES)
     words = ("--apply", applied, "--despite-doubt")
     assert run("relabel", table / "three.csv", *flags, *words) == 0
-    said = capsys.readouterr().out.split()
-    assert " ".join(said).count("of the majority labels are wrong") == 1
-    label, label2 = (float(said[said.index(name) + 4]) for name in ("label", "label2"))
+    said = capsys.readouterr().out
+    assert said.count("of the majority labels are wrong") == 1
+    label, label2 = (
+        float(re.search(rf"\| {name} +\| +\d+ +\| ([\d.]+) %", said)[1])
+        for name in ("label", "label2")
+    )
     assert label == pytest.approx(100 * 5 / 59, abs=2) and label2 < 2
     rows, true = read(out / "labels.csv"), [row["label"] for row in read(table / "true.csv")]
     assert [row["given"] for row in rows] == true, "the majority"

@@ -49,7 +49,8 @@ class LabelErrors:
     wrong : bool (n,), given labels judged wrong, at the threshold of the highest expected F1. They
         include more images than ``changed``: a given label that is barely more probable than its
         alternatives deserves a review, but no change.
-    transition : T (c, c), the estimated p(given j | true k), its rows sum to 1.
+    transition : T (c, c), the estimated p(given j | true k), its rows sum to 1; of several columns
+        of labels the common one.
     duplicates : groups of images that are the same or nearly, int arrays of rows.
     index : row labels of the table: the index of a DataFrame that came in, else None.
     votes : int (n, m), all labels of every image, UNKNOWN (-1) in empty places; None if each has
@@ -192,8 +193,11 @@ def find_label_errors(
     totals = probabilities.sum(axis=1, keepdims=True, dtype=np.float64)
     probabilities = probabilities / np.maximum(totals, np.finfo(np.float64).tiny)
     predicted, transition = label_noise.calibrate(probabilities, given)
-    likely = label_noise.posterior(predicted, given, transition)
-    votes, given = (given if given.ndim == 2 else None), label_noise.majority(given, predicted)
+    votes, evidence = None, (given, transition)
+    if given.ndim == 2:
+        votes, given = given, label_noise.majority(given, predicted)
+        evidence = label_noise.by_column(predicted, votes, transition)
+    likely = label_noise.posterior(predicted, *evidence)
     wrong = 1 - likely[np.arange(len(given)), given]
     return LabelErrors(
         range(probabilities.shape[1]) if class_names is None else class_names,

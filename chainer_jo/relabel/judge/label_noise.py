@@ -3,7 +3,7 @@
 The model is the one of forward correction, p(given j | x) = sum_k p(true k | x) T_kj, with
 T_kj = p(given j | true k) the same for all images of class k (`method.noise` draws such noise).
 With p(true | x) from a network and T estimated, Bayes' rule gives p(true | x, given). Several
-labels of an image are independent given its true class, and share T.
+labels of an image are independent given its true class.
 
 ``given`` is int (n,), one label an image, or (n, m), several labels an image with UNKNOWN (-1) in
 empty places.
@@ -116,6 +116,19 @@ def calibrate(probabilities: np.ndarray, given: np.ndarray) -> tuple[np.ndarray,
     )
 
 
+def by_column(
+    probabilities: np.ndarray, votes: np.ndarray, transition: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Labels (n, m) as columns of T (c, m c) float64, which holds a T for each column of labels,
+    as the columns may be people who differ; estimated with `PRIOR_IMAGES` of the common T in every
+    row."""
+    c, m = len(transition), votes.shape[1]
+    symbols = np.where(votes == UNKNOWN, UNKNOWN, votes + c * np.arange(m))
+    start = np.tile(transition, m)
+    groups = _by_given(probabilities, symbols)
+    return symbols, _maximise(*groups, start, 200, PRIOR_IMAGES * start)[0]
+
+
 def beyond_confusion(probabilities: np.ndarray, transition: np.ndarray) -> np.ndarray:
     """T (c, c) whose errors exceed the network's confusions; the other errors are spread evenly.
 
@@ -185,7 +198,8 @@ def _maximise(
             for j in labels:
                 counts[:, j] += true
             objective += np.log(explained).sum() / n
-        transition = counts / counts.sum(axis=1, keepdims=True)
+        columns = counts.reshape(c, -1, c)  # one T, or T of each column
+        transition = (columns / columns.sum(axis=2, keepdims=True)).reshape(counts.shape)
         if objective - last < TOLERANCE:
             break
         last = objective
