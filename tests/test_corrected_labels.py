@@ -13,7 +13,7 @@ from chainer_jo import files
 from chainer_jo.data import digits
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.errors import UserError
-from chainer_jo.reproduction.running.run import make_task
+from chainer_jo.reproduction.running.run import make_split
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures import corrected_labels
 from chainer_jo.reproduction.tables_and_figures.first_step_images import draw_images
@@ -27,14 +27,14 @@ def ended(study, root, correct, load=digits.load):
     """A store in which the first step has ended with the labels that ``correct`` makes of noisy and
     true ones; figure and training set."""
     store, figure = RunStore(root), build(replace(study, load=load))
-    task = make_task(figure.first_step, load())
-    labels = np.eye(10, dtype=np.float32)[correct(task.train.labels, task.train.true_labels)]
+    split = make_split(figure.first_step, load())
+    labels = np.eye(10, dtype=np.float32)[correct(split.train.labels, split.train.true_labels)]
     store.open(figure.first_step)
     store.save_result(figure.first_step, {
-        "id": figure.first_step.id, "state": "finished", "data": task.fingerprint,
+        "id": figure.first_step.id, "state": "finished", "data": split.fingerprint,
         "labels_sha256": store.save_labels(figure.first_step, 0.9 * labels + 0.01),
     })  # fmt: skip
-    return store, figure, task.train
+    return store, figure, split.train
 
 
 def half_of_them(noisy, true):
@@ -57,7 +57,7 @@ def test_images_of_full_size_have_their_labels_of_all_three_kinds(study, tmp_pat
     rows = found["images"]
     assert found["complete"] and len(rows) == len(shown) == 20
     assert [row["row"] for row in rows] == sorted({row["row"] for row in rows})
-    full = make_task(STUDY.first_step("symmetric", 0.5, 0), digits.load()).train
+    full = make_split(STUDY.first_step("symmetric", 0.5, 0), digits.load()).train
     for row, (image, caption, _) in zip(rows, shown, strict=True):
         i = row["row"]
         noisy, true = train.labels[i], train.true_labels[i]

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chainer.dataset import download
 from hostile import memory_below
 from PIL import Image
 
 from chainer_jo.data import decoding, image_folder, source
-from chainer_jo.data.array_cache import download
 from chainer_jo.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -297,53 +297,13 @@ def test_a_damaged_folder_is_one_line(folder, cache, damage, words):
     refuse(folder, words, cache)
 
 
-@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
-@pytest.mark.parametrize("part", [0.3, 0.7, 0.95])
-def test_tar_cut_short(folder, tmp_path, cache, mode, part):
-    for i in range(60):  # so that the padding at the end of a tar is a small part of it
-        save(folder / f"train/9/{100 + i}.png", picture(i, (5, 7, 3)))
-    path = pack(folder, tmp_path / "toys.tar", mode)
-    content = path.read_bytes()
-    path.write_bytes(content[: int(part * len(content.rstrip(b"\0")))])
-    refuse(path, "toys.tar'.* damaged", cache)
-
-
-def test_tar_whose_checksum_is_wrong(folder, tmp_path, cache):
-    path = pack(folder, tmp_path / "toys.tar", "w:gz")
-    content = bytearray(path.read_bytes())
-    content[-6] ^= 255
-    path.write_bytes(content)
-    refuse(path, "toys.tar' is damaged .CRC check failed", cache)
-
-
-def add(path, name, kind=tarfile.REGTYPE, size=0, target=""):
-    """Adds a member's header alone to a tar."""
-    member = tarfile.TarInfo(name)
-    member.type, member.linkname, member.size = kind, target, size
-    with tarfile.open(path, "a") as tar:
-        tar.addfile(member)
-
-
 def test_other_links_in_a_tar_do_not_matter(folder, tmp_path):
     path = pack(folder, tmp_path / "toys.tar", "w", prefix="toys/")
-    add(path, "toys/latest", tarfile.SYMTYPE, target="/elsewhere")
+    link = tarfile.TarInfo("toys/latest")
+    link.type, link.linkname = tarfile.SYMTYPE, "/elsewhere"
+    with tarfile.open(path, "a") as tar:
+        tar.addfile(link)
     check(load(str(path)))
-
-
-@pytest.mark.parametrize("kind, name, size, words", [
-    *((kind, name, 0, "is a link, expected .*tar --dereference")
-      for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE) for name in ("train/9/11.png", "train/11")),
-    (tarfile.REGTYPE, "README", 8 << 30, "unpacks to 8589934592 bytes, expected"),
-    (tarfile.REGTYPE, "train/9/11.png", 8 << 30, "unpacks to 8589934592 bytes"),
-    (tarfile.REGTYPE, "/train/9/11.png", 0, "leads out of it"),
-    (tarfile.REGTYPE, "../train/9/11.png", 0, "leads out of it"),
-])  # fmt: skip
-def test_links_far_too_large_files_and_paths_out_of_a_tar_are_refused(
-    folder, tmp_path, cache, kind, name, size, words
-):
-    path = pack(folder, tmp_path / "toys.tar", "w")
-    add(path, name, kind, size, target="2.png")
-    refuse(path, f"toys.tar': '{name}' {words}", cache)
 
 
 def test_files_beside_the_images_of_a_tar_are_not_read(folder, tmp_path, cache):

@@ -6,10 +6,9 @@ from base64 import b64encode
 from hashlib import sha256
 
 import pytest
+from chainer.dataset import download
 from own_images import BY_FEATURES, make, run
 from processes import run as run_process
-
-from chainer_jo.data.array_cache import download
 
 PAYLOAD = "document.documentElement.setAttribute('data-ran', '1')"
 CHROMIUM = ("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",

@@ -46,13 +46,6 @@ def install(folder):
     shutil.copytree(Path(chainer_jo.__file__).parent, folder / "chainer_jo", ignore=ignored)
 
 
-def test_a_repository_that_only_surrounds_the_package_is_not_its_origin(repository):
-    folder, _ = repository
-    packages = folder / ".venv" / "site-packages"
-    install(packages)
-    assert commit(packages) == "None"
-
-
 def test_the_commit_is_that_of_the_code_that_was_loaded(repository):
     folder, git = repository
     install(folder)
@@ -68,11 +61,13 @@ def test_the_commit_is_that_of_the_code_that_was_loaded(repository):
     assert commit(folder).endswith("-dirty")
 
 
-def test_a_repository_named_by_the_environment_is_not_its_origin(repository, tmp_path_factory):
+def test_a_repository_that_surrounds_the_package_or_is_named_elsewhere_is_not_its_origin(
+    repository,
+):
     folder, git = repository
     install(folder)
     git("add", "chainer_jo")
     git("commit", "-m", "second")
-    packages = tmp_path_factory.mktemp("packages")
+    packages = folder / ".venv" / "site-packages"
     install(packages)
     assert commit(packages, GIT_DIR=str(folder / ".git")) == "None"

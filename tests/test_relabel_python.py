@@ -20,7 +20,7 @@ from chainer_jo.errors import UserError
 from chainer_jo.relabel import RelabelClassifier, find_label_errors, relabel
 from chainer_jo.relabel.judge.label_errors import COLUMNS
 
-DOCS = ROOT / "docs" / "own-data.md"
+DOCS = ROOT / "docs" / "own-data-reference.md"
 NAMES = np.array(["ant", "bee", "cat", "dog"])
 
 
@@ -272,7 +272,7 @@ def test_a_column_and_row_without_a_number_are_named(change, message, blobs):
         relabel(change(table, pandas), "label")
 
 
-#: Checks of scikit-learn's that fail, with the reason, as in docs/own-data.md.
+#: Checks of scikit-learn's that fail, with the reason, as in docs/own-data-reference.md.
 FAILS = {
     "check_methods_sample_order_invariance": "float32: sums depend on the order of rows, by 1e-7",
     "check_methods_subset_invariance": "float32: sums depend on the number of rows, by 1e-7",
@@ -379,7 +379,7 @@ def test_the_lines_of_the_docs(tmp_path):
     assert len(lines.splitlines()) <= 12
     lines += "assert (labels == true).mean() > 0.97\n"
     done = processes.run([sys.executable, "-c", lines], cwd=tmp_path)
-    assert done.stdout.startswith("20.")
+    assert done.stdout.startswith("an estimated 20.")
 
 
 def test_only_what_is_asked_for_is_imported():

@@ -72,9 +72,9 @@ def test_a_run_knows_the_classes_shares_and_the_mean_colour(data, tmp_path):
     np.testing.assert_allclose(everything.mean(axis=(0, 2, 3)), 0, atol=1e-5)
     pixels, x = prepared(run)
     np.testing.assert_allclose(
-        x, ((pixels - run.task.mean) / 255).transpose(0, 3, 1, 2), rtol=1e-4, atol=1e-6
+        x, ((pixels - run.split.mean) / 255).transpose(0, 3, 1, 2), rtol=1e-4, atol=1e-6
     )
-    run.task_images.close()
+    run.split_images.close()
 
 
 def test_pretrained_networks_are_given_their_order_mean_and_scale(data, tmp_path, monkeypatch):
@@ -88,7 +88,7 @@ def test_pretrained_networks_are_given_their_order_mean_and_scale(data, tmp_path
             pixels = pixels[..., ::-1]
         expected = ((pixels - variant.mean) / variant.std).transpose(0, 3, 1, 2)
         np.testing.assert_allclose(x, expected, rtol=1e-4, atol=1e-4)
-        run.task_images.close()
+        run.split_images.close()
     assert {variant.channels for variant in VARIANTS.values()} == {"RGB", "BGR"}
 
 
@@ -203,9 +203,9 @@ def test_what_another_process_has_ended_meanwhile_is_not_run_again(data, tmp_pat
 def test_other_weights_than_a_run_is_described_with_are_refused(tmp_path):
     (tmp_path / "weights.npz").write_bytes(b"others")
     described = SimpleNamespace(network=Network((), (), weights="original-0123456789ab"))
-    task = SimpleNamespace(num_classes=3)
+    split = SimpleNamespace(num_classes=3)
     with pytest.raises(UserError, match="weights.npz: original-.*, expected original-0123456789ab"):
-        make_network(described, task, 1, None, str(tmp_path / "weights.npz"))
+        make_network(described, split, 1, None, str(tmp_path / "weights.npz"))
 
 
 def test_paused_between_two_drops_of_the_learning_rate(data, tmp_path):

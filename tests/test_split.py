@@ -5,7 +5,7 @@ import pytest
 
 from chainer_jo.data import digits
 from chainer_jo.errors import UserError
-from chainer_jo.method.task import split
+from chainer_jo.method.noisy_split import split
 
 
 def test_sorted_disjoint_and_complete():

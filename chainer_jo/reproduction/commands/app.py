@@ -14,9 +14,9 @@ from functools import partial
 
 from chainer_jo import files
 from chainer_jo.command_line import resume_hint, say, start
+from chainer_jo.data import cifar10n
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
-from chainer_jo.engine.backend import choose_backend
 from chainer_jo.errors import UserError
 from chainer_jo.reproduction.commands.dry_run import machines_line, run_lines, script_lines
 from chainer_jo.reproduction.commands.script_flags import ImageSource, parse
@@ -25,9 +25,9 @@ from chainer_jo.reproduction.experiments.presets import Study
 from chainer_jo.reproduction.experiments.words import of_the_paper
 from chainer_jo.reproduction.running.local_pool import LocalPool
 from chainer_jo.reproduction.running.provenance import collect, other_code
-from chainer_jo.reproduction.running.run import Settings
 from chainer_jo.reproduction.running.runner import Runner, duration
 from chainer_jo.reproduction.running.scheduler import Event, Pool, with_first_steps
+from chainer_jo.reproduction.running.settings import Settings
 from chainer_jo.reproduction.running.starting_labels import check_results
 from chainer_jo.reproduction.running.store import RunStore, read_packed
 from chainer_jo.reproduction.tables_and_figures.output import Output, trials_by_number
@@ -177,6 +177,8 @@ def _check_precision(script: Script) -> None:
     flags = script.flags
     if flags.precision == "fp32" or flags.cluster:
         return
+    from chainer_jo.engine.backend import choose_backend
+
     try:
         choose_backend(flags.device.partition(":")[0], flags.precision, flags.engine)
     except UserError as error:
@@ -256,6 +258,9 @@ def _run(script: Script, left: Left) -> bool:
         data = _bind_data(script)
         if isinstance(data, ImageData) and any(e.noise.kind == "pseudo" for e in left):
             runner.settings.pseudo.check(data)
+        if any(e.noise.label_file for e in left):
+            true = data.true_labels if isinstance(data, ImageData) else data.train.true_labels
+            cifar10n.read(runner.settings.human or "(no file)", true)
         early.pop_all()  # the runner ends the pool
     needed = {output.name: with_first_steps(output.experiments) for output in script.outputs}
     ended: set[Experiment] = set()

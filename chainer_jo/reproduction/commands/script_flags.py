@@ -13,12 +13,12 @@ from typing import Any, Protocol
 
 from chainer_jo.command_line import Parser, at_least
 from chainer_jo.cores import usable_cores
-from chainer_jo.data import clothing1m, clothing1m_standin
+from chainer_jo.data import cifar10n, clothing1m, clothing1m_standin
 from chainer_jo.data.array_cache import cached_folder
 from chainer_jo.data.image_data import ImageData
 from chainer_jo.data.labelled_data import LabelledData
 from chainer_jo.data.source import find
-from chainer_jo.engine.backend import ENGINES
+from chainer_jo.engine.interface import ENGINES
 from chainer_jo.errors import UserError
 from chainer_jo.reproduction.commands.computing_flags import (
     add_computing_flags,
@@ -220,6 +220,27 @@ class InMemory:
     def _pseudo(self, flags: argparse.Namespace) -> PseudoSource:
         device = "@numpy" if flags.device == "cpu" else f"@cupy:{flags.device[5:]}"
         return PseudoSource(flags.features, flags.weights, device)
+
+
+class HumanLabels(InMemory):
+    """CIFAR-10's official images with the labels of people (CIFAR-10N)."""
+
+    def add_flags(self, add: Callable[..., Any]) -> None:
+        super().add_flags(add)
+        add(
+            "--labels",
+            type=os.path.abspath,
+            metavar="FILE",
+            help="CIFAR-10_human.pt, the labels of CIFAR-10N, for the official images",
+        )
+
+    def check(self, flags: argparse.Namespace) -> None:
+        super().check(flags)
+        if flags.labels or flags.runs and not flags.dry_run:
+            cifar10n.read(flags.labels or "--labels (not given)")
+
+    def settings(self, flags: argparse.Namespace) -> dict[str, Any]:
+        return {**super().settings(flags), "human": flags.labels}
 
 
 class Clothing1M:

@@ -16,9 +16,9 @@ from heapq import heappop, heappush
 from chainer_jo.data.progress import is_live
 from chainer_jo.devices import device_of
 from chainer_jo.reproduction.experiments.experiment import Experiment
-from chainer_jo.reproduction.running.provenance import device_name, devices
-from chainer_jo.reproduction.running.run import Settings
+from chainer_jo.reproduction.running.provenance import cpu_name, device_name, devices
 from chainer_jo.reproduction.running.scheduler import Event, Pool, Queue, Scheduler, pending
+from chainer_jo.reproduction.running.settings import Settings
 from chainer_jo.reproduction.running.store import RunStore
 
 #: Seconds between two lines where the output is no terminal.
@@ -168,7 +168,7 @@ class Status:
             )
         evaluated = "test" if "test" in result["last"] else "validation"
         # A user's own validation images may have wrong labels: no accuracy, only agreement.
-        words = {"test": "test", "validation": "held-out agreement", "recovery": "recovery"}
+        words = {"test": "test", "validation": "held-out agreement", "recovery": "labels"}
         scores = "  ".join(
             f"{words[name]} {100 * result['best'][name]:.1f} > {100 * result['last'][name]:.1f}"
             for name in (evaluated, "recovery")
@@ -230,7 +230,9 @@ class Runner:
     @cached_property
     def cost(self) -> Cost:
         """Estimate from the runs that had finished when it was first asked for."""
-        device = device_name(device_of(self.settings.device)) if self.here else None
+        name, device = self.settings.device, None
+        if self.here:
+            device = cpu_name() if name == "cpu" else device_name(device_of(name))
         return Cost.of(self.store, self.experiments, device, self.guess)
 
     def left(self) -> dict[Experiment, int]:

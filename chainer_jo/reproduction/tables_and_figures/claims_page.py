@@ -190,7 +190,7 @@ def one_image(study: Study) -> str:
     counted = {
         "test": preset.test_images,
         "validation": preset.validation_images,
-        "recovery": preset.train_images,
+        "label": preset.train_images,
     }
     shares = [f"{100 / n:.2g} of {name} accuracy ({n:,})" for name, n in counted.items()]
     return f"One image counts, in points, {', '.join(shares)}."

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from chainer_jo.data.image_data import ImageData
-from chainer_jo.method.task import as_used
+from chainer_jo.method.noisy_split import as_used
 from chainer_jo.reproduction.experiments.experiment import Experiment
-from chainer_jo.reproduction.running.run import make_task
+from chainer_jo.reproduction.running.run import make_split
 from chainer_jo.reproduction.running.starting_labels import labels_of
 from chainer_jo.reproduction.running.store import RunStore
 from chainer_jo.reproduction.tables_and_figures.first_step_images import (
@@ -144,7 +144,7 @@ def _drawn(
     trained_on = as_used(data, first_step.data).fingerprint()
     labels = labels_of(first_step, RunStore(root), trained_on)
     full_size = replace(first_step, data=replace(first_step.data, shrink=None))
-    train, names = make_task(full_size, data).train, data.class_names
+    train, names = make_split(full_size, data).train, data.class_names
     noisy, true, corrected = train.labels, train.true_labels, labels.argmax(axis=1)
     before, after = noisy != true, corrected != true
     either = np.flatnonzero(before | after)

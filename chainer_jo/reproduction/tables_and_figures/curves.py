@@ -24,7 +24,7 @@ class LogEntry(NamedTuple):
 LOG_ENTRIES = {
     "test": LogEntry("test accuracy (%)", 100.0, 1),
     "validation": LogEntry("held-out accuracy (%)", 100.0, 1),
-    "recovery": LogEntry("recovery accuracy (%)", 100.0, 1),
+    "recovery": LogEntry("label accuracy (%)", 100.0, 1),
     "accuracy/noisy": LogEntry("noisy labels predicted (%)", 100.0, 1),
     "cross_entropy": LogEntry("training loss (nats)", 1.0, 3),
     "classification": LogEntry("training loss (nats)", 1.0, 3),

@@ -29,7 +29,7 @@ SURE = {"top": "highest", "bottom": "lowest"}
 
 
 @dataclass(frozen=True)
-class Relabelled:
+class LabelChanges:
     """The training images with their labels before and after the first step.
 
     Parameters
@@ -48,7 +48,7 @@ class Relabelled:
     @staticmethod
     def by(
         store: RunStore, first_step: Experiment, load: Callable[[], LabelledData]
-    ) -> Relabelled | None:
+    ) -> LabelChanges | None:
         """The changes of a first step; None if it has not finished or its labels are missing.
         UserError if it ran on other data."""
         labels = store.soft_labels(first_step)
@@ -58,7 +58,7 @@ class Relabelled:
         check_results([first_step], store, data)
         before = data.train.labels
         after, probability = labels.argmax(axis=1), labels.max(axis=1)
-        return Relabelled(data.class_names, _files(data), before, after, probability)
+        return LabelChanges(data.class_names, _files(data), before, after, probability)
 
     def pair(self, before: int, after: int) -> np.ndarray:
         """Indices of the images relabelled from one class to another, by decreasing probability."""
@@ -82,7 +82,7 @@ def drawn_for(names: Sequence[str], origin: dict) -> str:
 
 
 @dataclass(frozen=True)
-class RelabelledFigure(FirstStepImages):
+class LabelChangesFigure(FirstStepImages):
     """Figures 7 and 8: images with the top-2 and bottom-2 probabilities of the class they moved to.
 
     Parameters
@@ -150,11 +150,11 @@ class RelabelledFigure(FirstStepImages):
 
     def _rows(self, store: RunStore) -> tuple[list[dict], int | None]:
         """The images shown, from left to right, and the number moved; None before the run."""
-        relabelled = Relabelled.by(store, self.first_step, self.load)
-        if relabelled is None:
+        changes = LabelChanges.by(store, self.first_step, self.load)
+        if changes is None:
             return [], None
-        names, images = relabelled.class_names, relabelled.images
-        moved = relabelled.pair(class_index(self.before, names), class_index(self.after, names))
+        names, images = changes.class_names, changes.images
+        moved = changes.pair(class_index(self.before, names), class_index(self.after, names))
         top = moved[:IMAGES_PER_END]
         bottom = moved[max(IMAGES_PER_END, len(moved) - IMAGES_PER_END) :]
         return [
@@ -163,7 +163,7 @@ class RelabelledFigure(FirstStepImages):
                 "key": images.keys[i],
                 "before": self.before,
                 "after": self.after,
-                "probability": float(relabelled.probability[i]),
+                "probability": float(changes.probability[i]),
             }
             for end, chosen in (("top", top), ("bottom", bottom))
             for i in chosen
