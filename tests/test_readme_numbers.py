@@ -92,7 +92,7 @@ def test_how_far_accuracy_drops_in_figure_2():
         f"`half` and {found['digits'][0]:.1f} in `digits`; at 0.02 the drops are "
         f"{found['half'][1]:.1f} and {found['digits'][1]:.1f} points"
     ) in said
-    assert f"{min(own, eighths, quarter, line):.1f} to {own:.1f} points, by the estimate" in said
+    assert f"{min(own, eighths, quarter, line):.1f} to {own:.1f} points, by estimate" in said
     assert (
         f"drops by {own:.1f}. Less biased estimates are {eighths:.1f} (eighths of the epochs), "
         f"{quarter:.1f} (second quarter versus end) and {line:.1f} (straight line from epoch 41)"
