@@ -270,6 +270,15 @@ def test_curves_that_lie_on_each_other_are_magnified(ends, store, monkeypatch):
     return figure
 
 
+def figure4_of(store, *ends):
+    """Figure 4, whose rules end at these label accuracies."""
+    figure, start = figure_of(4), STUDY.epochs(70)
+    for curve, end in zip(figure.curves, ends, strict=True):
+        for run in curve.experiments:
+            log(store, run, [0.3] * start + [end] * (curve.length - start), key="recovery")
+    return figure
+
+
 def test_the_highest_label_accuracies_are_magnified(store, monkeypatch):
     """Two rules end within a point, the others far below; all are flat after the first update."""
     figure = figure4_of(store, 0.95, 0.945, 0.5, 0.8, 0.65)
