@@ -1,6 +1,8 @@
 """A small set of images of one's own, and `chainer-jo` on it as a user meets it."""
 
 import csv
+import json
+import re
 from contextlib import contextmanager
 
 import numpy as np
@@ -76,6 +78,12 @@ def run(*arguments):
 def relabel(root, out, *words):
     """The exit code of the command on the table of a folder."""
     return run("relabel", root / "labels.csv", "--out", out, *words)
+
+
+def content(page):
+    """What the script of a page shows."""
+    found = re.search(r'id="content">(.*?)</script>', page.read_text(encoding="utf-8"), re.S)
+    return json.loads(found[1])
 
 
 def by_features(root):

@@ -48,24 +48,15 @@ def test_description_survives_json(study):
 
 def test_every_field_changes_the_id(study):
     experiment = study.first_step("symmetric", 0.5, 0)
-    others = [
-        replace(experiment, **change)
-        for change in (
-            {"data": ImageSelection("other")},
-            {"data": ImageSelection("digits", shrink=2)},
-            {"noise": Noise("asymmetric", 0.5)},
-            {"network": Network((1,), (4,))},
-            {"optimization": replace(experiment.optimization, learning_rate=0.3)},
-            {"objective": "forward"},
-            {"seed": 7},
-            {"alpha": 0.1},
-            {"beta": 0.1},
-            {"relabelling": LabelSchedule(1, 2)},
-            {"first_step": experiment},
-            {"precision": "mixed"},
-        )
-    ]
-    assert len({e.id for e in others} | {experiment.id}) == len(others) + 1
+    changes = dict(
+        data=ImageSelection("other"), noise=Noise("asymmetric", 0.5), network=Network((1,), (4,)),
+        optimization=replace(experiment.optimization, learning_rate=0.3), objective="forward",
+        seed=7, alpha=0.1, beta=0.1, relabelling=LabelSchedule(1, 2), first_step=experiment,
+        precision="mixed",
+    )  # fmt: skip
+    others = [replace(experiment, **{name: value}) for name, value in changes.items()]
+    others += [experiment, replace(experiment, data=ImageSelection("digits", shrink=2))]
+    assert len({each.id for each in others}) == len(others)
 
 
 def test_no_noise_is_one_run_whatever_its_kind():
@@ -100,19 +91,17 @@ def test_paper_preset_is_the_paper():
     assert second.optimization.learning_rate == 0.2
     assert (second.alpha, second.beta, second.objective) == (0, 0, "cross_entropy")
     for step in (first, second):
-        o = step.optimization
-        assert (o.batch_size, o.momentum, o.weight_decay, o.pad, o.flip) == (
-            128,
-            0.9,
-            1e-4,
-            4,
-            True,
-        )
+        sgd = step.optimization
+        assert (sgd.batch_size, sgd.momentum, sgd.weight_decay) == (128, 0.9, 1e-4)
+        assert (sgd.pad, sgd.flip) == (4, True)
         assert step.network == Network((5, 5, 5), (32, 64, 128))
     baseline = study.baseline("cross_entropy", "symmetric", 0.7, 0)
     assert baseline == replace(second, first_step=None)
     assert [study.labels(k) for k in (50, 500, 5000)] == [50, 500, 5000]
     assert len(study.comparison_trials()) == 5 and len(study.sensitivity_trials()) == 3
+    assert study.first_step("symmetric", 0.7, 0, stop_epoch=200) == first
+    longer = study.first_step("symmetric", 0.7, 0, stop_epoch=300)
+    assert longer.optimization.epochs == longer.relabelling.stop == 300
 
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
@@ -122,35 +111,21 @@ def test_no_more_labels_are_updated_than_there_are(preset):
     assert counts[0] >= 1 and counts[-1] <= preset.train_images
 
 
-def test_stop_epoch_is_where_the_first_step_ends():
-    study = Study(PAPER, "cifar10")
-    assert study.first_step("symmetric", 0.7, 0, stop_epoch=200) == study.first_step(
-        "symmetric", 0.7, 0
-    )
-    longer = study.first_step("symmetric", 0.7, 0, stop_epoch=300)
-    assert longer.optimization.epochs == longer.relabelling.stop == 300
-
-
 def test_folders_keep_data_sets_apart():
-    assert Study(DIGITS, "digits").folder == "digits"
-    assert Study(PAPER, "cifar10").folder == "paper"
-    assert Study(PAPER, "cifar10-jpeg").folder == "paper-cifar10-jpeg"
+    found = [Study(DIGITS, "digits"), Study(PAPER, "cifar10"), Study(PAPER, "cifar10-jpeg")]
+    assert [study.folder for study in found] == ["digits", "paper", "paper-cifar10-jpeg"]
     assert Study(HALF, "cifar10-jpeg").folder == "half"
-    assert len(
-        {Study(p, d).folder for p in PRESETS.values() for d in ("cifar10", "cifar10-jpeg", "x")}
-    ) == 3 * len(PRESETS)
+    data = ("cifar10", "cifar10-jpeg", "x")
+    assert len({Study(p, d).folder for p in PRESETS.values() for d in data}) == 3 * len(PRESETS)
 
 
 def test_runs_of_one_trial_share_split_and_noise(study):
     data = digits.load()
-    method, baseline, other = (
-        make_split(e, data)
-        for e in (
-            study.first_step("symmetric", 0.5, 3),
-            study.baseline("cross_entropy", "symmetric", 0.5, 3),
-            study.baseline("cross_entropy", "symmetric", 0.5, 4),
-        )
+    described = (
+        study.first_step("symmetric", 0.5, 3),
+        *(study.baseline("cross_entropy", "symmetric", 0.5, trial) for trial in (3, 4)),
     )
+    method, baseline, other = (make_split(experiment, data) for experiment in described)
     np.testing.assert_array_equal(method.train.images, baseline.train.images)
     np.testing.assert_array_equal(method.train.labels, baseline.train.labels)
     assert (method.train.images != other.train.images).any()
@@ -249,11 +224,9 @@ def test_scores_are_of_the_best_epoch_and_of_the_last(tmp_path, monkeypatch):
 
 
 def test_another_data_set_is_refused(study):
+    other = replace(study.baseline("forward", "symmetric", 0.5, 0), data=ImageSelection("other"))
     with pytest.raises(UserError, match="needs 'other'"):
-        make_split(
-            replace(study.baseline("forward", "symmetric", 0.5, 0), data=ImageSelection("other")),
-            digits.load(),
-        )
+        make_split(other, digits.load())
 
 
 def own_noise(monkeypatch, study, draw, matrix=lambda rate, names: np.eye(len(names))):
@@ -286,15 +259,11 @@ def test_transition_matrices_of_another_shape_are_refused(monkeypatch, study, ma
         _ = split.transition_matrix
 
 
-def test_first_steps_come_first_and_once(study):
-    second = study.joint("symmetric", 0.5, 0)
-    assert with_first_steps([second, second.first_step, second]) == [second.first_step, second]
-
-
-def test_finished_runs_are_not_pending_unless_their_labels_are_needed(tmp_path, study):
-    store = RunStore(tmp_path)
-    second = study.joint("symmetric", 0.5, 0)
+def test_first_steps_come_first_and_once_unless_they_have_finished(tmp_path, study):
+    """With labels, where a second step needs them."""
+    store, second = RunStore(tmp_path), study.joint("symmetric", 0.5, 0)
     first = second.first_step
+    assert with_first_steps([second, first, second]) == [first, second]
     assert pending([second], store) == [first, second]
     store.open(first)
     store.save_result(first, {"id": first.id, "state": "finished"})
@@ -352,13 +321,12 @@ def test_what_is_half_deleted_is_no_result(tmp_path, study, monkeypatch):
 
 
 def test_half_trains_on_images_of_half_the_size():
-    data = digits.load()
-    study = Study(replace(DIGITS, shrink=2), "digits")
-    split = make_split(study.baseline("cross_entropy", "symmetric", 0.5, 0), data)
-    whole = make_split(Study(DIGITS, "digits").baseline("cross_entropy", "symmetric", 0.5, 0), data)
-    assert split.train.images.shape[1:] == (4, 4, 1)
-    assert split.fingerprint != whole.fingerprint
-    np.testing.assert_array_equal(split.train.labels, whole.train.labels)
+    half, whole = (
+        make_split(Study(p, "digits").baseline("cross_entropy", "symmetric", 0.5, 0), digits.load())
+        for p in (replace(DIGITS, shrink=2), DIGITS)
+    )
+    assert half.train.images.shape[1:] == (4, 4, 1) and half.fingerprint != whole.fingerprint
+    np.testing.assert_array_equal(half.train.labels, whole.train.labels)
 
 
 def test_noisy_data_are_shrunk_and_taken_by_class_as_others():

@@ -1,26 +1,18 @@
 """`chainer-jo relabel` and `example` as a user meets them: files, pages, lines, exit codes."""
 
-import json
-import re
 import shutil
 from importlib import metadata
 
 import numpy as np
+import own_images
 import pytest
-from own_images import BY_FEATURES, DARK, LIGHT, ODD, SHORT, make, one_line, read, relabel, run
-from own_images import by_features as features_of
+from own_images import DARK, LIGHT, ODD, SHORT, content, make, one_line, read, relabel, run
 
 from chainer_jo.relabel.judge import by_features as module
 from chainer_jo.relabel.show import report
 from chainer_jo.relabel.write.corrected_labels import COLUMNS
 
 pytestmark = pytest.mark.usefixtures("own_set")
-
-
-def content(page):
-    """What the script of a page shows."""
-    found = re.search(r'id="content">(.*?)</script>', page.read_text(encoding="utf-8"), re.S)
-    return json.loads(found[1])
 
 
 def test_every_image_is_in_the_table_with_all_that_came_with_it(by_features, own_set):
@@ -62,7 +54,7 @@ def test_the_report_has_every_changed_image(by_features):
 
 def test_pictures_of_many_images_lie_beside_the_report(own_set, by_features, tmp_path, monkeypatch):
     out = shutil.copytree(by_features, tmp_path / "out")
-    words = (*features_of(own_set), "--true-labels", own_set / "true.csv")
+    words = (*own_images.by_features(own_set), "--true-labels", own_set / "true.csv")
     monkeypatch.setattr(report, "MOST_EMBEDDED", 10)
     assert relabel(own_set, out, *words) == 0
     shown, pictures = content(out / "report.html"), out / "report-pictures"
@@ -107,7 +99,7 @@ def test_features_that_make_training_diverge_are_one_line(flags, own_set, tmp_pa
 def test_features_of_two_sets_with_one_path_are_refused(use, own_set, tmp_path, capsys):
     """They would be those of the training images."""
     other = shutil.copytree(own_set, tmp_path / "other")
-    words = (*features_of(own_set), f"--{use}", other / "labels.csv")
+    words = (*own_images.by_features(own_set), f"--{use}", other / "labels.csv")
     assert relabel(own_set, tmp_path / "out", *words) == 2
     assert f"'images/00, é.png' is in the train and in the {use} set, expected" in one_line(capsys)
 
@@ -128,7 +120,13 @@ def test_a_network_on_the_labels_as_given_is_asked_for(own_set, tmp_path, capsys
     sets = [np.load(root / "features.npz") for root in (own_set, other)]
     both = {name: np.concatenate([each[name] for each in sets]) for name in sets[0]}
     np.savez(tmp_path / "both.npz", **both)
-    words = ("--features", tmp_path / "both.npz", *BY_FEATURES, "--test", other / "labels.csv")
+    words = (
+        "--features",
+        tmp_path / "both.npz",
+        *own_images.BY_FEATURES,
+        "--test",
+        other / "labels.csv",
+    )
     assert relabel(own_set, tmp_path / "out", *words) == 0
     assert row_of_the_test_set()[2:4] == ["60", ""]
     assert relabel(own_set, tmp_path / "out", "--baseline", *words) == 0

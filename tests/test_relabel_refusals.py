@@ -76,7 +76,6 @@ def test_a_path_that_cannot_be(flag, name, said, own_set, tmp_path, capsys):
 def test_flags_of_tables_are_refused_without_one(flag, class_folders, tmp_path, capsys):
     assert run("relabel", *class_folders, "--out", tmp_path / "out", flag, "name") == 2
     assert f"error: {flag} name: expected with a table" in one_line(capsys)
-    assert not (tmp_path / "out").exists()
 
 
 def test_data_that_were_put_right_are_taken(tmp_path, capsys):
@@ -107,7 +106,6 @@ ODD = "images/04, é.png"
 @pytest.mark.parametrize("damage, words", [
     (lambda root: (root / ODD).unlink(), "image: No such file or directory: .*line 6"),
     (lambda root: (root / ODD).write_bytes(b"no image"), "cannot be decoded.*line 6"),
-    (lambda root: (root / "labels.csv").write_text(""), "empty, expected a header"),
     (each_of_its_own_class, "60 images of 60 classes"),
 ])  # fmt: skip
 def test_data_that_cannot_be_learnt_from(damage, words, tmp_path, capsys):

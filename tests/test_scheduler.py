@@ -216,17 +216,15 @@ def test_workers_do_not_repeat_what_is_noted_of_the_data(monkeypatch, caplog):
 
 
 def test_a_run_that_fails_ends_no_other_and_none_begins_after_it(tmp_path, caplog):
-    runs, beside = [of(1, seed) for seed in range(3)], Future()
+    runs, beside, failed, events = [of(1, seed) for seed in range(3)], Future(), Future(), []
+    failed.set_exception(UserError("this one alone"))
 
     def run(experiment):
-        if experiment == runs[0]:
-            return beside
-        failed = Future()
-        failed.set_exception(UserError("this one alone"))
-        threading.Timer(0.3, beside.set_result, [("finished", {})]).start()
-        return failed
+        if experiment == runs[1]:
+            threading.Timer(0.3, beside.set_result, [("finished", {})]).start()
+        return beside if experiment == runs[0] else failed
 
-    pool, events = Instant(run), []
+    pool = Instant(run)
     pool.places = 2
     with pytest.raises(UserError, match="this one alone"):
         Scheduler(RunStore(tmp_path), pool, events.append).work(runs)

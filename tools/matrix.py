@@ -26,15 +26,15 @@ ROWS = {
     ("table", (2,)): "asymmetric noise",
     ("table", (3,)): "Clothing1M",
     ("table", (4, 5)): "network, hyper parameters",
-    ("table", (6, 8)): "sensitivity, asymmetric and symmetric",
+    ("table", (6, 8)): "sensitivity",
     ("table", (7, 9)): "the same, less noise",
-    ("table", (10, 11)): "epochs of updates, asymmetric and symmetric",
-    ("table", (12, 13)): "label accuracy by probability, asymmetric and symmetric",
+    ("table", (10, 11)): "epochs of updates",
+    ("table", (12, 13)): "labels by probability",
     ("figure", (1,)): "the method",
     ("figure", (2, 3)): "learning rate, training loss",
     ("figure", (4,)): "hard and soft labels",
-    ("figure", (5, 6)): "accuracy and loss on pseudo labels",
-    ("figure", (7, 8)): "relabelled Clothing1M images",
+    ("figure", (5, 6)): "pseudo labels",
+    ("figure", (7, 8)): "images of Clothing1M",
 }
 DONE, EMPTY = "✓", "–"
 

@@ -1,4 +1,4 @@
-"""Regions of README.md and docs, between two comments, that are written from the results."""
+"""Regions of README.md, between two comments, that are written from the results."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def result(found: Sequence[Reference]) -> str:
     table = next(r for r in found if r.preset == FULL_SCALE).outputs("table")[1]
     ours, paper = means(table), papers(table)
     rows = {
-        "cross entropy: test accuracy, best epoch": (CROSS_ENTROPY, "best", "test"),
-        "cross entropy: test accuracy, last epoch": (CROSS_ENTROPY, "last", "test"),
-        "joint method: test accuracy, last epoch": (JOINT, "last", "test"),
-        "joint method: label accuracy": (JOINT, "last", "recovery"),
+        "cross entropy, best epoch": (CROSS_ENTROPY, "best", "test"),
+        "cross entropy, last epoch": (CROSS_ENTROPY, "last", "test"),
+        "joint method, last epoch": (JOINT, "last", "test"),
+        "joint method, label accuracy": (JOINT, "last", "recovery"),
     }
     lines = [
-        "| CIFAR-10, symmetric noise, r = 0.5 | here (%) | paper (%) | difference |",
+        "| CIFAR-10, r = 0.5 | here (%) | paper (%) | difference |",
         "|---|---|---|---|",
     ]
     for name, key in rows.items():
@@ -191,24 +191,6 @@ def wrapped(text: str) -> str:
     return textwrap.fill(
         text, LINE, subsequent_indent=below, break_long_words=False, break_on_hyphens=False
     )
-
-
-def script_costs(measured: dict) -> str:
-    """The measurements of ``benchmarks/script_costs.py``, and their machine."""
-    lines = [
-        "| script | runs | processor minutes | MB per process | MB on disk |",
-        "|---|---|---|---|---|",
-        *(
-            f"| `{s['script']}.py` | {s['runs']} | {s['processor_s'] / 60:.1f} | "
-            f"{s['process_mb']} | {s['disk_mb']:g} |"
-            for s in measured["scripts"]
-            if s["runs"]
-        ),
-        "",
-        f"{measured['machine']['processor']}, oneDNN {measured['machine']['onednn']}; "
-        f"`{' '.join(measured['flags'])}`.",
-    ]
-    return "\n".join(lines)
 
 
 def fill(text: str, name: str, content: str) -> str:

@@ -16,7 +16,7 @@ from chainer_jo.reproduction.tables_and_figures.claims_page import on_premise
 from chainer_jo.text import counted
 
 
-def page(found: Sequence[Reference]) -> str:
+def page(found: Sequence[Reference], costs: dict) -> str:
     """The page ``results/README.md``; links are relative to it."""
     lines = [
         "# All committed results",
@@ -33,6 +33,7 @@ def page(found: Sequence[Reference]) -> str:
     ]
     for r in found:
         lines += _section(r)
+    lines += _script_costs(costs)
     return "\n".join(line if line.startswith("|") else wrapped(line) for line in lines)
 
 
@@ -99,6 +100,30 @@ def _filled(table: dict) -> str:
         if done == len(settings)
         else f" ({number}; {done} of {len(settings)} settings)"
     )
+
+
+def _script_costs(measured: dict) -> list[str]:
+    """The measurements of ``benchmarks/script_costs.py``, and their machine."""
+    return [
+        "## Cost of the scripts",
+        "",
+        "Each script from nothing on the digits, one trial, two jobs, on an idle machine "
+        "(`benchmarks/script_costs.py`). Half of the processor time is about the time on two "
+        "idle cores.",
+        "",
+        "| script | runs | processor minutes | MB per process | MB on disk |",
+        "|---|---|---|---|---|",
+        *(
+            f"| `{s['script']}.py` | {s['runs']} | {s['processor_s'] / 60:.1f} | "
+            f"{s['process_mb']} | {s['disk_mb']:g} |"
+            for s in measured["scripts"]
+            if s["runs"]
+        ),
+        "",
+        f"{measured['machine']['processor']}, oneDNN {measured['machine']['onednn']}; "
+        f"`{' '.join(measured['flags'])}`.",
+        "",
+    ]
 
 
 def _claims(found: Sequence[Reference]) -> list[str]:

@@ -19,6 +19,7 @@ from chainer_jo.method.soft_labels import SoftLabels
 from chainer_jo.relabel.judge.features import HIDDEN, FeatureInput, FeatureNetwork, FeatureSet
 from chainer_jo.relabel.judge.folds import folds, near_duplicates
 from chainer_jo.relabel.judge.label_errors import ClassNames, LabelErrors, find_label_errors
+from chainer_jo.relabel.judge.label_noise import majority
 from chainer_jo.relabel.judge.posterior_labels import PosteriorLabels, PriorUpdate, prior_of
 from chainer_jo.relabel.judge.settings import Recipe, batch_size, check_limits
 
@@ -140,15 +141,16 @@ def judge(
     seed: int,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> LabelErrors:
-    """Judges noisy labels, ``given``, int (n,), by `out_of_fold` probabilities; near duplicates are
-    in one fold.
+    """Judges noisy labels, ``given``, int (n,) or (n, m) for several an image, by `out_of_fold`
+    probabilities of networks trained on the majority; near duplicates are in one fold.
 
     Raises UserError if training diverged, there are too few images for folds, or the seed is no
     whole number from 0 on.
     """
     check_limits({"seed": seed})
     groups = near_duplicates(data.values)
-    probabilities = out_of_fold(data, given, len(class_names), recipe, seed, groups, progress)
+    trained = majority(given), len(class_names), recipe, seed
+    probabilities = out_of_fold(data, *trained, groups, progress)
     _check_finite(recipe, probabilities)
     return find_label_errors(probabilities, given, class_names, groups)
 

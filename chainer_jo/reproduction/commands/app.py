@@ -30,7 +30,7 @@ from chainer_jo.reproduction.running.scheduler import Event, Pool, with_first_st
 from chainer_jo.reproduction.running.settings import Settings
 from chainer_jo.reproduction.running.starting_labels import check_results
 from chainer_jo.reproduction.running.store import RunStore, read_packed
-from chainer_jo.reproduction.tables_and_figures.output import Output, trials_by_number
+from chainer_jo.reproduction.tables_and_figures.output import Output, Setting, trials_by_number
 
 _logger = logging.getLogger(__name__)
 
@@ -53,7 +53,6 @@ class Script:
     outputs : tables, figures and claims, by the epochs of their runs, so that the first are written
         early. Outputs without runs come last.
     runner : the runs that the outputs need.
-    origin : names preset, data and precision in what is written.
     """
 
     flags: argparse.Namespace
@@ -61,7 +60,7 @@ class Script:
     load_data: Callable[[], ImageData | LabelledData]
     outputs: Sequence[Output]
     runner: Runner
-    origin: dict[str, str]
+    setting: Setting
 
     @property
     def store(self) -> RunStore:
@@ -110,8 +109,8 @@ def make_script(flags: argparse.Namespace, builds: Sequence[Build], images: Imag
     guess = _seconds_per_epoch(study) if flags.device == "cpu" else None
     here = flags.cluster is None
     runner = Runner(store, experiments, settings, flags.jobs, guess, here)
-    origin = {"preset": study.preset.name, "data": study.data, "precision": flags.precision}
-    return Script(flags, study, load_data, outputs, runner, origin)
+    setting = Setting(study.preset.name, study.data, flags.precision)
+    return Script(flags, study, load_data, outputs, runner, setting)
 
 
 def _epochs(output: Output) -> float:
@@ -315,7 +314,9 @@ def _check_trials(script: Script, outputs: Sequence[Output]) -> None:
         path = script.store.root / f"{output.name}.json"
         with files.expected(path, "the file removed, so that it is written again"):
             before = trials_by_number(files.read_json(path, object, missing=None))
-        kept = before & trials_by_number(output.data(script.store, script.origin) if before else ())
+        kept = before & trials_by_number(
+            output.data(script.store, script.setting) if before else ()
+        )
         if kept != before:
             raise UserError(
                 f"{path}: {kept.total()} of the {before.total()} trials behind its numbers are "
@@ -326,7 +327,7 @@ def _check_trials(script: Script, outputs: Sequence[Output]) -> None:
 def _write(script: Script, outputs: Sequence[Output], show: bool) -> None:
     store, figures = script.store, script.flags.figures / script.study.folder
     for output in outputs:
-        paths = output.write(store, script.origin, store.root, figures)
+        paths = output.write(store, script.setting, store.root, figures)
         if show:
-            say("", output.text(store, script.origin), sep="\n")
+            say("", output.text(store, script.setting), sep="\n")
             say("written:", " ".join(map(str, paths)) or "nothing")

@@ -138,10 +138,7 @@ class Run:
         extend(extensions.StopWhenDiverged())
         extensions.extend_log(self.trainer, bool(self.experiment.relabelling), settings.verbose)
         extend(
-            lambda trainer: self._on_epoch(self),
-            name="on_epoch",
-            trigger=(1, "epoch"),
-            priority=0,
+            lambda trainer: self._on_epoch(self), name="on_epoch", trigger=(1, "epoch"), priority=0
         )
         extend(
             extensions.Checkpoint(

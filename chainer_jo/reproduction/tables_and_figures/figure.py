@@ -18,7 +18,7 @@ from chainer_jo.reproduction.tables_and_figures.curves import (
     Series,
 )
 from chainer_jo.reproduction.tables_and_figures.grid import Entry, Grid, Number
-from chainer_jo.reproduction.tables_and_figures.output import Page, TableOrFigure, as_csv
+from chainer_jo.reproduction.tables_and_figures.output import Page, Setting, TableOrFigure, as_csv
 from chainer_jo.reproduction.tables_and_figures.results import OutputResults
 from chainer_jo.reproduction.tables_and_figures.table import Block
 from chainer_jo.reproduction.trials import Trials
@@ -103,14 +103,14 @@ class Figure(TableOrFigure):
             if len(numbers) < len(self.curves)
         ]
 
-    def footnote(self, store: RunStore, origin: dict) -> str:
+    def footnote(self, store: RunStore, setting: Setting) -> str:
         """The note under a page's caption: preset, data, conditions and trials."""
         counts = {len(series.trials) for series in self.read(store)}
         trials = max(counts)
         most = "at most " if len(counts - {0}) > 1 else ""
         several = f"means over {most}{trials} trials, standard deviation shaded"
         clauses = [
-            f"Preset {origin['preset']}, data {origin['data']}, precision {origin['precision']}",
+            str(setting),
             self.conditions,
             *self._owners(),
             several if trials > 1 else "one trial",
@@ -121,7 +121,7 @@ class Figure(TableOrFigure):
         """The claims whose numbers this figure shows, as `Claims` writes them."""
         return judged(OutputResults(self.study, [self], store), self.name) if self.study else []
 
-    def page(self, store: RunStore, origin: dict) -> Page:
+    def page(self, store: RunStore, setting: Setting) -> Page:
         """Caption, last value of every curve, and verdicts on the claims about the figure."""
         quantity = LOG_ENTRIES[self.key]
         rows: list[tuple[str, list[Entry]]] = []
@@ -131,7 +131,7 @@ class Figure(TableOrFigure):
             rows.append((curve.label, [ending, f"{series.epochs} of {series.length}", done]))
         grids = [Grid([f"last {quantity.axis}", "epochs", "trials"], rows)]
         if self.side_table:
-            grids.append(self.side_table.grid(store, origin["data"]))
+            grids.append(self.side_table.grid(store, setting.data))
         points = [
             f"{v['statement']} Here: {v['label']}; "
             + "; ".join(f"{f['what']}: {numbers(f)}" for f in v["findings"])
@@ -141,10 +141,10 @@ class Figure(TableOrFigure):
             f"Statements of the paper about {self.title}, and these runs (peak and end of a curve "
             "are means over a twentieth of the epochs, for 30 epochs one, trial by trial)"
         )
-        notes = [self.footnote(store, origin)]
+        notes = [self.footnote(store, setting)]
         return Page(self.title, self.caption, notes, grids, heading, points)
 
-    def data(self, store: RunStore, origin: dict) -> dict:
+    def data(self, store: RunStore, setting: Setting) -> dict:
         """Last value of every curve."""
         curves, complete = [], True
         for curve, series in zip(self.curves, self.read(store), strict=True):
@@ -164,26 +164,25 @@ class Figure(TableOrFigure):
                 }
             )
         return {
-            "figure": self.number,
-            **origin,
-            "complete": complete and all(cell.trials(store).complete for cell in self.cells),
-            "caption": self.caption,
+            **self.head(
+                setting, complete and all(cell.trials(store).complete for cell in self.cells)
+            ),
             "axis": LOG_ENTRIES[self.key].axis,
             "curves": curves,
             "claims": {v["id"]: v["label"] for v in self.verdicts(store)},
         }
 
-    def extra_files(self, store: RunStore, origin: dict) -> dict[str, str | bytes]:
+    def extra_files(self, store: RunStore, setting: Setting) -> dict[str, str | bytes]:
         """The drawing of the epochs logged so far, and every epoch of every trial as CSV."""
         from chainer_jo.reproduction.tables_and_figures.plot import plot
 
         series, divergences = self.read(store), self._divergences(store)
         noise, _, _ = self.conditions.partition("; ")  # is in the title
-        note = self.footnote(store, origin).replace(f"; {noise};", ";", 1)
+        note = self.footnote(store, setting).replace(f"; {noise};", ";", 1)
         drawing = plot(self.layout, series, divergences, note)
         labelled = [(c.label, s) for c, s in zip(self.curves, series, strict=True)]
         labelled += [(f"{self.curves[number].label}, KL", s) for number, s in divergences.items()]
-        return {**drawing, ".csv": as_csv(self._rows(labelled, origin))}
+        return {**drawing, ".csv": as_csv(self._rows(labelled, setting))}
 
     def _divergences(self, store: RunStore) -> dict[int, Series]:
         """The KL divergence of soft labels (eq. 6), by the curve of their cross entropy."""
@@ -196,11 +195,11 @@ class Figure(TableOrFigure):
         """The logged values of every curve so far."""
         return [curve.read(store, self.key) for curve in self.curves]
 
-    def _rows(self, all_series: Sequence[tuple[str, Series]], origin: dict) -> Iterator[list]:
+    def _rows(self, all_series: Sequence[tuple[str, Series]], setting: Setting) -> Iterator[list]:
         """One row per curve, trial and epoch, with mean and std over the trials at the epoch."""
         number = LOG_ENTRIES[self.key].axis
         yield ["preset", "data", "precision", "curve", "seed", "epoch", number, "mean", "std"]
-        of = origin["preset"], origin["data"], origin["precision"]
+        of = setting.preset, setting.data, setting.precision
         for label, series in all_series:
             summary = [(_short(found.mean_or_none), _short(found.std)) for found in series.by_epoch]
             for seed, values in series.trials.items():
