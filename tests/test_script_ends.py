@@ -235,5 +235,5 @@ INTERRUPTED = "interrupted; the same command continues where this one stopped\n"
 def test_what_ends_a_computation_says_how_to_go_on(tmp_path, stop, code, last):
     process = _computing(tmp_path, start_new_session=True)
     stop(process)
-    assert processes.finish(process, code).stderr == last
+    assert processes.finish(process, code).stderr.lstrip("\n") == last
     processes.wait_until(lambda: not processes.alive(process.pid), 5)
