@@ -52,7 +52,7 @@ def test_error_rates_by_column_and_better_labels_than_by_the_majority(people):
     np.testing.assert_allclose(errors.share_wrong_by_column, RATES, atol=0.03)
     alone = find_label_errors(label_noise.majority(votes), probabilities)
     right = [(labels == true).mean() for labels in (errors.new, alone.new, alone.given)]
-    assert right[0] > max(right[1:]) + 0.04 and not errors.doubt
+    assert right[0] > max(right[1:]) + 0.02 and not errors.doubt
     common = label_noise.posterior(errors.predicted, votes, errors.transition)
     assert right[0] > (common.argmax(axis=1) == true).mean() + 0.04, "the columns differ"
 
@@ -181,7 +181,7 @@ def test_the_command_on_three_columns(table, tmp_path, capsys):
         row = by_path[path]
         assert names == [row["given"], *(row[name].strip() for name in NAMES.split(","))]
     text = (out / "report.html").read_text(encoding="utf-8")
-    assert "is the majority of label, label2, label3." in text and "Labels by column" in text
+    assert "are the majority of label, label2, label3;" in text and "Labels by column" in text
     # Another label of an image is other data, also where the majority stays.
     lines = (
         (table / "three.csv")
