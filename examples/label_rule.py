@@ -29,7 +29,7 @@ def table(study):
             for accuracy in ("test", "recovery")
         ]
         rows.append((rule, cells))
-    blocks = [Block(["test (%)", "recovery (%)"], rows)]
+    blocks = [Block(["test (%)", "labels (%)"], rows)]
     return Table(number=14, caption="Rules for new labels, symmetric noise r = 0.5.", blocks=blocks)
 
 

@@ -42,7 +42,7 @@ class Ablations(Table):
 
 
 def right(which: str) -> Quantity:
-    """Recovery accuracy (percent) of one column, or the share of labels above 0.99."""
+    """Label accuracy (percent) of one column, or the share of labels above 0.99."""
     if which == "above_0.99":
         return confidence("share", "1-0.99")
 

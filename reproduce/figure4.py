@@ -1,4 +1,4 @@
-"""Figure 4: recovery accuracy of soft and hard labels in the first step on SN-CIFAR at 0.7."""
+"""Figure 4: label accuracy of soft and hard labels in the first step on SN-CIFAR at 0.7."""
 
 from chainer_jo.reproduction.commands import main
 from chainer_jo.reproduction.experiments.presets import Study
@@ -12,12 +12,12 @@ from chainer_jo.reproduction.paper.settings import (
     FIGURE4_TOPS,
 )
 from chainer_jo.reproduction.tables_and_figures.cell import Cell, score
-from chainer_jo.reproduction.tables_and_figures.curves import Curve, Inset
+from chainer_jo.reproduction.tables_and_figures.curves import Curve
 from chainer_jo.reproduction.tables_and_figures.figure import Figure
 from chainer_jo.reproduction.tables_and_figures.table import Block
 
 CAPTION = (
-    "Recovery accuracy of the first step with soft labels, and with hard labels of which all or "
+    "Label accuracy of the first step with soft labels, and with hard labels of which all or "
     "the top k are updated per epoch"
 )
 #: Label rule, number of labels updated per epoch (None: all) and legend, by name.
@@ -48,16 +48,14 @@ def figure(study: Study) -> Figure:
             for a in ("test", "recovery")
         ]
         rows.append((label, cells))
-    headers = ("test accuracy (%), second step", "recovery accuracy (%), first step")
+    headers = ("test accuracy (%), second step", "label accuracy (%), first step")
     paper = " [the paper's number]" if of_the_paper(study.data) else ""
     side_table = Block(headers, rows, f"Numbers of the text, at the last epoch{paper}")
     conditions = f"first step on symmetric noise r = {FIGURE4_NOISE_RATE:g}"
     if any("here" in curve.label for curve in curves):
         conditions += "; k is scaled to the same share of the labels as in the paper"
     caption = f"{CAPTION}; {trained_on(study)}."
-    start = curves[0].experiments[0].relabelling.start
-    inset = Inset(start, 5 * start // 2, (0.36, 0.37, 0.6, 0.35))
-    return Figure(4, caption, "recovery", curves, conditions, side_table, study=study, inset=inset)
+    return Figure(4, caption, "recovery", curves, conditions, side_table, study=study)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,22 @@
-"""Every command of README and docs: run, run with --dry-run, planned by make -n, or only listed."""
+"""Every code block of README and docs: Python is run; each command is run, run with --dry-run,
+planned by make -n, or only listed."""
 
 import re
 import shlex
 import shutil
+import sys
 from pathlib import Path
 
 import own_images
 import pytest
+from markdown_it import MarkdownIt
 from processes import ROOT, run
 from script_runs import script
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMMAND = re.compile(r"^ *((?:\.venv/bin/)?python3? |chainer-jo |make |pip |conda |dask ).+$", re.M)
+#: Beginnings of the other lines: settings of a shell, and programs of the system.
+OTHERS = ("#", "xdg-open ", "closed=", "export ", "for ", "done", "umask ", "openssl ")
 #: How each command is checked, by a part of it; the first that fits. Listed ones change an
 #: environment, or need other machines or files that nobody can make offline.
 CHECKS = {
@@ -34,15 +39,19 @@ CHECKS = {
 }
 
 
+def blocks(language: str) -> list[tuple[str, str]]:
+    """Page and content of the code blocks: "python", or "sh" with indented ones."""
+    found = []
+    for page in PAGES:
+        for token in MarkdownIt().parse(page.read_text()):
+            if token.type in ("fence", "code_block") and (token.info or "sh") == language:
+                found.append((page.name, token.content.replace("\\\n", " ")))
+    return found
+
+
 def documented() -> list[str]:
     """Commands in code blocks, without comments, each once."""
-    texts = [page.read_text().replace("\\\n", " ") for page in PAGES]
-    blocks = [
-        block
-        for text in texts
-        for block in re.findall(r"^ *```.*?^ *```|(?:^ {4}\S.*\n)+", text, re.M | re.S)
-    ]
-    found = [match[0].strip() for block in blocks for match in COMMAND.finditer(block)]
+    found = [match[0].strip() for _, block in blocks("sh") for match in COMMAND.finditer(block)]
     return sorted({command.partition("  #")[0].strip() for command in found})
 
 
@@ -65,6 +74,20 @@ def test_every_command_is_checked_in_one_way():
     assert len(documented()) > 30
     assert not checked("unknown")
     assert {check(command) for command in documented()} == set(CHECKS.values())
+    lines = [line.strip() for _, block in blocks("sh") for line in block.splitlines()]
+    rest = [line for line in lines if line and not COMMAND.match(line)]
+    assert [line for line in rest if not line.startswith(OTHERS)] == []
+
+
+@pytest.mark.parametrize(("page", "block"), blocks("sh"))
+def test_a_shell_reads_the_block(page, block):
+    run(["bash", "-n", "-c", block])
+
+
+@pytest.mark.parametrize(("page", "block"), blocks("python"))
+def test_python_runs_alone_as_printed(page, block, tmp_path):
+    (tmp_path / "results").symlink_to(ROOT / "results")
+    run([sys.executable, "-c", block], cwd=tmp_path)
 
 
 @pytest.mark.parametrize("command", checked("dry run"))

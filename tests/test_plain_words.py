@@ -9,6 +9,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/*.md", "results/**/*.md", "results/**/*.html", "figures/**/*.md")
+LONGEST = 120
+"""Characters of a line of prose, in pages that people edit and in the page of all results."""
 ALLOWED = 10
 """Pointer words in all pages together."""
 
@@ -55,3 +57,25 @@ def test_pages_have_few_pointer_words():
         for pointer in pointers(path.read_text(encoding="utf-8"))
     ]
     assert len(found) <= ALLOWED, "\n".join([f"{len(found)} pointer words:", *found])
+
+
+def long_lines(page: str) -> list[str]:
+    """Lines that are too long outside of tables and code."""
+    without_code = re.sub(r"(?ms)^( *)```.*?^\1```|^ {4,}\S[^\n]*", "", page)
+    rows = (line for line in without_code.splitlines() if not line.lstrip().startswith("|"))
+    return [line for line in rows if len(line) > LONGEST]
+
+
+def test_tables_and_code_may_have_long_lines():
+    long = "word " * 30
+    assert long_lines(f"{long}\n| {long} |\n  | {long} |\n\n    {long}\n```\n{long}\n```\n") == [
+        long
+    ]
+
+
+@pytest.mark.parametrize("pages", ["README.md", "docs/*.md", "results/README.md"])
+def test_pages_have_short_lines(pages):
+    paths = sorted(ROOT.glob(pages))
+    assert paths
+    found = {path.name: long_lines(path.read_text(encoding="utf-8")) for path in paths}
+    assert {name: lines for name, lines in found.items() if lines} == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from committed import Reference, trials
@@ -21,64 +22,74 @@ COLUMNS = {
 }
 #: The paper's tables and figures, in a few words.
 ROWS = {
-    ("table", 1): "symmetric noise",
-    ("table", 2): "asymmetric noise",
-    ("table", 3): "Clothing1M",
-    ("table", 4): "network",
-    ("table", 5): "hyper parameters",
-    ("table", 6): "hyper parameters, asymmetric",
-    ("table", 7): "the same, less noise",
-    ("table", 8): "hyper parameters, symmetric",
-    ("table", 9): "the same, less noise",
-    ("table", 10): "epochs of updates",
-    ("table", 11): "the same, symmetric",
-    ("table", 12): "label accuracy by probability",
-    ("table", 13): "the same, symmetric",
-    ("figure", 1): "the method",
-    ("figure", 2): "learning rate",
-    ("figure", 3): "training loss",
-    ("figure", 4): "hard and soft labels",
-    ("figure", 5): "pseudo labels: accuracy",
-    ("figure", 6): "pseudo labels: loss",
-    ("figure", 7): "relabelled Clothing1M images",
-    ("figure", 8): "the same, other class",
+    ("table", (1,)): "symmetric noise",
+    ("table", (2,)): "asymmetric noise",
+    ("table", (3,)): "Clothing1M",
+    ("table", (4, 5)): "network, hyper parameters",
+    ("table", (6, 8)): "sensitivity",
+    ("table", (7, 9)): "the same, less noise",
+    ("table", (10, 11)): "epochs of updates",
+    ("table", (12, 13)): "labels by probability",
+    ("figure", (1,)): "the method",
+    ("figure", (2, 3)): "learning rate, training loss",
+    ("figure", (4,)): "hard and soft labels",
+    ("figure", (5, 6)): "pseudo labels",
+    ("figure", (7, 8)): "images of Clothing1M",
 }
 DONE, EMPTY = "✓", "–"
 
 
 def matrix(found: Sequence[Reference]) -> str:
-    """A row for each table and figure of the paper, a column for each scale."""
+    """A row for each table and figure of the paper, or for two of a kind; a column for each
+    scale."""
     by_name = {r.name: r for r in found}
     lines = [f"| | {' | '.join(COLUMNS)} |", "|---" * (1 + len(COLUMNS)) + "|"]
-    for (kind, number), about in ROWS.items():
-        cells = [
-            "; ".join(
-                _entry(by_name[name], kind, number, of)
+    for (kind, numbers), about in ROWS.items():
+        cells = []
+        for folders in COLUMNS.values():
+            entries = (
+                _entry(by_name[name], kind, numbers, of)
                 for name, of in folders.items()
-                if name in by_name and number in by_name[name].outputs(kind)
+                if name in by_name
             )
-            for folders in COLUMNS.values()
-        ]
-        row = " | ".join(cell or EMPTY for cell in cells)
-        lines.append(f"| {kind.capitalize()} {number}: {about} | {row} |")
+            cells.append("; ".join(filter(None, entries)) or EMPTY)
+        title = f"{kind.capitalize()}{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
+        lines.append(f"| {title}: {about} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _entry(r: Reference, kind: str, number: int, of: str) -> str:
-    """The number of trials, linked, and the noise rates or settings that exist where some lack."""
-    output = r.outputs(kind)[number]
-    link = f"[{trials([output]) or DONE}](results/reference/{r.name}/{kind}{number}.md)"
-    return " ".join(filter(None, (of, link, _part(output))))
+def _entry(r: Reference, kind: str, numbers: Sequence[int], of: str) -> str:
+    """For each number, the number of trials, linked, with the noise rates or settings that exist
+    where some lack; empty for a folder that has none of them."""
+    outputs = r.outputs(kind)
+    if outputs.keys().isdisjoint(numbers):
+        return ""
+    entries = []
+    for number in numbers:
+        if output := outputs.get(number):
+            link = f"[{trials([output]) or DONE}](results/reference/{r.name}/{kind}{number}.md)"
+            entries.append(" ".join(filter(None, (link, _part(output)))))
+        else:
+            entries.append(EMPTY)
+    return " ".join(filter(None, (of, ", ".join(entries))))
 
 
 def _part(output: dict) -> str:
-    """The noise rates of Table 1 where they are not all, else the share of a table's settings that
-    have a trial; empty for a whole output."""
+    """The noise rates of Table 1 where they are not all, with the methods of a rate that lacks
+    some, else the share of a table's settings that have a trial; empty for a whole output."""
     cells = [cell for cell in output.get("cells", []) if cell["runs"]]
     if output.get("table") == 1:
-        rates = sorted({cell["column"]["noise_rate"] for cell in cells if cell["trials"]})
-        if rates != sorted(TABLE1.keys("noise_rate")):
-            return f"(r = {', '.join(f'{rate:g}' for rate in rates)})"
+        methods, run = TABLE1.keys("method"), defaultdict(set)
+        for cell in cells:
+            if cell["trials"] and cell["row"]["method"] in methods:
+                run[cell["column"]["noise_rate"]].add(cell["row"]["method"])
+        if sorted(run) != sorted(TABLE1.keys("noise_rate")):
+            whole = [rate for rate in run if len(run[rate]) == len(methods)]
+            parts = [f"r = {', '.join(f'{rate:g}' for rate in whole)}"]
+            for rate in run.keys() - whole:
+                names = " and ".join(sorted(run[rate])).replace("_", " ")
+                parts.append(f"r = {rate:g}: {names} only")
+            return f"({'; '.join(parts)})"
     settings = {tuple(cell["runs"]): bool(cell["trials"]) for cell in cells}
     done = sum(settings.values())
     return f"({done} of {len(settings)} settings)" if done < len(settings) else ""

@@ -1,4 +1,4 @@
-"""Writes results/README.md, and regions of README.md and docs/checklist.md, from results."""
+"""Writes results/README.md, and regions of README.md, from results."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 sys.path.append(__file__.rpartition("/")[0])  # left out by `python -P`
 from committed import references
 from matrix import matrix
-from readme_regions import fill, not_run, result, script_costs, tables, verdicts
+from readme_regions import fill, not_run, result, tables, verdicts
 from results_page import page
 
 from chainer_jo import files
@@ -30,13 +30,8 @@ def texts() -> dict[Path, str]:
     text = readme.read_text("utf-8")
     for name, region in REGIONS.items():
         text = fill(text, name, region(found))
-    checklist = ROOT / "docs/checklist.md"
-    costs = script_costs(files.read_json(ROOT / "benchmarks/results/script_costs-digits.json"))
-    return {
-        readme: text,
-        ROOT / "results/README.md": page(found),
-        checklist: fill(checklist.read_text("utf-8"), "script costs", costs),
-    }
+    costs = files.read_json(ROOT / "benchmarks/results/script_costs-digits.json")
+    return {readme: text, ROOT / "results/README.md": page(found, costs)}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Regions of README.md and docs, between two comments, that are written from the results."""
+"""Regions of README.md, between two comments, that are written from the results."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from committed import FULL_SCALE, Reference
 from chainer_jo.reproduction.claims.claim import DOES_NOT_HOLD, HOLDS, IN_PART, NOT_RUN
 from chainer_jo.reproduction.experiments.words import of_the_paper
 from chainer_jo.reproduction.running.store import RunStore
-from chainer_jo.reproduction.tables_and_figures.claims_page import on_premise, summary
+from chainer_jo.reproduction.tables_and_figures.claims_page import bounded, on_premise, summary
 from chainer_jo.reproduction.tables_and_figures.table_layouts import NOISE_RATE
 from chainer_jo.text import counted
 
 #: Characters of a line of prose.
-LINE = 140
+LINE = 118
 #: The paper's tables and figures that need runs on CIFAR-10.
 COMPUTED = {"table": (1, 2, *range(6, 14)), "figure": range(2, 7)}
 #: The section in docs on the features that are clustered.
 PSEUDO_LABELS = "docs/baselines.md#pseudo-labels-pl-cifar-sections-51-and-57"
+#: Clustered features in words, by the beginning of their name.
+FEATURES = {"pixels": "pixels", "cifar10-effnetlite0-pca128": "EfficientNet-Lite0's features"}
 CROSS_ENTROPY, JOINT = "cross_entropy", "joint"
 
 
@@ -48,13 +50,13 @@ def result(found: Sequence[Reference]) -> str:
     table = next(r for r in found if r.preset == FULL_SCALE).outputs("table")[1]
     ours, paper = means(table), papers(table)
     rows = {
-        "cross entropy: test accuracy, best epoch": (CROSS_ENTROPY, "best", "test"),
-        "cross entropy: test accuracy, last epoch": (CROSS_ENTROPY, "last", "test"),
-        "joint method: test accuracy, last epoch": (JOINT, "last", "test"),
-        "joint method: label accuracy": (JOINT, "last", "recovery"),
+        "cross entropy, best epoch": (CROSS_ENTROPY, "best", "test"),
+        "cross entropy, last epoch": (CROSS_ENTROPY, "last", "test"),
+        "joint method, last epoch": (JOINT, "last", "test"),
+        "joint method, label accuracy": (JOINT, "last", "recovery"),
     }
     lines = [
-        "| CIFAR-10, symmetric noise, r = 0.5 | here (%) | paper (%) | difference |",
+        "| CIFAR-10, r = 0.5 | here (%) | paper (%) | difference |",
         "|---|---|---|---|",
     ]
     for name, key in rows.items():
@@ -64,13 +66,10 @@ def result(found: Sequence[Reference]) -> str:
 
 
 def tables(found: Sequence[Reference]) -> str:
-    """Tables 1 and 2 in brief: rows in which every method has a trial."""
+    """Tables 1 and 2 in brief: rows in which every method has a trial, without the row that
+    `result` shows."""
     by_name = {r.name: r for r in found}
-    shown = {
-        "paper-mixed": "paper's",
-        "paper-cifar10-jpeg-mixed": "paper's, JPEG",
-        "half": "`half`",
-    }
+    shown = {"paper-cifar10-jpeg-mixed": "paper's, JPEG", "half": "`half`"}
     table1 = {
         "noisy labels": ("noisy_labels", "initial", "recovery"),
         "label accuracy": (JOINT, "last", "recovery"),
@@ -116,19 +115,29 @@ def _table(columns: Mapping[str, tuple], rows: Sequence[Sequence[str]]) -> list[
 
 
 def verdicts(found: Sequence[Reference]) -> str:
-    """The number of claims by verdict, in each preset that is judged."""
+    """The number of claims by verdict in each preset that is judged, in the paper's words and with
+    our bounds."""
+    return verdict_counts(found, "results/reference")
+
+
+def verdict_counts(found: Sequence[Reference], folder: str) -> str:
+    """The table of `verdicts`, with links below ``folder``."""
     lines = [
-        "| preset | holds | in part | does not hold | open | not run | comparisons |",
+        "| preset, form | holds | in part | does not hold | open | not run | comparisons |",
         "|---|---|---|---|---|---|---|",
     ]
     for r in (r for r in found if r.claims):
-        count = Counter(claim["verdict"] for claim in r.claims)
-        decided = [count[verdict] for verdict in (HOLDS, IN_PART, DOES_NOT_HOLD)]
-        left = len(r.claims) - sum(decided) - count[NOT_RUN]
-        cells = [*map(str, (*decided, left, count[NOT_RUN])), summary(r.claims).split("; ")[1]]
-        resting = sum(on_premise(claim) for claim in r.claims if claim["verdict"] == HOLDS)
-        cells[0] += f" ({resting} on a premise)"
-        lines.append(f"| [{r.name}](results/reference/{r.name}/claims.md) | {' | '.join(cells)} |")
+        for form, claims in (("paper's words", r.claims), ("our bounds", bounded(r.claims))):
+            count = Counter(claim["verdict"] for claim in claims)
+            decided = [count[verdict] for verdict in (HOLDS, IN_PART, DOES_NOT_HOLD)]
+            left = len(claims) - sum(decided) - count[NOT_RUN]
+            cells = [*map(str, (*decided, left, count[NOT_RUN]))]
+            for i, verdict in enumerate((HOLDS, IN_PART, DOES_NOT_HOLD)):
+                resting = sum(on_premise(c) for c in claims if c["verdict"] == verdict)
+                cells[i] += f" ({resting} on a premise)" * bool(resting)
+            share = summary(claims).split("; ")[1].replace(" comparisons", "")
+            link = f"[{r.name}]({folder}/{r.name}/claims.md)"
+            lines.append(f"| {link}, {form} | {' | '.join((*cells, share))} |")
     return "\n".join(lines)
 
 
@@ -137,7 +146,9 @@ def not_run(found: Sequence[Reference]) -> str:
     data = {r.data for r in found}
     full_scale = _runs(r for r in found if r.preset == FULL_SCALE)
     float32 = _runs(r for r in found if (r.preset, r.precisions) == ("half", "fp32"))
-    clustered = [f"{of} in `{r.name}`" for r in found for of in RunStore(r.results).features()]
+    clustered = [
+        f"{_features(name)} in `{r.name}`" for r in found for name in RunStore(r.results).features()
+    ]
     lines = {
         f"the paper's scale, except for {full_scale}, all with seed 0;": True,
         f"on CIFAR-10 at any scale: {_not_on_images(found)};": bool(_not_on_images(found)),
@@ -151,6 +162,10 @@ def not_run(found: Sequence[Reference]) -> str:
         "[packages](docs/dependencies.md#conda).": True,
     }
     return "\n".join(wrapped(f"- {line}") for line, unseen in lines.items() if unseen)
+
+
+def _features(name: str) -> str:
+    return next((words for begins, words in FEATURES.items() if name.startswith(begins)), name)
 
 
 def _runs(found: Iterable[Reference]) -> str:
@@ -176,24 +191,6 @@ def wrapped(text: str) -> str:
     return textwrap.fill(
         text, LINE, subsequent_indent=below, break_long_words=False, break_on_hyphens=False
     )
-
-
-def script_costs(measured: dict) -> str:
-    """The measurements of ``benchmarks/script_costs.py``, and their machine."""
-    lines = [
-        "| script | runs | processor minutes | MB per process | MB on disk |",
-        "|---|---|---|---|---|",
-        *(
-            f"| `{s['script']}.py` | {s['runs']} | {s['processor_s'] / 60:.1f} | "
-            f"{s['process_mb']} | {s['disk_mb']:g} |"
-            for s in measured["scripts"]
-            if s["runs"]
-        ),
-        "",
-        f"{measured['machine']['processor']}, oneDNN {measured['machine']['onednn']}; "
-        f"`{' '.join(measured['flags'])}`.",
-    ]
-    return "\n".join(lines)
 
 
 def fill(text: str, name: str, content: str) -> str:

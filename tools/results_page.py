@@ -5,31 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from committed import Reference, described, trials
-from readme_regions import wrapped
+from readme_regions import verdict_counts, wrapped
 
 from chainer_jo.reproduction.claims import GROUPS
-from chainer_jo.reproduction.claims.claim import IN_PART, NOT_RUN
+from chainer_jo.reproduction.claims.claim import NOT_RUN
 from chainer_jo.reproduction.experiments.presets import PRESETS
 from chainer_jo.reproduction.experiments.words import slug
 from chainer_jo.reproduction.running.store import PACKED, SUMS
-from chainer_jo.reproduction.tables_and_figures.claims_page import on_premise, summary
+from chainer_jo.reproduction.tables_and_figures.claims_page import on_premise
 from chainer_jo.text import counted
 
 
-def page(found: Sequence[Reference]) -> str:
+def page(found: Sequence[Reference], costs: dict) -> str:
     """The page ``results/README.md``; links are relative to it."""
     lines = [
         "# All committed results",
         "",
-        "`reproduce/overview.py` writes this page. Each section names the commits that computed "
-        "its runs; later code may round otherwise. New runs are written to another folder, and "
-        "`reproduce/compare.py` compares them with these.",
+        "`tools/overview.py` writes this page.",
+        "",
+        *_claims([r for r in found if r.claims]),
+        "",
+        "## Runs",
+        "",
+        "Each section names the commits that computed its runs. Later code may round otherwise. "
+        "New runs are written to another folder. `reproduce/compare.py` compares them with these.",
         "",
     ]
     for r in found:
         lines += _section(r)
-    lines = list(map(wrapped, lines))
-    return "\n".join([*lines, *_claims([r for r in found if r.claims]), ""])
+    lines += _script_costs(costs)
+    return "\n".join(line if line.startswith("|") else wrapped(line) for line in lines)
 
 
 def _section(r: Reference) -> list[str]:
@@ -67,7 +72,7 @@ def _section(r: Reference) -> list[str]:
     ]
     about = PRESETS[r.preset].summary if r.name == r.preset else ""
     return [
-        f"## {r.name}",
+        f"### {r.name}",
         "",
         (f"{about[0].upper()}{about[1:]}. " if about else "")
         + f"Data: {described(r.data, '../docs')}.",
@@ -97,24 +102,48 @@ def _filled(table: dict) -> str:
     )
 
 
+def _script_costs(measured: dict) -> list[str]:
+    """The measurements of ``benchmarks/script_costs.py``, and their machine."""
+    return [
+        "## Cost of the scripts",
+        "",
+        "Each script from nothing on the digits, one trial, two jobs, on an idle machine "
+        "(`benchmarks/script_costs.py`). Half of the processor time is about the time on two "
+        "idle cores.",
+        "",
+        "| script | runs | processor minutes | MB per process | MB on disk |",
+        "|---|---|---|---|---|",
+        *(
+            f"| `{s['script']}.py` | {s['runs']} | {s['processor_s'] / 60:.1f} | "
+            f"{s['process_mb']} | {s['disk_mb']:g} |"
+            for s in measured["scripts"]
+            if s["runs"]
+        ),
+        "",
+        f"{measured['machine']['processor']}, oneDNN {measured['machine']['onednn']}; "
+        f"`{' '.join(measured['flags'])}`.",
+        "",
+    ]
+
+
 def _claims(found: Sequence[Reference]) -> list[str]:
     """Every claim and its verdict in each preset, side by side, by groups."""
     verdicts = {r.name: {claim["id"]: claim for claim in r.claims} for r in found}
     lines = [
         "## Claims",
         "",
-        "The paper's claims in our words. Each verdict links to all numbers. The share of "
-        "supporting comparisons and the range",
-        "of differences, the least favourable first, stand beside it.",
+        "Each claim is judged in the paper's words. The verdict with our bound follows where it "
+        "differs. Verdicts link to all numbers. *k of n* counts the comparisons that support the "
+        "claim. The number after it is the least favourable difference.",
+        "",
+        *verdict_counts(found, "reference").split("\n"),
         "",
         f"| claim | {' | '.join(verdicts)} |",
         "|---" * (len(found) + 1) + "|",
-        f"| all | {' | '.join(summary(r.claims) for r in found)} |",
     ]
     for group, claims in GROUPS.items():
-        of = [[known[c.id] for c in claims if c.id in known] for known in verdicts.values()]
-        if any(of):
-            lines.append(f"| **{group}** | {' | '.join(map(summary, of))} |")
+        if any(claim.id in known for claim in claims for known in verdicts.values()):
+            lines.append(f"| **{group}** |" + " |" * len(found))
         for claim in claims:
             cells = [
                 _verdict(r, verdicts[r.name].get(claim.id, {"verdict": "not judged"}))
@@ -126,19 +155,23 @@ def _claims(found: Sequence[Reference]) -> list[str]:
 
 
 def _verdict(r: Reference, claim: dict) -> str:
-    label = claim.get("label") or claim["verdict"]
-    if claim["verdict"] == NOT_RUN or "id" not in claim:
-        return label
-    anchor = slug(f"{label}: {claim['id']}")
-    text = f"[{label}](reference/{r.name}/claims.md#{anchor})"
+    """The verdict with a link, our bound's where it differs, the share of comparisons that support
+    the claim, and the least favourable difference."""
+    verdict = claim["verdict"]
+    if verdict == NOT_RUN or "id" not in claim:
+        return verdict
+    anchor = slug(f"{claim['label']}: {claim['id']}")
+    parts = [f"[{verdict}](reference/{r.name}/claims.md#{anchor})"]
+    if claim["bounded"] and claim["bounded"]["verdict"] != verdict:
+        parts.append(f"with our bound: {claim['bounded']['verdict']}")
+    if on_premise(claim):
+        parts.append("on a premise")
     findings = [finding for finding in claim["findings"] if not finding["premise"]]
-    borne_out = sum(finding["outcome"] == "supports" for finding in findings)
-    if len(findings) > 1 and claim["verdict"] != IN_PART:  # which has said so
-        text += f", {borne_out} of {len(findings)}"
-    text += ", on a premise" * on_premise(claim)
-    differences = [f["difference"] for f in findings if f.get("difference") is not None]
-    if differences:
-        least, most = min(differences), max(differences)
-        text += f", {least:+.3g}" + (f" to {most:+.3g}" if len(differences) > 1 else "")
-        text += f" {findings[0]['unit']}"
-    return text
+    if len(findings) > 1:
+        supporting = sum(finding["outcome"] == "supports" for finding in findings)
+        parts.append(f"{supporting} of {len(findings)}")
+    different = [f for f in findings if f.get("difference") is not None]
+    if different:
+        least = min(different, key=lambda finding: finding["difference"])
+        parts.append(f"{least['difference']:+.3g} {least['unit']}")
+    return ", ".join(parts)

@@ -15,7 +15,7 @@ from chainer_jo import seeds
 from chainer_jo.errors import UserError
 from chainer_jo.method import algorithm1
 from chainer_jo.method.objectives import Classifier, JointObjective
-from chainer_jo.method.soft_labels import LabelStore
+from chainer_jo.method.soft_labels import SoftLabels
 from chainer_jo.relabel.judge.features import HIDDEN, FeatureInput, FeatureNetwork, FeatureSet
 from chainer_jo.relabel.judge.folds import folds, near_duplicates
 from chainer_jo.relabel.judge.label_errors import ClassNames, LabelErrors, find_label_errors
@@ -100,9 +100,9 @@ def first_step(
     on_epoch : called at the end of each epoch.
     """
     if recipe.rule == "posterior":
-        labels: LabelStore = PosteriorLabels(given, num_classes, recipe.average)
+        labels: SoftLabels = PosteriorLabels(given, num_classes, recipe.average)
     else:
-        labels = LabelStore(given, num_classes, recipe.rule, average=recipe.average)
+        labels = SoftLabels(given, num_classes, recipe.rule, average=recipe.average)
     weights = recipe.alpha, recipe.beta
     model = _model(data, rows, labels, weights, recipe, (seed, 1, *numbers))
     start, stop = recipe.warmup_epochs + 1, recipe.epochs
@@ -121,7 +121,7 @@ def first_step(
 def second_step(data: FeatureSet, labels: np.ndarray, recipe: Recipe, seed: int) -> Classifier:
     """Trains a fresh network on fixed labels (n, c) float32 of all images, soft or one-hot. Raises
     UserError if training diverged."""
-    store = LabelStore(labels, labels.shape[1])
+    store = SoftLabels(labels, labels.shape[1])
     rows = np.arange(len(data))
     model = _model(data, rows, store, (0.0, 0.0), recipe, (seed, 2, 0))
     # The learning rate falls after the first and the second third, as in the paper.
@@ -233,7 +233,7 @@ def _sgd(recipe: Recipe, n: int, drops: tuple[int, ...] = ()) -> algorithm1.Opti
 def _model(
     data: FeatureSet,
     rows: np.ndarray,
-    labels: LabelStore,
+    labels: SoftLabels,
     weights: tuple[float, float],
     recipe: Recipe,
     draws: tuple[int, ...],

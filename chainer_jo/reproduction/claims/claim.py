@@ -50,14 +50,14 @@ class Results(Protocol):
         table1, table2      method, score, accuracy, noise_rate  as in the table
         table3              method, score, accuracy              test accuracy, on Clothing1M only
         table6 ... table11  parameter, value                     validation accuracy
-        table12, table13    quantity, range                      recovery accuracy: "accuracy"
-        ablations           noise, removed, quantity             recovery accuracy, first step
+        table12, table13    quantity, range                      label accuracy: "accuracy"
+        ablations           noise, removed, quantity             label accuracy, first step
         figure4             rule, accuracy                       as in the text beside it
-        exchanged_classes   classes, noise_rate                  recovery accuracy by true class
+        exchanged_classes   classes, noise_rate                  label accuracy by true class
         label_accuracy      labels, stage                        labels whose arg max is right
         ==================  ===================================  =================================
 
-        Tables 1 and 2 also have the method "noisy_labels" with score "initial": the recovery
+        Tables 1 and 2 also have the method "noisy_labels" with score "initial": the label
         accuracy of the labels before any method. exchanged_classes is our method of Table 2,
         classes "exchanged" (cat and dog) or "other". Of ablations, removed is "nothing",
         "averaging", "prior", "entropy" or "both terms", quantity "first" (after the first update),
@@ -66,7 +66,7 @@ class Results(Protocol):
         label_accuracy is of the labels in Figures 5 and 6. rule: "soft", "all", "top50", "top500",
         "top5000". labels: "ground_truth", "symmetric_0.3", "symmetric_0.5", "pseudo". stage:
         "initial" or, after the first step, "updated". Other names and values are those of the
-        tables in `paper`. A range without any label has no recovery accuracy.
+        tables in `paper`. A range without any label has no label accuracy.
         """
 
     def curve(self, kind: str, logged: str = "", **keys) -> Mapping[int, Sequence[float] | None]:
@@ -80,7 +80,7 @@ class Results(Protocol):
         table1, table2  method, noise_rate  test accuracy, second step
         figure2         learning_rate       test accuracy
         figure3         noise_rate          training loss (cross entropy)
-        figure4         rule                recovery accuracy, first step
+        figure4         rule                label accuracy, first step
         figure5         labels, stage       test accuracy, second step
         figure6         labels, stage       training loss, second step
         ==============  ==================  =============================

@@ -33,7 +33,7 @@ def _better_recovery(results: Results) -> Iterator[Finding]:
     soft = _last(results, "soft", "recovery")
     for rule in HARD_RULES:
         hard = _last(results, rule, "recovery")
-        yield exceeds(f"recovery, soft versus {rule}", soft, hard, ties=True)
+        yield exceeds(f"label accuracy, soft versus {rule}", soft, hard, ties=True)
 
 
 def _last(results: Results, rule: str, accuracy: str) -> Trials:
@@ -57,7 +57,7 @@ def _better_test(results: Results) -> Iterator[Finding]:
 
 def _better_at_equal_recovery(results: Results) -> Iterator[Finding]:
     soft, hard = (_last(results, rule, "recovery") for rule in ("soft", BEST_HARD_RULE))
-    compared = f"less than {TIE:g} point apart in recovery"
+    compared = f"less than {TIE:g} point apart in label accuracy"
     for a, b, names in (
         (soft, hard, f"soft versus {BEST_HARD_RULE}"),
         (hard, soft, f"{BEST_HARD_RULE} versus soft"),
@@ -94,7 +94,7 @@ CLAIMS = [
         "Section 5.4",
         "Soft labels converge faster than every kind of hard labels.",
         "Epochs until a method is within "
-        f"{NEAR_POINTS:g} point of the last recovery accuracy of a hard-label method: fewer for "
+        f"{NEAR_POINTS:g} point of the last label accuracy of a hard-label method: fewer for "
         "soft labels than for the hard-label method.",
         _faster,
         ("figure4",),
@@ -102,8 +102,8 @@ CLAIMS = [
     Claim(
         "soft-recovers-better",
         "Section 5.4",
-        "Soft labels end with a better recovery accuracy than every kind of hard labels.",
-        "Recovery accuracy at the end, soft labels versus every hard-label method.",
+        "Soft labels end with a better label accuracy than every kind of hard labels.",
+        "Label accuracy at the end, soft labels versus every hard-label method.",
         _better_recovery,
         ("figure4",),
     ),
@@ -129,7 +129,7 @@ CLAIMS = [
         "Section 5.4",
         "Soft labels give a better test accuracy than hard labels of about the same label "
         "accuracy: their probabilities carry information.",
-        f"Soft labels versus top 500: the last recovery accuracies are less than {TIE:g} point "
+        f"Soft labels versus top 500: the last label accuracies are less than {TIE:g} point "
         "apart, yet the test accuracy of the second step is higher.",
         _better_at_equal_recovery,
         ("figure4",),

@@ -36,7 +36,7 @@ def _comparison(table_number: int, caption: str, text: str) -> PrintedTable:
 
 TABLE1 = _comparison(
     1,
-    "Test and recovery accuracy under symmetric noise, by method and noise rate",
+    "Test and label accuracy under symmetric noise, by method and noise rate",
     """
     noise rate (%)     :    0    10    30    50    70    90  |     0    10    30    50    70    90
     cross_entropy best :  93.5  91.0  88.4  85.0  78.4  41.1 | *100.0  96.4  92.7  88.2  80.1  41.4
@@ -48,7 +48,7 @@ TABLE1 = _comparison(
 
 TABLE2 = _comparison(
     2,
-    "Test and recovery accuracy under asymmetric noise, by method and noise rate",
+    "Test and label accuracy under asymmetric noise, by method and noise rate",
     """
     noise rate (%)     :   10    20    30    40    50  |   10    20    30    40    50
     cross_entropy best :  91.8  90.8  90.0  87.1  77.3 |  97.2  95.8  94.3  91.0  80.5
@@ -229,7 +229,7 @@ TABLE11 = _sensitivity(
 
 
 def _probability_ranges(table_number: int, noise: str, rate: float, text: str) -> PrintedTable:
-    """Tables 12 and 13: recovery accuracy and number of images per range of probability."""
+    """Tables 12 and 13: label accuracy and number of images per range of probability."""
     header, *lines = rows(text)
     caption = (
         "How many updated labels are right, by the range of their highest probability, under "

@@ -89,7 +89,7 @@ class OutputResults:
         return self.outputs[name].curve(keys) if name in self.outputs else ((), "")
 
     def _by_class(self, classes: str) -> Quantity:
-        """Recovery of the classes that asymmetric noise exchanges, or of the others."""
+        """Label accuracy of the classes that asymmetric noise exchanges, or of the others."""
 
         def read(store: RunStore, experiment: Experiment) -> float:
             exchanged = self.study.preset.exchanged_classes

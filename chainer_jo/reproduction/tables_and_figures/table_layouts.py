@@ -23,13 +23,13 @@ from chainer_jo.reproduction.tables_and_figures.table import Block, Table
 
 #: The noise rate of Table 1 that stands for all.
 NOISE_RATE = 0.5
-ACCURACIES = {"test": "Test", "recovery": "Recovery"}
+ACCURACIES = {"test": "Test", "recovery": "Labels"}
 
 NOTE = (
     "Best: first epoch with the highest accuracy on the validation images, which have true labels. "
-    "Last: last epoch. Recovery: accuracy on the training images. The joint method is scored by "
-    "the labels of its first step, at the best and last epoch of the first step; the other methods "
-    "are scored by their predictions."
+    "Last: last epoch. Labels: label accuracy, on the training images. The joint method is scored "
+    "by the labels of its first step, at the best and last epoch of the first step; the other "
+    "methods are scored by their predictions."
 )
 
 Runs = dict[float, list[Experiment]]
