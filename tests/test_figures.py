@@ -154,9 +154,6 @@ def test_the_papers_curves():
     other = figure_of(2, replace(STUDY, noise_rates=(0.3, 0.7)))
     assert {e.noise.rate for e in other.experiments} == {0.3, 0.7}
     assert "r = 0.3, 0.7" in other.conditions
-    drops = dict.fromkeys([STUDY.epochs(200), STUDY.epochs(400)], "lr/10")
-    lines = {}, drops, {STUDY.epochs(70): "updates start"}
-    assert tuple(figure_of(n).vertical_lines for n in (2, 3, 4)) == lines
 
 
 def test_without_features_the_other_curves_are_drawn(store, tmp_path):
