@@ -18,7 +18,6 @@ from chainer_jo import files
 from chainer_jo.cores import usable_cores
 from chainer_jo.data import decoding
 from chainer_jo.errors import UserError
-from chainer_jo.relabel.read.labelled_images import LabelledImages
 from chainer_jo.relabel.show.outcome import (
     WRONG_OR_MORE,
     Outcome,
@@ -79,7 +78,7 @@ def write(outcome: Outcome, name: str, out: Path, usual_size: int) -> Path:
         )
     about = f"{len(labels.images):,} images of {len(labels.images.class_names)} classes."
     if votes := labels.images.votes:
-        about += f" The given label of an image is the majority of {', '.join(votes)}."
+        about += f" Given labels are the majority of {', '.join(votes)}; the network decides ties."
     if audited := outcome.audited:
         about += f" {audited.in_words()}"
     doubt = f'<p class="doubt">{html.escape(outcome.doubt)}</p>\n' if outcome.doubt else ""
@@ -121,7 +120,7 @@ def _sections(outcome: Outcome) -> str:
         ]
         tables = {"Label error detection": score_rows(labels), **tables}
     if duplicates := labels.errors.duplicates:
-        tables["Identical or nearly identical images"] = _duplicate_rows(labels.images, duplicates)
+        tables["Identical or nearly identical images"] = _duplicate_rows(labels, duplicates)
     escape = html.escape
     parts = [_section(heading, _table(rows)) for heading, rows in tables.items()]
     facts = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in outcome.about.items())
@@ -185,12 +184,13 @@ def _table(rows: list[list[str]]) -> str:
     )
 
 
-def _duplicate_rows(images: LabelledImages, groups: Sequence[np.ndarray]) -> list[list[str]]:
+def _duplicate_rows(labels: CorrectedLabels, groups: Sequence[np.ndarray]) -> list[list[str]]:
+    images, given = labels.images, labels.errors.given
     rows = [["images", "given labels"]]
     for group in groups[:MOST_DUPLICATES]:
         shown = ", ".join(images.paths[i] for i in group[:3]) + (", ..." if len(group) > 3 else "")
-        labels = dict.fromkeys(images.class_names[images.labels[i]] for i in group)
-        rows.append([shown, ", ".join(labels)])
+        names = dict.fromkeys(images.class_names[given[i]] for i in group)
+        rows.append([shown, ", ".join(names)])
     return rows
 
 
