@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from chainer_jo.relabel.judge.label_errors import LabelErrors
-from chainer_jo.relabel.show.outcome import Accuracy, doubt
+from chainer_jo.relabel.show.outcome import Accuracy, doubt, sampling_interval
 from chainer_jo.relabel.write.corrected_labels import (
     AuditResult,
     CorrectedLabels,
@@ -130,3 +130,9 @@ def test_labels_that_make_a_worse_network_are_doubted(number, before, after, sai
 def test_a_worse_network_on_any_set_is_enough():
     good, bad = Accuracy("validation", 100, 0.5, 0.6), Accuracy("test", 1000, 0.9, 0.5)
     assert "on test" in doubt([good, bad]) and not doubt([good])
+
+
+def test_the_interval_of_an_estimate_counts_sampling():
+    """As by hand, by Agresti and Coull; no image of few is not none of all."""
+    assert sampling_interval(0.308, 1797) == "28.7 to 33.0 %"
+    assert sampling_interval(0.0, 20) == "0.0 to 19.4 %"
